@@ -85,7 +85,7 @@ fn a_result_must_be_the_expected_value_of_the_expected_type() {
     let declared = Scripted { output: QType::INT64, ..right.clone() };
     assert_eq!(judged(SUM, &[&declared]).1, ["type INT64"]);
     let returned = Scripted::new(|_| Ok(Value::from(3_i64)));
-    assert_eq!(judged(SUM, &[&returned]).1, ["INT64 int64{3}"]);
+    assert_eq!(judged(SUM, &[&returned]).1, ["INT64 i64{3}"]);
     let failing = Scripted::new(|_| Err(error(ErrorKind::Assertion)));
     assert_eq!(judged(SUM, &[&failing]).1, ["error assertion"]);
     let refusing = Scripted { refuses: Some(error(ErrorKind::DivByZero)), ..right };

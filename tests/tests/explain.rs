@@ -89,10 +89,10 @@ impl Step {
 fn literals_of_the_quadratic_are_initialised_once() {
     let mut literals = Listing::of(QUADRATIC, &Options::default()).literals;
     literals.sort();
-    assert_eq!(literals, ["4.", "float64{0}", "float64{2}"]);
+    assert_eq!(literals, ["4.", "f64{0}", "f64{2}"]);
     let mut kept = Listing::of(QUADRATIC, &Options::default().without_pass("optimise")).literals;
     kept.sort();
-    assert_eq!(kept, ["4.", "float64{0.5}", "float64{0}", "float64{2}"]);
+    assert_eq!(kept, ["4.", "f64{0.5}", "f64{0}", "f64{2}"]);
 }
 
 #[test]

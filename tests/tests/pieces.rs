@@ -80,9 +80,9 @@ fn texts_tuples_and_optionals_cross() {
     let rows: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
     let outcomes = agreed(source, &rows, Limits::default());
     let first = |at: usize| outcomes[at].as_ref().expect("values")[0].to_string();
-    assert_eq!(first(0), "('Ada and Bob', optional_float64{3}, 4)");
-    assert_eq!(first(1), "('ADA and nobody', optional_float64{1.5}, -4)");
-    assert_eq!(first(2), "('ADA and Eve', optional_float64{NA}, -1)");
+    assert_eq!(first(0), "('Ada and Bob', f64?{3}, 4)");
+    assert_eq!(first(1), "('ADA and nobody', f64?{1.5}, -4)");
+    assert_eq!(first(2), "('ADA and Eve', f64?{NA}, -1)");
 }
 
 fn optional_text(text: Option<&str>) -> Value {

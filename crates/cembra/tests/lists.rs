@@ -359,11 +359,11 @@ fn lists_come_in_many_layouts() {
     let texts = InputColumn::texts(&["a", "bcd", "", "ef"]);
     let longest = batch("input t: [text]; math.max(strings.length(t))");
     let made = longest.run(&[InputColumn::lists(&[0_i64, 1, 4][..], &texts)]).unwrap();
-    assert_eq!(shown(&made[0]), ["optional_int64{1}", "optional_int64{3}"]);
+    assert_eq!(shown(&made[0]), ["i64?{1}", "i64?{3}"]);
     let flags = InputColumn::bits(Bitmap::new(&[0b0110], 0, 4).unwrap());
     let any = batch("input b: [bool]; bool.logical_any(b)");
     let made = any.run(&[InputColumn::lists(&[0_i64, 1, 4][..], &flags)]).unwrap();
-    assert_eq!(shown(&made[0]), ["optional_boolean{false}", "optional_boolean{true}"]);
+    assert_eq!(shown(&made[0]), ["bool?{false}", "bool?{true}"]);
 }
 
 /// Rows that are only a number: units, lists without elements, what all rows share, fields of structs without size. What would be

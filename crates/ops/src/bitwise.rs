@@ -40,7 +40,7 @@ pub(crate) static BITWISE_AND: OpDef = operator(
     BINARY,
     &[strict!(|x: i32, y: i32| -> i32 { x & y }, AND_RULE), strict!(|x: i64, y: i64| -> i64 { x & y }, AND_RULE)],
     &[Law::Commutative],
-    &[ex("bitwise_and(12, 10)", "8"), ex("bitwise_and(-1, 7i64)", "int64{7}")],
+    &[ex("bitwise_and(12, 10)", "8"), ex("bitwise_and(-1, 7i64)", "i64{7}")],
 );
 
 const OR_RULE: Rule = |t, a| two(t, Bin::Or, a);
@@ -51,7 +51,7 @@ pub(crate) static BITWISE_OR: OpDef = operator(
     BINARY,
     &[strict!(|x: i32, y: i32| -> i32 { x | y }, OR_RULE), strict!(|x: i64, y: i64| -> i64 { x | y }, OR_RULE)],
     &[Law::Commutative],
-    &[ex("bitwise_or(12, 10)", "14"), ex("bitwise_or(1, missing[i32])", "optional_int32{NA}")],
+    &[ex("bitwise_or(12, 10)", "14"), ex("bitwise_or(1, missing[i32])", "i32?{NA}")],
 );
 
 const XOR_RULE: Rule = |t, a| two(t, Bin::Xor, a);
@@ -77,7 +77,7 @@ pub(crate) static INVERT: OpDef = operator(
     UNARY,
     &[strict!(|x: i32| -> i32 { !x }, INVERT_RULE), strict!(|x: i64| -> i64 { !x }, INVERT_RULE)],
     &[Law::Involution],
-    &[ex("invert(0)", "-1"), ex("invert(5i64)", "int64{-6}")],
+    &[ex("invert(0)", "-1"), ex("invert(5i64)", "i64{-6}")],
 );
 
 /// A constant of the type of `x` from a pattern of 64 bits, cut to its width.

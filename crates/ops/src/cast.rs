@@ -232,7 +232,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
         strict!(try |x: f64| -> i64 { float_to_int!(x, i64, -TWO_63, TWO_63) }, FLOAT_TO_I64),
     ]),
     laws: &[],
-    examples: &[ex("to_int64(1e15f64)", "int64{1000000000000000}"), ex("to_int64(false)", "int64{0}")],
+    examples: &[ex("to_int64(1e15f64)", "i64{1000000000000000}"), ex("to_int64(false)", "i64{0}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -255,7 +255,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
         strict!(try |x: f64| -> u64 { if (0.0..2.0 * TWO_63).contains(&x) { Ok(x as u64) } else { Err(range(x.to_bits())) } }, FLOAT_TO_UNSIGNED),
     ]),
     laws: &[],
-    examples: &[ex("to_uint64(2.9f64)", "uint64{2}"), ex("to_uint64(-0f32)", "uint64{0}")],
+    examples: &[ex("to_uint64(2.9f64)", "u64{2}"), ex("to_uint64(-0f32)", "u64{0}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -301,7 +301,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
         strict!(|x: f64| -> f64 { x }, SAME),
     ]),
     laws: &[],
-    examples: &[ex("to_float64(0.1f32)", "float64{0.10000000149011612}")],
+    examples: &[ex("to_float64(0.1f32)", "f64{0.10000000149011612}")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(derivative::CAST),
 };
@@ -414,7 +414,7 @@ pub(crate) static CAST: OpDef = OpDef {
     laws: &[],
     examples: &[
         ex("cast(2.5f64, i32)", "2"),
-        ex("cast(1, f64?)", "optional_float64{1}"),
+        ex("cast(1, f64?)", "f64?{1}"),
         ex("cast(timestamp\"2026-11-20T10:15:00Z\", date)", "date{2026-11-20}"),
     ],
     over_arrays: OverArrays::Elementwise,
@@ -456,7 +456,7 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
         _ => Err(TypeFault::mismatch("core.cast_values expects a scalar type for `scalar_qtype`", Some(1))),
     }),
     laws: &[],
-    examples: &[ex("core.cast_values(2.5f64, i32)", "2"), ex("core.cast_values(i32?{7}, f32)", "optional_float32{7}")],
+    examples: &[ex("core.cast_values(2.5f64, i32)", "2"), ex("core.cast_values(i32?{7}, f32)", "f32?{7}")],
     over_arrays: OverArrays::Own,
     derivative: None,
 };

@@ -253,7 +253,7 @@ pub(crate) static BOOL_EQUAL: OpDef = comparison(
     "True if `x` equals `y`.",
     overloads!(bool same, Cmp::Eq, |same| same),
     &[Law::Commutative],
-    &[ex("bool.equal(1, 2)", "false"), ex("bool.equal(1, missing[i32])", "optional_boolean{NA}")],
+    &[ex("bool.equal(1, 2)", "false"), ex("bool.equal(1, missing[i32])", "bool?{NA}")],
 );
 
 pub(crate) static BOOL_NOT_EQUAL: OpDef = comparison(

@@ -77,6 +77,6 @@ pub(crate) static DECLARED: OpDef = OpDef {
     summary: "`x`, which the text declares to be of this type: cast to it where that is implied elsewhere, a mask also to a boolean.",
     params: &[param("x"), param("type")],
     meaning: Meaning::Instantiate(declared),
-    examples: &[ex("core._declared(1, f64?)", "optional_float64{1}"), ex("core._declared(1 > 2, bool)", "false")],
+    examples: &[ex("core._declared(1, f64?)", "f64?{1}"), ex("core._declared(1 > 2, bool)", "false")],
     ..HIGHER_ORDER
 };

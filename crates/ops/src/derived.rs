@@ -57,7 +57,7 @@ pub(crate) static UPCAST: OpDef = OpDef {
         _ => Ok(args[1]),
     }),
     examples: &[
-        ex("derived_qtype.upcast(weak_float, 1.5)", "float64{1.5}"),
+        ex("derived_qtype.upcast(weak_float, 1.5)", "f64{1.5}"),
         ex("derived_qtype.upcast(date, date\"1970-01-31\")", "30"),
         ex("derived_qtype.upcast(QTYPE{{x: i32}}, {x: 1})", "(1)"),
     ],
@@ -86,8 +86,8 @@ pub(crate) static DOWNCAST: OpDef = OpDef {
     }),
     examples: &[
         ex("derived_qtype.downcast(weak_float, 1.5f64)", "weak_float{1.5}"),
-        ex("derived_qtype.downcast(date?, i32?{30})", "optional_date{1970-01-31}"),
-        ex("derived_qtype.downcast(QTYPE{{x: i32}}, (1,))", "namedtuple<x=INT32>{(1)}"),
+        ex("derived_qtype.downcast(date?, i32?{30})", "date?{1970-01-31}"),
+        ex("derived_qtype.downcast(QTYPE{{x: i32}}, (1,))", "{x: 1}"),
     ],
     ..DERIVED
 };

@@ -50,8 +50,8 @@ pub(crate) static LOGICAL_AND: OpDef = OpDef {
     laws: &[Law::Commutative],
     examples: &[
         ex("bool.logical_and(true, false)", "false"),
-        ex("bool.logical_and(missing[bool], false)", "optional_boolean{false}"),
-        ex("bool.logical_and(missing[bool], true)", "optional_boolean{NA}"),
+        ex("bool.logical_and(missing[bool], false)", "bool?{false}"),
+        ex("bool.logical_and(missing[bool], true)", "bool?{NA}"),
     ],
     ..BINARY
 };
@@ -87,8 +87,8 @@ pub(crate) static LOGICAL_OR: OpDef = OpDef {
     ]),
     laws: &[Law::Commutative],
     examples: &[
-        ex("bool.logical_or(true, missing[bool])", "optional_boolean{true}"),
-        ex("bool.logical_or(false, missing[bool])", "optional_boolean{NA}"),
+        ex("bool.logical_or(true, missing[bool])", "bool?{true}"),
+        ex("bool.logical_or(false, missing[bool])", "bool?{NA}"),
     ],
     ..BINARY
 };
@@ -105,7 +105,7 @@ pub(crate) static LOGICAL_NOT: OpDef = OpDef {
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[strict!(|x: bool| -> bool { !x }, NOT_RULE)]),
     laws: &[Law::Involution],
-    examples: &[ex("bool.logical_not(true)", "false"), ex("bool.logical_not(missing[bool])", "optional_boolean{NA}")],
+    examples: &[ex("bool.logical_not(true)", "false"), ex("bool.logical_not(missing[bool])", "bool?{NA}")],
     ..UNARY
 };
 
@@ -174,7 +174,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
     meaning: for_scalars!(logical_if!()),
     examples: &[
         ex("bool.logical_if(true, 1, 2, 3)", "1"),
-        ex("bool.logical_if(missing[bool], 1, 2, 2.5f64)", "float64{2.5}"),
+        ex("bool.logical_if(missing[bool], 1, 2, 2.5f64)", "f64{2.5}"),
     ],
     ..UNARY
 };
@@ -269,7 +269,7 @@ pub(crate) static OR: OpDef = OpDef {
     typing: Typing::Rule(|args| logic_types("or", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_OR, id::LOGICAL_OR)),
     over_arrays: OverArrays::Expanded,
-    examples: &[ex("1 > 2 or 1 < 2", "present"), ex("false or missing[bool]", "optional_boolean{NA}")],
+    examples: &[ex("1 > 2 or 1 < 2", "present"), ex("false or missing[bool]", "bool?{NA}")],
     ..BINARY
 };
 
@@ -307,7 +307,7 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
     over_arrays: OverArrays::Expanded,
     examples: &[
         ex("where(1 < 2, 10, 20)", "10"),
-        ex("if false then 1", "optional_int32{NA}"),
+        ex("if false then 1", "i32?{NA}"),
         ex("where(false, 1 // 0, 2)", "2"),
     ],
     ..UNARY

@@ -95,7 +95,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     typing: Typing::Rule(|args| unary_types(TO_OPTIONAL.name, args, |scalar, _| QType::Optional(scalar))),
     meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE;)),
     laws: &[Law::Idempotent],
-    examples: &[ex("to_optional(5)", "optional_int32{5}")],
+    examples: &[ex("to_optional(5)", "i32?{5}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -164,7 +164,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     typing: Typing::Rule(presence_and_types),
     meaning: for_scalars!(presence_and!()),
     laws: &[],
-    examples: &[ex("5 & (1 < 2)", "optional_int32{5}"), ex("5 & (1 > 2)", "optional_int32{NA}")],
+    examples: &[ex("5 & (1 < 2)", "i32?{5}"), ex("5 & (1 > 2)", "i32?{NA}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -220,7 +220,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     examples: &[
         ex("missing[i32] ?? 7", "7"),
         ex("missing ?? \"none\"", "'none'"),
-        ex("missing[f32] | missing[f32]", "optional_float32{NA}"),
+        ex("missing[f32] | missing[f32]", "f32?{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
@@ -269,7 +269,7 @@ pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
     examples: &[
         ex("core._presence_and_or(5, 1 < 2, 7)", "5"),
         ex("core._presence_and_or(5, 1 > 2, 7.5f32)", "7.5"),
-        ex("core._presence_and_or(missing[i32], present, missing[i32])", "optional_int32{NA}"),
+        ex("core._presence_and_or(missing[i32], present, missing[i32])", "i32?{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
     derivative: None,

@@ -97,7 +97,7 @@ pub(crate) static QTYPE_OF: OpDef = OpDef {
     }),
     examples: &[
         ex("qtype.qtype_of(1) == i32", "present"),
-        ex("core.cast(7, qtype.qtype_of(2.5f64))", "float64{7}"),
+        ex("core.cast(7, qtype.qtype_of(2.5f64))", "f64{7}"),
         ex("qtype.qtype_of(1 // 0) == f32", "missing"),
     ],
     ..HIGHER_ORDER
@@ -329,7 +329,7 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
         let no = type_at(g, operator, args, 2)?;
         Ok(g.literal(Value::Type(if chosen { yes } else { no })))
     }),
-    examples: &[ex("core.cast(7, qtype.conditional_qtype(qtype.is_scalar_qtype(f32?), i64, f64))", "float64{7}")],
+    examples: &[ex("core.cast(7, qtype.conditional_qtype(qtype.is_scalar_qtype(f32?), i64, f64))", "f64{7}")],
     ..HIGHER_ORDER
 };
 
@@ -401,7 +401,7 @@ pub(crate) static GET_FIELD_COUNT: OpDef = of_types!(
     [qtype],
     "How many fields a type has, an i64: those of a tuple, presence and value of an optional, presence of a mask, else none.",
     Value::from(field_count(&qtype).unwrap_or(0) as i64),
-    ["qtype.get_field_count(QTYPE{(f32, text, i64)})" => "int64{3}", "qtype.get_field_count(f32)" => "int64{0}"]
+    ["qtype.get_field_count(QTYPE{(f32, text, i64)})" => "i64{3}", "qtype.get_field_count(f32)" => "i64{0}"]
 );
 
 pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
@@ -418,7 +418,7 @@ pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
     }),
     examples: &[
         ex("seq.at(qtype.get_field_names(QTYPE{{x: f32, y: text}}), 1)", "'y'"),
-        ex("seq.size(qtype.get_field_names(QTYPE{(f32, text)}))", "int64{0}"),
+        ex("seq.size(qtype.get_field_names(QTYPE{(f32, text)}))", "i64{0}"),
     ],
     ..HIGHER_ORDER
 };

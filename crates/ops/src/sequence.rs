@@ -236,7 +236,7 @@ pub(crate) static RANGE_SIZE: OpDef = OpDef {
     params: &[param("start"), param("stop"), param("step")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid],
-    examples: &[ex("seq._range_size(0i64, 10i64, 3i64)", "int64{4}")],
+    examples: &[ex("seq._range_size(0i64, 10i64, 3i64)", "i64{4}")],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(try |start: i64, stop: i64, step: i64| -> i64 { range_size(start, stop, step) }),
@@ -272,8 +272,8 @@ pub(crate) static RANGE: OpDef = OpDef {
         Ok(g.make_sequence(Sequence { size, element: QType::INT64, elements, nesting: 0 }))
     }),
     examples: &[
-        ex("seq.reduce(math.add, seq.range(5), 0)", "int64{10}"),
-        ex("seq.at(seq.range(10, 0, -3), 3)", "int64{1}"),
+        ex("seq.reduce(math.add, seq.range(5), 0)", "i64{10}"),
+        ex("seq.at(seq.range(10, 0, -3), 3)", "i64{1}"),
     ],
     ..HIGHER_ORDER
 };
@@ -357,7 +357,7 @@ pub(crate) static ZIP: OpDef = OpDef {
         let element = QType::tuple(sources.iter().map(|source| source.element.clone()));
         Ok(g.make_sequence(Sequence { size, element, elements: Elements::Zipped(sources), nesting }))
     }),
-    examples: &[ex("seq.at(seq.zip(seq.range(3), seq.make(\"a\", \"b\", \"c\")), 1)", "(int64{1}, 'b')")],
+    examples: &[ex("seq.at(seq.zip(seq.range(3), seq.make(\"a\", \"b\", \"c\")), 1)", "(i64{1}, 'b')")],
     ..HIGHER_ORDER
 };
 
@@ -419,7 +419,7 @@ pub(crate) static MAP: OpDef = OpDef {
         let elements = Elements::Mapped { function: args[0], sources };
         Ok(g.make_sequence(Sequence { size, element, elements, nesting }))
     }),
-    examples: &[ex("seq.reduce(math.add, seq.map(fn(x) = x * x, seq.range(4)), 0)", "int64{14}")],
+    examples: &[ex("seq.reduce(math.add, seq.map(fn(x) = x * x, seq.range(4)), 0)", "i64{14}")],
     ..HIGHER_ORDER
 };
 
@@ -481,7 +481,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
     }),
     examples: &[
         ex("seq.reduce(fn(sum, x) = sum + x * 0.5, seq.range(1, 4), 0.0)", "3."),
-        ex("seq.reduce(math.add, seq.range(0), 7i64)", "int64{7}"),
+        ex("seq.reduce(math.add, seq.range(0), 7i64)", "i64{7}"),
         ex("seq.reduce(fn(s, i) = s * 2 + i, seq.range(3), [1i64, missing])", "[12, NA]"),
     ],
     ..HIGHER_ORDER
@@ -492,7 +492,7 @@ pub(crate) static SIZE: OpDef = OpDef {
     summary: "How many elements a sequence has, an i64.",
     params: &[param("seq")],
     meaning: Meaning::Instantiate(|g, args| Ok(sequence(g, SIZE.name, args, 0)?.size)),
-    examples: &[ex("seq.size(seq.range(2, 9, 3))", "int64{3}")],
+    examples: &[ex("seq.size(seq.range(2, 9, 3))", "i64{3}")],
     ..HIGHER_ORDER
 };
 
@@ -511,7 +511,7 @@ pub(crate) static INDEX: OpDef = OpDef {
     params: &[param("index").of(ArgumentForm::Position), param("size")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::IndexRange],
-    examples: &[ex("seq._index(1i64, 3i64)", "int64{1}")],
+    examples: &[ex("seq._index(1i64, 3i64)", "i64{1}")],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |index: i64, size: i64| -> i64 {
@@ -542,7 +542,7 @@ pub(crate) static AT: OpDef = OpDef {
         let index = g.apply(id::SEQ_INDEX, &[index, sequence.size])?;
         sequence.at(g, index)
     }),
-    examples: &[ex("seq.at(seq.range(5, 8), 2)", "int64{7}")],
+    examples: &[ex("seq.at(seq.range(5, 8), 2)", "i64{7}")],
     ..HIGHER_ORDER
 };
 

@@ -46,7 +46,7 @@ pub(crate) static PLUS: OpDef = OpDef {
     examples: &[
         ex("1 + 2", "3"),
         ex("\"a\" + \"b\"", "'ab'"),
-        ex("\"a\" + missing[text]", "optional_text{NA}"),
+        ex("\"a\" + missing[text]", "text?{NA}"),
         ex("[\"a\", \"b\"] + \"c\"", "['ac', 'bc']"),
     ],
     ..BINARY
@@ -116,9 +116,9 @@ pub(crate) static ROUND: OpDef = OpDef {
     }),
     examples: &[
         ex("round(2.5f32)", "3."),
-        ex("round(3.14159f64, 2)", "float64{3.14}"),
-        ex("round(-2.5f64, 0)", "float64{-3}"),
-        ex("round(1250f64, -2)", "float64{1300}"),
+        ex("round(3.14159f64, 2)", "f64{3.14}"),
+        ex("round(-2.5f64, 0)", "f64{-3}"),
+        ex("round(1250f64, -2)", "f64{1300}"),
         ex("round(7, 2)", "7"),
     ],
     ..MADE
@@ -137,7 +137,7 @@ pub(crate) static CLAMP: OpDef = OpDef {
         let above = g.apply(id::MAXIMUM, &args[..2])?;
         g.apply(id::MINIMUM, &[above, args[2]])
     }),
-    examples: &[ex("clamp(7, 0, 5)", "5"), ex("clamp(-1.5f64, 0.0, 1.0)", "float64{0}"), ex("clamp(3, 5, 4)", "4")],
+    examples: &[ex("clamp(7, 0, 5)", "5"), ex("clamp(-1.5f64, 0.0, 1.0)", "f64{0}"), ex("clamp(3, 5, 4)", "4")],
     ..MADE
 };
 

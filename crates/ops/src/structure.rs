@@ -161,7 +161,7 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     typing: Typing::Rule(|args| like_types(ZEROS_LIKE.name, args)),
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 0)),
     laws: &[],
-    examples: &[ex("zeros_like(missing[f32])", "optional_float32{0}")],
+    examples: &[ex("zeros_like(missing[f32])", "f32?{0}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -177,7 +177,7 @@ pub(crate) static ONES_LIKE: OpDef = OpDef {
     typing: Typing::Rule(|args| like_types(ONES_LIKE.name, args)),
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 1)),
     laws: &[],
-    examples: &[ex("ones_like(7i64)", "int64{1}"), ex("ones_like(false)", "true")],
+    examples: &[ex("ones_like(7i64)", "i64{1}"), ex("ones_like(false)", "true")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -236,7 +236,7 @@ pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
         cast_to(g, args[1], scalar, optional)
     }),
     examples: &[
-        ex("const_with_shape(shape_of(missing[f64]), 1)", "optional_int32{1}"),
+        ex("const_with_shape(shape_of(missing[f64]), 1)", "i32?{1}"),
         ex("const_with_shape(SCALAR_SHAPE{}, 'a')", "'a'"),
     ],
     over_arrays: OverArrays::Kernel(&elements::CONST_WITH_SHAPE),
@@ -260,7 +260,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
         Ok(g.literal(Value::Missing(scalar)))
     }),
     laws: &[],
-    examples: &[ex("empty_like(5)", "optional_int32{NA}")],
+    examples: &[ex("empty_like(5)", "i32?{NA}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -291,7 +291,7 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
         cast_to(g, args[1], scalar, like.is_optional())
     }),
     laws: &[],
-    examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "optional_float64{1}")],
+    examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "f64?{1}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -313,7 +313,7 @@ pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
         let optional = g.qtype(args[0]).is_optional();
         cast_to(g, args[1], scalar, optional)
     }),
-    examples: &[ex("broadcast_like(missing[f64], 1)", "optional_int32{1}"), ex("broadcast_like(2.5, 1)", "1")],
+    examples: &[ex("broadcast_like(missing[f64], 1)", "i32?{1}"), ex("broadcast_like(2.5, 1)", "1")],
     ..BINARY
 };
 
@@ -325,7 +325,7 @@ pub(crate) static DEFAULT_IF_UNSPECIFIED: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| Ok(if g.qtype(args[0]) == QType::Unspecified { args[1] } else { args[0] })),
     examples: &[
         ex("core.default_if_unspecified(UNSPECIFIED{}, 7)", "7"),
-        ex("core.default_if_unspecified(missing[f32], 7)", "optional_float32{NA}"),
+        ex("core.default_if_unspecified(missing[f32], 7)", "f32?{NA}"),
     ],
     ..HIGHER_ORDER
 };

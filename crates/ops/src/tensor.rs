@@ -77,7 +77,7 @@ pub(crate) static MINIMUM: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { extreme!(f64: x, y, <, |) }, MIN_RULE),
     ]),
     laws: &[Law::Commutative],
-    examples: &[ex("tensor.minimum(0f32, -0f32)", "-0."), ex("tensor.minimum(nan, 1f64)", "float64{nan}")],
+    examples: &[ex("tensor.minimum(0f32, -0f32)", "-0."), ex("tensor.minimum(nan, 1f64)", "f64{nan}")],
     derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),
     ..BINARY
 };
@@ -106,7 +106,7 @@ pub(crate) static RELU: OpDef = OpDef {
         strict!(|x: f64| -> f64 { if x > 0.0 || x.is_nan() { x } else { 0.0 } }, RELU_RULE),
     ]),
     laws: &[Law::Idempotent],
-    examples: &[ex("tensor.relu(-0f32)", "0."), ex("tensor.relu(-3)", "0"), ex("tensor.relu(2f64)", "float64{2}")],
+    examples: &[ex("tensor.relu(-0f32)", "0."), ex("tensor.relu(-3)", "0"), ex("tensor.relu(2f64)", "f64{2}")],
     derivative: Some(|d| {
         let zero = d.number(0.0);
         let positive = d.apply(id::BOOL_GREATER, &[d.operands[0], zero])?;
@@ -149,7 +149,7 @@ pub(crate) static RECIP: OpDef = OpDef {
         strict!(|x: f32| -> f32 { 1.0 / x }, RECIP_RULE),
         strict!(|x: f64| -> f64 { 1.0 / x }, RECIP_RULE),
     ]),
-    examples: &[ex("tensor.recip(4)", "0.25"), ex("tensor.recip(-0f64)", "float64{-inf}")],
+    examples: &[ex("tensor.recip(4)", "0.25"), ex("tensor.recip(-0f64)", "f64{-inf}")],
     derivative: Some(|d| {
         let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
         let product = d.times(square)?;
@@ -201,7 +201,7 @@ pub(crate) static TRUNC: OpDef = OpDef {
         strict!(|x: f64| -> f64 { x.trunc() }, TRUNC_RULE),
     ]),
     laws: &[Law::Idempotent],
-    examples: &[ex("tensor.trunc(-2.5f32)", "-2."), ex("tensor.trunc(-0.5f64)", "float64{-0}")],
+    examples: &[ex("tensor.trunc(-2.5f32)", "-2."), ex("tensor.trunc(-0.5f64)", "f64{-0}")],
     derivative: Some(FLAT),
     ..UNARY
 };

@@ -54,7 +54,7 @@ fn types_are_inferred_and_names_resolved() {
         [
             "%0 = L.x : f32",
             "%1 = L.y : i64?",
-            "%2 = optional_int64{1} : i64?",
+            "%2 = i64?{1} : i64?",
             "%3 = math.maximum(%1, %2) : i64?",
             "%4 = core.to_optional(%0) : f32?",
             "%5 = core.to_float32(%3) : f32?",
@@ -88,7 +88,7 @@ fn composite_operators_are_replaced() {
     assert_eq!(lowered("cast(x, f64?)"), ["%1 = core.to_float64(%0) : f64?"]);
     assert_eq!(lowered("cast(b, i32?)"), ["%1 = core.to_int32(%0) : i32", "%2 = core.to_optional(%1) : i32?"]);
     // Only the type of the operand is used.
-    assert_eq!(default("input x: i32?\nones_like(x + 1)", "expand"), ["%0 = optional_int32{1} : i32?", "result = %0"]);
+    assert_eq!(default("input x: i32?\nones_like(x + 1)", "expand"), ["%0 = i32?{1} : i32?", "result = %0"]);
     assert_eq!(default("input x: i32\ncore.identity(x)", "expand"), ["%0 = L.x : i32", "result = %0"]);
 }
 
@@ -127,8 +127,8 @@ fn nodes_that_differ_only_until_they_are_cast_are_one() {
     assert_eq!(products("y * 3 + y * 2.0"), 2);
     // Literals of two types, and one that is written as what the other is cast to.
     assert_eq!(products("y * 2 + y * 2.0"), 1);
-    assert_eq!(products("y * float64{2.0} + y * 2.0"), 1);
-    assert_eq!(products("y * 2.0 + y * float64{2.0}"), 1);
+    assert_eq!(products("y * f64{2.0} + y * 2.0"), 1);
+    assert_eq!(products("y * 2.0 + y * f64{2.0}"), 1);
     // Casts that are written and implied, in either order; one behind another; and two names of one operator.
     assert_eq!(products("x * y + core.to_float64(x) * y"), 1);
     assert_eq!(products("core.to_float64(x) * y + x * y"), 1);
@@ -142,7 +142,7 @@ fn nodes_that_differ_only_until_they_are_cast_are_one() {
 fn an_untyped_missing_becomes_a_typed_one() {
     assert_eq!(
         default("input x: f32\nx ?? missing", "types")[1..3],
-        ["%1 = optional_float32{NA} : f32?", "%2 = core.presence_or(%0, %1) : f32"]
+        ["%1 = f32?{NA} : f32?", "%2 = core.presence_or(%0, %1) : f32"]
     );
 }
 
@@ -355,7 +355,7 @@ fn what_an_extension_applies_is_cast_and_not_transformed_again() {
         lines,
         [
             "%0 = L.x : f64?",
-            "%1 = optional_float64{2} : f64?",
+            "%1 = f64?{2} : f64?",
             "%2 = math.multiply(%0, %1) : f64?",
             "%3 = math.add(%2, %2) : f64?",
             "%4 = math.subtract(%3, %2) : f64?",

@@ -2,7 +2,7 @@
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
 use crate::{Array, Dict, Edge, ValueRef};
-use cembra_runtime::{ArrayKind, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
+use cembra_runtime::{ArrayKind, Excerpt, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -172,7 +172,8 @@ impl Hash for ScalarValue {
 }
 
 impl fmt::Display for ScalarValue {
-    /// As Arolla prints it: `float64{1}`, `4.`, `5`, `int64{5}`, `true`, `'text'`.
+    /// As listings have it: `f64{1}`, `4.`, `5`, `i64{5}`, `true`, `'text'`. These are Arolla's forms, with the names of types that the
+    /// text language has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ScalarValue::Float32(v) if v.is_finite() && v.fract() == 0.0 => {
@@ -187,7 +188,7 @@ impl fmt::Display for ScalarValue {
             | ScalarValue::Text(_)
             | ScalarValue::Bytes(_) => self.fmt_bare(f),
             _ => {
-                write!(f, "{}{{", self.scalar().name().to_ascii_lowercase())?;
+                write!(f, "{}{{", self.scalar())?;
                 self.fmt_bare(f)?;
                 f.write_str("}")
             }
@@ -407,31 +408,31 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As Arolla prints it: `optional_float64{NA}`, `present`, `(1, 2.)`, `namedtuple<x=INT32>{(1)}`.
+    /// As listings have it: `f64?{NA}`, `present`, `(1, 2.)`, `{x: 1}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Scalar(v) => write!(f, "{v}"),
             Value::Present(ScalarValue::Unit) => f.write_str("present"),
             Value::Missing(Scalar::Unit) => f.write_str("missing"),
             Value::Present(v) => {
-                write!(f, "optional_{}{{", v.scalar().name().to_ascii_lowercase())?;
+                write!(f, "{}?{{", v.scalar())?;
                 v.fmt_bare(f)?;
                 f.write_str("}")
             }
-            Value::Missing(scalar) => write!(f, "optional_{}{{NA}}", scalar.name().to_ascii_lowercase()),
+            Value::Missing(scalar) => write!(f, "{scalar}?{{NA}}"),
             Value::Tuple(fields) => {
-                let named = fields.names().is_some();
-                if named {
-                    write!(f, "{}{{", self.qtype().name())?;
-                }
-                f.write_str("(")?;
+                let names = fields.names();
+                f.write_str(if names.is_some() { "{" } else { "(" })?;
                 for (index, field) in fields.iter().enumerate() {
                     if index > 0 {
                         f.write_str(", ")?;
                     }
+                    if let Some(name) = names.and_then(|names| names.get(index)) {
+                        write!(f, "{}: ", Excerpt::quoted(name))?;
+                    }
                     write!(f, "{field}")?;
                 }
-                f.write_str(if named { ")}" } else { ")" })
+                f.write_str(if names.is_some() { "}" } else { ")" })
             }
             Value::Shape(shape) => f.write_str(&shape.name().to_ascii_lowercase()),
             Value::Array(_, array) => write!(f, "{array}"),
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_print_as_arolla_prints_them() {
+    fn values_print_as_listings_have_them() {
         let shown: Vec<_> = [
             Value::from(1.0_f64),
             Value::from(4.0_f32),
@@ -488,23 +489,23 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "float64{1}",
+                "f64{1}",
                 "4.",
                 "1.5",
                 "-0.",
                 "nan",
-                "float64{-inf}",
+                "f64{-inf}",
                 "5",
-                "int64{5}",
+                "i64{5}",
                 "true",
                 "weak_float{0.5}",
-                "optional_float64{NA}",
-                "optional_int32{2}",
+                "f64?{NA}",
+                "i32?{2}",
                 "present",
                 "missing",
                 "'it\\'s'",
                 "(1, 2.)",
-                "namedtuple<x=INT32,y=FLOAT32>{(1, 2.)}",
+                "{x: 1, y: 2.}",
                 "optional_scalar_shape"
             ]
         );

@@ -17,7 +17,7 @@
 //! | an argument that is not specified | `UNSPECIFIED{}` |
 //!
 //! `TYPE{v}` works for every scalar and optional type, under each of its names, and for Arolla's names also in lower case
-//! (`float64{1}`, as listings print it).
+//! (`float64{1}`).
 
 use super::cursor::{Cursor, Stop, ends_text};
 use super::spelling::Spelling;

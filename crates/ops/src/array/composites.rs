@@ -128,7 +128,7 @@ pub(crate) static VAR: OpDef = OpDef {
     typing: Typing::Rule(|args| variance_types(VAR.name, args)),
     meaning: Meaning::Expand(variance),
     examples: &[
-        ex("var([1, 2, missing, 3])", "optional_float32{1}"),
+        ex("var([1, 2, missing, 3])", "f32?{1}"),
         ex("var([1f64, 3f64, 5f64], edge.from_sizes([2, 1]), unbiased=false)", "[1, 0]"),
     ],
     ..VARIANCE
@@ -143,7 +143,7 @@ pub(crate) static STD: OpDef = OpDef {
         let (variance, half) = (variance(g, args)?, number(g, 0.5));
         g.apply(id::POW, &[variance, half])
     }),
-    examples: &[ex("std([1, 5, missing], unbiased=false)", "optional_float32{2}")],
+    examples: &[ex("std([1, 5, missing], unbiased=false)", "f32?{2}")],
     ..VARIANCE
 };
 
@@ -164,7 +164,7 @@ pub(crate) static SKEW: OpDef = OpDef {
         let second = g.apply(id::POW, &[second, power])?;
         g.apply(id::DIVIDE, &[third, second])
     }),
-    examples: &[ex("skew([1, 2, 3])", "optional_float32{0}"), ex("skew([2, 2])", "optional_float32{nan}")],
+    examples: &[ex("skew([1, 2, 3])", "f32?{0}"), ex("skew([2, 2])", "f32?{nan}")],
     ..X_INTO
 };
 
@@ -185,7 +185,7 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
         let ratio = g.apply(id::DIVIDE, &[fourth, second])?;
         g.apply(id::SUBTRACT, &[ratio, three])
     }),
-    examples: &[ex("kurtosis([1, 1, 3, 3])", "optional_float32{-2}")],
+    examples: &[ex("kurtosis([1, 1, 3, 3])", "f32?{-2}")],
     ..X_INTO
 };
 
@@ -219,7 +219,7 @@ pub(crate) static COVARIANCE: OpDef = OpDef {
         let (sum, count) = (g.apply(id::MATH_SUM, &[products, into])?, cast(g, count, to)?);
         g.apply(id::DIVIDE, &[sum, count])
     }),
-    examples: &[ex("covariance([1, 2, missing, 3], [2, 4, 9, 6])", "optional_float32{2}")],
+    examples: &[ex("covariance([1, 2, missing, 3], [2, 4, 9, 6])", "f32?{2}")],
     ..ARRAY
 };
 
@@ -248,7 +248,7 @@ pub(crate) static CORRELATION: OpDef = OpDef {
         let ratio = g.apply(id::MAXIMUM, &[ratio, least])?;
         g.apply(id::MINIMUM, &[ratio, most])
     }),
-    examples: &[ex("correlation([1, 2, missing, 3], [9, 6, 9, 3])", "optional_float32{-1}")],
+    examples: &[ex("correlation([1, 2, missing, 3], [9, 6, 9, 3])", "f32?{-1}")],
     ..ARRAY
 };
 

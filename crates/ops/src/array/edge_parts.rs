@@ -117,7 +117,7 @@ pub(crate) static CHILD_SIZE: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.child_size() as i64)),
     }),
-    examples: &[ex("edge.child_size(edge.from_sizes([2, 1]))", "int64{3}")],
+    examples: &[ex("edge.child_size(edge.from_sizes([2, 1]))", "i64{3}")],
     ..PART
 };
 
@@ -134,7 +134,7 @@ pub(crate) static PARENT_SIZE: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.parent_size() as i64)),
     }),
-    examples: &[ex("edge.parent_size(edge.from_sizes([2, 1]))", "int64{2}")],
+    examples: &[ex("edge.parent_size(edge.from_sizes([2, 1]))", "i64{2}")],
     ..PART
 };
 

@@ -108,7 +108,7 @@ pub(crate) static AT: OpDef = OpDef {
             }
         },
     }),
-    examples: &[ex("[5, missing, 7][2]", "optional_int32{7}"), ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]")],
+    examples: &[ex("[5, missing, 7][2]", "i32?{7}"), ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]")],
     ..ARRAY
 };
 
@@ -127,6 +127,6 @@ pub(crate) static SIZE: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(array_of(&args[0])?.len() as i64)),
     }),
-    examples: &[ex("array.size([5, missing, 7])", "int64{3}")],
+    examples: &[ex("array.size([5, missing, 7])", "i64{3}")],
     ..ARRAY
 };

@@ -89,7 +89,7 @@ pub(crate) static MIN: OpDef = OpDef {
         evaluate: |args, ret| elements(args, ret, Ordering::Less),
     }),
     examples: &[
-        ex("min([3, missing, 1])", "optional_int32{1}"),
+        ex("min([3, missing, 1])", "i32?{1}"),
         ex("min([3, 1, 2], into=edge.from_sizes([1, 0, 2]))", "[3, NA, 1]"),
     ],
     ..AGGREGATION
@@ -106,10 +106,7 @@ pub(crate) static MAX: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Greater),
     }),
-    examples: &[
-        ex("max([3, missing, 1])", "optional_int32{3}"),
-        ex("max([1.5f32, nan, 2f32])", "optional_float32{nan}"),
-    ],
+    examples: &[ex("max([3, missing, 1])", "i32?{3}"), ex("max([1.5f32, nan, 2f32])", "f32?{nan}")],
     ..AGGREGATION
 };
 
@@ -124,7 +121,7 @@ pub(crate) static ARGMIN: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Less),
     }),
-    examples: &[ex("argmin([3, missing, 1, 1])", "optional_int64{2}")],
+    examples: &[ex("argmin([3, missing, 1, 1])", "i64?{2}")],
     ..AGGREGATION
 };
 
@@ -139,7 +136,7 @@ pub(crate) static ARGMAX: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Greater),
     }),
-    examples: &[ex("argmax([3, missing, 4, 4])", "optional_int64{2}")],
+    examples: &[ex("argmax([3, missing, 4, 4])", "i64?{2}")],
     ..AGGREGATION
 };
 

@@ -46,7 +46,7 @@ pub(crate) static IOTA: OpDef = OpDef {
             made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
         },
     }),
-    examples: &[ex("array.iota(shape_of([5, missing, 7]))", "[0, 1, 2]"), ex("array.iota(shape_of(5))", "int64{0}")],
+    examples: &[ex("array.iota(shape_of([5, missing, 7]))", "[0, 1, 2]"), ex("array.iota(shape_of(5))", "i64{0}")],
     ..ARRAY
 };
 

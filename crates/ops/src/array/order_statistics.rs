@@ -171,7 +171,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
         evaluate: |args, ret| quantiles(array_of(&args[0])?, &args[1], ret, &|count| (count - 1) / 2),
     }),
     examples: &[
-        ex("median([5, missing, 1, 3, 9])", "optional_int32{3}"),
+        ex("median([5, missing, 1, 3, 9])", "i32?{3}"),
         ex("median([2.5f32, 1f32, 7f32], edge.from_sizes([2, 0, 1]))", "[1, NA, 7]"),
     ],
     ..AGGREGATION
@@ -223,8 +223,8 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
         },
     }),
     examples: &[
-        ex("inverse_cdf([1, 2, missing, 3, 4], 0.5)", "optional_int32{2}"),
-        ex("inverse_cdf([1, 2, 3, 4], 0.51)", "optional_int32{3}"),
+        ex("inverse_cdf([1, 2, missing, 3, 4], 0.5)", "i32?{2}"),
+        ex("inverse_cdf([1, 2, 3, 4], 0.51)", "i32?{3}"),
     ],
     ..ARRAY
 };

@@ -209,7 +209,7 @@ pub(crate) static PROD: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| total(args, ret, 1, i64::wrapping_mul, |a, b| a * b, false),
     }),
-    examples: &[ex("math.prod([2, missing, 3])", "optional_int32{6}")],
+    examples: &[ex("math.prod([2, missing, 3])", "i32?{6}")],
     ..AGGREGATION
 };
 
@@ -236,7 +236,7 @@ pub(crate) static MEAN: OpDef = OpDef {
             results(fold_floats(array, &groups, 0.0, |a, b| a + b).into_iter().map(mean).collect(), ret)
         },
     }),
-    examples: &[ex("mean([1, missing, 4])", "optional_float32{2.5}")],
+    examples: &[ex("mean([1, missing, 4])", "f32?{2.5}")],
     ..AGGREGATION
 };
 
@@ -293,7 +293,7 @@ pub(crate) static LOGICAL_ANY: OpDef = OpDef {
         evaluate: |args, ret| booleans(args, ret, true),
     }),
     examples: &[
-        ex("logical_any([true, missing])", "optional_boolean{true}"),
+        ex("logical_any([true, missing])", "bool?{true}"),
         ex("logical_any([false, missing, false], edge.from_sizes([2, 0, 1]))", "[NA, false, false]"),
     ],
     ..AGGREGATION
@@ -310,7 +310,7 @@ pub(crate) static LOGICAL_ALL: OpDef = OpDef {
         full: FullRule::First,
         evaluate: |args, ret| booleans(args, ret, false),
     }),
-    examples: &[ex("logical_all([true, missing])", "optional_boolean{NA}")],
+    examples: &[ex("logical_all([true, missing])", "bool?{NA}")],
     ..AGGREGATION
 };
 
@@ -330,6 +330,6 @@ pub(crate) static COUNT: OpDef = OpDef {
             results(counts.into_iter().map(Some).collect(), ret)
         },
     }),
-    examples: &[ex("count([1, missing, 4] > 2)", "int64{1}")],
+    examples: &[ex("count([1, missing, 4] > 2)", "i64{1}")],
     ..AGGREGATION
 };

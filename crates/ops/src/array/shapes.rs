@@ -114,6 +114,6 @@ pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(size_of(&args[0])? as i64)),
     }),
-    examples: &[ex("array.array_shape_size(shape_of([5, missing]))", "int64{2}")],
+    examples: &[ex("array.array_shape_size(shape_of([5, missing]))", "i64{2}")],
     ..SHAPE
 };

@@ -109,9 +109,9 @@ pub(crate) static GET: OpDef = OpDef {
         get(g, GET.name, args[0], args[1], absent)
     }),
     examples: &[
-        ex("dict.get(dict{\"CH\": 1.08, \"DE\": 1.19}, \"DE\")", "optional_weak_float{1.19}"),
-        ex("dict.get(dict{\"CH\": 1.08, \"DE\": 1.19}, \"FR\")", "optional_weak_float{NA}"),
-        ex("dict.get(dict{3: true, 5i64: missing}, missing[i32])", "optional_boolean{NA}"),
+        ex("dict.get(dict{\"CH\": 1.08, \"DE\": 1.19}, \"DE\")", "weak_float?{1.19}"),
+        ex("dict.get(dict{\"CH\": 1.08, \"DE\": 1.19}, \"FR\")", "weak_float?{NA}"),
+        ex("dict.get(dict{3: true, 5i64: missing}, missing[i32])", "bool?{NA}"),
         ex("dict.get(dict{1: \"a\", 2: \"b\"}, [2, missing, 3, 1])", "['b', NA, NA, 'a']"),
     ],
     ..DICT
@@ -188,8 +188,8 @@ pub(crate) static LOOKUP: OpDef = OpDef {
     examples: &[
         ex("lookup(\"DE\", {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float{1.19}"),
         ex("lookup(\"FR\", {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float{1}"),
-        ex("lookup(missing[text], {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "optional_weak_float{NA}"),
-        ex("lookup(7, {1: \"one\", 2: \"two\"})", "optional_text{NA}"),
+        ex("lookup(missing[text], {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float?{NA}"),
+        ex("lookup(7, {1: \"one\", 2: \"two\"})", "text?{NA}"),
     ],
     ..DICT
 };
@@ -208,7 +208,7 @@ pub(crate) static TABLE: OpDef = OpDef {
         Ok(Signature::unchanged(args, QType::Optional(value)))
     }),
     meaning: Meaning::Overloads(table::OVERLOADS),
-    examples: &[ex("dict._table(dict{\"CH\": 1.08, \"DE\": 1.19}, \"DE\")", "optional_weak_float{1.19}")],
+    examples: &[ex("dict._table(dict{\"CH\": 1.08, \"DE\": 1.19}, \"DE\")", "weak_float?{1.19}")],
     ..DICT
 };
 

@@ -59,7 +59,7 @@ pub(crate) static ADD: OpDef = binary(
         ex("math.add(1, 2)", "3"),
         ex("2147483647 + 1", "-2147483648"),
         ex("1 + 0.5", "1.5"),
-        ex("1 + missing[i32]", "optional_int32{NA}"),
+        ex("1 + missing[i32]", "i32?{NA}"),
         ex("date\"2024-02-28\" + 2", "date{2024-03-01}"),
         ex("timestamp\"2026-11-20T10:15:00Z\" + 1", "timestamp{2026-11-20T10:15:00.000001Z}"),
     ],
@@ -84,9 +84,9 @@ pub(crate) static SUBTRACT: OpDef = binary(
     &[],
     &[
         ex("5 - 7", "-2"),
-        ex("1f64 - 0.5", "float64{0.5}"),
+        ex("1f64 - 0.5", "f64{0.5}"),
         ex("date\"2026-11-20\" - date\"2026-01-01\"", "323"),
-        ex("timestamp\"1970-01-02T00:00:00Z\" - timestamp\"1970-01-01T00:00:00Z\"", "int64{86400000000}"),
+        ex("timestamp\"1970-01-02T00:00:00Z\" - timestamp\"1970-01-01T00:00:00Z\"", "i64{86400000000}"),
     ],
 )
 .derived(|d| {
@@ -175,7 +175,7 @@ pub(crate) static FLOAT: OpDef = OpDef {
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, POS_RULE), strict!(|x: f64| -> f64 { x }, POS_RULE)]),
     laws: &[Law::Idempotent],
-    examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "float64{0.1}")],
+    examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "f64{0.1}")],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
 };
@@ -254,6 +254,6 @@ pub(crate) static SIGN: OpDef = unary(
         strict!(|x: f64| -> f64 { float_sign!(x) }, SIGN_RULE),
     ]),
     &[Law::Idempotent],
-    &[ex("sign(-7)", "-1"), ex("sign(-0f32)", "0."), ex("sign(2.5f64)", "float64{1}")],
+    &[ex("sign(-7)", "-1"), ex("sign(-0f32)", "0."), ex("sign(2.5f64)", "f64{1}")],
 )
 .derived(FLAT);

@@ -67,7 +67,7 @@ pub(crate) static FMOD: OpDef = OpDef {
         strict!(|x: f32, y: f32| -> f32 { math::fmod_f32(x, y) }, FMOD_RULE),
         strict!(|x: f64, y: f64| -> f64 { math::fmod_f64(x, y) }, FMOD_RULE),
     ]),
-    examples: &[ex("fmod(-7, 2)", "-1."), ex("fmod(5.5f64, 2)", "float64{1.5}"), ex("fmod(1, 0)", "nan")],
+    examples: &[ex("fmod(-7, 2)", "-1."), ex("fmod(5.5f64, 2)", "f64{1.5}"), ex("fmod(1, 0)", "nan")],
     ..BINARY
 };
 
@@ -269,7 +269,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
         ex("7 // -2", "-4"),
         ex("-2147483648 // -1", "-2147483648"),
         ex("-7f32 // 2f32", "-4."),
-        ex("missing[i32] // 0", "optional_int32{NA}"),
+        ex("missing[i32] // 0", "i32?{NA}"),
     ],
     ..BINARY
 };
@@ -285,6 +285,6 @@ pub(crate) static MOD: OpDef = OpDef {
         strict!(try |x: f32, y: f32| -> f32 { float_mod!(x, y, f32::NAN, f32::INFINITY) }, FLOAT_MOD_RULE),
         strict!(try |x: f64, y: f64| -> f64 { float_mod!(x, y, f64::NAN, f64::INFINITY) }, FLOAT_MOD_RULE),
     ]),
-    examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "float64{1}")],
+    examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "f64{1}")],
     ..BINARY
 };

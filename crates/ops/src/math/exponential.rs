@@ -42,7 +42,7 @@ pub(crate) static EXP: OpDef = function(
         strict!(|x: f32| -> f32 { math::exp_f32(x) }, EXP_RULE),
         strict!(|x: f64| -> f64 { math::exp_f64(x) }, EXP_RULE),
     ]),
-    &[ex("exp(0)", "1."), ex("exp(1000f64)", "float64{inf}")],
+    &[ex("exp(0)", "1."), ex("exp(1000f64)", "f64{inf}")],
 )
 .derived(|d| all([d.times(d.result)?]));
 
@@ -55,7 +55,7 @@ pub(crate) static EXPM1: OpDef = function(
         strict!(|x: f32| -> f32 { math::expm1_f32(x) }, EXPM1_RULE),
         strict!(|x: f64| -> f64 { math::expm1_f64(x) }, EXPM1_RULE),
     ]),
-    &[ex("expm1(0)", "0."), ex("expm1(1e-20f64)", "float64{0.00000000000000000001}")],
+    &[ex("expm1(0)", "0."), ex("expm1(1e-20f64)", "f64{0.00000000000000000001}")],
 )
 .derived(|d| {
     let one = d.number(1.0);
@@ -72,7 +72,7 @@ pub(crate) static LOG: OpDef = function(
         strict!(|x: f32| -> f32 { math::log_f32(x) }, LOG_RULE),
         strict!(|x: f64| -> f64 { math::log_f64(x) }, LOG_RULE),
     ]),
-    &[ex("log(1)", "0."), ex("log(0f64)", "float64{-inf}"), ex("log(-1)", "nan")],
+    &[ex("log(1)", "0."), ex("log(0f64)", "f64{-inf}"), ex("log(-1)", "nan")],
 )
 .derived(|d| all([d.over(d.operands[0])?]));
 
@@ -102,7 +102,7 @@ pub(crate) static LOG2: OpDef = function(
         strict!(|x: f32| -> f32 { math::log2_f32(x) }, LOG2_RULE),
         strict!(|x: f64| -> f64 { math::log2_f64(x) }, LOG2_RULE),
     ]),
-    &[ex("log2(8)", "3."), ex("log2(0.5f64)", "float64{-1}")],
+    &[ex("log2(8)", "3."), ex("log2(0.5f64)", "f64{-1}")],
 )
 .derived(|d| scaled_logarithm(d, std::f64::consts::LN_2));
 

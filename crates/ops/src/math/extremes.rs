@@ -61,6 +61,6 @@ pub(crate) static MINIMUM: OpDef = OpDef {
         strict!(|x: f32, y: f32| -> f32 { minimum!(x, y) }, FLOAT_MIN_RULE),
         strict!(|x: f64, y: f64| -> f64 { minimum!(x, y) }, FLOAT_MIN_RULE),
     ]),
-    examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "float64{nan}")],
+    examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "f64{nan}")],
     ..BINARY
 };

@@ -21,7 +21,7 @@ pub(crate) static POW: OpDef = OpDef {
         strict!(|x: f32, y: f32| -> f32 { math::pow_f32(x, y) }, POW_RULE),
         strict!(|x: f64, y: f64| -> f64 { math::pow_f64(x, y) }, POW_RULE),
     ]),
-    examples: &[ex("pow(2, 10)", "1024."), ex("nan ** 0f32", "1."), ex("0f64 ** -1", "float64{inf}")],
+    examples: &[ex("pow(2, 10)", "1024."), ex("nan ** 0f32", "1."), ex("0f64 ** -1", "f64{inf}")],
     derivative: Some(|d| {
         let [x, y] = [d.operands[0], d.operands[1]];
         let one = d.number(1.0);
@@ -48,7 +48,7 @@ pub(crate) static SQRT: OpDef = OpDef {
         strict!(|x: f32| -> f32 { x.sqrt() }, SQRT_RULE),
         strict!(|x: f64| -> f64 { x.sqrt() }, SQRT_RULE),
     ]),
-    examples: &[ex("sqrt(9)", "3."), ex("sqrt(-1f64)", "float64{nan}"), ex("sqrt(-0f32)", "-0.")],
+    examples: &[ex("sqrt(9)", "3."), ex("sqrt(-1f64)", "f64{nan}"), ex("sqrt(-0f32)", "-0.")],
     derivative: Some(|d| {
         let twice = d.apply(id::ADD, &[d.result, d.result])?;
         all([d.over(twice)?])

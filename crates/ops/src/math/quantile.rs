@@ -46,8 +46,8 @@ pub(crate) static NORMAL_INVERSE_CDF: OpDef = operator(
     ],
     &[
         ex("normal_distribution_inverse_cdf(0.5f32)", "0."),
-        ex("normal_distribution_inverse_cdf(0f64)", "float64{-inf}"),
-        ex("normal_distribution_inverse_cdf(0.975f64)", "float64{1.9599639845400538}"),
+        ex("normal_distribution_inverse_cdf(0f64)", "f64{-inf}"),
+        ex("normal_distribution_inverse_cdf(0.975f64)", "f64{1.9599639845400538}"),
     ],
 );
 
@@ -88,6 +88,6 @@ pub(crate) static BETA_INVERSE_CDF: OpDef = operator(
     ],
     &[
         ex("beta_distribution_inverse_cdf(0.25, 1, 1)", "0.25"),
-        ex("beta_distribution_inverse_cdf(1f64, 3, 3)", "float64{1}"),
+        ex("beta_distribution_inverse_cdf(1f64, 3, 3)", "f64{1}"),
     ],
 );

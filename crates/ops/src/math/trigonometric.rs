@@ -16,7 +16,7 @@ pub(crate) static SIN: OpDef = function(
         strict!(|x: f32| -> f32 { math::sin_f32(x) }, SIN_RULE),
         strict!(|x: f64| -> f64 { math::sin_f64(x) }, SIN_RULE),
     ]),
-    &[ex("sin(0)", "0."), ex("sin(-0f64)", "float64{-0}"), ex("math.trig.sin(1 / 0)", "nan")],
+    &[ex("sin(0)", "0."), ex("sin(-0f64)", "f64{-0}"), ex("math.trig.sin(1 / 0)", "nan")],
 )
 .derived(|d| {
     let cosine = d.apply(id::COS, &[d.operands[0]])?;

@@ -48,9 +48,9 @@ pub(crate) static CITYHASH: OpDef = OpDef {
         strict!(try in context |x: Bytes<'static>, seed: i64| -> i64 { Ok(hash(quoted(context, x)?.as_slice(), seed)) }),
     ]),
     examples: &[
-        ex("random.cityhash(\"abc\", 1)", "int64{3895058647784523247}"),
+        ex("random.cityhash(\"abc\", 1)", "i64{3895058647784523247}"),
         ex("random.cityhash(1.5, 42) == random.cityhash(\"1.5\", 42)", "present"),
-        ex("random.cityhash(missing[i32], 42)", "optional_int64{NA}"),
+        ex("random.cityhash(missing[i32], 42)", "i64?{NA}"),
     ],
     ..UNARY
 };

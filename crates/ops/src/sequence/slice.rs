@@ -69,8 +69,8 @@ pub(crate) static SLICE: OpDef = OpDef {
         Ok(g.make_sequence(slice))
     }),
     examples: &[
-        ex("seq.reduce(math.add, seq.slice(seq.range(10), 2, 5), 0)", "int64{9}"),
-        ex("seq.size(seq.slice(seq.make(\"a\", \"b\", \"c\"), -2, 100))", "int64{2}"),
+        ex("seq.reduce(math.add, seq.slice(seq.range(10), 2, 5), 0)", "i64{9}"),
+        ex("seq.size(seq.slice(seq.make(\"a\", \"b\", \"c\"), -2, 100))", "i64{2}"),
     ],
     ..HIGHER_ORDER
 };

@@ -215,7 +215,7 @@ pub(crate) static STATIC_DECODE: OpDef = OpDef {
     }),
     examples: &[
         ex("strings.static_decode(b\"\\xc3\\xa9\")", "'\u{e9}'"),
-        ex("strings.static_decode(missing[bytes])", "optional_text{NA}"),
+        ex("strings.static_decode(missing[bytes])", "text?{NA}"),
     ],
     ..UNARY
 };

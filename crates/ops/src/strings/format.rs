@@ -278,7 +278,7 @@ pub(crate) static FORMAT: OpDef = OpDef {
     examples: &[
         ex("strings.format(\"{x:.2f} {{{n:03d}}} {who}\", x=1.005, n=7, who=\"me\")", "'1.00 {007} me'"),
         ex("strings.format(\"{a} + {b}\", \"a,b\", 1, 2)", "'1 + 2'"),
-        ex("strings.format(\"{t:.2f}\", t=missing[text])", "optional_text{NA}"),
+        ex("strings.format(\"{t:.2f}\", t=missing[text])", "text?{NA}"),
     ],
     ..UNARY
 };

@@ -103,7 +103,7 @@ pub(crate) static JOIN: OpDef = OpDef {
     laws: &[],
     examples: &[
         ex("strings.join(\"a\", \"b\", \"c\")", "'abc'"),
-        ex("strings.join(b\"a\", missing[bytes])", "optional_bytes{NA}"),
+        ex("strings.join(b\"a\", missing[bytes])", "bytes?{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
     derivative: None,

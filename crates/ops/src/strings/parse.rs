@@ -48,7 +48,7 @@ pub(crate) static PARSE_INT64: OpDef = OpDef {
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(i64),
-    examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "int64{9223372036854775807}")],
+    examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "i64{9223372036854775807}")],
     ..UNARY
 };
 
@@ -70,7 +70,7 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     faults: FAULTS,
     typing: Typing::Overloads,
     meaning: parse!(f64),
-    examples: &[ex("strings.parse_float64(\"0.1\")", "float64{0.1}")],
+    examples: &[ex("strings.parse_float64(\"0.1\")", "f64{0.1}")],
     ..UNARY
 };
 

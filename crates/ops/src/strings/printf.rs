@@ -193,7 +193,7 @@ pub(crate) static PRINTF: OpDef = OpDef {
     examples: &[
         ex("strings.printf(\"%.3f|%5d|%-5s|%e\", 2.5, 42, \"ab\", 1e10)", "'2.500|   42|ab   |1.000000e+10'"),
         ex("strings.printf(\"%2$s, %1$.*3$f\", 2.5, \"ab\", 2)", "'ab, 2.50'"),
-        ex("strings.printf(\"%d of %d%%\", missing[i32], 7)", "optional_text{NA}"),
+        ex("strings.printf(\"%d of %d%%\", missing[i32], 7)", "text?{NA}"),
     ],
     ..UNARY
 };

@@ -98,8 +98,8 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
         }
     )]),
     examples: &[
-        ex("strings.extract_regex(\"id=42;\", \"id=([0-9]+)\")", "optional_text{'42'}"),
-        ex("strings.extract_regex(\"none\", \"id=([0-9]+)\")", "optional_text{NA}"),
+        ex("strings.extract_regex(\"id=42;\", \"id=([0-9]+)\")", "text?{'42'}"),
+        ex("strings.extract_regex(\"none\", \"id=([0-9]+)\")", "text?{NA}"),
     ],
     ..UNARY
 };

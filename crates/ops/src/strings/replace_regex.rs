@@ -128,8 +128,8 @@ pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
         }
     )]),
     examples: &[
-        ex("strings.replace_all_regex(\"banana\", \"ana\", \"ono\")", "optional_text{'bonona'}"),
-        ex("strings.replace_all_regex(\"banama\", \"a(.)\", \"o\\\\1a\")", "optional_text{'bonaomaa'}"),
+        ex("strings.replace_all_regex(\"banana\", \"ana\", \"ono\")", "text?{'bonona'}"),
+        ex("strings.replace_all_regex(\"banama\", \"a(.)\", \"o\\\\1a\")", "text?{'bonaomaa'}"),
     ],
     ..UNARY
 };

@@ -41,9 +41,9 @@ pub(crate) static FIND: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: find!(memmem::find; Text<'static>, Bytes<'static>),
     examples: &[
-        ex("strings.find(\"h\u{e9}llo\", \"l\")", "optional_int64{2}"),
-        ex("strings.find(\"hello\", \"l\", 3)", "optional_int64{3}"),
-        ex("strings.find(\"hello\", \"z\")", "optional_int64{NA}"),
+        ex("strings.find(\"h\u{e9}llo\", \"l\")", "i64?{2}"),
+        ex("strings.find(\"hello\", \"l\", 3)", "i64?{3}"),
+        ex("strings.find(\"hello\", \"z\")", "i64?{NA}"),
     ],
     ..UNARY
 };
@@ -56,8 +56,8 @@ pub(crate) static RFIND: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: find!(memmem::rfind; Text<'static>, Bytes<'static>),
     examples: &[
-        ex("strings.rfind(\"hello\", \"l\")", "optional_int64{3}"),
-        ex("strings.rfind(\"hello\", \"l\", 0, 3)", "optional_int64{2}"),
+        ex("strings.rfind(\"hello\", \"l\")", "i64?{3}"),
+        ex("strings.rfind(\"hello\", \"l\", 0, 3)", "i64?{2}"),
     ],
     ..UNARY
 };
@@ -129,7 +129,7 @@ pub(crate) static COUNT: OpDef = OpDef {
         strict!(|s: Text<'static>, substr: Text<'static>| -> i64 { count(s, substr) }),
         strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> i64 { count(s, substr) }),
     ]),
-    examples: &[ex("strings.count(\"aaaa\", \"aa\")", "int64{3}"), ex("strings.count(\"abc\", \"\")", "int64{4}")],
+    examples: &[ex("strings.count(\"aaaa\", \"aa\")", "i64{3}"), ex("strings.count(\"abc\", \"\")", "i64{4}")],
     ..UNARY
 };
 

@@ -18,7 +18,7 @@ pub(crate) static LENGTH: OpDef = OpDef {
         strict!(|x: Text<'static>| -> i64 { x.length() as i64 }),
         strict!(|x: Bytes<'static>| -> i64 { x.length() as i64 }),
     ]),
-    examples: &[ex("strings.length(\"h\u{e9}llo\")", "int64{5}"), ex("strings.length(b\"ab\")", "int64{2}")],
+    examples: &[ex("strings.length(\"h\u{e9}llo\")", "i64{5}"), ex("strings.length(b\"ab\")", "i64{2}")],
     ..UNARY
 };
 

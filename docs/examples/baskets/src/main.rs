@@ -87,7 +87,7 @@ mod tests {
         super::run(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("a request: 6, in shares of [0.25, 0.75]\n"), "{text}");
-        assert!(text.contains("arrays: float64{6} and [0.25, 0.75]\n"), "{text}");
+        assert!(text.contains("arrays: f64{6} and [0.25, 0.75]\n"), "{text}");
         // The same basket is the first row of the table.
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines.windows(3).any(|lines| lines == ["6.0,", "0.0,", "6.0,"]), "{text}");
