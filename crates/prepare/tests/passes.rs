@@ -1,6 +1,6 @@
 //! The passes, each on a small expression: what goes in, what comes out, and that options leave them out or stop them.
 
-use cembra_expr::parse;
+use cembra_expr::{Graph, Output, Program, parse};
 use cembra_ops::{Registry, id};
 use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, RegionId, Rewriter, prepare};
 use cembra_value::{Code, Diagnostic, Limits, ScalarValue, Value};
@@ -45,6 +45,18 @@ fn renumbered(prepared: &Prepared) -> Vec<String> {
 
 fn default(text: &str, pass: &str) -> Vec<String> {
     after(text, pass, &Options::default())
+}
+
+#[test]
+fn an_operator_that_stands_for_others_takes_its_own_number_of_operands() {
+    // The parser counts operands itself; files and builders have any number.
+    let mut graph = Graph::new();
+    let text = graph.literal(Value::text("a"), None);
+    let node = graph.operator("core._plus", &[text], None);
+    let outputs = vec![Output { name: "y".into(), node, span: None }];
+    let program = Program { graph, outputs, ..Program::default() };
+    let refused = prepare(&program, &|_| None, &Options::default(), &mut |_, _| {}).expect_err("one operand");
+    assert!(refused.to_string().contains("core._plus takes 2 arguments, found 1"), "{refused}");
 }
 
 #[test]

@@ -309,7 +309,14 @@ impl Typer<'_> {
                     });
                 }
                 let op = match self.registry.get(op).meaning {
-                    Meaning::Choose(choose) => self.choose(model, choose, &given),
+                    Meaning::Choose(choose) => {
+                        // What it stands for may take another number of operands.
+                        if let Err(fault) = self.registry.get(op).check_count(given.len()) {
+                            self.unresolved(model, node, op, &given, &fault);
+                            return None;
+                        }
+                        self.choose(model, choose, &given)
+                    }
                     _ => op,
                 };
                 match self.registry.get(op).meaning {

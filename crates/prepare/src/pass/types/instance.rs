@@ -50,6 +50,7 @@ impl Instance<'_, '_, '_> {
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let op = match self.typer.registry.get(op).meaning {
             Meaning::Choose(choose) => {
+                self.typer.registry.get(op).check_count(args.len())?;
                 let types: SmallVec<[&QType; 4]> = operands.iter().map(|id| self.model.graph.qtype(*id)).collect();
                 choose(&types)
             }
