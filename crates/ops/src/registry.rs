@@ -232,6 +232,9 @@ operators! {
     DICT_KEYS = dict::KEYS;
     DICT_VALUES = dict::VALUES;
     DICT_TABLE = dict::TABLE;
+    DICT_MAKE = dict::MAKE;
+    DICT_ROWS = dict::ROWS;
+    DICT_CHECKED = dict::CHECKED;
     IN = dict::IN;
     IN_RANGE = dict::IN_RANGE;
     EXPORT = annotation::EXPORT;

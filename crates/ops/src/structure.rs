@@ -15,7 +15,10 @@ use cembra_value::{ScalarValue, Value};
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
         let fault = TypeFault::mismatch("core.make_tuple cannot hold a value without a type", Some(index));
-        return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
+        return Err(fault.hint(match args[index].qtype {
+            QType::Dict(..) => "a dictionary is no value: look something up in it",
+            _ => "give `missing` a type, as in `missing[f32]`",
+        }));
     }
     Ok(Signature::unchanged(args, QType::tuple(args.iter().map(|a| a.qtype.clone()))))
 }

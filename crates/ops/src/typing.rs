@@ -394,6 +394,9 @@ pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault
     let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
     let found = list_types(&types, " and ");
     let fault = TypeFault::mismatch(format!("{operator} finds no common type for {found}"), None);
+    if types.iter().any(|qtype| matches!(qtype, QType::Dict(..))) {
+        return fault.hint("a dictionary is no value: look something up in each, and choose among what is found");
+    }
     let has = |scalar: Scalar| types.iter().any(|qtype| qtype.scalar() == Some(scalar));
     match has(Scalar::Unit) && has(Scalar::Boolean) {
         true => fault.hint("a comparison is a mask already: leave out `== true`, and write `not ..` for `== false`; of a `bool`, `b == true` is a mask"),

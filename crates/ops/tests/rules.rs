@@ -198,7 +198,7 @@ fn records_are_complete() {
                 family,
                 "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "array" | "edge" | "tensor"
             )
-            || matches!(def.name, "dict.get" | "dict.contains" | "dict.keys" | "dict.values")
+            || matches!(def.name, "dict.get" | "dict.contains" | "dict.keys" | "dict.values" | "dict.make")
             || matches!(def.name, "core.where" | "math.round" | "bitwise.count");
         if !short.starts_with('_') && !shared {
             assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);

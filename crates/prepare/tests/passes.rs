@@ -60,6 +60,28 @@ fn an_operator_that_stands_for_others_takes_its_own_number_of_operands() {
 }
 
 #[test]
+fn dictionaries_of_literals_are_literals_and_others_are_their_arrays() {
+    // More bytes of strings than are folded elsewhere.
+    let keys: Vec<String> = (0..50).map(|at| format!("\"{at:_>30}\"")).collect();
+    let values: Vec<String> = (0..50).map(|at| at.to_string()).collect();
+    let known = format!("input x: text\ndict.get(dict.make([{}], [{}]), x)", keys.join(", "), values.join(", "));
+    let lines = default(&known, "expand");
+    assert!(lines.len() == 4 && lines[2].starts_with("%2 = dict._table("), "{lines:?}");
+    assert_eq!(
+        default("input k: [i32]\ninput v: [f32]\ninput x: i64\ndict.get(dict.make(k, v), x)", "expand"),
+        [
+            "%0 = L.k : DENSE_ARRAY_INT32, full",
+            "%1 = L.v : DENSE_ARRAY_FLOAT32, full",
+            "%2 = L.x : INT64",
+            "%3 = core.to_int64(%0) : DENSE_ARRAY_INT64",
+            "%4 = dict._rows(%3, %2) : OPTIONAL_INT64",
+            "%5 = array.at(%1, %4) : OPTIONAL_FLOAT32",
+            "result = %5",
+        ]
+    );
+}
+
+#[test]
 fn types_are_inferred_and_names_resolved() {
     assert_eq!(
         default("input x: f32\ninput y: i64?\nM.math.add(x, max(y, 1))", "types"),

@@ -17,7 +17,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// Numbers for what is different, in the order in which it comes.
-struct Numbers {
+pub(crate) struct Numbers {
     /// How many there are.
     count: u32,
     known: Known,
@@ -34,7 +34,7 @@ enum Known {
 
 impl Numbers {
     /// Ones of an array's elements, in so many groups.
-    fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
+    pub(crate) fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
         let present = || bits.iter().enumerate().filter(|(at, _)| array.is_present(*at)).map(|(_, bits)| *bits);
         let (least, greatest) = present().fold((u64::MAX, 0), |(least, most), bits| (least.min(bits), most.max(bits)));
         let span = usize::try_from(greatest.saturating_sub(least)).unwrap_or(usize::MAX).saturating_add(1);
@@ -50,7 +50,7 @@ impl Numbers {
     }
 
     /// The number of an element of a group: how many there were if it is new.
-    fn number(&mut self, group: u32, bits: u64) -> u32 {
+    pub(crate) fn number(&mut self, group: u32, bits: u64) -> u32 {
         let next = self.count;
         let number = match &mut self.known {
             Known::Table { least, span, numbers } => {
@@ -78,6 +78,25 @@ impl Numbers {
         };
         self.count += u32::from(number == next);
         number
+    }
+
+    /// The number of an element of a group, if it has one.
+    pub(crate) fn find(&self, group: u32, bits: u64) -> Option<u32> {
+        match &self.known {
+            Known::Table { least, span, numbers } => {
+                let place = usize::try_from(bits.wrapping_sub(*least)).ok().filter(|place| place < span)?;
+                numbers.get(group as usize * span + place)?.checked_sub(1)
+            }
+            Known::Hashed { numbers, known, hashes, .. } => {
+                let key = (group, bits);
+                numbers.find(hashes.hash_one(key), |number| known[*number as usize] == key).copied()
+            }
+        }
+    }
+
+    /// How many there are.
+    pub(crate) const fn count(&self) -> u32 {
+        self.count
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) mod making;
 mod nth;
 mod operands;
 pub(crate) mod order_statistics;
-mod ordering;
+pub(crate) mod ordering;
 pub(crate) mod pairs;
 pub(crate) mod randint;
 pub(crate) mod ranks;

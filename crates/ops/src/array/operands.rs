@@ -189,6 +189,8 @@ mod tests {
             (4, "edge.group_by", vec![far.clone(), no.clone()], edge.clone()),
             (4, "edge.group_by", vec![texts.clone(), no.clone()], edge.clone()),
             (4, "edge.from_keys", vec![keys.clone(), keys.clone()], edge),
+            (8, "dict._rows", vec![far.clone(), far.clone()], ints.clone()),
+            (8, "dict._rows", vec![keys.clone(), keys.clone()], ints.clone()),
             (4, "random.sample", vec![shape.clone(), 0.5.into(), 1.into(), no.clone()], array_of(Scalar::Unit)),
             (4, "random.sample", vec![shape.clone(), 0.5.into(), 1.into(), keys], array_of(Scalar::Unit)),
             (

@@ -1,12 +1,15 @@
-//! Dictionaries: looking up values by keys that are known while a model is prepared. Few numbers are compared one after the other,
-//! in whatever plays the rest of the expression; other keys are found in a table.
+//! Dictionaries: looking up values by keys. Of keys that are known while a model is prepared, few numbers are compared one after the
+//! other, in whatever plays the rest of the expression, and others are found in a table. Those of arrays have rows (`rows.rs`).
 
 mod membership;
+mod rows;
 mod table;
 
 pub(crate) use membership::{IN, IN_RANGE};
+pub(crate) use rows::{CHECKED, MAKE, ROWS};
 
 use crate::array::composites::cast;
+use crate::compound::field_type;
 use crate::definition::{
     Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
@@ -46,23 +49,61 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
     }
 }
 
-/// The dictionary behind an operand. It is known: there are no others.
-fn dict_of(g: &dyn Expansion, operator: &str, dict: NodeHandle) -> Result<Arc<Dict>, TypeFault> {
-    match g.value(dict) {
-        Some(Value::Dict(dict)) => Ok(dict),
-        _ => Err(TypeFault::mismatch(format!("{operator} needs a dictionary that is written down"), Some(0))),
+/// What is behind a dictionary.
+enum Source {
+    /// Keys and values that are known.
+    Literal(Arc<Dict>),
+    /// The arrays of keys and of values, each dense.
+    Arrays([NodeHandle; 2]),
+}
+
+/// The dictionary behind an operand.
+fn dict_of(g: &mut dyn Expansion, operator: &str, dict: NodeHandle) -> Result<Source, TypeFault> {
+    if let Some(arrays) = rows::arrays_of(g, dict)? {
+        return Ok(Source::Arrays(arrays));
     }
+    match g.value(dict) {
+        Some(Value::Dict(dict)) => Ok(Source::Literal(dict)),
+        _ => Err(TypeFault::mismatch(format!("{operator} needs a dictionary that is written down"), None)
+            .hint("what arrays are mapped by knows no dictionary that is made of arrays: look up all keys at once")),
+    }
+}
+
+/// The type of keys in which a key is looked for, and the key as one.
+fn as_key(g: &mut dyn Expansion, keys: Scalar, key: NodeHandle) -> Result<(Scalar, NodeHandle), TypeFault> {
+    let common = g.qtype(key).of_each().scalar().and_then(|scalar| common_scalar(keys, scalar)).unwrap_or(keys);
+    Ok((common, cast(g, key, common)?))
+}
+
+/// The rows in which an array has these keys.
+fn rows_of(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle) -> Made {
+    let scalar = g.qtype(keys).of_each().scalar().unwrap_or(Scalar::Unit);
+    let (common, key) = as_key(g, scalar, key)?;
+    rows::rows(g, keys, key, common)
 }
 
 /// The value of a key, or what there is instead.
 fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> Made {
-    let found = dict_of(g, operator, dict)?;
+    match dict_of(g, operator, dict)? {
+        Source::Literal(found) => get_known(g, found, dict, key, absent),
+        Source::Arrays([keys, values]) => {
+            let rows = rows_of(g, keys, key)?;
+            let found = rows::values_at(g, values, rows)?;
+            match (g.value(absent), g.qtype(values).of_each().scalar()) {
+                (Some(Value::Missing(scalar)), Some(value)) if scalar == value => Ok(found),
+                _ => g.apply(id::PRESENCE_OR, &[found, absent]),
+            }
+        }
+    }
+}
+
+/// The same of a dictionary that is known.
+fn get_known(g: &mut dyn Expansion, found: Arc<Dict>, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> Made {
     if found.is_empty() {
         return Ok(absent);
     }
     let (mut dict, keys) = (dict, found.keys().scalar());
-    let common = g.qtype(key).scalar().and_then(|scalar| common_scalar(keys, scalar)).unwrap_or(keys);
-    let key = cast(g, key, common)?;
+    let (common, key) = as_key(g, keys, key)?;
     let is_few = found.len() <= FEW && common.is_number() && found.values().scalar().machine_type().is_some();
     if is_few {
         return compared(g, &found, key, absent);
@@ -76,6 +117,15 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
         Some(Value::Missing(_) | Value::Nothing) => Ok(found),
         _ => g.apply(id::PRESENCE_OR, &[found, absent]),
     }
+}
+
+/// The type of the values of a dictionary, known or of arrays.
+fn value_type(dict: &QType) -> Scalar {
+    let values = match dict {
+        QType::Dict(_, value) => Some(*value),
+        other => field_type(other, 1).and_then(|values| values.of_each().scalar()),
+    };
+    values.unwrap_or(Scalar::Unit)
 }
 
 /// The value of the key that equals this one, or what there is instead.
@@ -104,7 +154,7 @@ pub(crate) static GET: OpDef = OpDef {
         Ok(Signature::unchanged(args, QType::Optional(value)))
     }),
     meaning: Meaning::Expand(|g, args| {
-        let QType::Dict(_, value) = g.qtype(args[0]) else { return Ok(args[0]) };
+        let value = value_type(&g.qtype(args[0]));
         let absent = g.literal(Value::Missing(value));
         get(g, GET.name, args[0], args[1], absent)
     }),
@@ -127,9 +177,12 @@ pub(crate) static CONTAINS: OpDef = OpDef {
         check_key(CONTAINS.name, keys, args, 1)?;
         Ok(Signature::unchanged(args, QType::MASK))
     }),
-    meaning: Meaning::Expand(|g, args| {
-        let dict = dict_of(g, CONTAINS.name, args[0])?;
-        contains(g, dict.keys().clone(), args[1])
+    meaning: Meaning::Expand(|g, args| match dict_of(g, CONTAINS.name, args[0])? {
+        Source::Literal(dict) => contains(g, dict.keys().clone(), args[1]),
+        Source::Arrays([keys, _]) => {
+            let rows = rows_of(g, keys, args[1])?;
+            g.apply(id::HAS, &[rows])
+        }
     }),
     examples: &[
         ex("dict.contains(dict{\"CH\": 1.08, \"DE\": missing}, \"DE\")", "present"),
@@ -142,9 +195,10 @@ pub(crate) static CONTAINS: OpDef = OpDef {
 fn contains(g: &mut dyn Expansion, keys: Array, key: NodeHandle) -> Made {
     let units = Array::from_scalars(Scalar::Unit, (0..keys.len()).map(|_| Some(ScalarValue::Unit)));
     let set = Dict::new(keys, units).map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))?;
-    let set = g.literal(set.into());
+    let set = Arc::new(set);
+    let dict = g.literal(Value::Dict(set.clone()));
     let absent = g.literal(Value::Missing(Scalar::Unit));
-    get(g, CONTAINS.name, set, key, absent)
+    get_known(g, set, dict, key, absent)
 }
 
 pub(crate) static LOOKUP: OpDef = OpDef {
@@ -171,13 +225,13 @@ pub(crate) static LOOKUP: OpDef = OpDef {
     }),
     meaning: Meaning::Expand(|g, args| {
         let [key, dict, default] = args else { return Ok(args[0]) };
-        let QType::Dict(_, value) = g.qtype(*dict) else { return Ok(*dict) };
+        let value = value_type(&g.qtype(*dict));
         let absent = match g.qtype(*default) {
             QType::Nothing => g.literal(Value::Missing(value)),
             _ => *default,
         };
         let found = get(g, LOOKUP.name, *dict, *key, absent)?;
-        match g.qtype(*key).is_optional() {
+        match g.qtype(*key).of_each().is_optional() {
             true => {
                 let is_there = g.apply(id::HAS, &[*key])?;
                 g.apply(id::PRESENCE_AND, &[found, is_there])
@@ -226,9 +280,9 @@ pub(crate) static KEYS: OpDef = OpDef {
     name: "dict.keys",
     summary: "The keys of a dictionary, as an array, in the order in which they are written.",
     typing: Typing::Rule(|args| array_types(KEYS.name, args, |keys, _| keys)),
-    meaning: Meaning::Expand(|g, args| {
-        let dict = dict_of(g, KEYS.name, args[0])?;
-        Ok(g.literal(dict.keys().clone().into()))
+    meaning: Meaning::Expand(|g, args| match dict_of(g, KEYS.name, args[0])? {
+        Source::Literal(dict) => Ok(g.literal(dict.keys().clone().into())),
+        Source::Arrays([keys, _]) => g.apply(id::DICT_CHECKED, &[keys, keys]),
     }),
     examples: &[ex("dict.keys(dict{\"CH\": 1.08, \"DE\": missing})", "['CH', 'DE']")],
     ..DICT
@@ -238,9 +292,9 @@ pub(crate) static VALUES: OpDef = OpDef {
     name: "dict.values",
     summary: "The values of a dictionary, as an array, in the order of its keys.",
     typing: Typing::Rule(|args| array_types(VALUES.name, args, |_, values| values)),
-    meaning: Meaning::Expand(|g, args| {
-        let dict = dict_of(g, VALUES.name, args[0])?;
-        Ok(g.literal(dict.values().clone().into()))
+    meaning: Meaning::Expand(|g, args| match dict_of(g, VALUES.name, args[0])? {
+        Source::Literal(dict) => Ok(g.literal(dict.values().clone().into())),
+        Source::Arrays([keys, values]) => g.apply(id::DICT_CHECKED, &[values, keys]),
     }),
     examples: &[ex("dict.values(dict{\"CH\": 1.08f32, \"DE\": missing})", "[1.08, NA]")],
     ..DICT

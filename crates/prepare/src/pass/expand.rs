@@ -4,13 +4,16 @@
 mod elements;
 
 use super::cast::{bind_resolved, cast_to};
+use super::fold::written_array;
 use super::rewrite::replace;
 use crate::pass::Options;
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
-use cembra_ops::{Expansion, Meaning, NodeHandle, OpId, OverArrays, Registry, Structure, TypeFault, optional_field};
+use cembra_ops::{
+    Expansion, Meaning, NodeHandle, OpId, OverArrays, Registry, Structure, TypeFault, id, optional_field,
+};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Diagnostics, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
 
 pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
@@ -26,16 +29,17 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     if !model.graph.ids().any(|id| composite(&model.graph, id).is_some()) {
         return elements::check(model, &options.budget, problem);
     }
+    let used_once = used_once(&model.graph);
     replace(model, &options.budget, |graph, id, node| {
         let Some(expand) = composite(graph, node) else { return Ok(node) };
         let origin = graph.origin(id);
         let args: SmallVec<[NodeHandle; 4]> =
             graph.operands(node).iter().map(|o| NodeHandle(o.index() as u32)).collect();
-        let made = expand(&mut Builder { graph, registry, origin }, &args);
+        let made = expand(&mut Builder { graph, registry, origin, used_once: &used_once }, &args);
         let made = made.map_err(|fault| problem(origin, fault))?;
         // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
         let qtype = graph.qtype(id).clone();
-        if !qtype.is_framed() {
+        if !qtype.is_framed() || matches!(qtype, QType::Dict(..)) {
             return Ok(Id::from_index(made.0 as usize));
         }
         cast_to(graph, registry, Id::from_index(made.0 as usize), &qtype, origin).map_err(|message| {
@@ -52,13 +56,15 @@ type Expand = fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFa
 fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id]) -> Option<Expand> {
     let def = registry.get(op);
     let has_arrays = operands.iter().any(|operand| graph.qtype(*operand).is_beside_frames());
+    let is_of_each = match def.over_arrays {
+        // What looks something up takes a dictionary that is made of arrays as the arrays, of which each element needs all.
+        OverArrays::Elementwise => !operands.iter().any(|operand| matches!(graph.qtype(*operand), QType::Tuple(_))),
+        OverArrays::Kernel(_) => true,
+        OverArrays::Expanded | OverArrays::Own => false,
+    };
     match def.meaning {
         // It is made where there is one element of each array, if at all.
-        Meaning::Expand(_)
-            if has_arrays && matches!(def.over_arrays, OverArrays::Elementwise | OverArrays::Kernel(_)) =>
-        {
-            None
-        }
+        Meaning::Expand(_) if has_arrays && is_of_each => None,
         Meaning::Expand(expand) => Some(expand),
         // Plans take tuples apart, but not optionals.
         Meaning::Structure(Structure::GetNth) if matches!(graph.qtype(operands[0]), QType::Optional(_)) => {
@@ -72,6 +78,8 @@ struct Builder<'g> {
     graph: &'g mut TypedGraph,
     registry: &'static Registry,
     origin: NodeId,
+    /// Which nodes one other uses, by position, where that matters.
+    used_once: &'g [bool],
 }
 
 impl Expansion for Builder<'_> {
@@ -83,12 +91,21 @@ impl Expansion for Builder<'_> {
         self.graph.value(Id::from_index(arg.0 as usize)).cloned()
     }
 
+    fn written(&self, arg: NodeHandle) -> Option<Value> {
+        let is_used_once = *self.used_once.get(arg.0 as usize)?;
+        let made = || written_array(self.graph, self.registry, Id::from_index(arg.0 as usize));
+        is_used_once.then(|| self.value(arg).or_else(made))?
+    }
+
     fn literal(&mut self, value: Value) -> NodeHandle {
         NodeHandle(self.graph.literal(value, self.origin).index() as u32)
     }
 
     fn apply(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
         let operands: SmallVec<[Id; 4]> = args.iter().map(|a| Id::from_index(a.0 as usize)).collect();
+        if let Some(field) = made_field(self.graph, op, &operands) {
+            return Ok(NodeHandle(field.index() as u32));
+        }
         let resolved = self.graph.resolve(self.registry, op, &operands)?;
         if let Some(expand) = expansion(self.registry, op, self.graph, &operands) {
             return expand(self, args);
@@ -96,4 +113,26 @@ impl Expansion for Builder<'_> {
         let bound = bind_resolved(self.graph, self.registry, op, &resolved, &operands, self.origin);
         Ok(NodeHandle(bound.map_err(|message| TypeFault::mismatch(message, None))?.index() as u32))
     }
+}
+
+/// Which nodes one other uses, and only in one place. Empty for a model that makes no dictionaries.
+fn used_once(graph: &TypedGraph) -> Vec<bool> {
+    if !graph.ids().any(|id| graph.op(id) == Some(id::DICT_MAKE)) {
+        return Vec::new();
+    }
+    let mut uses = vec![0_u8; graph.len()];
+    for operand in graph.ids().flat_map(|id| graph.operands(id)) {
+        uses[operand.index()] = uses[operand.index()].saturating_add(1);
+    }
+    uses.into_iter().map(|uses| uses == 1).collect()
+}
+
+/// The field that is taken of a tuple with arrays, if that is made on the spot: nothing else has a use for the tuple then.
+fn made_field(graph: &TypedGraph, op: OpId, operands: &[Id]) -> Option<Id> {
+    let [tuple, index] = operands else { return None };
+    if op != id::GET_NTH || graph.qtype(*tuple).is_framed() {
+        return None;
+    }
+    let Some(ScalarValue::Int64(index)) = graph.value(*index)?.as_scalar() else { return None };
+    graph.made_fields(*tuple)?.get(usize::try_from(*index).ok()?).copied()
 }

@@ -6,7 +6,7 @@ use super::rewrite::replace;
 use crate::pass::Options;
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::Program;
-use cembra_ops::{Registry, Resolved, Signature, call};
+use cembra_ops::{Registry, Resolved, Signature, call, id};
 use cembra_runtime::{Fault, Scalar};
 use cembra_value::{Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
@@ -33,7 +33,7 @@ fn is_foldable(graph: &TypedGraph, id: Id) -> bool {
 
 /// True for an operator on literals that fails.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
-    matches!(evaluate_on(graph, registry, node, |operand| graph.value(operand)), Some(Err(_)))
+    matches!(evaluate_on(graph, registry, node, STRINGS, |operand| graph.value(operand)), Some(Err(_)))
 }
 
 /// The literal a node on literals evaluates to, or the node itself.
@@ -51,7 +51,14 @@ pub(crate) fn evaluate_constant<'v>(
     node: Id,
     value: impl Fn(Id) -> Option<&'v Value>,
 ) -> Option<Value> {
-    evaluate_on(graph, registry, node, value)?.ok().filter(|value| string_bytes(value) <= STRINGS)
+    evaluate_on(graph, registry, node, STRINGS, value)?.ok().filter(|value| string_bytes(value) <= STRINGS)
+}
+
+/// The array that a node makes of literals, element by element, as long as it is written.
+pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Value> {
+    let made = (graph.op(node)? == id::ARRAY_MAKE_DENSE)
+        .then(|| evaluate_on(graph, registry, node, usize::MAX, |operand| graph.value(operand)))?;
+    made?.ok()
 }
 
 /// The most bytes of strings an operator is evaluated on, or makes.
@@ -71,17 +78,18 @@ fn string_bytes(value: &Value) -> usize {
     }
 }
 
-/// What a node evaluates to on operands of which the values are known; `None` if one is not, and for long strings.
+/// What a node evaluates to on operands of which the values are known; `None` if one is not, and for strings of more bytes.
 fn evaluate_on<'v>(
     graph: &TypedGraph,
     registry: &Registry,
     node: Id,
+    most: usize,
     value: impl Fn(Id) -> Option<&'v Value>,
 ) -> Option<Result<Value, Fault>> {
     let (op, overload, lifted) = graph.operator(node)?;
     let args: SmallVec<[Value; 4]> =
         graph.operands(node).iter().map(|operand| value(*operand).cloned()).collect::<Option<_>>()?;
-    if args.iter().map(string_bytes).sum::<usize>() > STRINGS {
+    if args.iter().map(string_bytes).sum::<usize>() > most {
         return None;
     }
     let operands = args.iter().map(Value::qtype).collect();

@@ -66,5 +66,5 @@ fn of_elements(graph: &TypedGraph, registry: &'static Registry, id: Id, expand: 
         };
         args.push(NodeHandle(made.index() as u32));
     }
-    expand(&mut Builder { graph: &mut one, registry, origin }, &args).map(|_| ())
+    expand(&mut Builder { graph: &mut one, registry, origin, used_once: &[] }, &args).map(|_| ())
 }

@@ -1,0 +1,292 @@
+//! Dictionaries that are made while a model runs: two arrays, of keys and of values. A key is found by the row that it is in, and
+//! whatever asks for rows makes a table of all keys first: there is none that lives from one evaluation to the next.
+
+use super::DICT;
+use crate::array::composites::cast;
+use crate::array::distinct::Numbers;
+use crate::array::ordering::bits;
+use crate::array::{
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, int64s, invalid, made, room_for,
+};
+use crate::compound::field;
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
+use crate::id;
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
+use cembra_value::{Array, Dict, Value};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+type Made = Result<NodeHandle, TypeFault>;
+
+/// The arrays of keys and values of a dictionary that is made of arrays; nothing of a literal one.
+pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Option<[NodeHandle; 2]>, TypeFault> {
+    match g.qtype(dict) {
+        QType::Tuple(_) => Ok(Some([field(g, dict, 0)?, field(g, dict, 1)?])),
+        _ => Ok(None),
+    }
+}
+
+/// The row that each key is in, cast to what keys and it have in common.
+pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> Made {
+    let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
+    g.apply(id::DICT_ROWS, &[keys, key])
+}
+
+/// The values of these rows.
+pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> Made {
+    let values = match g.qtype(rows) {
+        QType::Array(ArrayKind::Sparse, _) => g.apply(id::ARRAY_TO_ARRAY, &[values])?,
+        _ => values,
+    };
+    g.apply(id::ARRAY_AT, &[values, rows])
+}
+
+/// Types of an operator that looks for keys.
+fn rows_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let (_, keys) = keys_argument(operator, args, 0)?;
+    let found = args[1].qtype;
+    if found.of_each().scalar() != Some(keys) {
+        return Err(TypeFault::mismatch(format!("{operator} expects {keys}, found {found}"), Some(1)));
+    }
+    let ret = match found {
+        QType::Array(kind, _) => QType::Array(*kind, Scalar::Int64),
+        _ => QType::Optional(Scalar::Int64),
+    };
+    Ok(Signature::unchanged(args, ret))
+}
+
+/// The array of keys that an operand is.
+fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(ArrayKind, Scalar), TypeFault> {
+    let (kind, scalar) = array_argument(operator, args, at)?;
+    if !Dict::may_be_keys(scalar) {
+        let message = format!("{operator} expects an array of keys, found {}", args[at].qtype);
+        return Err(TypeFault::mismatch(message, Some(at))
+            .hint("keys are texts, bytes, integers, booleans, dates and timestamps"));
+    }
+    Ok((kind, scalar))
+}
+
+/// The rows that keys are in. Those that are missing are in none.
+enum Rows<'a> {
+    /// By the numbers of those that are there, in their order; without rows, numbers are rows.
+    Numbers(Numbers, Option<Vec<u32>>),
+    Strings(HashMap<&'a [u8], u32, RandomState>),
+}
+
+impl<'a> Rows<'a> {
+    /// Those of an array.
+    ///
+    /// # Errors
+    /// Two keys are equal, there are more than an array may have elements, or the run was cancelled.
+    fn of(args: &ArrayOperands<'_>, keys: &'a Array) -> Result<Self, Fault> {
+        let equal = || invalid("two keys of the dictionary are equal");
+        let count = room_for(keys.len())?;
+        if let Some(bits) = bits(keys) {
+            let mut numbers = Numbers::new(keys, &bits, 1);
+            let mut rows = keys.presence().is_some().then(Vec::new);
+            for (at, bits) in bits.into_iter().enumerate() {
+                args.poll_at(at)?;
+                if keys.is_present(at) {
+                    let next = numbers.count();
+                    if numbers.number(0, bits) != next {
+                        return Err(equal());
+                    }
+                    rows.iter_mut().for_each(|rows| rows.push(at as u32));
+                }
+            }
+            return Ok(Rows::Numbers(numbers, rows));
+        }
+        let mut rows = HashMap::with_capacity_and_hasher(count, RandomState::default());
+        for at in 0..count {
+            args.poll_at(at)?;
+            if let Some(key) = keys.string(at) {
+                match rows.entry(key) {
+                    Entry::Occupied(_) => return Err(equal()),
+                    Entry::Vacant(row) => row.insert(at as u32),
+                };
+            }
+        }
+        Ok(Rows::Strings(rows))
+    }
+
+    /// The row of each key of an array of the same type; none where there is no such key, or it is missing.
+    ///
+    /// # Errors
+    /// The run was cancelled.
+    fn find(&self, args: &ArrayOperands<'_>, keys: &Array) -> Result<Array, Fault> {
+        let mut found = Vec::with_capacity(room_for(keys.len())?);
+        match self {
+            Rows::Numbers(numbers, rows) => {
+                for (at, bits) in bits(keys).unwrap_or_default().into_iter().enumerate() {
+                    args.poll_at(at)?;
+                    let number = if keys.is_present(at) { numbers.find(0, bits) } else { None };
+                    found.push(number.map(|number| rows.as_ref().map_or(number, |rows| rows[number as usize])));
+                }
+            }
+            Rows::Strings(rows) => {
+                for at in 0..keys.len() {
+                    args.poll_at(at)?;
+                    found.push(keys.string(at).and_then(|key| rows.get(key).copied()));
+                }
+            }
+        }
+        Ok(int64s(found.into_iter().map(|row| row.map(i64::from))))
+    }
+}
+
+pub(crate) static ROWS: OpDef = OpDef {
+    name: "dict._rows",
+    summary: "The row that a key is in, or each of an array, counted from 0; missing if it is in none. No two of `keys` that are there are equal.",
+    params: &[param("keys"), param("key")],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        in_strips: None,
+        typing: rows_types,
+        full: FullRule::Never,
+        evaluate: |args, ret| {
+            let keys = array_of(&args[0])?;
+            let rows = Rows::of(args, keys)?;
+            match &args[1] {
+                Value::Array(_, sought) => made(rows.find(args, sought)?, ret),
+                sought => {
+                    let sought = Array::from_scalars(keys.scalar(), [sought.as_scalar().cloned()]);
+                    Ok(rows.find(args, &sought)?.value(0))
+                }
+            }
+        },
+    }),
+    examples: &[
+        ex("dict._rows([\"CH\", missing, \"DE\"], \"DE\")", "optional_int64{2}"),
+        ex("dict._rows([7, 5], [5, missing, 6, 7])", "[1, NA, NA, 0]"),
+    ],
+    ..ARRAY
+};
+
+pub(crate) static CHECKED: OpDef = OpDef {
+    name: "dict._checked",
+    summary: "`array` itself, if no two of `keys` that are there are equal.",
+    params: &[param("array"), param("keys")],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        in_strips: None,
+        typing: |operator, args| {
+            array_argument(operator, args, 0)?;
+            keys_argument(operator, args, 1)?;
+            Ok(Signature::unchanged(args, args[0].qtype.clone()))
+        },
+        full: FullRule::First,
+        evaluate: |args, _| {
+            Rows::of(args, array_of(&args[1])?)?;
+            Ok(args[0].clone())
+        },
+    }),
+    examples: &[ex("dict._checked([5, missing], [2, 1])", "[5, NA]")],
+    ..ARRAY
+};
+
+pub(crate) static MAKE: OpDef = OpDef {
+    name: "dict.make",
+    summary: "The dictionary of an array of keys and an array of their values. No two keys are equal; one that is missing is left out. It is no value that a model gives: something looks keys up in it, and it is made as often as something does, unless its elements are literals.",
+    params: &[param("keys"), param("values")],
+    presence: PresenceRule::Custom,
+    over_arrays: OverArrays::Own,
+    typing: Typing::Rule(|args| {
+        let (_, keys) = keys_argument(MAKE.name, args, 0)?;
+        let (_, values) = array_argument(MAKE.name, args, 1)?;
+        Ok(Signature::unchanged(args, QType::Dict(keys, values)))
+    }),
+    meaning: Meaning::Expand(|g, args| {
+        let literal = |arg: NodeHandle| match g.written(arg) {
+            Some(Value::Array(_, array)) => Some((*array).clone()),
+            _ => None,
+        };
+        // What is no dictionary is told when something is looked up, as of arrays that are no literals.
+        if let Some(dict) =
+            literal(args[0]).zip(literal(args[1])).and_then(|(keys, values)| Dict::new(keys, values).ok())
+        {
+            return Ok(g.literal(dict.into()));
+        }
+        let mut arrays = [args[0], args[1]];
+        for array in &mut arrays {
+            if matches!(g.qtype(*array), QType::Array(ArrayKind::Sparse, _)) {
+                *array = g.apply(id::ARRAY_TO_DENSE, &[*array])?;
+            }
+        }
+        g.apply(id::MAKE_TUPLE, &arrays)
+    }),
+    examples: &[
+        ex("dict.get(dict.make([\"CH\", \"DE\"], [3, 5]), \"DE\")", "optional_int32{5}"),
+        ex(
+            "dict.get(dict.make(array.iota(array.make_dense_array_shape(3)), [3, 5, 7]), [2, 9, missing])",
+            "[7, NA, NA]",
+        ),
+    ],
+    ..DICT
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::ScalarValue;
+
+    fn found(keys: &Array, sought: &Array) -> Result<Array, Fault> {
+        let args = ArrayOperands::of_call(&[]);
+        Rows::of(&args, keys)?.find(&args, sought)
+    }
+
+    /// Keys of each type, near each other and far apart, of which no two are equal.
+    fn distinct() -> Vec<Vec<ScalarValue>> {
+        vec![
+            (-9..9).map(ScalarValue::Int32).collect(),
+            (-20..20).map(|at| ScalarValue::Int64(at * (i64::MAX / 20))).collect(),
+            [0, 1, u64::MAX, u64::MAX - 1, 1 << 63].map(ScalarValue::UInt64).into(),
+            [true, false].map(ScalarValue::Boolean).into(),
+            ["", "a", "b", "ab", "\u{e9}"].map(|text| ScalarValue::Text(text.into())).into(),
+            [&b""[..], b"\0", b"\0\0"].map(|bytes| ScalarValue::Bytes(bytes.into())).into(),
+        ]
+    }
+
+    #[test]
+    fn a_key_is_in_the_row_that_has_it() {
+        fastrand::seed(11);
+        for mut all in distinct() {
+            let scalar = all[0].scalar();
+            for share in [0, 1, 3] {
+                fastrand::shuffle(&mut all);
+                // Some keys are missing, and the last is none: it is sought, and found nowhere.
+                let keys: Vec<Option<ScalarValue>> =
+                    all[1..].iter().map(|key| (fastrand::u32(..4) >= share).then(|| key.clone())).collect();
+                let sought: Vec<Option<ScalarValue>> = all.iter().cloned().map(Some).chain([None]).collect();
+                let rows = found(
+                    &Array::from_scalars(scalar, keys.iter().cloned()),
+                    &Array::from_scalars(scalar, sought.iter().cloned()),
+                )
+                .unwrap();
+                let row_of = |key: &Option<ScalarValue>| {
+                    keys.iter()
+                        .position(|known| known.is_some() && known == key)
+                        .map(|row| ScalarValue::Int64(row as i64))
+                };
+                assert_eq!(rows.iter().collect::<Vec<_>>(), sought.iter().map(row_of).collect::<Vec<_>>(), "{keys:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_each_there_once_but_may_be_missing_often() {
+        for all in distinct() {
+            let scalar = all[0].scalar();
+            let none = Array::from_scalars(scalar, []);
+            let twice = all.iter().chain([&all[0]]).cloned().map(Some);
+            let fault = found(&Array::from_scalars(scalar, twice), &none).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Invalid, "{scalar}");
+            let holes = all.iter().flat_map(|key| [None, Some(key.clone())]);
+            let rows = found(&Array::from_scalars(scalar, holes), &Array::from_scalars(scalar, [Some(all[1].clone())]));
+            assert_eq!(rows.unwrap().get(0), Some(ScalarValue::Int64(3)), "{scalar}");
+        }
+    }
+}
