@@ -16,7 +16,7 @@ use crate::subject::Row;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{ArrayForm, ArrayOperator, OverArrays, id};
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_value::{Promise, Value};
+use cembra_value::{Dict, Promise, Value};
 use fastrand::Rng;
 use operands::Operand;
 use std::collections::HashMap;
@@ -63,7 +63,8 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
     let mut aim = None;
     let most = if is_large { 8 } else { 40 };
     for _ in 0..grower.pool.random.u32(1..=most).max(grower.pool.random.u32(1..=most)) {
-        aim = aim.or(grower.grow());
+        let grown = grower.grow().filter(|node| grower.pool.types[node.index()].is_run_time());
+        aim = aim.or(grown);
     }
     grower.finish(aim, fails)
 }
@@ -127,7 +128,7 @@ impl Grower<'_> {
 
     /// Adds one operator, if operands are found for it.
     fn grow(&mut self) -> Option<NodeId> {
-        match self.pool.random.u32(..21) {
+        match self.pool.random.u32(..22) {
             0..=6 => self.elementwise(),
             7 | 8 => self.conditional(),
             9 => self.mapped(),
@@ -143,6 +144,7 @@ impl Grower<'_> {
             }),
             _ if self.is_large => None,
             17 => self.looped(),
+            18 => self.looked_up(),
             _ => self.with_entry(|_| true),
         }
     }
@@ -294,6 +296,43 @@ impl Grower<'_> {
         let qtype = QType::of(result, self.pool.random.bool());
         operands.insert(0, self.pool.function(&parameters, &qtype));
         let node = self.pool.operator(id::MAP, &operands, &QType::Array(self.kind, result));
+        self.tried(node)
+    }
+
+    /// What is asked of a dictionary that is made of arrays, mostly one whose keys are unlike each other.
+    fn looked_up(&mut self) -> Option<NodeId> {
+        let keys: Vec<Scalar> = Scalar::ALL.into_iter().filter(|scalar| Dict::may_be_keys(*scalar)).collect();
+        let there: Vec<Scalar> = self.palette.iter().copied().filter(|scalar| keys.contains(scalar)).collect();
+        let scalar = *pick(self.pool.random, if there.is_empty() { &keys } else { &there });
+        let catalogue = Catalogue::standard();
+        let (size, other) = (self.focus(), self.focus());
+        let (mut keys, values) = (self.array(scalar, size), self.scalar_at(size));
+        let values = self.array(values, size);
+        if self.pool.random.u32(..8) > 0 {
+            keys = self.pool.apply(catalogue.known(id::ARRAY_UNIQUE)?, &[keys])?;
+            keys = self.tried(keys)?;
+        }
+        let dict = self.pool.apply(catalogue.known(id::DICT_MAKE)?, &[keys, values])?;
+        let asked = *pick(
+            self.pool.random,
+            &[id::DICT_GET, id::DICT_GET, id::DICT_LOOKUP, id::DICT_CONTAINS, id::DICT_KEYS, id::DICT_VALUES],
+        );
+        let key = match self.pool.random.bool() {
+            true => self.array(scalar, other),
+            false => {
+                let qtype = QType::of(scalar, self.pool.random.bool());
+                self.pool.of_type(&qtype)
+            }
+        };
+        let operands = match asked {
+            id::DICT_KEYS | id::DICT_VALUES => vec![dict],
+            id::DICT_LOOKUP => {
+                let qtype = QType::of(self.scalar_of(values)?, self.pool.random.bool());
+                vec![key, dict, self.pool.of_type(&qtype)]
+            }
+            _ => vec![dict, key],
+        };
+        let node = self.pool.apply(catalogue.known(asked)?, &operands)?;
         self.tried(node)
     }
 
