@@ -1,7 +1,7 @@
 //! Literals as values of the types that somebody wants: on a command line and in the tests of a model it is not the literal that
-//! says of which type a value is. In square brackets each element takes the type of the array's elements by itself.
+//! says of which type a value is. A boolean stands for a mask, as it does in data. In square brackets each element takes the type of the array's elements by itself.
 
-use crate::{Array, ArrayKind, QType, Registry, Scalar, Value};
+use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
 use cembra_ops::Argument;
 
@@ -22,7 +22,8 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
     }
 }
 
-/// A literal as a value of a type that it is implicitly cast to; none if it is not.
+/// A literal as a value of a type that it is implicitly cast to; none if it is not. For a mask a boolean will do, which is one that
+/// holds or is missing: so data write it.
 ///
 /// ```
 /// use cembra::{Literal, QType, Value, cast_literal};
@@ -65,6 +66,10 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     let found = value.qtype();
     match (value, wanted) {
         _ if found == *wanted => Some(value.clone()),
+        (Value::Scalar(ScalarValue::Boolean(holds)), QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit)) => {
+            let unit = holds.then_some(ScalarValue::Unit);
+            if wanted.is_optional() { Some(Value::optional(Scalar::Unit, unit)) } else { unit.map(Value::Scalar) }
+        }
         (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
         (Value::Tuple(values), QType::Tuple(types))
             if values.len() == types.len() && values.names() == types.names() =>
@@ -111,7 +116,6 @@ fn cast_scalar(value: Value, to: Scalar) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScalarValue;
 
     fn cast_text(text: &str, wanted: QType) -> Option<Value> {
         cast_literal(&Literal::parse(text).expect("a literal"), &wanted)
@@ -128,6 +132,20 @@ mod tests {
         let pair = QType::tuple([QType::FLOAT32, QType::Optional(Scalar::Text)]);
         let expected = Value::Tuple([Value::from(2.0_f32), Value::Present(ScalarValue::Text("a".into()))].into());
         assert_eq!(cast_text("(2, \"a\")", pair), Some(expected));
+    }
+
+    #[test]
+    fn a_boolean_stands_for_a_mask() {
+        let there = Value::Present(ScalarValue::Unit);
+        for (text, mask) in [("true", there.clone()), ("present", there), ("false", Value::Missing(Scalar::Unit))] {
+            assert_eq!(cast_text(text, QType::MASK), Some(mask), "{text}");
+        }
+        let unit = QType::Scalar(Scalar::Unit);
+        assert_eq!(cast_text("true", unit.clone()), Some(Value::Scalar(ScalarValue::Unit)));
+        assert_eq!(cast_text("false", unit), None);
+        let masks = cast_text("[true, false, present, missing]", QType::Array(ArrayKind::Dense, Scalar::Unit));
+        assert_eq!(masks.unwrap().to_string(), "[unit, NA, unit, NA]");
+        assert_eq!(cast_text("present", QType::BOOLEAN), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! JSON objects as rows, and as sinks of outputs. Missing is `null` or an absent key; floats may also be the strings
 //! `"NaN"`, `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; bytes are a string in base64;
-//! a present unit is `true`; a tuple is an array, a named one an object. Rows are objects of `serde_json` or texts; the values of
+//! a mask is `true`, or missing, and is read as [`mask_holds`] reads it; a tuple is an array, a named one an object. Rows are objects of `serde_json` or texts; the values of
 //! both are found here, for the command too.
 
 mod text;
@@ -13,7 +13,7 @@ use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value};
+use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,7 +52,8 @@ use std::fmt::{self, Write};
 pub struct Json;
 
 impl Json {
-    /// The scalar of this type that the JSON value is; none if it is not one.
+    /// The scalar of this type that the JSON value is; none if it is not one. A unit may be missing: `false` is a mask that does not
+    /// hold.
     #[must_use]
     pub fn scalar(scalar: Scalar, value: &Object) -> Option<ValueRef<'_>> {
         value.to_scalar(scalar)
@@ -267,10 +268,15 @@ impl<'t> JsonText<'t> {
 
 pub(crate) fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
     match scalar {
-        Scalar::Unit => value.then_some(ValueRef::Unit),
+        Scalar::Unit => Some(of_mask(value)),
         Scalar::Boolean => Some(value.into()),
         _ => None,
     }
+}
+
+/// A mask that does not hold is missing.
+const fn of_mask(holds: bool) -> ValueRef<'static> {
+    if holds { ValueRef::Unit } else { ValueRef::Missing }
 }
 
 fn spelled(scalar: Scalar, text: &str) -> Option<ValueRef<'static>> {
@@ -290,6 +296,7 @@ pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>
         _ => None,
     };
     match scalar {
+        Scalar::Unit => mask_holds(&text).map(of_mask),
         Scalar::Text => Some(ValueRef::Text(text)),
         Scalar::Bytes => BASE64.decode(&*text).ok().map(ValueRef::from),
         Scalar::Float32 => float(&text).map(ValueRef::from),
@@ -485,6 +492,25 @@ mod tests {
     }
 
     #[test]
+    fn masks_are_true_or_missing() {
+        let row =
+            JsonRow::parse("{\"a\": true, \"b\": \"present\", \"c\": false, \"d\": \"missing\", \"e\": null}").unwrap();
+        use ValueRef::{Missing, Unit};
+        let (mut found, mut written) = (Vec::new(), Vec::new());
+        for (_, text) in row.fields() {
+            let object: Object = serde_json::from_str(text.as_str()).unwrap();
+            let mask = value(&QType::MASK, &object).unwrap();
+            assert_eq!(mask.to_value(&QType::MASK), text.value(&QType::MASK).ok(), "{text}");
+            // A unit that is always there does not take what is missing.
+            assert_eq!(text.value(&QType::Scalar(Scalar::Unit)).is_ok(), mask == Unit, "{text}");
+            written.push(Json::object(&mask));
+            found.push(mask.into_owned());
+        }
+        assert_eq!(found, [Unit, Unit, Missing, Missing, Missing]);
+        assert_eq!(written, [json!(true), json!(true), json!(null), json!(null), json!(null)]);
+    }
+
+    #[test]
     fn named_tuples_are_objects() {
         let qtype = cembra_expr::parse_type("{x: f32, inner: {a: i32?, b: (text, unit?)}, all: [i64]}").unwrap();
         let object = json!({"inner": {"b": ["t", true], "a": null}, "x": 0.5, "all": [1, null, 3], "other": []});
@@ -521,7 +547,8 @@ mod tests {
             (Scalar::Float64, json!("1")),
             (Scalar::Text, json!(1)),
             (Scalar::Bytes, json!("light!")),
-            (Scalar::Unit, json!(false)),
+            (Scalar::Unit, json!(1)),
+            (Scalar::Unit, json!("True")),
             (Scalar::Boolean, json!(null)),
             (Scalar::Date, json!(20_777)),
             (Scalar::Date, json!("20777")),

@@ -3,13 +3,13 @@
 //! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`,
 //! `1e5`), or exactly `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional
 //! sign, and perhaps a fraction of nothing but zeros (`1.0`: how columns with missing values often are written). Booleans
-//! are `true` and `false`, also in capitals or with one. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
+//! are `true` and `false`, also in capitals or with one; so are masks, which have [words of their own](mask_holds) besides. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
 //! base64, of the standard alphabet and padded: they need not be text, and what they are must survive.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::Scalar;
-use cembra_value::{ScalarValue, ValueRef};
+use cembra_value::{MASK_HOLDS, ScalarValue, ValueRef, mask_holds};
 
 /// True if the text is a number.
 pub(crate) fn is_number(text: &str) -> bool {
@@ -26,6 +26,16 @@ fn boolean(text: &str) -> Option<bool> {
         "false" | "False" | "FALSE" => Some(false),
         _ => None,
     }
+}
+
+/// Whether the mask holds that the text is.
+fn mask(text: &str) -> Option<bool> {
+    boolean(text).or_else(|| mask_holds(text))
+}
+
+/// True if the text is a mask that does not hold, which is a missing unit.
+pub(crate) fn is_missing_mask(text: &[u8]) -> bool {
+    str::from_utf8(text).is_ok_and(|text| mask(text) == Some(false))
 }
 
 /// The digits of an integer without a fraction of zeros.
@@ -114,7 +124,7 @@ impl Seen {
 /// The value of type `scalar` that this text is; `None` if it is none.
 pub(crate) fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
     match scalar {
-        Scalar::Unit => (text == "present").then_some(ScalarValue::Unit),
+        Scalar::Unit => mask(text)?.then_some(ScalarValue::Unit),
         Scalar::Boolean => boolean(text).map(ScalarValue::Boolean),
         Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => ScalarValue::spelled(scalar, integer(text)),
         Scalar::Text => Some(ScalarValue::Text(text.into())),
@@ -125,10 +135,13 @@ pub(crate) fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
     }
 }
 
+/// How a mask is written, for a hint.
+pub(crate) const MASK: &str = "a mask is `true`, or missing";
+
 /// How a value of the type is written, for a hint; empty where everybody knows.
 pub(crate) fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     match scalar {
-        Scalar::Unit => Some("a unit is written `present`"),
+        Scalar::Unit => Some(MASK),
         Scalar::Boolean => Some("booleans are written `true` and `false`"),
         Scalar::Bytes => Some("bytes are written in base64, padded with `=`"),
         Scalar::Date => Some("dates are written as `2026-11-20`, of the years 0001 to 9999"),
@@ -150,7 +163,7 @@ pub(crate) fn print(value: &ScalarValue) -> String {
 /// Adds a scalar as text; nothing for a missing one.
 pub(crate) fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
-        ValueRef::Unit => out.extend_from_slice(b"present"),
+        ValueRef::Unit => out.extend_from_slice(MASK_HOLDS.as_bytes()),
         ValueRef::Boolean(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
         ValueRef::Int32(v) => out.extend_from_slice(itoa::Buffer::new().format(*v).as_bytes()),
         ValueRef::Int64(v) => out.extend_from_slice(itoa::Buffer::new().format(*v).as_bytes()),
@@ -303,15 +316,20 @@ mod tests {
     }
 
     #[test]
-    fn booleans_have_few_spellings_and_units_one() {
+    fn booleans_and_masks_have_few_spellings() {
         assert_eq!(parse(Scalar::Boolean, "true"), Some(ScalarValue::Boolean(true)));
         assert_eq!(parse(Scalar::Boolean, "false"), Some(ScalarValue::Boolean(false)));
         assert_eq!(parse(Scalar::Boolean, "True"), Some(ScalarValue::Boolean(true)));
         assert_eq!(parse(Scalar::Boolean, "FALSE"), Some(ScalarValue::Boolean(false)));
         assert_eq!(parse(Scalar::Boolean, "tRue"), None);
         assert_eq!(parse(Scalar::Boolean, "1"), None);
-        assert_eq!(parse(Scalar::Unit, "present"), Some(ScalarValue::Unit));
-        assert_eq!(parse(Scalar::Unit, "true"), None);
+        for (text, holds) in [("true", true), ("TRUE", true), ("present", true), ("False", false), ("missing", false)] {
+            assert_eq!(parse(Scalar::Unit, text), holds.then_some(ScalarValue::Unit), "{text}");
+            assert_eq!(is_missing_mask(text.as_bytes()), !holds, "{text}");
+        }
+        assert_eq!((parse(Scalar::Unit, "1"), is_missing_mask(b"0"), is_missing_mask(b"\xff")), (None, false, false));
+        assert_eq!(parse(Scalar::Boolean, "present"), None);
+        assert_eq!(print(&ScalarValue::Unit), "true");
         assert_eq!(spelling(Scalar::Float32, "NaN"), Some("write `nan`, `inf` or `-inf`"));
         assert_eq!(spelling(Scalar::Float32, "abc"), None);
     }

@@ -11,6 +11,7 @@ use super::place::Places;
 use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
 use crate::data::error::{DataCode, DataError};
 use crate::data::objects::{Cut, Object, Objects};
+use crate::data::scalar;
 use crate::data::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
 use arrow_schema::SchemaRef;
 use cembra::{JsonKind, JsonMisfit, JsonText};
@@ -301,9 +302,7 @@ fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Valu
             _ => mismatch(&expected, found, place),
         };
         match expected {
-            QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => {
-                error.hint("a unit is written `true`, a missing one `null`")
-            }
+            QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => error.hint(scalar::MASK),
             QType::Scalar(Scalar::Bytes) | QType::Optional(Scalar::Bytes) => {
                 error.hint("bytes are written as a string in base64, padded with `=`")
             }

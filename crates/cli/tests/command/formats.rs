@@ -19,9 +19,49 @@ fn csv_in_csv_out() {
     assert_eq!(pass("f32", "r.csv", "x\n0.1\n16777217\n", &[]), "y\n0.1\n16777216\n");
     assert_eq!(pass("i64", "r.csv", "x\n9223372036854775807\n", &[]), "y\n9223372036854775807\n");
     assert_eq!(pass("bool?", "r.csv", "x,z\ntrue,\nfalse,\n,\n", &[]), "y\ntrue\nfalse\n\"\"\n");
-    assert_eq!(pass("unit?", "r.csv", "x,z\npresent,\n,\n", &[]), "y\npresent\n\"\"\n");
+    assert_eq!(pass("unit?", "r.csv", "x,z\npresent,\n,\n", &[]), "y\ntrue\n\"\"\n");
     assert_eq!(pass("text?", "r.csv", "x,z\n\"a,\"\"b\"\"\",\n,\n", &[]), "y\n\"a,\"\"b\"\"\"\n\"\"\n");
     assert_eq!(pass("(f64, i32?)", "r.csv", "x.0,x.1\n1,2\n3,\n", &[]), "y.0,y.1\n1,2\n3,\n");
+}
+
+#[test]
+fn a_mask_goes_through_all_forms() {
+    let negate = ["eval", "-e", "input x: unit?; output \"x\" = not x", "--format"];
+    let through = |file: &str, rows: &str, to: &str| {
+        let shell = Shell::new().file(file, rows);
+        shell.stdout(&[&negate[..], &[to, file]].concat())
+    };
+    let (csv, json) = ("x\ntrue\n\"\"\n", "{\"x\":true}\n{\"x\":null}\n");
+    let (no_csv, no_json) = ("x\n\"\"\ntrue\n", "{\"x\":null}\n{\"x\":true}\n");
+    // Twice negated, it is what it was, whichever form is in between.
+    assert_eq!(through("r.csv", csv, "csv"), no_csv);
+    assert_eq!(through("r.csv", no_csv, "jsonl"), json);
+    assert_eq!(through("r.jsonl", json, "csv"), no_csv);
+    assert_eq!(through("r.jsonl", no_json, "jsonl"), json);
+    assert_eq!(through("r.tsv", "x\nTRUE\nFalse\n", "jsonl"), no_json);
+    // All that stands for a mask stands for it everywhere.
+    for (word, holds) in [("true", true), ("present", true), ("false", false), ("missing", false)] {
+        let (csv, json) = if holds { (no_csv, no_json) } else { ("x\ntrue\n", "{\"x\":true}\n") };
+        let (csv, json) = (csv.split_inclusive("\n").take(2), json.split_inclusive("\n").take(1));
+        let (csv, json) = (csv.collect::<String>(), json.collect::<String>());
+        assert_eq!(through("r.csv", &format!("x\n{word}\n"), "csv"), csv, "{word}");
+        let value = if word.len() < 6 { word.to_owned() } else { format!("\"{word}\"") };
+        assert_eq!(through("r.json", &format!("[{{\"x\": {value}}}]"), "jsonl"), json, "{word}");
+        let constant = format!("x={word}");
+        assert_eq!(Shell::new().stdout(&[&negate[..], &["jsonl", "-s", &constant]].concat()), json, "{word}");
+    }
+    // Who does not know that it is a mask has truth values that hold where the mask does.
+    let undeclared = |file: &str, rows: &str| {
+        let shell = Shell::new().file(file, rows);
+        shell.stdout(&["eval", "-e", "output y = if x then 1 else 0", file])
+    };
+    assert_eq!(undeclared("r.csv", csv), "y\n1\n0\n");
+    assert_eq!(undeclared("r.jsonl", json), "y\n1\n0\n");
+    // What is always there is not missing.
+    for (file, rows) in [("r.csv", "x\nfalse\n"), ("r.json", "[{\"x\": false}]")] {
+        let outcome = Shell::new().file(file, rows).run(&["eval", "-e", "input x: unit; x", file]);
+        assert!(outcome.stderr.contains("column `x`: expected "), "{outcome}");
+    }
 }
 
 #[test]
@@ -88,10 +128,7 @@ fn unsigned_integers_are_exact_and_bytes_are_base64() {
     // The bytes themselves, not their spelling, are what the model sees.
     let shell = Shell::new().file("r.csv", "b,n\n/w==,18446744073709551615\n/g==,7\n");
     let model = "output same = b == b\"\\xff\"; output seven = n == 7u64";
-    assert_eq!(
-        shell.stdout(&["eval", "-e", model, "r.csv", "--types", "b=bytes,n=u64"]),
-        "same,seven\npresent,\n,present\n"
-    );
+    assert_eq!(shell.stdout(&["eval", "-e", model, "r.csv", "--types", "b=bytes,n=u64"]), "same,seven\ntrue,\n,true\n");
     let constants = ["eval", "-e", "output x = n; output y = b", "-s", "n=7u64", "-s", "b=b\"\\xff\""];
     assert_eq!(shell.stdout(&constants), "x,y\n7,/w==\n");
 }
@@ -166,7 +203,7 @@ fn undeclared_inputs_take_their_types_from_the_data() {
         "{\"result\":7.0}\n"
     );
     let model = "output u = has(b); output v = (not b) ?? false; output w = t ?? \"none\"";
-    assert_eq!(shell.stdout(&["eval", "-e", model, "r.csv"]), "u,v,w\npresent,false,x\n,false,none\n");
+    assert_eq!(shell.stdout(&["eval", "-e", model, "r.csv"]), "u,v,w\ntrue,false,x\n,false,none\n");
     // The command line may say better.
     assert_eq!(
         shell.stdout(&["eval", "-e", "n / 3", "r.csv", "--types", "n=f32", "--limit", "1"]),

@@ -126,7 +126,7 @@ fn masks_are_truth_values_in_files() {
         let made = ["eval", "-e", "input x: i32?; output m = x > 0; output b = (x ?? 0) == 1", "rows.csv", "-o", file];
         assert_eq!(shell.stdout(&made), "");
         let back = ["eval", "-e", "input m: unit?; output y = if m then 1 else 2; output \"m\" = m", file];
-        assert_eq!(shell.stdout(&back), "y,m\n1,present\n2,\n2,\n", "{file}");
+        assert_eq!(shell.stdout(&back), "y,m\n1,true\n2,\n2,\n", "{file}");
         assert_eq!(shell.stdout(&["eval", "-e", "m", file]), "result\ntrue\n\"\"\n\"\"\n", "{file}");
     }
 }
@@ -262,7 +262,7 @@ fn the_chapter_of_tables_is_what_happens() {
         said[1].stdout,
         "id,customer,total,days,each,large\n\
          9007199254740993,01234,59.699999999999996,3,19.9,\n\
-         9007199254740994,00007,225,,225,present\n\
+         9007199254740994,00007,225,,225,true\n\
          9007199254740996,00815; Köln,8.91,6,0.7425,\n"
     );
 }

@@ -128,7 +128,9 @@ impl Layout {
         if value.is_empty() {
             return self.empty_is_missing(in_quotes, target);
         }
-        !self.nulls.is_empty() && !target.verbatim && self.nulls.iter().any(|null| null.as_bytes() == value)
+        let is_null =
+            !self.nulls.is_empty() && !target.verbatim && self.nulls.iter().any(|null| null.as_bytes() == value);
+        is_null || target.scalar == Scalar::Unit && scalar::is_missing_mask(value)
     }
 
     /// Empty fields are missing. Where another text says so too, quotes make an empty text of one.

@@ -128,7 +128,6 @@ impl<'a> Node<'a> {
 fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Missing => out.extend_from_slice(b"null"),
-        ValueRef::Unit => out.extend_from_slice(b"true"),
         ValueRef::Text(text) => write_text(out, text),
         ValueRef::Float32(v) => write_float(out, f64::from(*v), value),
         ValueRef::Float64(v) => write_float(out, *v, value),

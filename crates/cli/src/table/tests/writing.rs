@@ -64,7 +64,7 @@ fn csv_is_what_csv_reads() {
     assert_eq!(
         text,
         "f,d,l,t,u,p.a,\"p.b \"\"c.0\"\n\
-         0.1,-0,-9223372036854775808,\"a \"\"b\"\",\nc\u{1b}\",present,true,-inf\n\
+         0.1,-0,-9223372036854775808,\"a \"\"b\"\",\nc\u{1b}\",true,true,-inf\n\
          nan,,7,é,,false,1e300\n"
     );
     let wanted: Vec<_> = columns().into_iter().map(|(name, qtype)| (name, Some(qtype))).collect();
