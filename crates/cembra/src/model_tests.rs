@@ -5,7 +5,7 @@ use crate::names::unknown_name;
 use crate::{Error, Executor, Model, Options, Session, cast_literal, literal_type};
 use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_type, print_value};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
+use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value, dashed_code};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -207,17 +207,12 @@ fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mu
             expected.iter().filter_map(different).collect()
         }
         (Ok(_), Expected::Error(code)) => vec![Mismatch::Error { expected: Some(code.clone()), found: None }],
-        (Err(error), Expected::Error(code)) if same_code(code, error.code()) => Vec::new(),
+        (Err(error), Expected::Error(code)) if dashed_code(code) == dashed_code(error.code()) => Vec::new(),
         (Err(error), Expected::Error(code)) => {
             vec![Mismatch::Error { expected: Some(code.clone()), found: Some(error) }]
         }
         (Err(error), Expected::Outputs(_)) => vec![Mismatch::Error { expected: None, found: Some(error) }],
     }
-}
-
-/// Codes are compared as words are.
-fn same_code(a: &str, b: &str) -> bool {
-    a.replace('_', "-") == b.replace('_', "-")
 }
 
 fn difference(expected: &TestValue, found: &Value, within: f64) -> Option<Mismatch> {

@@ -117,6 +117,18 @@ impl fmt::Display for Code {
     }
 }
 
+/// A code as it is compared and looked for: whether somebody writes it with `_` or with `-` is no matter.
+///
+/// ```
+/// use cembra_value::{Code, dashed_code};
+///
+/// assert_eq!(dashed_code("unused_let"), Code::UnusedLet.as_str());
+/// ```
+#[must_use]
+pub fn dashed_code(code: &str) -> String {
+    code.replace('_', "-")
+}
+
 /// A place worth pointing at, with what to say there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {

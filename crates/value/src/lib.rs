@@ -22,7 +22,7 @@ mod warnings;
 mod words;
 
 pub use array::{Array, ArrayBuilder, ArrayData, Number};
-pub use diagnostic::{Code, Diagnostic, Diagnostics, Label};
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Label, dashed_code};
 pub use dict::{Dict, DictFault};
 pub use edge::{Edge, EdgeFault, EdgeForm};
 pub use limits::{Budget, Limit, Limits};

@@ -6,9 +6,11 @@ use crate::diagnose;
 use crate::failure::Failure;
 use crate::source::ModelText;
 use cembra::{Checked, Code, Diagnostic, Field, Signature};
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use cembra_value::dashed_code;
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::{Arg, Command, ValueEnum};
 use serde::Serialize;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::sync::LazyLock;
 
@@ -26,11 +28,11 @@ pub(crate) struct Args {
     format: Report,
 
     /// Silences a warning; may be given several times
-    #[arg(short = 'A', long, value_enum, value_name = "WARNING")]
+    #[arg(short = 'A', long, value_parser = WhichParser, value_name = "WARNING")]
     allow: Vec<Which>,
 
     /// Makes a warning an error, or all of them with `warnings`; may be given several times
-    #[arg(short = 'D', long, value_enum, value_name = "WARNING")]
+    #[arg(short = 'D', long, value_parser = WhichParser, value_name = "WARNING")]
     deny: Vec<Which>,
 }
 
@@ -61,6 +63,23 @@ impl ValueEnum for Which {
             Which::All => "warnings",
             Which::One(code) => code.as_str(),
         }))
+    }
+}
+
+/// Reads a code that is spelled with `-` or `_`; whatever is said of it has the one spelling that there is.
+#[derive(Clone)]
+struct WhichParser;
+
+impl TypedValueParser for WhichParser {
+    type Value = Which;
+
+    fn parse_ref(&self, command: &Command, option: Option<&Arg>, value: &OsStr) -> Result<Which, clap::Error> {
+        let dashed = value.to_str().map(|value| OsString::from(dashed_code(value)));
+        EnumValueParser::new().parse_ref(command, option, dashed.as_deref().unwrap_or(value))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Which::value_variants().iter().filter_map(Which::to_possible_value)))
     }
 }
 

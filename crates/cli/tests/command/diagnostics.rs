@@ -74,6 +74,8 @@ fn warnings() {
     let denied = shell.run(&["check", "model.cem", "--allow", "unused-let", "--deny", "lost-digits"]);
     assert_eq!((denied.status, denied.stdout.as_str()), (Some(1), ""));
     snapshot!("denied_warnings", denied);
+    let by_underscores = shell.run(&["check", "model.cem", "-A", "unused_let", "-D", "lost_digits"]);
+    assert_eq!((by_underscores.status, &by_underscores.stderr), (denied.status, &denied.stderr));
     let for_programs = shell.run(&["check", "model.cem", "--format", "json", "-D", "warnings", "-A", "similar-name"]);
     assert_eq!((for_programs.status, for_programs.stderr.as_str()), (Some(1), ""));
     snapshot!("warnings_as_json", for_programs);
@@ -81,7 +83,7 @@ fn warnings() {
     check("warnings_beside_an_error", "input rate: f64?\nlet spare = 1\noutput y = raet == missing\n");
     let shell = shell.file("wrong.cem", "input rate: f64\nlet spare = 1\noutput y = raet * rate\n");
     snapshot!("warnings_beside_an_error_as_json", shell.run(&["check", "wrong.cem", "--format", "json"]));
-    snapshot!("unknown_warning", shell.run(&["check", "model.cem", "--deny", "unused"]));
+    snapshot!("unknown_warning", shell.run(&["check", "model.cem", "--deny", "unused_lets"]));
     // Commands that compute say nothing of it.
     let outcome = shell.run(&["eval", "-e", "input n: i64; n * 0.5", "-s", "n=3"]);
     assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
