@@ -4,6 +4,8 @@
 //! A session is the text of a model that grows: every expression is evaluated as the end of that text, so that it means
 //! what it would mean in a file, and so do its errors.
 
+mod given;
+
 use crate::arguments::Assignment;
 use crate::command::bench::seconds;
 use crate::command::{explain, test};
@@ -12,9 +14,9 @@ use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Scalar, Span, Stage, Value,
-    cast_literal, literal_type,
+    Backend, Code, Diagnostic, Executor, Literal, Model, Options, Registry, Span, Stage, Value, cast_literal,
 };
+use cembra_expr::Input;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many problems are kept to be shown again.
@@ -134,32 +136,30 @@ impl Session {
     }
 
     fn set(&mut self, command: &str, assignment: &str) -> Result<(), Failure> {
+        // The literal ends where the command does.
+        let written = assignment.split_once('=').map_or("", |(_, literal)| literal.trim());
+        let end = (1 + command.trim_end().len()) as u32;
+        let start = end.saturating_sub(written.len() as u32);
         let Assignment { name, literal, .. } = Assignment::parse_written(assignment).map_err(|problems| {
             let problem = problems.first().clone();
-            // Places are those of the literal, which ends where the command does.
-            let literal = assignment.split_once('=').map_or("", |(_, literal)| literal.trim());
-            let before = (1 + command.trim_end().len()).saturating_sub(literal.len()) as u32;
-            let place = problem.span().map(|span| Span::new(before + span.start, before + span.end));
+            // Places are those of the literal.
+            let place = problem.span().map(|span| Span::new(start + span.start, start + span.end));
             self.refuse_with(command, problem.at(place))
         })?;
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
             return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
         }
-        let value = match literal_type(&literal) {
-            Some(QType::Nothing) => {
-                let message = format!("`{name} = missing` has no type");
-                let problem = Diagnostic::new(Code::Syntax, message);
-                return Err(self.refuse_with(command, problem.hint(format!("as in `:set {name} = missing[f64]`"))));
-            }
-            Some(QType::Meta) => return Err(self.refuse(command, "a type is no value".to_owned())),
-            Some(QType::Unspecified) => return Err(self.refuse(command, "what is unspecified is no value".to_owned())),
-            wanted => match wanted.and_then(|wanted| cast_literal(&literal, &wanted)) {
-                Some(value) => value,
-                None => return Err(self.refuse(command, "no array has such elements".to_owned())),
-            },
-        };
+        let input = self.declared(&name)?;
+        let value = given::value_of(&name, &literal, input.as_ref())
+            .map_err(|problem| self.refuse_with(command, problem.at(Span::new(start, end))))?;
         self.values.insert(name, value);
         Ok(())
+    }
+
+    /// What the session declares of an input.
+    fn declared(&self, name: &str) -> Result<Option<Input>, Failure> {
+        let model = self.text("0").parse()?;
+        Ok(model.program().inputs.iter().find(|input| *input.name == *name).cloned())
     }
 
     /// Keeps a definition; one of the same name gives way. False if the input goes on after it, in an expression.
@@ -189,7 +189,7 @@ impl Session {
         }
         let text = self.text(name);
         let model = text.parse()?;
-        let known = |input: &&cembra_expr::Input| input.qtype.is_some() || self.values.contains_key(&*input.name);
+        let known = |input: &&Input| input.qtype.is_some() || self.values.contains_key(&*input.name);
         if needed(&model, &[]).iter().all(known) {
             model.signature(&self.options(&model)).map_err(|error| text.blame(&error))?;
         }
@@ -219,36 +219,29 @@ impl Session {
         for input in needed(&model, &[]) {
             let name = &input.name;
             let declared = input.qtype.as_ref();
-            let problem = match self.values.get(&**name) {
-                None if let Some(default) = &input.default => {
-                    values.insert(name.clone(), Value::Missing(default.scalar()));
-                    continue;
-                }
-                None => {
-                    let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
-                    problem.hint(
-                        meant(name)
-                            .unwrap_or_else(|| format!("give it one, as in `:set {name} = {}`", example(declared))),
-                    )
-                }
-                Some(value) => match declared
-                    .map_or(Some(value.clone()), |declared| cast_literal(&Literal::One(value.clone()), declared))
-                {
-                    Some(value) => {
-                        values.insert(name.clone(), value);
+            let problem =
+                match self.values.get(&**name) {
+                    None if let Some(default) = &input.default => {
+                        values.insert(name.clone(), Value::Missing(default.scalar()));
                         continue;
                     }
                     None => {
-                        let declared = declared.map(spelled).unwrap_or_default();
-                        let found = spelled(&value.qtype());
-                        Diagnostic::new(
-                            Code::InputType,
-                            format!("input `{name}` is {declared}, but its value is {found}"),
-                        )
-                        .hint(format!("give it another, as in `:set {name} = {}`", example(input.qtype.as_ref())))
+                        let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
+                        problem.hint(meant(name).unwrap_or_else(|| {
+                            format!("give it one, as in `:set {name} = {}`", given::example(declared))
+                        }))
                     }
-                },
-            };
+                    Some(value) => match declared
+                        .map_or(Some(value.clone()), |declared| cast_literal(&Literal::One(value.clone()), declared))
+                    {
+                        Some(value) => {
+                            values.insert(name.clone(), value);
+                            continue;
+                        }
+                        // It was given its value before its type.
+                        None => given::unfit(input, Some(&value.qtype())),
+                    },
+                };
             problems.push(problem.at(input.span));
         }
         if !problems.is_empty() {
@@ -323,24 +316,6 @@ fn meant(name: &str) -> Option<String> {
     let name = if name == "exit" { "quit" } else { name };
     let (command, ..) = COMMANDS.iter().find(|(command, ..)| command.strip_prefix(':') == Some(name))?;
     Some(format!("is `{command}` meant?"))
-}
-
-/// A value of a type as it is written.
-fn example(qtype: Option<&QType>) -> &'static str {
-    match qtype {
-        None
-        | Some(QType::Scalar(Scalar::Float32 | Scalar::Float64) | QType::Optional(Scalar::Float32 | Scalar::Float64)) => {
-            "1.5"
-        }
-        Some(QType::Scalar(scalar) | QType::Optional(scalar)) => match scalar {
-            Scalar::Text => "\"abc\"",
-            Scalar::Bytes => "b\"abc\"",
-            Scalar::Boolean => "true",
-            Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => "2",
-            _ => "..",
-        },
-        Some(_) => "..",
-    }
 }
 
 /// True for a test: the word may also be a name.
@@ -483,8 +458,28 @@ mod tests {
         assert_eq!(say(&mut session, ":set n = 2"), "");
         assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
         assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
-        assert_eq!(say(&mut session, ":set n = \"a\""), "");
-        assert_eq!(say(&mut session, "n"), "error: input `n` is f32?, but its value is text");
+        assert_eq!(say(&mut session, ":set"), "n = OPTIONAL_FLOAT32{2.0}\n");
+        // What is of another type is refused at once, and the value stays as it was.
+        assert_eq!(say(&mut session, ":set n = \"a\""), "error: input `n` is f32?, but its value is text");
+        assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
+        assert_eq!(say(&mut session, ":set n = missing"), "");
+        assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "0.0f32\n");
+        assert_eq!(say(&mut session, "input xs: [f64]; input m: unit?"), "");
+        let gap = "error: input `xs` is [f64], but element 1 of the array is missing";
+        assert_eq!(say(&mut session, ":set xs = [1, missing, 0.5]"), gap);
+        assert_eq!(say(&mut session, ":set xs = [1, 0.5]"), "");
+        assert_eq!(say(&mut session, "sum(xs)"), "1.5f64\n");
+        assert_eq!(
+            say(&mut session, ":set xs = [1, \"a\"]"),
+            "error: input `xs` is [f64], but its value is of several types"
+        );
+        assert_eq!(say(&mut session, ":set m = true"), "");
+        assert_eq!(say(&mut session, "m"), "present\n");
+        // A type that is declared later is looked at where the value is used.
+        assert_eq!(say(&mut session, ":set k = 1.5"), "");
+        assert_eq!(say(&mut session, "input k: i32"), "");
+        assert_eq!(say(&mut session, "k"), "error: input `k` is i32, but its value is f64");
+        assert_eq!(say(&mut session, ":set k = missing"), "error: input `k` is i32, but its value is missing");
     }
 
     /// What `:set` is said to be told is what it takes.
@@ -500,8 +495,11 @@ mod tests {
         };
         assert_eq!(say(&mut session, "input name: text?"), "");
         assert_eq!(hints(&mut session, "name").0, ["give it one, as in `:set name = \"abc\"`"]);
-        assert_eq!(say(&mut session, ":set name = 1"), "");
-        assert_eq!(hints(&mut session, "name").0, ["give it another, as in `:set name = \"abc\"`"]);
+        let (another, at) = hints(&mut session, ":set name =  12 ");
+        assert_eq!(
+            (another, at.as_deref()),
+            (vec!["give it another, as in `:set name = \"abc\"`".to_owned()], Some("12"))
+        );
         let (quotes, _) = hints(&mut session, ":set name = abc");
         assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `name = \"abc\"`");
         assert_eq!(hints(&mut session, ":set  name = 1 + 2 ").1.as_deref(), Some("+"));

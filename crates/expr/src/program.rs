@@ -33,6 +33,12 @@ impl Input {
         })
     }
 
+    /// The declared type as the text language writes it, with what the input promises; none if none is declared.
+    #[must_use]
+    pub fn declared_type(&self) -> Option<String> {
+        self.qtype.as_ref().map(|qtype| print_input_type(qtype, self.promise))
+    }
+
     /// Looks whether the default is one of the declared type.
     ///
     /// # Errors

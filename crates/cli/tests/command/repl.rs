@@ -45,6 +45,22 @@ error[evaluation]: math.floordiv: division by zero
 }
 
 #[test]
+fn a_value_of_another_type_is_shown_where_it_is_given() {
+    let (status, stdout, stderr) = said("input age: i32\n:set age = 30.5\n:set age = 30\nage + 1\n");
+    assert_eq!((status, &*stdout), (Some(1), "31\n"));
+    let refused = "\
+error[input-type]: input `age` is i32, but its value is f64
+ --> <session>:1:12
+  |
+1 | :set age = 30.5
+  |            ^^^^
+  |
+  = help: give it another, as in `:set age = 2`
+";
+    assert_eq!(stderr.trim_end(), refused.trim_end());
+}
+
+#[test]
 fn problems_are_shown_again() {
     let (status, stdout, stderr) = said(":errors\n100 // 0\nsqr(4.0)\n");
     assert_eq!((status, &*stdout), (Some(1), "there were no errors\n"));

@@ -1,0 +1,64 @@
+//! What an interactive session is told for an input, as in `:set x = 1.5`: which value that is, or why it is none of the input's.
+
+use crate::data::schema::spelled;
+use cembra::{Code, Diagnostic, Literal, QType, Scalar, Value, cast_literal, literal_type};
+use cembra_expr::Input;
+
+/// The value that a literal is for an input: of the type that is declared for it, if the session declares one, else of the
+/// literal's own.
+pub(super) fn value_of(name: &str, literal: &Literal, input: Option<&Input>) -> Result<Value, Diagnostic> {
+    let found = literal_type(literal);
+    if let Some((input, declared)) = input.and_then(|input| Some((input, input.qtype.as_ref()?))) {
+        let value = cast_literal(literal, declared).ok_or_else(|| unfit(input, found.as_ref()))?;
+        return match input.promise.check(&value) {
+            Ok(()) => Ok(value),
+            Err(broken) => Err(Diagnostic::new(Code::Promise, format!("{}, but {broken}", what_is(input)))),
+        };
+    }
+    let problem = |message: &str| Diagnostic::new(Code::Syntax, message);
+    match found {
+        Some(QType::Nothing) => {
+            Err(problem(&format!("`{name} = missing` has no type")).hint(format!("as in `:set {name} = missing[f64]`")))
+        }
+        Some(QType::Meta) => Err(problem("a type is no value")),
+        Some(QType::Unspecified) => Err(problem("what is unspecified is no value")),
+        found => found.and_then(|own| cast_literal(literal, &own)).ok_or_else(|| problem("no array has such elements")),
+    }
+}
+
+/// The problem that an input is told a value of another type than the one that is declared.
+pub(super) fn unfit(input: &Input, found: Option<&QType>) -> Diagnostic {
+    let found = match found {
+        Some(QType::Nothing) => "missing".to_owned(),
+        Some(found) => spelled(found),
+        None => "of several types".to_owned(),
+    };
+    Diagnostic::new(Code::InputType, format!("{}, but its value is {found}", what_is(input))).hint(format!(
+        "give it another, as in `:set {} = {}`",
+        input.name,
+        example(input.qtype.as_ref())
+    ))
+}
+
+/// An input and its type, as the session declares it.
+fn what_is(input: &Input) -> String {
+    format!("input `{}` is {}", input.name, input.declared_type().unwrap_or_default())
+}
+
+/// A value of a type as it is written.
+pub(super) fn example(qtype: Option<&QType>) -> &'static str {
+    match qtype {
+        None
+        | Some(QType::Scalar(Scalar::Float32 | Scalar::Float64) | QType::Optional(Scalar::Float32 | Scalar::Float64)) => {
+            "1.5"
+        }
+        Some(QType::Scalar(scalar) | QType::Optional(scalar)) => match scalar {
+            Scalar::Text => "\"abc\"",
+            Scalar::Bytes => "b\"abc\"",
+            Scalar::Boolean => "true",
+            Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => "2",
+            _ => "..",
+        },
+        Some(_) => "..",
+    }
+}
