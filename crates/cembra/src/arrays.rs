@@ -323,8 +323,7 @@ impl Parts for Run<'_> {
         };
         let result = self.compiled.program.qtype(step.outs[0]);
         let span = self.program.graph.span(step.origin);
-        let calls = self.program.graph.calls().map(|calls| calls.leading_to(step.origin, &[], span));
-        Error::fault(kind, operator, operand, result, text, span).in_calls(calls.unwrap_or_default())
+        Error::fault(kind, operator, operand, result, text, span).in_calls(self.program.graph.calls_to(step.origin))
     }
 
     fn threads(&self) -> usize {

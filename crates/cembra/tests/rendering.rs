@@ -126,6 +126,30 @@ fn calls_of_functions_that_are_values_are_shown_too() {
     assert_eq!(error.span().map(|span| span.text(text)), Some("x + y"));
 }
 
+/// What an operator stands for is made when the types are known, and may then be found to be wrong.
+#[test]
+fn problems_of_what_operators_stand_for_show_the_calls_too() {
+    let say = "fn say(x) = strings.format(\"{x} {y}\", x=x)\nfn twice(x) = (say(x), 1)\n";
+    let cases = [
+        (format!("{say}input a: f64\noutput y = twice(a)"), "twice(a)"),
+        // Of elements of arrays, and in a function that is given to an operator.
+        (format!("{say}input a: [f64]\noutput y = twice(a).0"), "twice(a)"),
+        (format!("{say}input a: [f64]\noutput y = core.map(fn(x) = twice(x).0, a)"), "twice(x)"),
+    ];
+    for (text, outer) in cases {
+        let error = Model::parse(&text).unwrap().compile(&Options::default()).unwrap_err();
+        let diagnostics = error.diagnostics();
+        let [found] = &diagnostics[..] else { panic!("{error}") };
+        assert_eq!(found.span().map(|span| span.text(&text)), Some("strings.format(\"{x} {y}\", x=x)"), "{text}");
+        let labels: Vec<_> = found.others().iter().map(|label| (label.span.text(&text), &*label.text)).collect();
+        assert_eq!(labels, [("say(x)", "in this call of `say`"), (outer, "in this call of `twice`")], "{text}");
+    }
+    // Where nothing is called, nothing is said.
+    let error =
+        Model::parse("input x: f64; strings.format(\"{y}\", x=x)").unwrap().compile(&Options::default()).unwrap_err();
+    assert!(error.diagnostics()[0].others().is_empty(), "{error}");
+}
+
 #[test]
 fn faults_in_a_function_show_the_calls_too() {
     let text = "fn part(x) = 10 // x\nfn parts(x, y) = part(x) + part(y)\ninput a: i64\ninput b: i64\nparts(a, b)";

@@ -4,7 +4,7 @@
 
 use crate::calls::Calls;
 use crate::places::Places;
-use cembra_value::{Limit, Limits, Span, Value};
+use cembra_value::{Label, Limit, Limits, Span, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
@@ -292,6 +292,13 @@ impl Graph {
     #[must_use]
     pub fn calls(&self) -> Option<&Arc<Calls>> {
         self.calls.as_ref()
+    }
+
+    /// The calls of functions that made a node, from the innermost on, each with what to say there; those around the node's place
+    /// are left out.
+    #[must_use]
+    pub fn calls_to(&self, node: NodeId) -> Vec<Label> {
+        self.calls.as_ref().map(|calls| calls.leading_to(node, &[], self.span(node))).unwrap_or_default()
     }
 
     /// The calls to change.

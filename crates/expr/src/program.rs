@@ -2,7 +2,7 @@
 //! still untyped: an input without a type gets one from its data source.
 
 use crate::text::{Spelling, write_input_type};
-use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, print_type};
+use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, print_input_type, print_type};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;

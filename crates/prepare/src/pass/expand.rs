@@ -20,11 +20,10 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     let registry = options.registry;
     let composite = |graph: &TypedGraph, id: Id| expansion(registry, graph.op(id)?, graph, graph.operands(id));
     let problem = |origin: NodeId, fault: TypeFault| {
-        let diagnostic = Diagnostic::new(fault.code, fault.message).at(program.graph.span(origin));
-        Diagnostics::from(match fault.hint {
-            Some(hint) => diagnostic.hint(hint),
-            None => diagnostic,
-        })
+        let diagnostic = fault.hint.into_iter().fold(Diagnostic::new(fault.code, fault.message), Diagnostic::hint);
+        let calls = program.graph.calls_to(origin).into_iter();
+        let placed = diagnostic.at(program.graph.span(origin));
+        Diagnostics::from(calls.fold(placed, |problem, call| problem.also(call.span, call.text)))
     };
     if !model.graph.ids().any(|id| composite(&model.graph, id).is_some()) {
         return elements::check(model, &options.budget, problem);
@@ -42,9 +41,8 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         if !qtype.is_framed() || matches!(qtype, QType::Dict(..)) {
             return Ok(Id::from_index(made.0 as usize));
         }
-        cast_to(graph, registry, Id::from_index(made.0 as usize), &qtype, origin).map_err(|message| {
-            Diagnostics::from(Diagnostic::new(Code::TypeMismatch, message).at(program.graph.span(origin)))
-        })
+        cast_to(graph, registry, Id::from_index(made.0 as usize), &qtype, origin)
+            .map_err(|message| problem(origin, TypeFault::mismatch(message, None)))
     })?;
     elements::check(model, &options.budget, problem)
 }
