@@ -1,8 +1,9 @@
 //! The files of a folder that models use: what resolves `use` and `table` where models are files.
 
+use crate::text_file::{read_text, without_mark};
 use cembra_expr::{Resolver, UsedFile};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Files that lie in a folder, or in folders inside of it: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather). A file is
@@ -68,7 +69,7 @@ impl Folder {
     /// # Errors
     /// The file cannot be read, or is not UTF-8.
     pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
-        Ok(UsedFile { name: path.display().to_string(), text: read_text(path, self.most_bytes)? })
+        Ok(UsedFile { name: path.display().to_string(), text: text_of_file(path, self.most_bytes)? })
     }
 }
 
@@ -78,15 +79,7 @@ impl Resolver for Folder {
     }
 }
 
-/// The text of a file, without its byte order mark; of one that is too long a byte more than there may be, for the parser to
-/// refuse.
-pub(crate) fn read_text(path: &Path, most_bytes: usize) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take((most_bytes as u64).saturating_add(1)).read_to_end(&mut bytes)?;
-    let text = match bytes.len() > most_bytes {
-        // It may be cut within a character.
-        true => String::from_utf8_lossy(&bytes).into_owned(),
-        false => String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?,
-    };
-    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
+/// The text of a file, without its byte order mark.
+pub(crate) fn text_of_file(path: &Path, most_bytes: usize) -> io::Result<String> {
+    Ok(without_mark(&read_text(File::open(path)?, most_bytes)?).to_owned())
 }

@@ -81,6 +81,7 @@ mod stages;
 mod summary;
 mod tensors;
 mod text_fields;
+mod text_file;
 mod tiers;
 mod typed;
 
@@ -143,6 +144,7 @@ pub use rendering::{Renderer, Source};
 pub use serialized::SerializeExecutor;
 pub use signature::{Field, Signature};
 pub use summary::{Summary, Work};
+pub use text_file::{UnreadText, read_text, without_mark};
 pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.

@@ -1,7 +1,7 @@
 //! The models of a folder, under the names of their files, replaced while others go on using them. A model that is broken never
 //! takes the place of one that is not.
 
-use crate::folder::{Folder, read_text};
+use crate::folder::{Folder, text_of_file};
 use crate::{Error, Model};
 use arc_swap::ArcSwap;
 use cembra_expr::Sources;
@@ -263,7 +263,7 @@ impl<T> ModelSet<T> {
         let files = Folder::new(&self.folder, self.limits.source_bytes);
         let texts = |(name, path): (String, PathBuf)| {
             let shown = path.display().to_string();
-            let sources = match read_text(&path, self.limits.source_bytes) {
+            let sources = match text_of_file(&path, self.limits.source_bytes) {
                 Ok(text) => Sources::gather(&shown, &text, &self.limits, &files),
                 Err(error) => Sources::unreadable(&shown, &error),
             };

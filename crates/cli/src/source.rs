@@ -2,7 +2,7 @@
 
 use crate::data::error::{DataCode, DataError};
 use crate::failure::Failure;
-use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources};
+use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, UnreadText, read_text, without_mark};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -31,8 +31,7 @@ impl ModelText {
     /// It cannot be read, or is not UTF-8.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
         let (name, text) = text_at(path, limits, Some("an expression is given as `-e EXPR`"))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        Ok(Self::of(&name, text, path.parent().filter(|_| path.as_os_str() != STDIN), limits))
+        Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STDIN), limits))
     }
 
     /// The same without the files that the text uses, which need not be there.
@@ -152,17 +151,10 @@ fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, S
 }
 
 fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, Failure> {
-    // One byte beyond the limit is enough for the parser to refuse the text, whatever follows.
-    let most = limits.source_bytes.saturating_add(1);
-    let mut bytes = Vec::new();
-    let read = reader.take(most as u64).read_to_end(&mut bytes);
-    read.map_err(|cause| DataError::io("cannot read the model", cause).in_file(name))?;
-    if bytes.len() == most {
-        return Ok(String::from_utf8_lossy(&bytes).into_owned());
-    }
-    Ok(String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count() as u64;
-        DataError::new(DataCode::Unreadable, "the model is not UTF-8 text").in_file(name).on_line(line)
+    Ok(read_text(reader, limits.source_bytes).map_err(|unread| match unread {
+        UnreadText::Io(cause) => DataError::io("cannot read the model", cause).in_file(name),
+        UnreadText::NotUtf8 { line } => {
+            DataError::new(DataCode::Unreadable, "the model is not UTF-8 text").in_file(name).on_line(line)
+        }
     })?)
 }

@@ -33,6 +33,24 @@ fn problems_name_the_file() {
 }
 
 #[test]
+fn a_file_that_is_no_text_is_told_with_its_line() {
+    let shell = Shell::new()
+        .file(
+            "m.cem",
+            "use \"tax.cem\"\ntable vat: text -> f64 = \"vat.csv\"\noutput y = one + lookup(\"CH\", vat, 1.0)\n",
+        )
+        .file("tax.cem", b"# The tax.\n# Jos\xe9\nlet one = 1.0\n")
+        .file("vat.csv", b"country,vat\nCH,1.08\nD\xc9,1\n");
+    let found = shell.run(&["check", "m.cem"]);
+    assert_eq!(found.status, Some(1));
+    for told in
+        ["`tax.cem` cannot be read: line 2 is not UTF-8 text", "`vat.csv` cannot be read: line 3 is not UTF-8 text"]
+    {
+        assert!(found.stderr.contains(&format!("error[use]: {told}\n")), "{}", found.stderr);
+    }
+}
+
+#[test]
 fn tables_lie_beside_the_model() {
     let shell = Shell::new()
         .file("m.cem", "table vat: text -> f64 = \"vat.csv\"\ninput country: text\noutput gross = 100.0 * lookup(country, vat, 1.0)\n")
