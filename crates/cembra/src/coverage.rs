@@ -5,11 +5,11 @@
 use crate::choice::Backend;
 use crate::model_tests::row_of;
 use crate::{Executor, Model, Options, Session};
-use cembra_expr::{Graph, ModelTest, Node, NodeId, Output, Program, TestCase, place_within};
+use cembra_expr::{Graph, Input, ModelTest, Node, NodeId, Output, Program, TestCase, place_within};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Span, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 /// Which branches of a model its tests take.
@@ -107,7 +107,8 @@ impl Model {
     /// Which branches of the model the tests of its text take: the two sides of each conditional, `??` (or `|`), `and` and `or` that
     /// some output needs. A side counts as taken if what comes of a case depends on it; for arrays, if that of some element does. A
     /// function has its branches once, however often it is called. Not counted are branches in functions that are given to
-    /// operators, as to `seq.map`. Whether the tests pass, and what fails in branches that are not taken, is of no effect.
+    /// operators, as to `seq.map`; nor, in a large model, what a case takes within very many conditions that fail in it and are made of
+    /// each other. Whether the tests pass, and what fails in branches that are not taken, is of no effect.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -186,8 +187,15 @@ impl<'p> Branches<'p> {
         branches
     }
 
-    /// Notes the branches that the cases of a test take, whose outputs are these.
-    fn take(&mut self, model: &Model, options: &Options, program: &Program, roots: &[NodeId], test: &ModelTest) {
+    /// Notes the branches that the cases of a test take, whose outputs are these; how many nodes were compiled for it.
+    fn take(
+        &mut self,
+        model: &Model,
+        options: &Options,
+        program: &Program,
+        roots: &[NodeId],
+        test: &ModelTest,
+    ) -> usize {
         let needed = self.graph.reachable(roots.iter().copied());
         let chosen = (0..self.graph.len()).map(NodeId::from_index);
         let chosen = chosen.filter(|node| needed[node.index()] && self.choices[node.index()].is_some());
@@ -195,15 +203,16 @@ impl<'p> Branches<'p> {
             chosen.filter_map(|node| self.graph.operands(node).first().copied()).collect();
         conditions.sort_unstable();
         conditions.dedup();
-        let mut conditions = Conditions { model, options, program, nodes: conditions, executors: HashMap::new() };
+        let mut conditions = Conditions::new(model, options, program, conditions);
         for case in &test.cases {
-            let values = conditions.evaluate(case);
-            self.walk(roots, &conditions.nodes, &values);
+            conditions.begin();
+            self.walk(roots, &mut conditions, case);
         }
+        conditions.compiled_nodes
     }
 
-    /// Walks through the branches that conditions of these values choose.
-    fn walk(&mut self, roots: &[NodeId], conditions: &[NodeId], values: &[Known]) {
+    /// Walks through the branches that the conditions choose in a case.
+    fn walk(&mut self, roots: &[NodeId], conditions: &mut Conditions<'_>, case: &TestCase) {
         let mut reached = vec![false; self.graph.len()];
         for root in roots {
             if let Some(reached) = reached.get_mut(root.index()) {
@@ -220,10 +229,9 @@ impl<'p> Branches<'p> {
                 continue;
             };
             reached[condition.index()] = true;
-            let value = conditions.binary_search(condition).ok().and_then(|at| values.get(at));
             let place = self.graph.span(node).and_then(|whole| self.places.get_mut(&(whole, choice)));
-            match value {
-                Some(Known::Value(value)) => {
+            match conditions.value(*condition, case) {
+                Known::Value(value) => {
                     let taken = choice.sides(value);
                     for (side, _) in taken.into_iter().enumerate().filter(|(_, taken)| *taken) {
                         reached[sides[side].index()] = true;
@@ -232,8 +240,8 @@ impl<'p> Branches<'p> {
                         branches.iter_mut().zip(taken).for_each(|(branch, taken)| branch.is_taken |= taken);
                     }
                 }
-                Some(Known::Failed) | None => {}
-                Some(Known::Never) => {
+                Known::Failed | Known::Unasked => {}
+                Known::Never => {
                     if let Some(branches) = place {
                         *branches = None;
                     }
@@ -249,9 +257,18 @@ impl<'p> Branches<'p> {
     }
 }
 
+/// How often a model is compiled for the conditions of a test, all parts together. Conditions that fail and are made of each other take a
+/// part each that is nearly all of the model; those asked for behind this count as failed too.
+const MOST_TIMES: usize = 64;
+
+/// Models of no more nodes than this are nothing to save on.
+const FEW_NODES: usize = 4_096;
+
 /// What is known of a condition in a case.
 #[derive(Clone)]
 enum Known {
+    /// Nothing yet.
+    Unasked,
     Value(Value),
     /// It fails, or the case does not fit.
     Failed,
@@ -264,56 +281,129 @@ struct Conditions<'m> {
     model: &'m Model,
     options: &'m Options,
     program: &'m Program,
+    /// The inputs of the program by name.
+    inputs: HashMap<&'m str, &'m Input>,
+    /// In the order of the graph.
     nodes: Vec<NodeId>,
     /// For ranges of the conditions what evaluates them; nothing if that does not compile.
     executors: HashMap<Range<usize>, Option<(Executor, Session)>>,
+    /// What is known of each in the case that is walked through.
+    known: Vec<Known>,
+    /// The ranges that fail in this case.
+    failed: HashSet<Range<usize>>,
+    /// How many nodes were compiled, for all ranges together.
+    compiled_nodes: usize,
 }
 
-impl Conditions<'_> {
-    /// The values of all conditions: at once, or of the halves of those that fail together, so that those that fail are left alone.
-    fn evaluate(&mut self, case: &TestCase) -> Vec<Known> {
-        let mut known = vec![Known::Failed; self.nodes.len()];
-        let whole = 0..self.nodes.len();
-        let mut ranges = vec![whole];
-        while let Some(range) = ranges.pop() {
-            if range.is_empty() {
-                continue;
-            }
-            let failed = match self.executor(&range) {
-                None => Known::Never,
-                Some((executor, session)) => {
-                    let row = row_of(case, executor).ok();
-                    match row.and_then(|row| session.evaluate(&row).ok()) {
-                        Some(values) => {
-                            known[range].iter_mut().zip(values).for_each(|(known, value)| *known = Known::Value(value));
-                            continue;
-                        }
-                        None => Known::Failed,
-                    }
-                }
-            };
-            if range.len() == 1 {
-                known[range.start] = failed;
-            } else {
-                let middle = range.start + range.len() / 2;
-                ranges.extend([range.start..middle, middle..range.end]);
-            }
-        }
-        known
+impl<'m> Conditions<'m> {
+    fn new(model: &'m Model, options: &'m Options, program: &'m Program, nodes: Vec<NodeId>) -> Self {
+        let inputs = program.inputs.iter().map(|input| (&*input.name, input)).collect();
+        let (known, executors, failed) = (Vec::new(), HashMap::new(), HashSet::new());
+        Conditions { model, options, program, inputs, nodes, executors, known, failed, compiled_nodes: 0 }
     }
 
-    fn executor(&mut self, range: &Range<usize>) -> Option<&mut (Executor, Session)> {
-        let Conditions { model, options, program, nodes, executors } = self;
-        let made = executors.entry(range.clone()).or_insert_with(|| {
-            let name = |node: &NodeId| format!("condition {}", node.index());
-            let nodes = nodes.get(range.clone())?;
-            let output = |node: &NodeId| Output { name: name(node).into(), node: *node, span: None };
-            let asked = Program { outputs: nodes.iter().map(output).collect(), ..Program::clone(program) };
-            let options = Options::clone(options).outputs(nodes.iter().map(name));
-            let executor = model.with_program(asked).compile(&options).ok()?;
-            let session = executor.session();
-            Some((executor, session))
+    /// Forgets what is known, for another case.
+    fn begin(&mut self) {
+        self.known = vec![Known::Unasked; self.nodes.len()];
+        self.failed.clear();
+    }
+
+    /// What is known of a condition. All are evaluated at once where none fails. Where some do, only the half with the one that is
+    /// asked for is evaluated, and a half of that, so that those that fail are left alone; what stands below one that fails is not
+    /// asked for. Each range is a program of no more than it needs, so that it takes little where very many fail together.
+    fn value(&mut self, node: NodeId, case: &TestCase) -> &Known {
+        let Ok(at) = self.nodes.binary_search(&node) else { return &Known::Failed };
+        let mut range = 0..self.nodes.len();
+        while matches!(self.known[at], Known::Unasked) {
+            if !self.failed.contains(&range) {
+                match self.evaluate(&range, case) {
+                    Ok(values) => {
+                        let known = &mut self.known[range];
+                        known.iter_mut().zip(values).for_each(|(known, value)| *known = Known::Value(value));
+                        break;
+                    }
+                    Err(why) if range.len() == 1 => self.known[at] = why,
+                    Err(_) => {
+                        self.failed.insert(range.clone());
+                    }
+                }
+            }
+            let middle = range.start + range.len() / 2;
+            range = if at < middle { range.start..middle } else { middle..range.end };
+        }
+        &self.known[at]
+    }
+
+    /// The values of a range of the conditions.
+    fn evaluate(&mut self, range: &Range<usize>, case: &TestCase) -> Result<Vec<Value>, Known> {
+        if !self.executors.contains_key(range) {
+            if self.compiled_nodes > MOST_TIMES * (self.program.graph.len() + FEW_NODES) {
+                return Err(Known::Failed);
+            }
+            let made = self.compile(range);
+            self.executors.insert(range.clone(), made);
+        }
+        let made = self.executors.get_mut(range).and_then(Option::as_mut);
+        let (executor, session) = made.ok_or(Known::Never)?;
+        let row = row_of(case, executor).map_err(|_| Known::Failed)?;
+        session.evaluate(&row).map_err(|_| Known::Failed)
+    }
+
+    /// What evaluates a range of the conditions: a program of them alone.
+    fn compile(&mut self, range: &Range<usize>) -> Option<(Executor, Session)> {
+        let (graph, nodes) = self.program.graph.part(self.nodes.get(range.clone())?);
+        self.compiled_nodes += graph.len();
+        let leaves = (0..graph.len()).filter_map(|at| match graph.node(NodeId::from_index(at)) {
+            Node::Leaf(name) => self.inputs.get(&**graph.name(name)).map(|input| Input::clone(input)),
+            _ => None,
         });
-        made.as_mut()
+        let inputs = leaves.collect();
+        let names: Vec<String> = range.clone().map(|at| format!("condition {at}")).collect();
+        let output = |(name, node): (&String, &NodeId)| Output { name: name.as_str().into(), node: *node, span: None };
+        let outputs = names.iter().zip(&nodes).map(output).collect();
+        let externs = self.program.externs.clone();
+        let asked = Program { graph, inputs, externs, outputs, ..Program::default() };
+        let executor = self.model.with_program(asked).compile(&self.options.clone().outputs(names)).ok()?;
+        let session = executor.session();
+        Some((executor, session))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many nodes are compiled to find the coverage of a text with one test, and how many branches are taken.
+    fn work(text: &str) -> (usize, usize) {
+        let model = Model::parse(text).expect("a model");
+        let options = Options::default().backend(Backend::Interpreter);
+        let program = model.selected(&options).expect("a program");
+        let mut branches = Branches::of(&program, Registry::standard());
+        let roots: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
+        let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0]);
+        (compiled, branches.coverage().taken())
+    }
+
+    #[test]
+    fn work_is_nearly_linear_where_conditions_fail_together() {
+        let text = |line: &dyn Fn(usize) -> String, count: usize, x: i32| {
+            let lines: String = (1..=count).map(line).collect();
+            format!("input x: i32\nlet a0 = 1\n{lines}output y = a{count}\ntest 't' {{ x = {x} }} => {{ }}\n")
+        };
+        let nested = |at: usize| format!("let a{at} = if {at} // x > 0 then a{} else {at}\n", at - 1);
+        // Where none fails, all are compiled once: the input, 0, and for each a number, a quotient and a comparison.
+        assert_eq!(work(&text(&nested, 1_000, 1)), (3_002, 1_000));
+        // The outermost fails, and no other is asked for: halves of halves.
+        assert_eq!([250, 1_000].map(|count| work(&text(&nested, count, 0))), [(1_521, 0), (6_025, 0)]);
+        // Each is asked for, is nearly all of the model, and is left alone at last.
+        let within = |at: usize| match at {
+            1 => "let a1 = 1 // x\n".to_owned(),
+            _ => format!("let a{at} = if a{} > 0 then a{} + 1 else {at}\n", at - 1, at - 1),
+        };
+        let (compiled, taken) = work(&text(&within, 2_000, 0));
+        assert!(compiled < 65 * (8_100 + FEW_NODES) && taken == 0, "{compiled}");
+        // Each is asked for, and so is each half: as many as they are, times how often they are halved.
+        let side_by_side = |at: usize| format!("output y{at} = if {at} // x > 0 then 1 else {at}\nlet a{at} = 1\n");
+        assert_eq!([250, 1_000].map(|count| work(&text(&side_by_side, count, 0))), [(7_730, 0), (36_926, 0)]);
     }
 }

@@ -7,7 +7,7 @@ use crate::places::Places;
 use cembra_value::{Label, Limit, Limits, Span, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, LazyLock};
@@ -341,6 +341,43 @@ impl Graph {
         self.places.all(id)
     }
 
+    /// A graph of no more than some nodes need, without places, and those nodes in it. It takes time as it has nodes, however large
+    /// this graph is.
+    #[must_use]
+    pub fn part(&self, roots: &[NodeId]) -> (Graph, Vec<NodeId>) {
+        let mut part = Graph::new();
+        let copies = self.copy_to(&mut part, roots);
+        (part, copies)
+    }
+
+    /// Copies some nodes and what they need into another graph, without places; the nodes there.
+    pub(crate) fn copy_to(&self, to: &mut Graph, roots: &[NodeId]) -> Vec<NodeId> {
+        let mut needed: FxHashSet<NodeId> = roots.iter().copied().collect();
+        let mut open: Vec<NodeId> = needed.iter().copied().collect();
+        while let Some(node) = open.pop() {
+            open.extend(self.operands(node).iter().filter(|operand| needed.insert(**operand)));
+        }
+        let mut needed: Vec<NodeId> = needed.into_iter().collect();
+        needed.sort_unstable();
+        let mut copies: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let mut operands = Vec::new();
+        for node in needed {
+            let copy = match self.node(node) {
+                Node::Leaf(name) => to.leaf(self.name(name), None),
+                Node::Placeholder(name) => to.placeholder(self.name(name), None),
+                Node::Literal(value) => to.literal(value.clone(), None),
+                Node::Operator(name, inner) => {
+                    operands.clear();
+                    // Operands precede their users, so each has its copy.
+                    operands.extend(inner.iter().filter_map(|operand| copies.get(operand)));
+                    to.operator(self.name(name), &operands, None)
+                }
+            };
+            copies.insert(node, copy);
+        }
+        roots.iter().filter_map(|root| copies.get(root).copied()).collect()
+    }
+
     /// Which nodes the roots need, by index.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
@@ -420,6 +457,23 @@ mod tests {
         assert_eq!((sum.index(), g.operands(sum)), (2, &[x, missing, missing][..]));
         assert_eq!(g.node(missing), Node::Literal(&Value::Nothing));
         assert!(matches!(g.node(sum), Node::Operator(nameless, _) if g.name(nameless).is_empty()));
+    }
+
+    #[test]
+    fn a_part_has_what_its_roots_need() {
+        let mut graph = Graph::new();
+        let [x, y] = ["x", "y"].map(|name| graph.leaf(name, None));
+        let sum = graph.operator("math.add", &[x, y], None);
+        let one = graph.literal(Value::from(1), None);
+        let other = graph.operator("math.neg", &[sum], None);
+        let root = graph.operator("math.multiply", &[sum, one], None);
+        let (part, roots) = graph.part(&[root, y]);
+        assert_eq!((part.len(), graph.len(), roots.len()), (5, 6, 2));
+        let (whole, _) = graph.part(&[root, other]);
+        assert_eq!(whole.len(), 6);
+        let Node::Operator(name, operands) = part.node(roots[0]) else { panic!("an operator") };
+        assert_eq!((&**part.name(name), part.operands(operands[0]).len()), ("math.multiply", 2));
+        assert!(matches!(part.node(roots[1]), Node::Leaf(name) if &**part.name(name) == "y"));
     }
 
     #[test]

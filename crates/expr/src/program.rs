@@ -195,31 +195,11 @@ impl PartialEq for Program {
         }
         // In one hash-consed graph, structural equality is equality of ids.
         let mut both = Graph::new();
-        let ours = copy_outputs(self, &mut both);
-        let theirs = copy_outputs(other, &mut both);
+        let roots = |program: &Program| program.outputs.iter().map(|output| output.node).collect::<Vec<_>>();
+        let ours = self.graph.copy_to(&mut both, &roots(self));
+        let theirs = other.graph.copy_to(&mut both, &roots(other));
         ours == theirs
     }
-}
-
-/// Copies what the outputs need into `to`; returns the outputs' nodes there.
-fn copy_outputs(from: &Program, to: &mut Graph) -> Vec<Option<NodeId>> {
-    let needed = from.graph.reachable(from.outputs.iter().map(|output| output.node));
-    let mut copies: Vec<Option<NodeId>> = vec![None; needed.len()];
-    let mut operands = Vec::new();
-    for (index, _) in needed.iter().enumerate().filter(|(_, needed)| **needed) {
-        copies[index] = Some(match from.graph.node(NodeId::from_index(index)) {
-            Node::Leaf(name) => to.leaf(from.graph.name(name), None),
-            Node::Placeholder(name) => to.placeholder(from.graph.name(name), None),
-            Node::Literal(value) => to.literal(value.clone(), None),
-            Node::Operator(name, inner) => {
-                operands.clear();
-                // Operands precede their users, so each has its copy.
-                operands.extend(inner.iter().filter_map(|id| copies[id.index()]));
-                to.operator(from.graph.name(name), &operands, None)
-            }
-        });
-    }
-    from.outputs.iter().map(|output| copies.get(output.node.index()).copied().flatten()).collect()
 }
 
 #[cfg(test)]
