@@ -3,7 +3,9 @@
 
 use crate::names::unknown_name;
 use crate::{Error, Executor, Model, Options, Session, cast_literal, literal_type};
-use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_type, print_value};
+use cembra_expr::{
+    Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_type, print_value,
+};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value, dashed_code};
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,13 +168,6 @@ fn given(case: &TestCase) -> BTreeMap<&str, &Literal> {
     case.inputs.iter().rev().map(|value| (&*value.name, &value.literal)).collect()
 }
 
-fn spelled(literal: &Literal) -> String {
-    match literal {
-        Literal::One(value) => print_value(value),
-        Literal::Elements(values) => format!("[{}]", values.iter().map(print_value).collect::<Vec<_>>().join(", ")),
-    }
-}
-
 /// The values that a case gives to the inputs of an executor; what is missing where it gives none.
 pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>, Diagnostic> {
     let mut row = Vec::with_capacity(executor.inputs().len());
@@ -180,8 +175,9 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
     for field in executor.inputs() {
         let (name, qtype) = (&field.name, print_type(&field.qtype));
         let value = match (given.get(&**name).copied(), &field.qtype) {
-            (Some(literal), _) => cast_literal(literal, &field.qtype)
-                .ok_or_else(|| format!("input `{name}` is {qtype}, and the test gives it `{}`", spelled(literal))),
+            (Some(literal), _) => cast_literal(literal, &field.qtype).ok_or_else(|| {
+                format!("input `{name}` is {qtype}, and the test gives it `{}`", print_literal(literal))
+            }),
             (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
             (None, _) => Err(format!("input `{name}` is {qtype}, and the test gives it no value")),
         };
@@ -220,7 +216,7 @@ fn difference(expected: &TestValue, found: &Value, within: f64) -> Option<Mismat
     if cast.as_ref().is_some_and(|cast| is_close(cast, found, within)) {
         return None;
     }
-    let expected_text = cast.map_or_else(|| spelled(&expected.literal), |cast| bare(&cast));
+    let expected_text = cast.map_or_else(|| print_literal(&expected.literal), |cast| bare(&cast));
     Some(Mismatch::Output { name: expected.name.clone(), expected: expected_text, found: bare(found) })
 }
 

@@ -3,6 +3,7 @@
 //! function occur in gets its `let` inside that function.
 
 use super::literal;
+use super::printed_test::write_tests;
 use super::scope::Scopes;
 use super::spelling::Spelling;
 use super::types::{write_field, write_input_type};
@@ -26,7 +27,8 @@ type Names<'g> = HashSet<&'g str, RandomState>;
 /// under the parser's limit.
 const DEEPEST: u32 = 100;
 
-/// The text of a program; parsing it gives an equal program.
+/// The text of a program; parsing it gives an equal program with the same tests. Files that it uses, functions and names of values are
+/// in it as what they stand for.
 #[must_use]
 pub fn print(program: &Program) -> String {
     let roots: Vec<_> = program.outputs.iter().map(|output| output.node).collect();
@@ -67,6 +69,7 @@ pub fn print(program: &Program) -> String {
         }
         printer.out.push('\n');
     }
+    write_tests(&mut printer.out, &program.tests);
     printer.out
 }
 

@@ -3,7 +3,9 @@
 use crate::anything::Anything;
 use crate::common::read;
 use crate::random::{program, value};
-use cembra_expr::{Builder, Expr, Graph, Output, Program, parse, print, print_expression};
+use cembra_expr::{
+    Builder, Expected, Expr, Graph, Output, Program, TestCase, TestValue, parse, print, print_expression,
+};
 use cembra_runtime::QType;
 use cembra_value::{Limits, Value};
 use proptest::prelude::*;
@@ -195,6 +197,67 @@ fn long_texts_on_one_level_are_no_nesting() {
         assert_eq!(program.graph.len(), nodes, "{unit}");
         reads_back(&program);
     }
+}
+
+/// Tests without their places.
+fn tests_of(program: &Program) -> Vec<String> {
+    let told = |test: &cembra_expr::ModelTest| {
+        let values =
+            |values: &[TestValue]| values.iter().map(|v| format!("{}={:?}", v.name, v.literal)).collect::<Vec<_>>();
+        let case = |case: &TestCase| match &case.expected {
+            Expected::Outputs(outputs) => format!("{:?} {:?}", values(&case.inputs), values(outputs)),
+            Expected::Error(code) => format!("{:?} {code}", values(&case.inputs)),
+        };
+        format!("{} {:?} {:?}", test.name, test.within, test.cases.iter().map(case).collect::<Vec<_>>())
+    };
+    program.tests.iter().map(told).collect()
+}
+
+#[test]
+fn tests_are_printed_behind_the_model() {
+    let text = r#"
+input x: f64?, xs: [f64]
+fn double(v) = v * 2.0
+output y = double(x)
+output "a b" = x
+test "one \"case\"" within 1e-9 { x = 0.1, xs = [1, missing, -0.5] } => { y = missing, 'a b' = 1.5f32 }
+test 'nothing' { } => { }
+test 'an error' { x = missing } => error "div-by-zero"
+test 'a table' {
+    x, xs => y, 'a b'
+    1, [] => 2, (3, "t")   # a comment
+    -inf, [0] => error 'limit'; nan, [1] => {a: 1}, date"2026-11-20"
+}
+test 'no inputs' { => y
+    => 1
+    => 2
+}
+test 'no cases' { x => y }
+test 'errors only' {
+    x => y
+    1 => error 'a'
+    2 => error 'b'
+}
+"#;
+    let program = parse(text, &Anything, &Limits::default()).unwrap();
+    let printed = print(&program);
+    let again = parse(&printed, &Anything, &Limits::default()).unwrap();
+    assert_eq!(again, program);
+    let (found, expected) = (tests_of(&again), tests_of(&program));
+    assert_eq!(found[..6], expected[..6]);
+    // What expects nothing but errors does not say what else it is about: each is a test.
+    assert_eq!(found.len(), 8);
+    assert_eq!(print(&again), printed);
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(lines.contains(&"test \"one \\\"case\\\"\" within 1e-9 { x = 0.1, xs = [1, missing, -0.5] } => { y = missing, \"a b\" = 1.5f32 }"), "{printed}");
+    assert!(
+        printed.ends_with("{ x = 1 } => error \"a\"\ntest \"errors only\" { x = 2 } => error \"b\"\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("test \"a table\" {\n    x, xs => y, \"a b\"\n    1, [] => 2, TUPLE{3, \"t\"}\n"),
+        "{printed}"
+    );
 }
 
 #[test]
