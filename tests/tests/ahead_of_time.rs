@@ -342,6 +342,58 @@ fn every_type_has_the_layout_that_the_header_says() {
     succeed(&mut Command::new(folder.path().join("all")));
 }
 
+/// Links a program whose model looks texts and numbers up, and compares what it finds with the interpreter.
+#[test]
+fn a_program_in_c_looks_keys_up() {
+    if !has_c_compiler() {
+        return;
+    }
+    let entry =
+        |at: i64| format!("\"{}\": {:?}f64", "abc".repeat(at as usize % 4) + &(at * 37).to_string(), at as f64 / 4.0);
+    let rates: Vec<String> = (0..300).map(entry).collect();
+    let names: Vec<String> = (-7..200).map(|at| format!("{}: \"name {at}\"", at * at * at)).collect();
+    let source = format!(
+        "input k: text, n: i64\noutput rate = lookup(k, {{{}}}, -1.0)\noutput name = lookup(n, {{{}}}, \"none\")\n",
+        rates.join(", "),
+        names.join(", ")
+    );
+    let model = Model::parse(&source).expect("a model");
+    let object = model.object("look", &Target::host(), &Options::default()).expect("an object file");
+    let mut session = model.compile(&Options::default().backend(Backend::Interpreter)).expect("compiled").session();
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("look.o"), object.bytes()).expect("written");
+    fs::write(folder.path().join("look.h"), object.header()).expect("written");
+    let mut body = String::new();
+    let mut found_none = 0;
+    for (key, number) in (0..300).map(|at| (rates[at].split('"').nth(1).unwrap_or_default(), at as i64 * 27 - 343)) {
+        for key in [key.to_owned(), format!("{key}a")] {
+            let outputs = session.evaluate(&[Value::text(&*key), number.into()]).expect("no fault");
+            let [Value::Scalar(ScalarValue::Float64(rate)), Value::Scalar(ScalarValue::Text(name))] = &outputs[..]
+            else {
+                panic!("{outputs:?}")
+            };
+            found_none += u32::from(*rate == -1.0);
+            body += &format!("check(\"{key}\", {number}, {rate:?}, \"{name}\");\n");
+        }
+    }
+    assert_eq!(found_none, 300);
+    let program = format!(
+        "#include <string.h>\n#include <stdlib.h>\n#include \"look.h\"\nstatic look_evaluator *evaluator;\n\
+         static void check(const char *key, long long number, double rate, const char *name) {{\n\
+         look_input in = {{ .k = {{ key, strlen(key) }}, .n = number }}; look_output out;\n\
+         if (look_evaluate(evaluator, &in, &out) != CEMBRA_OK) exit(2);\n\
+         if (out.rate != rate || out.name.len != strlen(name) || memcmp(out.name.ptr, name, out.name.len)) exit(3);\n}}\n\
+         int main(void) {{\nif (look_new(&evaluator) != CEMBRA_OK) return 1;\n{body}look_free(evaluator);\nreturn 0;\n}}\n"
+    );
+    fs::write(folder.path().join("main.c"), program).expect("written");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-Wall", "-Werror", "-o"]).arg(folder.path().join("look"));
+    cc.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/include"));
+    cc.arg(folder.path().join("main.c")).arg(folder.path().join("look.o"));
+    succeed(cc.arg(runtime().join("libcembra_runtime.a")).args(["-lpthread", "-ldl", "-lm"]));
+    succeed(&mut Command::new(folder.path().join("look")));
+}
+
 #[test]
 fn what_cannot_be_compiled_ahead_of_time_is_told() {
     let told = |source: &str, name: &str, target: &Target| {

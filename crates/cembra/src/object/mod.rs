@@ -2,6 +2,7 @@
 //! Such programs link with `cembra-runtime` alone; what runs there is in its `standalone.rs`.
 
 mod header;
+mod lookups;
 mod rust;
 mod structs;
 
@@ -12,9 +13,11 @@ use crate::stages::plan_of;
 use crate::{Error, Model, Options};
 use cembra_expr::Program;
 use cembra_native::{Site, Target};
-use cembra_plan::{Binding, Plan};
+use cembra_plan::{Action, Binding, Plan, StepId};
 use cembra_value::{Code, Diagnostic};
+use lookups::{Lookups, MOST_ENTRIES, TABLE};
 use std::fmt;
+use std::sync::Arc;
 use structs::Interface;
 
 /// A model compiled ahead of time.
@@ -70,6 +73,7 @@ impl Model {
     /// Problems with types or limits; a name that is none in C; an operator that is a function of the library and not
     /// machine code, as strings and user operators are; a target that there is no code for.
     pub fn object(&self, name: &str, target: &Target, options: &Options) -> Result<Object, Error> {
+        let searching = options.clone().extension(Arc::new(Lookups));
         let options = &self.started(options);
         if !structs::is_identifier(name) {
             let problem = Diagnostic::new(Code::Object, format!("`{name}` is no name for a model in C"));
@@ -78,7 +82,10 @@ impl Model {
                 .into());
         }
         let program = self.selected(options)?;
-        let plan = plan_of(&program, options)?;
+        let mut plan = plan_of(&program, options)?;
+        if cembra_native::called_steps(&plan).any(|step| is_lookup(&plan, step)) {
+            plan = plan_of(&program, &self.started(&searching))?;
+        }
         refuse_calls(&plan, &program)?;
         let (interface, binding) = Interface::of(name, &plan);
         let bytes = compile(&plan, &binding, &program, (name, target), options)?;
@@ -102,12 +109,21 @@ fn compile(
     })
 }
 
+/// True if a step finds a key in a table.
+fn is_lookup(plan: &Plan, step: StepId) -> bool {
+    matches!(plan.step(step).action, Action::Operator { op, .. } if plan.registry().get(op).name == TABLE)
+}
+
 /// Only the runtime is linked with: functions of operators are not there.
 fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
     let Some(step) = cembra_native::called_steps(plan).next() else { return Ok(()) };
     let origin = plan.step(step).origin;
     let operator = operator_name(&program.graph, origin);
     let problem = Diagnostic::new(Code::Object, format!("an object file cannot hold `{operator}`"));
+    let problem = match is_lookup(plan, step) {
+        true => problem.hint(format!("tables of up to {MOST_ENTRIES} entries can be in it")),
+        false => problem,
+    };
     Err(problem
         .at(program.graph.span(origin))
         .label("a function of the library, which the program will not be linked with")
