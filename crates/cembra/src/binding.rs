@@ -5,7 +5,7 @@ use crate::executor::Inner;
 use crate::fields::{Input, InputField, OutputField};
 use crate::listener::{Listener, Set};
 use crate::loader::{Access, Fields, Loader, Read};
-use crate::moved_fields::MovedField;
+use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::Started;
 use crate::signature::Field;
@@ -14,7 +14,7 @@ use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_prepare::Placed;
-use cembra_runtime::QType;
+use cembra_runtime::{FramePtr, QType};
 use cembra_value::{Code, Diagnostic, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -100,9 +100,20 @@ impl<R: 'static> Source for Loaded<'_, R> {
     }
 }
 
-/// An input that goes through a slot of the frame.
+/// An input that is moved from a field to a slot of the frame.
+pub(crate) struct FieldLoad {
+    pub(crate) offset: usize,
+    pub(crate) slot: u32,
+    /// As [`InputField::write`].
+    ///
+    /// # Safety
+    /// FIELD-TABLE and FRAME-SLOT, as there.
+    pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
+}
+
+/// An input that an accessor reads, and that goes through a slot of the frame.
 pub(crate) struct Load {
-    pub(crate) way: InputSource,
+    pub(crate) read: Box<dyn ReadRow>,
     name: Arc<str>,
     pub(crate) qtype: QType,
     pub(crate) slot: u32,
@@ -130,10 +141,15 @@ pub(crate) struct ListenerOutput<S> {
 
 /// What goes through the frame, because machine code does not find it in a struct, or nobody has a struct for it.
 pub(crate) struct Transfers<S> {
-    pub(crate) loads: Box<[Load]>,
-    /// Fields of the output struct that are read from slots; first those that there may be no value for, so that none is written
-    /// if there is none.
-    pub(crate) outputs: Box<[MovedField]>,
+    /// Inputs that are fields of the row.
+    pub(crate) fields: Box<[FieldLoad]>,
+    /// Inputs that accessors read.
+    pub(crate) reads: Box<[Load]>,
+    /// Fields of the output struct that there may be no value for, or are their defaults where it is missing; of a model with
+    /// arrays all of them, in the order of the outputs.
+    pub(crate) checked: Box<[MovedField]>,
+    /// All other fields of the output struct that are read from slots.
+    pub(crate) outputs: Box<[PlainField]>,
     /// Fields of the output struct that are their defaults, because the model has no such outputs.
     pub(crate) absent: Box<[OutputField]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
@@ -144,7 +160,9 @@ pub(crate) struct Transfers<S> {
 
 impl<S> Transfers<S> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.loads.is_empty()
+        self.fields.is_empty()
+            && self.reads.is_empty()
+            && self.checked.is_empty()
             && self.outputs.is_empty()
             && self.absent.is_empty()
             && self.tells.is_empty()
@@ -153,14 +171,15 @@ impl<S> Transfers<S> {
 
     /// True if a call on many rows can write the fields of all of them.
     pub(crate) fn are_columns(&self) -> bool {
-        self.absent.is_empty() && self.outputs.iter().all(MovedField::is_column)
+        self.absent.is_empty() && self.checked.is_empty()
     }
 
     /// Bytes of memory that they hold, besides themselves; what accessors and setters close over apart.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
-        let outputs = size_of_val(&*self.outputs) + size_of_val(&*self.absent);
-        size_of_val(&*self.loads) + outputs + size_of_val(&*self.tells) + arrays
+        let inputs = size_of_val(&*self.fields) + size_of_val(&*self.reads);
+        let outputs = size_of_val(&*self.checked) + size_of_val(&*self.outputs) + size_of_val(&*self.absent);
+        inputs + outputs + size_of_val(&*self.tells) + arrays
     }
 }
 
@@ -202,9 +221,9 @@ pub(crate) fn bind<S>(
     let found: Vec<(&str, &QType)> =
         plan.outputs().iter().map(|output| (&*output.name, &plan.value(output.value).qtype)).collect();
     check_outputs(&found, &wanted)?;
-    let (inputs, loads) = bind_inputs(&plan, source)?;
-    let mut binding = Binding { inputs, outputs: plan.frame_binding().outputs };
-    let (mut moved, mut tells) = (Vec::new(), Vec::new());
+    let BoundInputs { places, fields: loaded, reads } = bind_inputs(&plan, source)?;
+    let mut binding = Binding { inputs: places, outputs: plan.frame_binding().outputs };
+    let (mut checked, mut outputs, mut tells) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = fields.into_iter();
     for (output, place) in plan.outputs().iter().zip(&mut binding.outputs) {
         let qtype = plan.value(output.value).qtype.clone();
@@ -212,7 +231,10 @@ pub(crate) fn bind<S>(
             (Some(field), _) if field.in_place && field.qtype == qtype => {
                 *place = Place { base: Base::Output, offset: field.offset as u32 };
             }
-            (Some(field), _) => moved.push(MovedField::new(field, &output.name, &qtype, place.offset)),
+            (Some(field), _) => match PlainField::of(&field, &qtype, place.offset) {
+                Some(plain) => outputs.push(plain),
+                None => checked.push(MovedField::new(field, &output.name, &qtype, place.offset)),
+            },
             (None, None) => {}
             (None, Some(listener)) => {
                 tells.push(ListenerOutput { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: place.offset });
@@ -220,9 +242,16 @@ pub(crate) fn bind<S>(
         }
     }
     let executor = Executor::from(Inner::new(program, plan, Some(binding), options)?);
-    moved.sort_by_key(|moved| moved.field.expected.is_empty());
-    let (outputs, absent) = (moved.into(), absent.into());
-    let moves = Transfers { loads: loads.into(), outputs, absent, tells: tells.into(), arrays: None };
+    checked.sort_by_key(|moved| moved.field.expected.is_empty());
+    let moves = Transfers {
+        fields: loaded.into(),
+        reads: reads.into(),
+        checked: checked.into(),
+        outputs: outputs.into(),
+        absent: absent.into(),
+        tells: tells.into(),
+        arrays: None,
+    };
     Ok(Bound { executor, moves })
 }
 
@@ -248,9 +277,15 @@ fn bind_arrays<S>(
         inputs.push(field);
     }
     let moved = |(field, output): (OutputField, &Field)| MovedField::new(field, &output.name, &output.qtype, 0);
-    let outputs = fields.into_iter().zip(executor.outputs()).map(moved).collect();
-    let (loads, tells, arrays) = (Box::default(), Box::default(), Some(inputs.into()));
-    let moves = Transfers { loads, outputs, absent: absent.into(), tells, arrays };
+    let moves = Transfers {
+        fields: Box::default(),
+        reads: Box::default(),
+        checked: fields.into_iter().zip(executor.outputs()).map(moved).collect(),
+        outputs: Box::default(),
+        absent: absent.into(),
+        tells: Box::default(),
+        arrays: Some(inputs.into()),
+    };
     Ok(Bound { executor, moves })
 }
 
@@ -369,30 +404,40 @@ fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType
     Ok(())
 }
 
-/// The places of the inputs, and those that are loaded into the frame.
-fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<(Vec<Place>, Vec<Load>), Error> {
+/// Where a plan's inputs are, and how those get there that go through the frame.
+#[derive(Default)]
+struct BoundInputs {
+    places: Vec<Place>,
+    fields: Vec<FieldLoad>,
+    reads: Vec<Load>,
+}
+
+/// Binds the inputs of a plan to their source.
+fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
     let strange: Vec<_> =
         plan.inputs().iter().filter(|input| !source.knows(&input.name)).map(|input| (&*input.name, None)).collect();
     if !strange.is_empty() {
         return Err(no_data(&strange, source));
     }
-    let (mut places, mut loads) = (Vec::new(), Vec::new());
+    let mut bound = BoundInputs::default();
     for input in plan.inputs() {
         let value = plan.value(input.value);
-        let way = source.bind(&input.name, &value.qtype)?;
-        if let InputSource::Field(field) = &way {
-            check_field(&input.name, &value.qtype, field)?;
-        }
-        match &way {
-            InputSource::Field(field) if field.in_place => {
-                places.push(Place { base: Base::Input, offset: field.offset as u32 });
+        let slot = value.slot;
+        match source.bind(&input.name, &value.qtype)? {
+            InputSource::Field(field) => {
+                check_field(&input.name, &value.qtype, &field)?;
+                if field.in_place {
+                    bound.places.push(Place { base: Base::Input, offset: field.offset as u32 });
+                    continue;
+                }
+                bound.fields.push(FieldLoad { offset: field.offset, slot, write: field.write });
             }
-            _ => {
-                places.push(plan.place(input.value));
+            InputSource::Read(read) => {
                 let (name, qtype) = (input.name.clone(), value.qtype.clone());
-                loads.push(Load { way, name, qtype, slot: value.slot });
+                bound.reads.push(Load { read, name, qtype, slot });
             }
         }
+        bound.places.push(plan.place(input.value));
     }
-    Ok((places, loads))
+    Ok(bound)
 }

@@ -203,7 +203,7 @@ impl Inner {
             // promise of the caller.
             let written = unsafe { run.write(these, frame) };
             if let Some(found) = these.get(written) {
-                return Err(misfit(&self.inputs[values.len() - rest.len() + written], found));
+                return Err(self.inputs[values.len() - rest.len() + written].misfit(found));
             }
             rest = others;
         }
@@ -242,15 +242,37 @@ impl Inner {
         frame: FramePtr,
         context: &mut Context,
     ) -> Result<(), Error> {
-        // SAFETY: CALL, promised by the caller; every tier is of this plan and binding. Machine code is not looked up in a
-        // table of methods: a call of a small model is short.
+        // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
+        // SAFETY: CALL, promised by the caller.
         let status = unsafe {
             match &self.runnable {
-                Runnable::Interpreted(function) => function.call(input, output, frame, context),
                 Runnable::Native(function, _) => function.call(input, output, frame, context),
-                Runnable::Tiered(tiered) => tiered.function_for_call(self).call(input, output, frame, context),
+                Runnable::Interpreted(function) => function.call(input, output, frame, context),
+                Runnable::Tiered(tiered) => return self.run_tier(tiered, [input, output, frame], context),
             }
         };
+        self.end(status, context)
+    }
+
+    /// As `run`, with what there is by now. Apart, so that what others do is short.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(never)]
+    unsafe fn run_tier(
+        self: &Arc<Self>,
+        tiered: &Tiered,
+        [input, output, frame]: [FramePtr; 3],
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        // SAFETY: CALL, promised by the caller; every tier is of this plan and binding.
+        let status = unsafe { tiered.function_for_call(self).call(input, output, frame, context) };
+        self.end(status, context)
+    }
+
+    /// What an evaluation came to whose function returned this status.
+    #[inline(always)]
+    fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
         let status = if self.has_strings { context.end(status) } else { status };
         if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
     }
@@ -268,12 +290,6 @@ fn bound_to_structs() -> Error {
     Diagnostic::new(Code::Binding, "the executor takes structs, not values")
         .hint("run the `ModelExecutor` that it is part of, or compile the model with `Model::compile`")
         .into()
-}
-
-/// The error that an input was given a value of another type.
-#[cold]
-fn misfit(field: &Field, found: &Value) -> Error {
-    Error::values(format!("input `{}` is {}, found {}", field.name, field.qtype, found.qtype()))
 }
 
 /// A compiled model. Immutable, shared between threads, cheap to clone; each thread runs it through its own session.
@@ -580,7 +596,7 @@ impl Session {
             return Err(miscount(fields.len(), values.len()));
         }
         if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
-            return Err(misfit(field, value));
+            return Err(field.misfit(value));
         }
         let memory = self.memory.get_or_insert_default();
         memory.threads = self.threads;

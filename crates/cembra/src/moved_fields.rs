@@ -7,7 +7,45 @@ use cembra_runtime::{Excerpt, FramePtr, QType, Slot};
 use cembra_value::Value;
 use std::sync::Arc;
 
-/// A field that is moved from a slot of the frame.
+/// A field that is moved from a slot of the frame, each of whose values is one of the field's: nothing is looked at.
+pub(crate) struct PlainField {
+    offset: usize,
+    slot: u32,
+    /// As [`OutputField::read`], which finds a value in every slot.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as there.
+    read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
+    /// As [`OutputField::update`], likewise.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as there.
+    update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
+}
+
+impl PlainField {
+    /// The field of an output of a type that the field [wants](OutputField::wanted), in this slot, if it is such a field.
+    pub(crate) fn of(field: &OutputField, qtype: &QType, slot: u32) -> Option<Self> {
+        let has_default = qtype.is_optional() && !field.qtype.is_optional();
+        let is_plain = field.expected.is_empty() && !has_default;
+        let OutputField { offset, read, update, .. } = *field;
+        is_plain.then_some(PlainField { offset, slot, read, update })
+    }
+
+    /// Moves the value from the slot to the field of a struct, or to what is none yet if that is said.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to such a struct, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are
+    /// still alive.
+    #[inline]
+    pub(crate) unsafe fn read<const IS_NEW: bool>(&self, to: *mut u8, frame: FramePtr) {
+        let read = if IS_NEW { self.read } else { self.update };
+        // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
+        let _always = unsafe { read(to.add(self.offset), frame, self.slot) };
+    }
+}
+
+/// A field that is moved from a slot of the frame if there is a value of its own type, or that is its default.
 pub(crate) struct MovedField {
     pub(crate) field: OutputField,
     slot: u32,
@@ -23,11 +61,6 @@ impl MovedField {
     pub(crate) fn new(field: OutputField, name: &Arc<str>, qtype: &QType, slot: u32) -> Self {
         let inside = qtype.optional_value_offset().filter(|_| !field.qtype.is_optional());
         MovedField { field, slot, name: name.clone(), qtype: qtype.clone(), inside }
-    }
-
-    /// True if a call on many rows can write the field of each, and need say nothing about any of them.
-    pub(crate) fn is_column(&self) -> bool {
-        self.field.expected.is_empty() && self.inside.is_none()
     }
 
     /// Moves the value from the slot to a field, or to what is none yet if that is said.

@@ -1,10 +1,11 @@
 //! Names and types: of an input or output, and of all of a model.
 
+use crate::Error;
 use cembra_array::fullness;
 use cembra_expr::{Program, print_default, print_input_type};
 use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::QType;
-use cembra_value::{Promise, ScalarValue};
+use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
 use std::sync::Arc;
 
@@ -40,6 +41,12 @@ impl Field {
             let input = declared.find(|input| input.name == field.name);
             field.default = input.filter(|_| field.qtype.is_optional()).and_then(|input| input.default.clone());
         }
+    }
+
+    /// The error that an input was given a value of another type.
+    #[cold]
+    pub(crate) fn misfit(&self, found: &Value) -> Error {
+        Error::values(format!("input `{}` is {}, found {}", self.name, self.qtype, found.qtype()))
     }
 
     /// The outputs of a prepared model.

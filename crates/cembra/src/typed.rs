@@ -3,7 +3,7 @@
 
 use crate::arrays::Memory;
 use crate::backend::Runnable;
-use crate::binding::{Bound, InputSource, Loaded, Source, Transfers, bind};
+use crate::binding::{Bound, Load, Loaded, Source, Transfers, bind};
 use crate::fields::{Input, InputField, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
@@ -52,8 +52,6 @@ pub struct ModelExecutor<I, O, S = ()> {
     moves: Option<Arc<Transfers<S>>>,
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
-    /// The outputs of a model with arrays, from the call to when they are moved.
-    made: Vec<Value>,
     /// Of a model with arrays, what its runs leave to each other.
     memory: Memory,
     types: PhantomData<fn(&I) -> O>,
@@ -112,7 +110,6 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             context: self.executor.inner().context(),
             moves: self.moves.clone(),
             kept: Vec::new(),
-            made: Vec::new(),
             memory: Memory::default(),
             types: PhantomData,
         }
@@ -190,8 +187,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
             }
             return Ok(());
         }
-        let mut loads = self.moves.iter().flat_map(|moves| &moves.loads);
-        if loads.any(|load| matches!(load.way, InputSource::Read(_))) {
+        if self.moves.as_ref().is_some_and(|moves| !moves.reads.is_empty()) {
             return Err(Error::values("rows that a loader reads are evaluated one at a time"));
         }
         let batch = self.executor.batch()?;
@@ -218,8 +214,8 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let Bound { executor, moves } = bind(model, source, O::fields(), listener, options)?;
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
-        let (kept, made, memory) = (Vec::new(), Vec::new(), Memory::default());
-        Ok(ModelExecutor { executor, frame, context, moves, kept, made, memory, types: PhantomData })
+        let (kept, memory) = (Vec::new(), Memory::default());
+        Ok(ModelExecutor { executor, frame, context, moves, kept, memory, types: PhantomData })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -245,87 +241,88 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     #[inline]
     fn fresh(&mut self, input: &I) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
-        let to: *mut u8 = output.as_mut_ptr().cast();
-        // SAFETY: CALL: the memory has the fields of O.
-        unsafe { self.evaluate(input, to)? };
-        if self.moves.is_some() {
-            // SAFETY: FIELD-TABLE: there is room for an O.
-            unsafe { self.move_outputs(to, true)? };
-        }
-        // SAFETY: FIELD-TABLE: every field was written, in place by the call or just above, or is made without a look at its
-        // place; optional values that are missing hold the zeros they started with or what the call left.
+        // SAFETY: CALL: the memory has the fields of O; FIELD-TABLE: there is room for an O.
+        unsafe { self.evaluate::<true>(input, output.as_mut_ptr().cast())? };
+        // SAFETY: FIELD-TABLE: every field was written by the call, or is made without a look at its place; optional values
+        // that are missing hold the zeros they started with or what the call left.
         Ok(unsafe { O::take(output.as_ptr()) })
     }
 
     /// Evaluates the model over a value that there is.
     #[inline]
     fn over(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
-        let to: *mut u8 = std::ptr::from_mut(output).cast();
-        // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes.
-        unsafe { self.evaluate(input, to)? };
-        if self.moves.is_some() {
-            // SAFETY: FIELD-TABLE: `to` is an O.
-            unsafe { self.move_outputs(to, false)? };
-        }
-        Ok(())
+        // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an
+        // O is there.
+        unsafe { self.evaluate::<false>(input, std::ptr::from_mut(output).cast()) }
     }
 
-    /// Moves the outputs that are not written in place. Apart from the call, which is short without it.
+    /// Loads the inputs, runs the model, which writes the fields of `O` that are in place, and moves the others.
     ///
     /// # Safety
-    /// FIELD-TABLE: `to` has room for an `O`, and one is there unless it is said to be new.
-    #[inline(never)]
-    unsafe fn move_outputs(&mut self, to: *mut u8, is_new: bool) -> Result<(), Error> {
-        let frame = self.frame.ptr();
-        let mut made = self.made.drain(..);
-        for moved in self.moves.iter().flat_map(|moves| &moves.outputs) {
-            // SAFETY: FIELD-TABLE for the field, promised by the caller; FRAME-SLOT: the call wrote this output's slot, unless it
-            // made values, each of which was found to fit.
-            unsafe {
-                let place = to.add(moved.field.offset);
-                match made.next() {
-                    Some(value) => moved.put(place, &value, is_new),
-                    None => moved.read(place, frame, is_new)?,
-                }
-            }
-        }
-        for field in self.moves.iter().flat_map(|moves| &moves.absent) {
-            // SAFETY: FIELD-TABLE for the field, promised by the caller.
-            unsafe { field.put_default(to.add(field.offset), is_new) };
-        }
-        Ok(())
-    }
-
-    /// Loads the inputs and runs the model, which writes the fields of `O` that are in place.
-    ///
-    /// # Safety
-    /// CALL for `to`, which has room for an `O`.
+    /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless it is to be new.
     // A call of its own: what is around it is small then, and is inlined into the caller's loop.
     #[inline(never)]
-    unsafe fn evaluate(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
-        self.executor.inner().begin(&mut self.context)?;
-        if let Some(moves) = &self.moves {
-            if moves.arrays.is_some() {
-                return self.evaluate_arrays(input);
-            }
-            if !moves.loads.is_empty() {
-                self.load(input)?;
-            }
+    unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
+        let inner = self.executor.inner();
+        inner.begin(&mut self.context)?;
+        if self.moves.is_some() {
+            // SAFETY: CALL and FIELD-TABLE, promised by the caller.
+            return unsafe { self.evaluate_moved::<IS_NEW>(input, to) };
         }
-        let from: *const u8 = std::ptr::from_ref(input).cast();
-        let frame = self.frame.ptr();
-        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan,
-        // and compiled code never writes to its input.
-        unsafe {
-            let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
-            self.executor.inner().run(from, to, frame, &mut self.context)
-        }
+        let (from, to) = (FramePtr::from_raw(std::ptr::from_ref(input).cast_mut().cast()), FramePtr::from_raw(to));
+        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan, and
+        // compiled code never writes to its input.
+        unsafe { inner.run(from, to, self.frame.ptr(), &mut self.context) }
     }
 
-    /// Evaluates a model with arrays, and keeps its outputs, each of which fits its field.
+    /// Does what is left of `evaluate` where fields are not in place. What few models need is apart from what most do.
+    ///
+    /// # Safety
+    /// CALL and FIELD-TABLE, as for `evaluate`.
     #[inline(never)]
-    fn evaluate_arrays(&mut self, input: &I) -> Result<(), Error> {
+    unsafe fn evaluate_moved<const IS_NEW: bool>(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
+        let Some(moves) = &self.moves else { return Ok(()) };
         let from: *const u8 = std::ptr::from_ref(input).cast();
+        let frame = self.frame.ptr();
+        if moves.arrays.is_some() {
+            // SAFETY: FIELD-TABLE, promised by the caller.
+            return unsafe { self.evaluate_arrays::<IS_NEW>(from, to) };
+        }
+        for load in &moves.fields {
+            // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive the call.
+            unsafe { (load.write)(from.add(load.offset), frame, load.slot) };
+        }
+        if !moves.reads.is_empty() {
+            // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
+            unsafe { read_inputs(&moves.reads, from, frame, &mut self.kept)? };
+        }
+        // SAFETY: CALL, as in `evaluate`.
+        unsafe {
+            let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
+            self.executor.inner().run(from, to, frame, &mut self.context)?;
+        }
+        // SAFETY: FIELD-TABLE for the fields, promised by the caller; FRAME-SLOT: the call wrote the outputs' slots.
+        unsafe {
+            // First those that there may be no value for, so that none is written if there is none.
+            for moved in &moves.checked {
+                moved.read(to.add(moved.field.offset), frame, IS_NEW)?;
+            }
+            for moved in &moves.outputs {
+                moved.read::<IS_NEW>(to, frame);
+            }
+            for field in &moves.absent {
+                field.put_default(to.add(field.offset), IS_NEW);
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates a model with arrays, and moves its outputs if each of them fits its field.
+    ///
+    /// # Safety
+    /// FIELD-TABLE for `from` and `to`, as for `evaluate`.
+    #[inline(never)]
+    unsafe fn evaluate_arrays<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
         // SAFETY: FIELD-TABLE: these are fields of I.
         let value = |field: &InputField| unsafe { (field.value)(from.add(field.offset)) };
@@ -333,40 +330,16 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let mut made = Vec::new();
         let token = self.context.cancellation();
         self.executor.inner().evaluate_arrays(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
-        for (moved, value) in moves.outputs.iter().zip(&made) {
+        for (moved, value) in moves.checked.iter().zip(&made) {
             moved.check(value)?;
         }
-        self.made = made;
-        Ok(())
-    }
-
-    /// Writes the inputs that are not read in place to their slots. Apart from the call, which is short without it.
-    #[inline(never)]
-    fn load(&mut self, input: &I) -> Result<(), Error> {
-        let from: *const u8 = std::ptr::from_ref(input).cast();
-        let frame = self.frame.ptr();
-        self.kept.clear();
-        for load in self.moves.iter().flat_map(|moves| &moves.loads) {
-            match &load.way {
-                // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive
-                // the call.
-                InputSource::Field(field) => unsafe { (field.write)(from.add(field.offset), frame, load.slot) },
-                InputSource::Read(read) => {
-                    // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
-                    let value = unsafe { read.read(from)? };
-                    let borrowed;
-                    let value = if value.is_owned() {
-                        &*self.kept.push_mut(value.into_owned())
-                    } else {
-                        borrowed = value;
-                        &borrowed
-                    };
-                    // SAFETY: FRAME-SLOT: the slot is this input's. STRING-VIEW: what is borrowed is the row's; what is kept
-                    // stays until the next call writes every slot anew, and moving it does not move its bytes.
-                    if !unsafe { value.write_to(&load.qtype, frame, load.slot) } {
-                        return Err(load.misfit(value));
-                    }
-                }
+        // SAFETY: FIELD-TABLE for the fields, promised by the caller; each value was found to fit.
+        unsafe {
+            for (moved, value) in moves.checked.iter().zip(&made) {
+                moved.put(to.add(moved.field.offset), value, IS_NEW);
+            }
+            for field in &moves.absent {
+                field.put_default(to.add(field.offset), IS_NEW);
             }
         }
         Ok(())
@@ -381,6 +354,37 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         }
         Ok(())
     }
+}
+
+/// Writes the inputs that accessors read to their slots, and keeps what they made for the call.
+///
+/// # Safety
+/// FIELD-TABLE: `from` is a row of the accessors' type, borrowed for the call; FRAME-SLOT for the slots.
+#[inline(never)]
+unsafe fn read_inputs(
+    reads: &[Load],
+    from: *const u8,
+    frame: FramePtr,
+    kept: &mut Vec<ValueRef<'static>>,
+) -> Result<(), Error> {
+    kept.clear();
+    for load in reads {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        let value = unsafe { load.read.read(from)? };
+        let borrowed;
+        let value = if value.is_owned() {
+            &*kept.push_mut(value.into_owned())
+        } else {
+            borrowed = value;
+            &borrowed
+        };
+        // SAFETY: FRAME-SLOT: the slot is this input's. STRING-VIEW: what is borrowed is the row's; what is kept stays until the next
+        // call writes every slot anew, and moving it does not move its bytes.
+        if !unsafe { value.write_to(&load.qtype, frame, load.slot) } {
+            return Err(load.misfit(value));
+        }
+    }
+    Ok(())
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {
