@@ -181,6 +181,15 @@ pub const LINE: usize = 64;
 /// threads, and whoever reads it begins with what was overwritten there long ago.
 pub const PAST_CACHES: usize = 1 << 24;
 
+/// Waits until others can see what this thread wrote past the caches.
+pub fn drain_past_caches() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: FEATURE: each processor of this kind has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// What a function needs besides its columns.
 #[derive(Clone, Debug, Default)]
 pub struct ScratchLayout {
@@ -203,7 +212,8 @@ pub struct Scratch {
     pub texts: Arena,
     /// The rows that are to be run again; emptied by whoever does so.
     pub failed: FailedRows,
-    /// True if the run writes so much that nobody finds it in the caches: it may go past them.
+    /// True if the run writes so much that nobody finds it in the caches: it may go past them. Who hands on what was made
+    /// [drains](drain_past_caches) first.
     pub past_caches: bool,
     /// What the function keeps from one strip to the next of a run.
     pub kept: Option<Box<dyn Any + Send>>,
@@ -241,6 +251,8 @@ pub trait Dictionary: Debug + Send + Sync {
 pub struct Numbers<'a> {
     /// The number of each row's value: less than there are values, or as many, where the row has none.
     pub of_rows: *const u32,
+    /// True if each row has one.
+    pub all_present: bool,
     /// The values.
     pub dictionary: &'a dyn Dictionary,
 }

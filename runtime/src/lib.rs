@@ -37,7 +37,7 @@ pub use cancellation::Cancellation;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use column::{
     BatchFunction, CHAINS, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS, Numbers,
-    PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout,
+    PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
 };
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use excerpt::Excerpt;

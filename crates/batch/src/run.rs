@@ -8,7 +8,8 @@ use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, Frame, Numbers, PAST_CACHES, QType, STRIP_ROWS, Scratch,
+    BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm, QType,
+    STRIP_ROWS, Scratch, drain_past_caches,
 };
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
@@ -318,16 +319,21 @@ impl Batch {
         let mut range = Range::empty(if job.finishes { job.targets.len() } else { 0 });
         let most = job.strip_rows(player, settings.strip);
         let mut at = start;
+        let past_caches = workspace.scratch.past_caches;
+        let mut head = if past_caches { job.head(start) } else { 0 };
         while at < end && range.stop.is_none() {
-            let rows = most.min(end - at);
+            let rows = if head > 0 { std::mem::take(&mut head) } else { most }.min(end - at);
             if workspace.context.poll_cancelled() {
                 range.stop = Some(Stop::Cancelled);
                 break;
             }
             // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
-            // multiples of 64 rows and do not overlap; the workspace is this thread's.
+            // multiples of 64 rows, where there are bits, and do not overlap; the workspace is this thread's.
             unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut range) };
             at += rows;
+        }
+        if past_caches {
+            drain_past_caches();
         }
         let mut pool = player.pool.lock().unwrap_or_else(PoisonError::into_inner);
         pool.push(workspace);
@@ -360,7 +366,8 @@ impl Batch {
     /// Evaluates the rows of a strip.
     ///
     /// # Safety
-    /// COLUMNS: the job's columns have the rows, nobody else writes them, and the first is a multiple of 64.
+    /// COLUMNS: the job's columns have the rows, nobody else writes them, and the first is a multiple of 64, or no column has
+    /// bits.
     #[expect(clippy::too_many_arguments, reason = "a strip is of a job, a player, a thread and a range")]
     unsafe fn strip<E>(
         &self,
@@ -417,6 +424,9 @@ impl Batch {
             }
         };
         if fails {
+            if scratch.past_caches {
+                drain_past_caches();
+            }
             for (at, words) in unread {
                 // SAFETY: COLUMNS, promised by the caller; this part of the staging memory is the column's.
                 columns[at] = unsafe { job.sources[at].column(start, rows, words) };
@@ -518,6 +528,18 @@ impl Job<'_> {
         };
         let is_short = self.finishes || (self.is_staged && self.sources.iter().enumerate().any(is_written));
         if is_short { most.min(STRIP_ROWS) } else { most }
+    }
+
+    /// The rows of a range that come before the first whose outputs begin a line of the cache: what goes past the caches is
+    /// written in whole lines, and else each strip would begin and end with a part of one. None if no row is the first in all
+    /// outputs, or a column has bits, which begin with a word.
+    fn head(&self, start: usize) -> usize {
+        let has_bits = |form: ColumnForm| form.data == DataForm::Bits || form.presence == PresenceForm::Bits;
+        let forms = self.sources.iter().map(|source| source.form).chain(self.targets.iter().map(|target| target.form));
+        if self.finishes || forms.into_iter().any(has_bits) {
+            return 0;
+        }
+        (0..LINE).find(|head| self.targets.iter().all(|target| target.begins_line(start + head))).unwrap_or(0)
     }
 
     fn staged_words(&self, rows: usize) -> usize {

@@ -281,7 +281,8 @@ impl<'a> Source<'a> {
             }
             to.cast_const()
         });
-        Some(Numbers { of_rows, dictionary: self })
+        let all_present = matches!(self.column.presence, PresenceIn::All);
+        Some(Numbers { of_rows, all_present, dictionary: self })
     }
 
     /// The column of some rows, from a multiple of 64 on; what is staged is written down first.

@@ -5,7 +5,7 @@ use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadFi
 use crate::source::read_strides;
 use crate::strings::{NumberedStrings, StringsMade};
 use crate::{Bitmap, BitmapMut, Keys};
-use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, PresenceForm, QType, Scalar};
+use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar};
 use cembra_value::{Value, Words};
 use std::ops::DerefMut;
 
@@ -206,6 +206,16 @@ impl<'a> Target<'a> {
             Data::At(..) | Data::Numbers(_) if self.form.is_dense => self.rows * self.cell,
             _ => 0,
         }
+    }
+
+    /// True if the number of a row begins a line of the cache, or there are no numbers in place.
+    pub(crate) fn begins_line(&self, row: usize) -> bool {
+        let first: *const u8 = match &self.data {
+            Data::At(first, _) if self.form.is_dense => first.cast_const(),
+            Data::Numbers(numbers) => numbers.first.cast_const().cast(),
+            _ => return true,
+        };
+        (first.addr() + row * self.cell).is_multiple_of(LINE)
     }
 
     /// How many words of memory the rows of a strip are left in.

@@ -1,8 +1,8 @@
 //! Dictionary columns: what depends on one alone is computed once for each value, and gives what the interpreter gives row by row.
 
 use cembra::{
-    Batch, BatchResult, Bitmap, Error, InputColumn, Keys, Limits, Model, OnError, Optional, Options, Registry,
-    RowPlayer, Text, UserOperator, Value,
+    Batch, BatchResult, Bitmap, ColumnMut, Error, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
+    Registry, RowPlayer, Text, UserOperator, Value,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -287,6 +287,47 @@ fn strings_of_other_rows_outlive_rows_that_fail() {
                 let expected = (!fails(row)).then(|| texts[keys[row as usize] as usize]);
                 assert_eq!(made.columns[0].text(row as usize), expected, "{player:?}, row {row}");
             }
+        }
+    }
+}
+
+/// So many that wide players write past the caches, to memory that begins anywhere, while results come from tables by number. A value
+/// is never asked for, and a result is what tables take for unknown.
+#[test]
+fn results_of_many_rows_go_where_they_belong() {
+    let rows = (1 << 21) + 77;
+    let texts: Vec<String> = (0..300).map(|at| format!("value {at}")).collect();
+    let values = InputColumn::owned_texts(&texts);
+    let keys: Vec<u16> = keys(rows, 299).iter().map(|key| *key as u16).collect();
+    let x: Vec<f64> = (0..rows).map(|row| row as f64 * 0.5).collect();
+    let counts: Vec<i64> = (0..rows as i64).collect();
+    let column = InputColumn::dictionary(Keys::U16(&keys), &values);
+    let unknown = 0x7ff4_5a3c_96e1_d287_i64;
+    let source = format!(
+        "input s: text; input x: f64; input n: i64
+         output y = x * lookup(s, {{\"value 7\": 2.5, \"value 8\": -1.0}}, 0.25)
+         output z = n + lookup(s, {{\"value 9\": {unknown}, \"value 11\": 5i64}}, 1i64)"
+    );
+    let y = |key: u16| [2.5, -1.0].get(usize::from(key).wrapping_sub(7)).copied().unwrap_or(0.25);
+    let z = |key: u16| match key {
+        9 => unknown,
+        11 => 5,
+        _ => 1,
+    };
+    for (_, batch) in batches(&source, Limits::default()).into_iter().skip(1) {
+        for (first, threads) in [(0, 1), (3, 1), (5, 2)] {
+            let mut floats = vec![0.0_f64; rows + 8];
+            let mut integers = vec![0_i64; rows + 8];
+            let (to, others) = (&mut floats[first..first + rows], &mut integers[first..first + rows]);
+            let columns = [column, InputColumn::values(&x), InputColumn::values(&counts)];
+            let outputs = vec![Some(ColumnMut::values(to)), Some(ColumnMut::values(others))];
+            batch.start().threads(threads).run_into(&columns, outputs).expect("it runs");
+            for row in 0..rows {
+                assert_eq!(floats[first + row].to_bits(), (x[row] * y(keys[row])).to_bits(), "row {row} from {first}");
+                assert_eq!(integers[first + row], counts[row].wrapping_add(z(keys[row])), "row {row} from {first}");
+            }
+            let around = |at: &usize| *at < first || *at >= first + rows;
+            assert!((0..rows + 8).filter(around).all(|at| floats[at] == 0.0 && integers[at] == 0));
         }
     }
 }

@@ -56,8 +56,8 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     /// STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
-    /// The same, where nobody finds the outputs in the caches anyway: a player that can, writes numbers past these. When it
-    /// returns, others see all of it as ever.
+    /// The same, where nobody finds the outputs in the caches anyway: a player that can, writes numbers past these. Others see
+    /// them once the thread has called [`drain_past_caches`](cembra_runtime::drain_past_caches).
     ///
     /// # Safety
     /// PORTS, as for `play`.

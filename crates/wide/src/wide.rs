@@ -170,7 +170,8 @@ impl WideLoop {
         let is_aligned = |head: usize| {
             outputs().all(|(plug, port)| {
                 let element = usize::from(plug.element);
-                (port.addr() + head * element).is_multiple_of(self.lanes * element)
+                // A vector's bytes are a power of two.
+                (port.addr() + head * element) & (self.lanes * element - 1) == 0
             })
         };
         let has_bits = self.plugs.iter().any(|plug| plug.element == 0 && !plug.untouched);
@@ -381,7 +382,6 @@ unsafe impl TapeLoop for WideLoop {
         failed |= unsafe { self.play_by(code, &behind, rows - head) };
         // SAFETY: PORTS, promised by the caller.
         unsafe { self.fill_words(ports, rows) };
-        drain();
         failed
     }
 
@@ -390,13 +390,3 @@ unsafe impl TapeLoop for WideLoop {
         self.pages.size() + streaming.map_or(0, CodePages::size)
     }
 }
-
-/// Waits until what goes past the caches can be seen by others.
-#[cfg(target_arch = "x86_64")]
-fn drain() {
-    // SAFETY: WIDE-CODE: where loops of wide code are played there is SSE.
-    unsafe { std::arch::x86_64::_mm_sfence() };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn drain() {}

@@ -223,7 +223,7 @@ impl Place {
 pub(crate) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 
 /// Copies so many bytes past the caches, but for those that share a line of them with others. They are sure to be seen by others
-/// after [`drain`].
+/// after [`drain_past_caches`](cembra_runtime::drain_past_caches).
 ///
 /// # Safety
 /// SWEEP-PLACE: there are as many bytes in both places, apart from each other, and nobody else uses them meanwhile.
@@ -247,15 +247,6 @@ pub(crate) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize
         unsafe {
             to.add(at).copy_from_nonoverlapping(from.add(at), LINE);
         }
-    }
-}
-
-/// Waits for stores past the caches.
-pub(crate) fn drain() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: FEATURE: each x86-64 has the instruction.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
     }
 }
 
@@ -308,7 +299,7 @@ mod tests {
             let start = to.as_ptr().align_offset(64) + first;
             // SAFETY: SWEEP-PLACE: both lists have these bytes.
             unsafe { copy_past_caches(from.as_ptr(), to.as_mut_ptr().add(start), bytes) };
-            drain();
+            cembra_runtime::drain_past_caches();
             assert_eq!(&to[start..start + bytes], &from[..bytes], "{bytes} to {first}");
             assert!(to[..start].iter().chain(&to[start + bytes..]).all(|byte| *byte == 7), "{bytes} to {first}");
         }

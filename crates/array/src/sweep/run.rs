@@ -1,11 +1,11 @@
 //! A run of a sweep: strips of elements, one after the other, through all of its stages.
 
 use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
-use super::place::{HAS_STREAMS, Lie, Place, copy_bits, drain};
+use super::place::{HAS_STREAMS, Lie, Place, copy_bits};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, divide_by_groups, expand};
-use cembra_runtime::{Column, PAST_CACHES, QType, STRIP_ROWS, Scalar};
+use cembra_runtime::{Column, PAST_CACHES, QType, STRIP_ROWS, Scalar, drain_past_caches};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -285,8 +285,8 @@ impl<'r> Run<'r> {
                 workspace.accumulators.iter_mut().for_each(Accumulator::end_block);
             }
         }
-        if workspace.is_far.contains(&true) {
-            drain();
+        if workspace.is_far.contains(&true) || workspace.scratch.iter().any(|scratch| scratch.past_caches) {
+            drain_past_caches();
         }
         true
     }

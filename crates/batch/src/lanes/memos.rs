@@ -2,7 +2,7 @@
 //! the rows that have its number. Results are kept for a run, by one thread, in tables with a place for each value that was asked for.
 
 use crate::lanes::LaneFunction;
-use crate::lanes::gather::{LINE, MOST_FLAGS, Mask, UNKNOWN, gather, gather_flags, prefetch};
+use crate::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather, prefetch};
 use crate::lanes::kernels::element;
 use cembra_plan::Plan;
 use cembra_runtime::{
@@ -60,9 +60,11 @@ pub(crate) struct Memo {
     pub(crate) tables: Vec<Vec<u64>>,
     /// The places of values that fail.
     failing: Vec<u32>,
-    /// By number, the only result of a memo that is one truth value; behind them for none. `UNKNOWN` where there is none yet, or the
-    /// value fails. Empty for other memos, and for large dictionaries.
-    flags: Vec<u8>,
+    /// The kept parts by number, and behind them for none. Empty for memos that not all rows ask, those with strings, and large
+    /// dictionaries.
+    by_number: Vec<ByNumber>,
+    /// How many values are known there, and whether what none gives is.
+    known: (u32, bool),
     /// The place of each row of a strip.
     of_rows: Vec<u32>,
     /// Strings of results.
@@ -169,7 +171,8 @@ impl MemoFunction {
             numbers: vec![0],
             tables: vec![vec![0]; self.parts.len()],
             failing: Vec::new(),
-            flags: Vec::new(),
+            by_number: Vec::new(),
+            known: (0, false),
             of_rows: Vec::new(),
             texts: Arena::new(usize::MAX),
             forgotten: 0,
@@ -181,9 +184,14 @@ impl MemoFunction {
         }
     }
 
-    /// True if all that is kept is one truth value, and all rows ask for it.
-    fn is_flag(&self) -> bool {
-        self.rows.is_none() && matches!(self.parts[..], [(_, _, MachineType::Flag, _)])
+    /// Tables of the kept parts by number, if all rows ask for them, and they are few and no strings.
+    fn by_number(&self, values: usize) -> Vec<ByNumber> {
+        let is_string = |part: &Part| matches!(part, Part::Pointer | Part::Length);
+        if self.rows.is_some() || self.parts.iter().any(|(_, part, ..)| is_string(part)) {
+            return Vec::new();
+        }
+        let tables = self.parts.iter().map(|(_, _, ty, _)| ByNumber::new(*ty, values));
+        tables.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
     /// The most values that are computed at once.
@@ -249,17 +257,16 @@ impl Memo {
             if let Some(place) = self.places.get_mut(number as usize) {
                 *place = 0;
             }
-            if let Some(flag) = self.flags.get_mut(number as usize) {
-                *flag = UNKNOWN;
-            }
+            self.by_number.iter_mut().for_each(|results| results.note(number, None));
         }
         self.tables.iter_mut().for_each(|table| table.truncate(1));
+        self.known = (0, false);
         self.failing.clear();
         self.texts.reset();
     }
 
     /// Finds the results for the rows of a strip that ask, and puts them into their columns. Rows whose value fails are said to have
-    /// failed, counted from `start`.
+    /// failed, counted from `start`. Meanwhile columns are fetched that are read behind it.
     ///
     /// # Safety
     /// COLUMNS: the columns and numbers are those of the strip, from the same row on as the addresses; the scratch's memos are
@@ -270,6 +277,7 @@ impl Memo {
         (columns, numbers): (&[Column], &Numbers<'_>),
         (program, addresses): (&LaneProgram, &[*mut u8]),
         rows: usize,
+        ahead: &[Ahead],
         mut fails: impl FnMut(usize),
     ) {
         let values = numbers.dictionary.values() as usize + 1;
@@ -277,19 +285,29 @@ impl Memo {
             self.forget();
             // Fresh memory is zero, and touched only where it is used.
             self.places = vec![0; values];
-            let flags = if function.is_flag() && values <= MOST_FLAGS { values } else { 0 };
-            self.flags = vec![UNKNOWN; flags];
+            self.by_number = function.by_number(values);
         }
         if self.of_rows.len() < rows {
             self.of_rows.resize(rows.next_multiple_of(64), 0);
         }
         // SAFETY: COLUMNS, promised by the caller.
         let of_rows = unsafe { std::slice::from_raw_parts(numbers.of_rows, rows) };
-        if let (true, [(.., column)]) = (self.flags.len() >= values, &function.parts[..]) {
+        // What is known of one part is known of all, so that only the first is asked.
+        let (known, knows_none) = self.known;
+        let mut sure = known == numbers.dictionary.values() && (knows_none || numbers.all_present);
+        let mut ahead = ahead;
+        let mut is_known = !self.by_number.is_empty();
+        for ((_, _, ty, column), results) in function.parts.iter().zip(&self.by_number) {
+            let to = (*ty, addresses[column.index()]);
             // SAFETY: COLUMNS, promised by the caller: numbers are those of values, or of none.
-            if unsafe { gather_flags(&self.flags, of_rows, addresses[column.index()]) } {
-                return;
+            is_known = results.len() >= values && unsafe { results.gather(of_rows, to, sure, ahead) };
+            if !is_known {
+                break;
             }
+            (sure, ahead) = (true, &[]);
+        }
+        if is_known {
+            return;
         }
         let mask = function
             .rows
@@ -399,11 +417,14 @@ impl Memo {
             self.numbers.extend_from_slice(chunk);
         }
         for place in first..self.numbers.len() {
-            if let Some(flag) = self.flags.get_mut(self.numbers[place] as usize)
-                && self.failing.binary_search(&(place as u32)).is_err()
-            {
-                *flag = self.tables[0][place] as u8;
+            if self.failing.binary_search(&(place as u32)).is_ok() {
+                continue;
             }
+            let number = self.numbers[place];
+            for (results, table) in self.by_number.iter_mut().zip(&self.tables) {
+                results.note(number, Some(table[place]));
+            }
+            if number < dictionary.values() { self.known.0 += 1 } else { self.known.1 = true }
         }
     }
 

@@ -8,9 +8,11 @@ mod parts;
 
 use cembra_plan::{CompiledLiteral, Plan};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, Numbers, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
+    BatchFunction, Column, ColumnForm, Context, DataForm, MachineType, Numbers, PresenceForm, STATUS_OK, Scratch,
+    ScratchLayout,
 };
-use cembra_tape::{Body, ColumnId, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
+use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
+use gather::Ahead;
 use memos::{ByValue, MemoFunction, Memos};
 use parts::{Place, Stage};
 use smallvec::SmallVec;
@@ -20,6 +22,9 @@ const PROBED: usize = 256;
 
 /// What the addresses in scratch memory are aligned to.
 const ALIGNMENT: usize = 64;
+
+/// The most inputs that are fetched ahead: beyond that there are too many lines at once.
+const MOST_AHEAD: usize = 4;
 
 /// The addresses of a strip's columns; most models have fewer.
 type Addresses = SmallVec<[*mut u8; 32]>;
@@ -109,6 +114,22 @@ impl LaneFunction {
         &self.program
     }
 
+    /// The inputs to be fetched while results of memos are gathered: else memory has nothing to do meanwhile. None where rows may be
+    /// in the caches.
+    fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[Ahead; MOST_AHEAD]> {
+        if self.memos.is_empty() || !past_caches {
+            return SmallVec::new();
+        }
+        let is_read = |place: &Place, column: &LaneColumn| {
+            let is_input = matches!((place, column.origin), (Place::Data(..), Origin::Input { .. }));
+            is_input && column.port == Port::Rows && column.ty != MachineType::Flag
+        };
+        let columns = self.places.iter().zip(&self.program.columns).zip(addresses);
+        let columns = columns.filter(|((place, column), _)| is_read(place, column));
+        let ahead = columns.map(|((_, column), first)| Ahead { first: first.cast_const(), size: column.ty.size() });
+        ahead.take(MOST_AHEAD).collect()
+    }
+
     /// Plays rows from a multiple of 64 on; false if some row of them fails.
     ///
     /// # Safety
@@ -136,6 +157,7 @@ impl LaneFunction {
         for (place, column) in self.places.iter().zip(&self.program.columns) {
             addresses.push(place.address(column, columns, start, memory, frame));
         }
+        let mut ahead = self.ahead(&addresses, scratch.past_caches);
         let mut loops = self.loops.iter().zip(&self.is_final);
         let mut ports = Addresses::new();
         for segment in &self.program.segments {
@@ -170,8 +192,9 @@ impl LaneFunction {
                     // SAFETY: COLUMNS, promised by the caller, for columns, numbers and addresses.
                     unsafe {
                         let at = (&self.program, &addresses[..]);
-                        memo.play(function, (columns, &numbers), at, rows, |row| failed.add(start + row));
+                        memo.play(function, (columns, &numbers), at, rows, &ahead, |row| failed.add(start + row));
                     }
+                    ahead.clear();
                     false
                 }
             };
