@@ -1,6 +1,7 @@
 //! Tests of a model as text that reads back as the same tests, spans apart. They stand behind the model, of which they are no part.
 //! How somebody laid them out is kept by the formatter, not here.
 
+use super::spelling::Spelling;
 use super::{lexer, literal, quoted};
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 
@@ -117,14 +118,14 @@ fn write_row_value(out: &mut String, value: &TestValue) {
 
 fn write_literal(out: &mut String, literal: &Literal) {
     match literal {
-        Literal::One(value) => literal::write_value(out, value),
+        Literal::One(value) => literal::write_value(out, value, Spelling::Text),
         Literal::Elements(values) => {
             out.push('[');
             for (at, value) in values.iter().enumerate() {
                 if at > 0 {
                     out.push_str(", ");
                 }
-                literal::write_value(out, value);
+                literal::write_value(out, value, Spelling::Text);
             }
             out.push(']');
         }

@@ -13,7 +13,7 @@ use cembra_ops::{
     Expansion, Meaning, NodeHandle, OpId, OverArrays, Registry, Structure, TypeFault, id, optional_field,
 };
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Value};
+use cembra_value::{Diagnostic, Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
 
 pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {

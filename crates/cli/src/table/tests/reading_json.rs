@@ -92,11 +92,7 @@ fn misfits_of_declared_types_are_named() {
         ("{\"x\": 1.0}", QType::INT32, "column `x`: expected i32, found `1.0`"),
         ("{\"x\": \"1\"}", QType::FLOAT64, "column `x`: expected f64, found `\"1\"`"),
         ("{\"x\": 1}", QType::TEXT, "column `x`: expected text, found `1`"),
-        (
-            "{\"x\": 1}",
-            QType::MASK,
-            "column `x`: expected unit?, found `1`; a mask is `true`, or missing",
-        ),
+        ("{\"x\": 1}", QType::MASK, "column `x`: expected unit?, found `1`; a mask is `true`, or missing"),
         ("{\"x\": null}", QType::FLOAT32, "column `x`: expected f32, found a missing value; declare `input x: f32?`"),
         (
             "{\"X\": 1}",
