@@ -159,6 +159,10 @@ impl Elements for Evaluator {
         batch.start().rows(rows).run_into(&columns, places).map_err(|error| in_elements(&error))?;
         Ok(outputs)
     }
+
+    fn most_bytes(&self) -> u64 {
+        self.options.prepare.budget.limits().array_bytes
+    }
 }
 
 /// The elements of a tensor that lie in the order of their indices.

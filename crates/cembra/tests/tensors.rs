@@ -246,6 +246,22 @@ fn an_element_that_fails_is_an_error() {
 }
 
 #[test]
+fn tensors_have_no_more_bytes_than_they_may() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
+    let wide = g.broadcast(x, &[1 << 20, 1 << 20]).unwrap();
+    let sum = g.apply("math.add", &[wide, wide]).unwrap();
+    let evaluated = |node| evaluator().evaluate(&g, &[node], &[Tensor::scalar(1.0)]);
+    assert_eq!(evaluated(wide).unwrap()[0].extents(), [1 << 20, 1 << 20], "a view takes none");
+    assert_eq!(evaluated(sum).unwrap_err().kind(), ErrorKind::Limit);
+    // No product of extents overflows, also where one of them is 0.
+    for extents in [[usize::MAX, 2, 0], [0, usize::MAX, usize::MAX], [1 << 40, 1 << 40, 1]] {
+        assert_eq!(Tensor::zeros(Scalar::Float64, &extents).unwrap_err().kind(), ErrorKind::Limit);
+    }
+    assert_eq!(Tensor::zeros(Scalar::Float64, &[3, 0, 5]).unwrap().to_vec::<f64>().unwrap(), [0.0; 0]);
+}
+
+#[test]
 fn long_chains_and_deep_parentheses_are_nothing_special() {
     let mut g = Graph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();

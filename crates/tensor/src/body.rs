@@ -47,4 +47,7 @@ pub trait Elements {
     /// # Errors
     /// The body cannot be compiled, or an element fails.
     fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, Error>;
+
+    /// The most bytes that a tensor may have.
+    fn most_bytes(&self) -> u64;
 }

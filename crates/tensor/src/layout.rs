@@ -92,16 +92,11 @@ pub(crate) fn count(extents: &[usize]) -> Result<usize, Error> {
         let message = format!("a tensor of {} axes: it may have {MOST_AXES}", extents.len());
         return Err(Error::new(ErrorKind::RankMismatch, message));
     }
-    if extents.contains(&0) {
-        return Ok(0);
-    }
-    extents
-        .iter()
-        .try_fold(1_usize, |count, extent| count.checked_mul(*extent))
-        .filter(|count| *count <= MOST_ELEMENTS)
-        .ok_or_else(|| {
-            Error::new(ErrorKind::Limit, format!("a tensor of {extents:?} has more elements than there is memory"))
-        })
+    // Axes without indices are counted as one of them, so that no product of extents is too large, whatever is left out of it.
+    let most = extents.iter().try_fold(1_usize, |count, extent| count.checked_mul((*extent).max(1)));
+    most.filter(|count| *count <= MOST_ELEMENTS).map(|count| if extents.contains(&0) { 0 } else { count }).ok_or_else(
+        || Error::new(ErrorKind::Limit, format!("a tensor of {extents:?} has more elements than there is memory")),
+    )
 }
 
 impl Layout {
@@ -294,7 +289,7 @@ impl Layout {
             }
             is_met[*axis] = true;
             extents[*axis] = *extent;
-            strides[*axis] += stride;
+            strides[*axis] = strides[*axis].wrapping_add(*stride);
         }
         if is_met[..rank].contains(&false) {
             return Err(Error::new(ErrorKind::Axis, format!("axes {to:?} leave one out")));

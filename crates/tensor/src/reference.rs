@@ -33,6 +33,7 @@ pub fn evaluate(
         let operands: Option<SmallVec<[&Tensor; 4]>> =
             node.operands.iter().map(|operand| values[operand.index()].as_ref()).collect();
         let operands = operands.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an operand that was not computed"))?;
+        check_size(node, elements.most_bytes())?;
         let value = node_value(node, &operands, inputs, elements)?;
         drop(operands);
         values[id.index()] = Some(value);
@@ -46,6 +47,23 @@ pub fn evaluate(
     let value = |output: &NodeId| values[output.index()].clone();
     let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
     made.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an output that was not computed"))
+}
+
+/// An error if a node would need more memory than a tensor may have. Views need none.
+fn check_size(node: &Node, most: u64) -> Result<(), Error> {
+    let bytes = match node.scalar {
+        Scalar::Boolean => 1,
+        Scalar::Int32 | Scalar::Float32 => 4,
+        _ => 8,
+    };
+    let is_view =
+        matches!(node.operation, Operation::Leaf(_) | Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast);
+    let wanted = bytes * node.extents.iter().product::<usize>() as u128;
+    if is_view || wanted <= u128::from(most) {
+        return Ok(());
+    }
+    let message = format!("a tensor of {:?} takes {wanted} bytes: it may have {most}", &node.extents[..]);
+    Err(Error::new(ErrorKind::Limit, message).hint("raise the limit of bytes of arrays"))
 }
 
 /// An error if these are no inputs for the leaves of a graph.
