@@ -269,7 +269,6 @@ mod tests {
             (r#"{"op":"core.has","in":[["EXPR_QUOTE","1"]],"out":["UNIT",true]}"#, "core.has", "no type EXPR_QUOTE"),
             (r#"{"op":"core.frob","in":[],"out":["UNIT",true]}"#, "core.frob", "no operator core.frob"),
             (r#"{"op":"math.abs","in":["DENSE_ARRAY_INT16"],"out":"INT32"}"#, "math.abs", "no type DENSE_ARRAY_INT16"),
-            (r#"{"id":"path/0000","kind":"path","spec":"ab,bc->"}"#, "tensors", "no cases of kind path"),
         ] {
             let record = Record::parse(line).expect("a record");
             assert_eq!(record.subject, subject);

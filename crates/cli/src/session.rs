@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(say(&mut session, ":set n = 2"), "");
         assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
         assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
-        assert_eq!(say(&mut session, ":set"), "n = OPTIONAL_FLOAT32{2.0}\n");
+        assert_eq!(say(&mut session, ":set"), "n = f32?{2.0}\n");
         // What is of another type is refused at once, and the value stays as it was.
         assert_eq!(say(&mut session, ":set n = \"a\""), "error: input `n` is f32?, but its value is text");
         assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");

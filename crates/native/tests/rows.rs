@@ -427,7 +427,7 @@ fn forms_that_no_column_of_the_plan_has_are_refused() {
     assert_eq!(refused(&forms[..3]), "the plan has 4 inputs and outputs, but there are 3 columns");
     assert_eq!(refused(&[&forms[..], &[plain]].concat()), "the plan has 4 inputs and outputs, but there are 5 columns");
     for (at, what) in ["input", "input", "output", "output"].into_iter().enumerate() {
-        let qtype = if at % 2 == 0 { "FLOAT64" } else { "OPTIONAL_BOOLEAN" };
+        let qtype = if at % 2 == 0 { "f64" } else { "bool?" };
         let mut wrong = forms;
         wrong[at].data = DataForm::Nothing;
         let message = refused(&wrong);

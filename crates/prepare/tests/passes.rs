@@ -70,12 +70,12 @@ fn dictionaries_of_literals_are_literals_and_others_are_their_arrays() {
     assert_eq!(
         default("input k: [i32]\ninput v: [f32]\ninput x: i64\ndict.get(dict.make(k, v), x)", "expand"),
         [
-            "%0 = L.k : DENSE_ARRAY_INT32, full",
-            "%1 = L.v : DENSE_ARRAY_FLOAT32, full",
-            "%2 = L.x : INT64",
-            "%3 = core.to_int64(%0) : DENSE_ARRAY_INT64",
-            "%4 = dict._rows(%3, %2) : OPTIONAL_INT64",
-            "%5 = array.at(%1, %4) : OPTIONAL_FLOAT32",
+            "%0 = L.k : [i32?], full",
+            "%1 = L.v : [f32?], full",
+            "%2 = L.x : i64",
+            "%3 = core.to_int64(%0) : [i64?]",
+            "%4 = dict._rows(%3, %2) : i64?",
+            "%5 = array.at(%1, %4) : f32?",
             "result = %5",
         ]
     );

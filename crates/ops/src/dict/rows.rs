@@ -159,7 +159,7 @@ pub(crate) static ROWS: OpDef = OpDef {
         },
     }),
     examples: &[
-        ex("dict._rows([\"CH\", missing, \"DE\"], \"DE\")", "optional_int64{2}"),
+        ex("dict._rows([\"CH\", missing, \"DE\"], \"DE\")", "i64?{2}"),
         ex("dict._rows([7, 5], [5, missing, 6, 7])", "[1, NA, NA, 0]"),
     ],
     ..ARRAY
@@ -219,7 +219,7 @@ pub(crate) static MAKE: OpDef = OpDef {
         g.apply(id::MAKE_TUPLE, &arrays)
     }),
     examples: &[
-        ex("dict.get(dict.make([\"CH\", \"DE\"], [3, 5]), \"DE\")", "optional_int32{5}"),
+        ex("dict.get(dict.make([\"CH\", \"DE\"], [3, 5]), \"DE\")", "i32?{5}"),
         ex(
             "dict.get(dict.make(array.iota(array.make_dense_array_shape(3)), [3, 5, 7]), [2, 9, missing])",
             "[7, NA, NA]",
