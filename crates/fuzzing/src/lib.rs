@@ -31,12 +31,14 @@ mod panics;
 mod report;
 mod shrink;
 mod subject;
+mod tensors;
 mod values;
 
 pub use config::Config;
 pub use layout::{Laid, Layout, Lists, Shape};
 pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
+pub use tensors::{TensorMismatch, TensorReport, run_tensors};
 
 use cembra::Tier;
 use cembra_expr::{Program, print};

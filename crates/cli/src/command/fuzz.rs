@@ -38,19 +38,32 @@ struct Effort {
     /// How long to try
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
+
+    /// How many graphs of tensors, their derivatives and statements to try, instead of programs
+    #[arg(long, value_name = "N")]
+    tensors: Option<u64>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let Effort { programs, seconds } = args.effort;
+    let Effort { programs, seconds, tensors } = args.effort;
+    let programs = programs.or(tensors);
     let arrays = f64::from(args.arrays) / 100.0;
     let config = Config { programs, seconds, arrays, seed: args.seed, start: args.start, ..Config::default() };
     let mut progress = Progress::new(programs, io::stdout().is_terminal());
-    let report = cembra_fuzzing::run(&config, &mut |tried| {
+    let what = if tensors.is_some() { "graphs" } else { "programs" };
+    let tell = &mut |tried| {
         progress.bar().set_position(tried);
-        progress.tell(tried, "programs");
-    });
+        progress.tell(tried, what);
+    };
+    let (report, is_broken) = if tensors.is_some() {
+        let report = cembra_fuzzing::run_tensors(&config, tell);
+        (report.to_string(), report.mismatch().is_some())
+    } else {
+        let report = cembra_fuzzing::run(&config, tell);
+        (report.to_string(), report.mismatch().is_some())
+    };
     progress.finish();
     print(&format!("{report}\n"))?;
-    if report.mismatch().is_some() { Err(Failure::Told) } else { Ok(()) }
+    if is_broken { Err(Failure::Told) } else { Ok(()) }
 }

@@ -1,0 +1,555 @@
+//! Graphs at random: nodes are added to a pool, of which most operands are. What a graph refuses is drawn again, so a generator need not
+//! know what fits what.
+
+use super::leaves::{self, MOST, SCALARS, Values};
+use crate::config::pick;
+use cembra::tensor::{Error, Graph, Labels, NodeId, Reduction, Slice, Tensor};
+use cembra::{Registry, Scalar};
+use cembra_ops::{OpId, OverArrays};
+use fastrand::Rng;
+use std::sync::OnceLock;
+
+/// A graph and tensors for its leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(super) graph: Graph,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) outputs: Vec<NodeId>,
+}
+
+/// A graph that grows.
+pub(super) struct Growth<'r> {
+    pub(super) random: &'r mut Rng,
+    pub(super) graph: Graph,
+    pub(super) inputs: Vec<Tensor>,
+    pub(super) pool: Vec<NodeId>,
+    base: Vec<usize>,
+}
+
+type Made = Result<NodeId, Error>;
+
+/// An operator that cannot fail, and types of operands that it takes.
+type Form = (OpId, Vec<Scalar>);
+
+/// What maps are made of: the forms of each operator of the registry on elements that cannot fail.
+fn forms() -> &'static [Vec<Form>] {
+    static FORMS: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
+    FORMS.get_or_init(|| {
+        let registry = Registry::standard();
+        let mut graph = Graph::standard();
+        let leaves = SCALARS.map(|scalar| graph.leaf("", scalar, &[]));
+        let mut forms = Vec::new();
+        for (op, def) in registry.iter() {
+            let is_of_elements = matches!(def.over_arrays, OverArrays::Elementwise | OverArrays::Expanded);
+            let count = def.params.len();
+            if !is_of_elements || !def.is_total() || def.variadic || !(1..=3).contains(&count) {
+                continue;
+            }
+            let mut own = Vec::new();
+            for mut number in 0..SCALARS.len().pow(count as u32) {
+                let digits: Vec<usize> =
+                    (0..count).map(|_| (number % SCALARS.len(), number /= SCALARS.len()).0).collect();
+                let operands: Vec<NodeId> = digits.iter().filter_map(|at| leaves[*at].clone().ok()).collect();
+                if graph.map(op, &operands).is_ok() {
+                    own.push((op, digits.iter().map(|at| SCALARS[*at]).collect()));
+                }
+            }
+            if !own.is_empty() {
+                forms.push(own);
+            }
+        }
+        forms
+    })
+}
+
+/// A random graph, and up to three nodes of it.
+pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
+    let base = leaves::base(random);
+    let mut growth = Growth { random, graph: Graph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
+    for _ in 0..growth.random.u32(1..=4) {
+        let scalar = *pick(growth.random, &SCALARS);
+        growth.leaf(scalar, Values::Any)?;
+    }
+    for _ in 0..growth.random.u32(2..=16) {
+        // What does not fit is another node less.
+        let Ok(made) = growth.node() else { continue };
+        growth.add(made);
+    }
+    let count = growth.random.usize(1..=3);
+    let newest = growth.pool.iter().rev().take(5).copied().collect::<Vec<NodeId>>();
+    let outputs = growth.random.choose_multiple(newest, count);
+    Ok(Case { graph: growth.graph, inputs: growth.inputs, outputs })
+}
+
+impl<'r> Growth<'r> {
+    /// A graph of leaves of one type.
+    pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, Error> {
+        let base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 3, 3, 5])).collect();
+        let mut growth = Growth { random, graph: Graph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
+        for _ in 0..count {
+            growth.leaf(Scalar::Float64, Values::Tame)?;
+        }
+        Ok(growth)
+    }
+
+    fn leaf(&mut self, scalar: Scalar, values: Values) -> Made {
+        let extents = leaves::extents(self.random, &self.base);
+        let tensor = leaves::tensor(self.random, scalar, &extents, values)?;
+        self.input(tensor)
+    }
+
+    pub(super) fn input(&mut self, tensor: Tensor) -> Made {
+        let name = format!("a{}", self.inputs.len());
+        let made = self.graph.leaf(&name, tensor.scalar_type(), tensor.extents())?;
+        self.inputs.push(tensor);
+        self.pool.push(made);
+        Ok(made)
+    }
+
+    /// Makes a node an operand of others, unless it is too large.
+    pub(super) fn add(&mut self, made: NodeId) {
+        if self.graph.extents(made).iter().product::<usize>() <= 2 * MOST {
+            self.pool.push(made);
+        }
+    }
+
+    /// A node of the pool, more often a late one.
+    pub(super) fn any(&mut self) -> NodeId {
+        let from = if self.random.bool() { self.pool.len().saturating_sub(4) } else { 0 };
+        self.pool[self.random.usize(from..self.pool.len())]
+    }
+
+    /// A node of a type; a cast where there is none, of what may be cast without a fault.
+    fn of(&mut self, scalar: Scalar) -> Made {
+        let graph = &self.graph;
+        let fitting: Vec<NodeId> = self.pool.iter().copied().filter(|id| graph.scalar(*id) == scalar).collect();
+        if !fitting.is_empty() {
+            return Ok(*pick(self.random, &fitting));
+        }
+        if self.random.bool() { self.leaf(scalar, Values::Any) } else { self.constant(scalar) }
+    }
+
+    pub(super) fn constant(&mut self, scalar: Scalar) -> Made {
+        let numbers: &[f64] = match scalar {
+            Scalar::Boolean => &[0.0, 1.0],
+            Scalar::Int32 | Scalar::Int64 => {
+                &[0.0, 1.0, -1.0, 2.0, 3.0, 4.0, 5.0, -7.0, 64.0, 65536.0, -2_147_483_648.0]
+            }
+            _ => &[
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                2.0,
+                3.0,
+                4.0,
+                5.0,
+                0.5,
+                0.25,
+                -2.0,
+                -0.5,
+                0.1,
+                1e-40,
+                3e38,
+                1e308,
+                5e-324,
+                f64::INFINITY,
+                f64::NAN,
+                8.507_059_173_023_462e37,
+                1.701_411_834_604_692_3e38,
+                6.0,
+            ],
+        };
+        let number = *pick(self.random, numbers);
+        self.graph.constant(scalar, number)
+    }
+
+    fn node(&mut self) -> Made {
+        match self.random.u32(..100) {
+            0..25 => self.map(),
+            25..45 => self.rule(),
+            45..70 => {
+                let x = self.any();
+                self.view(x)
+            }
+            70..80 => {
+                let x = self.any();
+                self.reduction(x)
+            }
+            80..90 => self.product(),
+            90..94 => self.composite(),
+            94..96 => self.cast(),
+            _ => self.pattern_of_views(),
+        }
+    }
+
+    fn map(&mut self) -> Made {
+        let own = pick(self.random, forms());
+        let form = pick(self.random, own).clone();
+        let mut operands = Vec::new();
+        for scalar in &form.1 {
+            operands.push(self.of(*scalar)?);
+        }
+        match self.graph.map(form.0, &operands) {
+            Ok(made) => Ok(made),
+            // Of one shape all fit each other, where the types allow it.
+            Err(_) => self.graph.map(form.0, &vec![operands[0]; operands.len()]),
+        }
+    }
+
+    fn cast(&mut self) -> Made {
+        let x = self.any();
+        // Of what all casts are without a fault.
+        let wide = match self.graph.scalar(x) {
+            Scalar::Int32 => *pick(self.random, &[Scalar::Int64, Scalar::Float64, Scalar::Float32]),
+            Scalar::Float32 | Scalar::Int64 => Scalar::Float64,
+            _ => Scalar::Float32,
+        };
+        let there = self.graph.cast(x, wide)?;
+        let back = if self.random.bool() { self.graph.scalar(x) } else { *pick(self.random, &SCALARS[3..]) };
+        let is_whole = !back.is_float() && wide.is_float() && self.graph.scalar(x) != Scalar::Int32;
+        if is_whole { Ok(there) } else { self.graph.cast(there, back) }
+    }
+
+    /// What the pattern of a rule is found in, on any nodes of one type.
+    fn rule(&mut self) -> Made {
+        let rule = pick(self.random, cembra::tensor::rules());
+        let scalar = *pick(self.random, &SCALARS[1..]);
+        let mut names: Vec<(String, NodeId)> = Vec::new();
+        /// An operator whose operands are being read.
+        struct Open<'t>(&'t str, Vec<NodeId>);
+        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut rest = rule.pattern;
+        loop {
+            let end = rest.find(['(', ')', ',']).unwrap_or(rest.len());
+            let (word, after) = (rest[..end].trim(), &rest[end..]);
+            if let Some(after) = after.strip_prefix('(') {
+                open.push(Open(word, Vec::new()));
+                rest = after;
+                continue;
+            }
+            rest = after;
+            if !word.is_empty() {
+                let is_condition = open.last().is_some_and(|Open(op, operands)| {
+                    *op == "bool.logical_not" || (*op == "tensor.where" && operands.is_empty())
+                });
+                let made = self.part(word, if is_condition { Scalar::Boolean } else { scalar }, &mut names)?;
+                if let Some(Open(_, operands)) = open.last_mut() {
+                    operands.push(made);
+                }
+            }
+            if let Some(after) = rest.strip_prefix(')') {
+                rest = after;
+                let Some(Open(op, operands)) = open.pop() else { return self.constant(scalar) };
+                let mut operands = operands;
+                if operands.len() == 2 && self.random.u32(..3) == 0 {
+                    operands.reverse();
+                }
+                let made = self.graph.apply(op, &operands)?;
+                match open.last_mut() {
+                    Some(Open(_, operands)) => operands.push(made),
+                    None => return Ok(made),
+                }
+            } else {
+                rest = rest.strip_prefix(',').unwrap_or("");
+            }
+        }
+    }
+
+    fn part(&mut self, word: &str, scalar: Scalar, names: &mut Vec<(String, NodeId)>) -> Made {
+        if let Ok(number) = word.parse::<f64>() {
+            return self.graph.constant(scalar, number);
+        }
+        if let Some((_, known)) = names.iter().find(|(name, _)| name == word) {
+            return Ok(*known);
+        }
+        let made = if word.starts_with('#') { self.constant(scalar)? } else { self.of(scalar)? };
+        names.push((word.to_owned(), made));
+        Ok(made)
+    }
+
+    pub(super) fn permutation(&mut self, rank: usize) -> Vec<usize> {
+        let mut axes: Vec<usize> = (0..rank).collect();
+        self.random.shuffle(&mut axes);
+        axes
+    }
+
+    fn slices(&mut self, extents: &[usize]) -> Vec<Slice> {
+        let slice = |extent: &usize| {
+            let (extent, random) = (*extent, &mut *self.random);
+            if extent == 0 || random.u32(..3) == 0 {
+                return Slice::all(extent);
+            }
+            let start = random.usize(..extent);
+            let step = *pick(random, &[1, 1, 2, 3, -1, -1, -2]);
+            let room = if step > 0 { extent - 1 - start } else { start };
+            let most = room / isize::unsigned_abs(step) + 1;
+            let count = if random.u32(..10) == 0 { 0 } else { random.usize(1..=most) };
+            Slice { start, step, count }
+        };
+        extents.iter().map(slice).collect()
+    }
+
+    /// Another view of a node, or zeros about it.
+    pub(super) fn view(&mut self, x: NodeId) -> Made {
+        let extents = self.graph.extents(x).to_vec();
+        let rank = extents.len();
+        match self.random.u32(..12) {
+            0 | 1 => {
+                let axes = self.permutation(rank);
+                self.graph.transpose(x, &axes)
+            }
+            2 | 3 => {
+                let slices = self.slices(&extents);
+                self.graph.slice(x, &slices)
+            }
+            4 => {
+                // A diagonal of two axes.
+                let (from, mut to) = (self.random.usize(..rank.max(1)), self.permutation(rank.saturating_sub(1)));
+                to.insert(from.min(to.len()), self.random.usize(..rank.max(2) - 1));
+                self.graph.with_axes(x, &to)
+            }
+            5 => {
+                let mut wide = extents;
+                for extent in wide.iter_mut().filter(|extent| **extent == 1) {
+                    *extent = self.random.usize(1..4);
+                }
+                if self.random.bool() {
+                    wide.insert(0, self.random.usize(1..4));
+                }
+                self.graph.broadcast(x, &wide)
+            }
+            6 | 7 => {
+                let made = self.other_extents(&extents);
+                self.graph.reshape(x, &made)
+            }
+            8 => {
+                let axis = self.random.usize(..rank.max(1));
+                let indices = self.indices(*extents.get(axis).unwrap_or(&0), None)?;
+                self.graph.take(x, indices, axis)
+            }
+            9 => {
+                // As many parts as there are nodes of the extents; most often it is itself, reversed.
+                let axis = self.random.usize(..rank.max(1));
+                let slices = self.slices(&extents);
+                let slices: Vec<Slice> = (slices.into_iter().zip(&extents).enumerate())
+                    .map(|(at, (slice, extent))| if at == axis { slice } else { Slice::all(*extent) })
+                    .collect();
+                let part = self.graph.slice(x, &slices)?;
+                let mut parts = vec![x, part];
+                let all = self.pool.iter().copied().filter(|id| self.graph.extents(*id) == extents);
+                parts.extend(all.filter(|id| self.graph.scalar(*id) == self.graph.scalar(x)).take(2));
+                self.random.shuffle(&mut parts);
+                self.graph.concat(&parts, axis)
+            }
+            10 => {
+                let wide: Vec<usize> = extents.iter().map(|extent| extent + self.random.usize(..4)).collect();
+                let slices = wide.iter().zip(&extents).map(|(wide, extent)| {
+                    let start = self.random.usize(..=wide - extent);
+                    match self.random.bool() {
+                        true => Slice { start, step: 1, count: *extent },
+                        false => Slice { start: (start + extent).saturating_sub(1), step: -1, count: *extent },
+                    }
+                });
+                let slices: Vec<Slice> = slices.collect();
+                self.graph.place_slice(x, &slices, &wide)
+            }
+            _ if self.random.bool() && rank > 0 => {
+                // The axis is put back to two, of which it is the diagonal.
+                let twice = self.random.usize(..rank);
+                let mut to = self.permutation(rank);
+                to.insert(self.random.usize(..=rank), twice);
+                let wide: Vec<usize> = to.iter().map(|axis| extents[*axis]).collect();
+                self.graph.place_axes(x, &to, &wide)
+            }
+            _ => {
+                let axis = self.random.usize(..rank.max(1));
+                let mut wide = extents.clone();
+                let Some(along) = wide.get_mut(axis) else { return Ok(x) };
+                *along = self.random.usize(1..5);
+                let below = *along;
+                let indices = self.indices(below, Some(extents[axis]))?;
+                self.graph.place_take(x, indices, axis, &wide)
+            }
+        }
+    }
+
+    /// A leaf of indices of an axis of an extent: of one axis of so many, or of any extents.
+    fn indices(&mut self, below: usize, count: Option<usize>) -> Made {
+        let extents = match count {
+            Some(count) => vec![count],
+            None => (0..self.random.usize(..3)).map(|_| self.random.usize(1..4)).collect(),
+        };
+        let extents: Vec<usize> = if below == 0 { vec![0] } else { extents };
+        let count = extents.iter().product();
+        let all: Vec<i64> = (0..count).map(|_| self.random.i64(0..below as i64)).collect();
+        let tensor = match self.random.bool() {
+            true => Tensor::new(&extents, all)?,
+            false => Tensor::new(&extents, all.into_iter().map(|at| at as i32).collect::<Vec<i32>>())?,
+        };
+        let made = self.graph.leaf("", tensor.scalar_type(), tensor.extents())?;
+        self.inputs.push(tensor);
+        Ok(made)
+    }
+
+    /// Other extents of as many indices: neighbouring axes are one, or one is two, and axes of 1 come and go.
+    fn other_extents(&mut self, extents: &[usize]) -> Vec<usize> {
+        let mut made: Vec<usize> = extents.to_vec();
+        for _ in 0..self.random.u32(1..=3) {
+            let at = self.random.usize(..=made.len());
+            match self.random.u32(..4) {
+                0 if made.len() < 6 => made.insert(at, 1),
+                1 if at < made.len() && made[at] == 1 => drop(made.remove(at)),
+                2 if at + 1 < made.len() => {
+                    let product = made[at] * made.remove(at + 1);
+                    made[at] = product;
+                }
+                _ if at < made.len() && made.len() < 6 => {
+                    let factors: Vec<usize> =
+                        (1..=made[at]).filter(|factor| made[at].is_multiple_of(*factor)).collect();
+                    let Some(factor) = self.random.choice(factors) else { continue };
+                    made[at] /= factor;
+                    made.insert(at, factor);
+                }
+                _ => {}
+            }
+        }
+        made
+    }
+
+    pub(super) fn axes(&mut self, rank: usize) -> Vec<usize> {
+        let chosen: Vec<usize> = (0..rank).filter(|_| self.random.bool()).collect();
+        if chosen.is_empty() && rank > 0 && self.random.u32(..8) > 0 { vec![self.random.usize(..rank)] } else { chosen }
+    }
+
+    fn reduction(&mut self, x: NodeId) -> Made {
+        use Reduction::{All, Any, Max, Min, Product, Sum};
+        let is_truth = self.graph.scalar(x) == Scalar::Boolean;
+        let how = *pick(self.random, if is_truth { &[Any, All] } else { &[Sum, Sum, Sum, Product, Max, Min] });
+        let axes = self.axes(self.graph.extents(x).len());
+        if self.random.u32(..4) == 0 {
+            return self.graph.reduce_keeping(how, x, &axes);
+        }
+        let made = self.graph.reduce(how, x, &axes)?;
+        // A reduction of a reduction is one, if none can tell the order.
+        if self.random.u32(..4) > 0 {
+            return Ok(made);
+        }
+        let axes = self.axes(self.graph.extents(made).len());
+        self.graph.reduce(how, made, &axes)
+    }
+
+    /// A product of up to three, by labels that fit their extents. A label is in a factor twice now and then.
+    pub(super) fn product(&mut self) -> Made {
+        /// The most products of elements.
+        const MOST_PRODUCTS: usize = 60_000;
+        let first = self.any();
+        let is_fitting = |graph: &Graph, id: &NodeId| {
+            graph.scalar(*id) != Scalar::Boolean && (!graph.scalar(*id).is_float() || graph.scalar(first).is_float())
+        };
+        let mut operands = vec![first];
+        let pool: Vec<NodeId> = self.pool.iter().copied().filter(|id| is_fitting(&self.graph, id)).collect();
+        for _ in 0..*pick(self.random, &[0, 1, 1, 1, 2, 2, 3]) {
+            if let Some(operand) = self.random.choice(&pool) {
+                operands.push(*operand);
+            }
+        }
+        let mut extents: Vec<usize> = Vec::new();
+        let mut labels = Labels { operands: Vec::new(), output: cembra::tensor::Axes::new() };
+        for operand in &operands {
+            let mut own = cembra::tensor::Axes::new();
+            for extent in self.graph.extents(*operand) {
+                let known: Vec<usize> = (0..extents.len()).filter(|label| extents[*label] == *extent).collect();
+                let label = match self.random.choice(&known) {
+                    Some(label) if self.random.u32(..4) > 0 => *label,
+                    _ => {
+                        extents.push(*extent);
+                        extents.len() - 1
+                    }
+                };
+                own.push(label as u8);
+            }
+            labels.operands.push(own);
+        }
+        let share = self.random.u32(..4);
+        let mut output: Vec<u8> = (0..extents.len() as u8).filter(|_| self.random.u32(..4) < share).collect();
+        self.random.shuffle(&mut output);
+        labels.output = output.into_iter().collect();
+        if extents.iter().product::<usize>() > MOST_PRODUCTS || labels.output.len() > 6 {
+            return Ok(first);
+        }
+        self.graph.contract(labels, &operands)
+    }
+
+    pub(super) fn composite(&mut self) -> Made {
+        let x = self.any();
+        let axis = self.random.usize(..self.graph.extents(x).len().max(1));
+        match self.random.u32(..6) {
+            0 => self.graph.softmax(x, axis),
+            1 => self.graph.log_softmax(x, axis),
+            2 => self.graph.logsumexp(x, axis),
+            3 => self.graph.layer_norm(x, axis, 1e-3),
+            4 => {
+                let axes = self.axes(self.graph.extents(x).len());
+                self.graph.mean(x, &axes)
+            }
+            _ => {
+                let y = self.any();
+                self.graph.softmax_cross_entropy(x, y)
+            }
+        }
+    }
+
+    /// Views of views, and views before what rules bring them together with.
+    fn pattern_of_views(&mut self) -> Made {
+        let x = self.any();
+        let extents = self.graph.extents(x).to_vec();
+        let rank = extents.len();
+        let axes = self.permutation(rank);
+        match self.random.u32(..7) {
+            0 => {
+                let turned = self.graph.transpose(x, &axes)?;
+                self.reduction(turned)
+            }
+            1 => {
+                let turned = self.graph.transpose(x, &axes)?;
+                self.pool.push(turned);
+                let product = self.product()?;
+                let axes = self.permutation(self.graph.extents(product).len());
+                self.graph.transpose(product, &axes)
+            }
+            2 => {
+                let sliced = self.slices(&extents);
+                let sliced = self.graph.slice(x, &sliced)?;
+                let extents = self.graph.extents(sliced).to_vec();
+                let again = self.slices(&extents);
+                self.graph.slice(sliced, &again)
+            }
+            3 => {
+                let wide = [&[self.random.usize(1..4)], self.graph.extents(x)].concat();
+                let wide = self.graph.broadcast(x, &wide)?;
+                self.pool.push(wide);
+                self.map()
+            }
+            4 => {
+                let turned = self.graph.transpose(x, &axes)?;
+                let again = self.permutation(rank);
+                self.graph.transpose(turned, &again)
+            }
+            5 => {
+                let first = self.other_extents(&extents);
+                let first = self.graph.reshape(x, &first)?;
+                let extents = self.graph.extents(first).to_vec();
+                let second = self.other_extents(&extents);
+                self.graph.reshape(first, &second)
+            }
+            _ => {
+                // A sum over axes of 1.
+                let ones = [self.graph.extents(x), &[1]].concat();
+                let ones = self.graph.reshape(x, &ones)?;
+                let reduction = *pick(self.random, &[Reduction::Sum, Reduction::Max, Reduction::Product]);
+                self.graph.reduce(reduction, ones, &[rank])
+            }
+        }
+    }
+}

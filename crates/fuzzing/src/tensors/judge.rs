@@ -1,0 +1,160 @@
+//! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves and the order of
+//! products of integers change no bit. Of what does not hold, the first node that shows it is found.
+
+use super::Finding;
+use super::direct::{self, Dense};
+use super::graphs::Case;
+use cembra::tensor::{Evaluator, Graph, NodeId, Operation, Rewriter, Tensor, same_bits};
+use cembra::{Backend, Options, Scalar};
+use std::fmt::Write as _;
+
+/// What evaluates graphs. It keeps what it compiled from one graph to the next.
+pub(super) struct Judge {
+    interpreter: Evaluator,
+    pub(super) native: Evaluator,
+    /// How many rules were applied.
+    pub(super) applied: usize,
+    pub(super) nodes: usize,
+    /// Graphs of which an element fails.
+    pub(super) failing: u64,
+}
+
+type Values = Result<Vec<Tensor>, cembra::tensor::Error>;
+
+/// True for the same bits, and for the same error.
+fn same(a: &Values, b: &Values) -> bool {
+    match (a, b) {
+        (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_tensors(a, b)),
+        (Err(a), Err(b)) => a.kind() == b.kind(),
+        _ => false,
+    }
+}
+
+fn same_tensors(a: &Tensor, b: &Tensor) -> bool {
+    a.scalar_type() == b.scalar_type() && same_bits(a, b)
+}
+
+impl Judge {
+    pub(super) fn new() -> Judge {
+        let evaluator = |backend| Evaluator::new(&Options::default().backend(backend));
+        let [interpreter, native] = [Backend::Interpreter, Backend::Native].map(evaluator);
+        Judge { interpreter, native, applied: 0, nodes: 0, failing: 0 }
+    }
+
+    /// What does not hold of a case, if anything.
+    pub(super) fn judge(&mut self, case: &Case) -> Option<Finding> {
+        let Case { graph, inputs, outputs } = case;
+        self.nodes += graph.needed(outputs).iter().filter(|needed| **needed).count();
+        let expected = self.interpreter.evaluate(graph, outputs, inputs);
+        self.failing += u64::from(expected.is_err());
+        let found = self.native.evaluate(graph, outputs, inputs);
+        if !same(&expected, &found) {
+            let differs = |node: NodeId| {
+                let both = [&self.interpreter, &self.native];
+                let [a, b] = both.map(|evaluator| evaluator.evaluate(graph, &[node], inputs));
+                !same(&a, &b)
+            };
+            return Some(shown(case, "interpreter and native code differ", differs));
+        }
+        let expected = expected.ok()?;
+        let dense: Vec<Tensor> = inputs.iter().map(Tensor::row_major).collect();
+        if !same(&Ok(expected.clone()), &self.native.evaluate(graph, outputs, &dense)) {
+            let differs = |node: NodeId| {
+                let both = [inputs, &dense];
+                let [a, b] = both.map(|inputs| self.native.evaluate(graph, &[node], inputs));
+                !same(&a, &b)
+            };
+            return Some(shown(case, "leaves that are copied change a result", differs));
+        }
+        match self.rewritten(case, outputs) {
+            Ok((values, applied)) => {
+                self.applied += applied;
+                if !same(&Ok(expected), &values) {
+                    let differs = |node: NodeId| {
+                        let plain = self.native.evaluate(graph, &[node], inputs);
+                        self.rewritten(case, &[node]).is_ok_and(|(values, _)| !same(&plain, &values))
+                    };
+                    return Some(shown(case, "rewriting changes a result", differs));
+                }
+            }
+            Err(error) => return Some(shown(case, &format!("rewriting fails: {error}"), |_| false)),
+        }
+        self.check_operations(case).or_else(|| self.check_orders(case))
+    }
+
+    /// The values of nodes after rewriting, and how many rules were applied.
+    fn rewritten(&self, case: &Case, outputs: &[NodeId]) -> Result<(Values, usize), cembra::tensor::Error> {
+        let made = Rewriter::new(&case.graph).rewrite(&case.graph, outputs, &self.native)?;
+        let applied = made.applied.values().sum();
+        Ok((self.native.evaluate(&made.graph, &made.outputs, &case.inputs), applied))
+    }
+
+    /// Holds each operation on indices against what it means.
+    fn check_operations(&self, case: &Case) -> Option<Finding> {
+        let Case { graph, inputs, outputs } = case;
+        let needed = graph.needed(outputs);
+        let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).filter(|id| needed[id.index()]).collect();
+        let values = self.native.evaluate(graph, &all, inputs).ok()?;
+        let mut known: Vec<Option<Dense>> = vec![None; graph.len()];
+        let mut wrong = None;
+        for (id, value) in all.iter().zip(&values) {
+            let found = Dense::of(value);
+            let node = graph.node(*id);
+            let operands: Option<Vec<Dense>> = node.operands.iter().map(|id| known[id.index()].clone()).collect();
+            if operands.and_then(|operands| direct::value(node, &operands)).is_some_and(|expected| expected != found) {
+                wrong.get_or_insert(*id);
+            }
+            known[id.index()] = Some(found);
+        }
+        let wrong = wrong?;
+        Some(shown(case, "an operation does not give what it means", |node| node == wrong))
+    }
+
+    /// Products of integers are the same in any order.
+    fn check_orders(&self, case: &Case) -> Option<Finding> {
+        let mut graph = case.graph.clone();
+        let needed = graph.needed(&case.outputs);
+        let is_product = |graph: &Graph, id: &NodeId| {
+            let node = graph.node(*id);
+            let is_integer = matches!(node.scalar, Scalar::Int32 | Scalar::Int64);
+            matches!(node.operation, Operation::Contract(_)) && node.operands.len() > 2 && is_integer
+        };
+        let products: Vec<NodeId> =
+            case.graph.nodes().map(|(id, _)| id).filter(|id| needed[id.index()] && is_product(&graph, id)).collect();
+        for product in products {
+            let ordered = graph.ordered(product).map(|(ordered, _)| ordered);
+            let values = ordered.and_then(|ordered| self.native.evaluate(&graph, &[product, ordered], &case.inputs));
+            if !values.is_ok_and(|values| same_tensors(&values[0], &values[1])) {
+                return Some(shown(case, "the order of products changes a result", |node| node == product));
+            }
+        }
+        None
+    }
+}
+
+/// A finding, with what the first node needs that shows it.
+pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(NodeId) -> bool) -> Finding {
+    let Case { graph, inputs, outputs } = case;
+    let first = graph.nodes().map(|(id, _)| id).find(|id| shows(*id));
+    let outputs = first.map_or_else(|| outputs.clone(), |node| vec![node]);
+    let needed = graph.needed(&outputs);
+    let mut text = String::new();
+    for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+        let operands: Vec<usize> = node.operands.iter().map(|operand| operand.index()).collect();
+        let (scalar, extents) = (node.scalar.name(), &node.extents[..]);
+        // Writing to a text does not fail.
+        let _ = match &node.operation {
+            Operation::Map(op) => {
+                writeln!(text, "{}: {scalar} {extents:?} = {} {operands:?}", id.index(), graph.registry().get(*op).name)
+            }
+            Operation::Leaf(number) => {
+                let input = &inputs[*number as usize];
+                writeln!(text, "{}: leaf {:?} {input:?}", id.index(), input.layout())
+            }
+            other => writeln!(text, "{}: {scalar} {extents:?} = {other:?} {operands:?}", id.index()),
+        };
+    }
+    let outputs: Vec<usize> = outputs.iter().map(|output| output.index()).collect();
+    let _ = writeln!(text, "outputs {outputs:?}");
+    Finding { what: what.to_owned(), text }
+}

@@ -1,0 +1,161 @@
+//! Tensors at random: extents that fit each other, layouts of all kinds, elements of which some are special.
+
+use crate::config::{chance, pick};
+use cembra::Scalar;
+use cembra::tensor::{Data, Element, Error, Layout, Tensor};
+use fastrand::Rng;
+use std::sync::Arc;
+
+/// The types that elements of tensors may have.
+pub(super) const SCALARS: [Scalar; 5] =
+    [Scalar::Boolean, Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64];
+
+/// The most elements that a tensor gets.
+pub(super) const MOST: usize = 3_000;
+
+/// The extents that the tensors of a graph have at their last axes: some of these, or 1. Few are 0, and few more than a chain of a sum.
+pub(super) fn base(random: &mut Rng) -> Vec<usize> {
+    let mut base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 2, 3, 3, 5, 7])).collect();
+    let last = base.len() - 1;
+    if random.u32(..4) == 0 {
+        let at = *pick(random, &[0, last - 1, last, last]);
+        base[at] = random.usize(70..200);
+    }
+    if random.u32(..12) == 0 {
+        let at = random.usize(..base.len());
+        base[at] = 0;
+    }
+    base
+}
+
+/// Extents that broadcast with others of the same base.
+pub(super) fn extents(random: &mut Rng, base: &[usize]) -> Vec<usize> {
+    let rank = *pick(random, &[0, 1, 1, 2, 2, 2, 3, 3, 4, 5]);
+    let mut made: Vec<usize> = base[base.len() - rank..].to_vec();
+    made.iter_mut().for_each(|extent| *extent = if random.u32(..6) == 0 { 1 } else { *extent });
+    while made.iter().product::<usize>() > MOST {
+        let at = random.usize(..made.len());
+        made[at] = 1;
+    }
+    made
+}
+
+/// How special elements are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Values {
+    /// Whatever bits may be.
+    Any,
+    /// Floats between -1.5 and 1.5, nowhere flat or steep.
+    Tame,
+    /// Whole numbers of which sums and products are exact.
+    Small,
+}
+
+/// A tensor of these extents under a random layout.
+pub(super) fn tensor(random: &mut Rng, scalar: Scalar, extents: &[usize], values: Values) -> Result<Tensor, Error> {
+    let (strides, offset, memory) = layout(random, extents);
+    let layout = Layout::strided(extents, &strides, offset, memory)?;
+    Tensor::from_parts(Arc::new(data(random, scalar, memory, values)), layout)
+}
+
+/// A layout's strides and offset, and the elements that it needs.
+fn layout(random: &mut Rng, extents: &[usize]) -> (Vec<isize>, usize, usize) {
+    let mut strides = vec![0_isize; extents.len()];
+    match random.u32(..8) {
+        // Windows that overlap, or all of one element.
+        0 => strides.iter_mut().for_each(|stride| *stride = random.isize(-3..=3)),
+        kind => {
+            let mut order: Vec<usize> = (0..extents.len()).collect();
+            if kind > 2 {
+                random.shuffle(&mut order);
+            }
+            let mut next = 1_isize;
+            for axis in order.into_iter().rev() {
+                if kind > 3 && random.u32(..8) == 0 {
+                    continue;
+                }
+                let apart = if kind > 3 && random.u32(..3) == 0 { random.isize(2..=3) } else { 1 };
+                strides[axis] = next * apart;
+                next *= apart * extents[axis].max(1).cast_signed();
+                if kind > 4 && random.u32(..3) == 0 {
+                    strides[axis] = -strides[axis];
+                }
+            }
+        }
+    }
+    let reach = |stride: isize, extent: usize| stride.unsigned_abs() * extent.saturating_sub(1);
+    let sides = |is_negative: bool| -> usize {
+        let axes = strides.iter().zip(extents).filter(|(stride, _)| (**stride < 0) == is_negative);
+        axes.map(|(stride, extent)| reach(*stride, *extent)).sum()
+    };
+    let [before, behind] = [random.usize(..4), random.usize(..4)];
+    let offset = before + sides(true);
+    let memory = offset + sides(false) + 1 + behind;
+    (strides, offset, memory)
+}
+
+fn data(random: &mut Rng, scalar: Scalar, len: usize, values: Values) -> Data {
+    // One NaN among many makes every sum a NaN, which hides how it was made.
+    let special = *pick(random, &[0.0, 0.0, 0.0, 1.0 / (1.0 + len as f64), 0.05, 0.3]);
+    let whole = random.u32(..3) == 0;
+    let float = |random: &mut Rng| -> f64 {
+        match values {
+            Values::Any if chance(random, special) => *pick(random, SPECIAL),
+            Values::Any if whole => f64::from(random.i32(-6..=6)) / 2.0,
+            Values::Any => (random.f64() - 0.5) * 2.0_f64.powi(random.i32(-3..8)),
+            Values::Tame => (random.f64() - 0.5) * 3.0,
+            Values::Small => f64::from(random.i32(-4..=4)),
+        }
+    };
+    let is_small = whole || matches!(values, Values::Small);
+    let mut all = Elements { random, len };
+    match scalar {
+        Scalar::Boolean => all.of(|random| random.bool()),
+        Scalar::Int32 => all.of(|random| match is_small {
+            true => random.i32(-4..=4),
+            false => {
+                *pick(random, &[i32::MIN, i32::MAX, -1, 0, 1, random.clone().i32(..), random.clone().i32(-99..99)])
+            }
+        }),
+        Scalar::Int64 => all.of(|random| match is_small {
+            true => random.i64(-4..=4),
+            false => {
+                *pick(random, &[i64::MIN, i64::MAX, -1, 0, 1, random.clone().i64(..), random.clone().i64(-99..99)])
+            }
+        }),
+        Scalar::Float32 => all.of(|random| float(random) as f32),
+        _ => all.of(float),
+    }
+}
+
+/// Numbers at which functions and rules behave otherwise; as f32 they are infinities, zeros and subnormals too.
+const SPECIAL: &[f64] = &[
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    0.0,
+    -0.0,
+    5e-324,
+    -3e-310,
+    1e-40,
+    -1.2e-38,
+    f64::MAX,
+    -3.4e38,
+    1e200,
+    0.5,
+    -1.0,
+    1.0,
+    1.0 + f64::EPSILON,
+    -2.5,
+];
+
+struct Elements<'r> {
+    random: &'r mut Rng,
+    len: usize,
+}
+
+impl Elements<'_> {
+    fn of<T: Element>(&mut self, element: impl Fn(&mut Rng) -> T) -> Data {
+        T::data((0..self.len).map(|_| element(self.random)).collect())
+    }
+}

@@ -1,0 +1,263 @@
+//! Random statements over labels, whose numbers are small and whole, against sums over all labels; and texts of statements that were
+//! damaged, which may be refused.
+
+use super::Finding;
+use super::direct::{Dense, indices};
+use super::judge::Judge;
+use super::leaves::{self, Values};
+use crate::config::pick;
+use crate::damage::garbled;
+use cembra::Scalar;
+use cembra::tensor::{Graph, Program, Rewriter, Tensor};
+use fastrand::Rng;
+use std::collections::BTreeMap;
+
+/// The labels that there are.
+const LABELS: [&str; 5] = ["i", "j", "k", "l", "long_1"];
+
+/// The functions that make a number of all elements, of which small whole numbers give a whole one.
+const WHOLES: [&str; 6] = ["sum", "min", "max", "absmin", "absmax", "squared_norm"];
+
+/// A factor: a tensor by labels, the sum or difference of two, or a number made of one.
+#[derive(Debug)]
+enum Factor {
+    Tensor(String, Vec<usize>),
+    Both(String, String, Vec<usize>, bool),
+    Whole(String, Vec<usize>, &'static str),
+}
+
+/// Factors, a number that they are multiplied with, and a power of two by which they are divided.
+#[derive(Debug)]
+struct Term {
+    factors: Vec<Factor>,
+    number: i32,
+    divisor: i32,
+    is_subtracted: bool,
+}
+
+struct Written<'r> {
+    random: &'r mut Rng,
+    extents: Vec<usize>,
+    tensors: BTreeMap<String, Tensor>,
+}
+
+type Made<T> = Result<T, cembra::tensor::Error>;
+
+impl Written<'_> {
+    /// A tensor of labels, which is new or was used before.
+    fn tensor(&mut self, labels: &[usize]) -> Made<String> {
+        let extents: Vec<usize> = labels.iter().map(|label| self.extents[*label]).collect();
+        let known: Vec<&String> =
+            self.tensors.iter().filter(|(_, tensor)| tensor.extents() == extents).map(|(name, _)| name).collect();
+        if !known.is_empty() && self.random.u32(..3) == 0 {
+            return Ok((*pick(self.random, &known)).clone());
+        }
+        let name = format!("t{}", self.tensors.len());
+        let tensor = leaves::tensor(self.random, Scalar::Float64, &extents, Values::Small)?;
+        self.tensors.insert(name.clone(), tensor);
+        Ok(name)
+    }
+
+    fn factor(&mut self, labels: Vec<usize>) -> Made<Factor> {
+        let name = self.tensor(&labels)?;
+        if self.random.u32(..5) == 0 {
+            let other = self.tensor(&labels)?;
+            return Ok(Factor::Both(name, other, labels, self.random.bool()));
+        }
+        Ok(Factor::Tensor(name, labels))
+    }
+
+    /// A term that has the labels of the target, and others in at least two factors.
+    fn term(&mut self, target: &[usize]) -> Made<Term> {
+        let count = self.random.usize(1..=3);
+        let mut own: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for label in target {
+            own[self.random.usize(..count)].push(*label);
+            if self.random.u32(..3) == 0 {
+                own[self.random.usize(..count)].push(*label);
+            }
+        }
+        for label in (0..LABELS.len()).filter(|label| !target.contains(label)) {
+            if count > 1 && self.random.u32(..3) == 0 {
+                let first = self.random.usize(..count);
+                own[first].push(label);
+                own[(first + self.random.usize(1..count)) % count].push(label);
+            }
+        }
+        let mut factors = Vec::new();
+        for mut labels in own {
+            if labels.len() > LABELS.len() {
+                labels.sort_unstable();
+                labels.dedup();
+            }
+            self.random.shuffle(&mut labels);
+            if !labels.is_empty() {
+                factors.push(self.factor(labels)?);
+            }
+        }
+        if factors.is_empty() || self.random.u32(..8) == 0 {
+            let mut labels: Vec<usize> = (0..LABELS.len()).filter(|_| self.random.bool()).collect();
+            labels.truncate(3);
+            if labels.is_empty() {
+                labels.push(0);
+            }
+            let name = self.tensor(&labels)?;
+            factors.push(Factor::Whole(name, labels, pick::<&str>(self.random, &WHOLES)));
+        }
+        let (number, divisor) = (*pick(self.random, &[1, 1, 1, -1, 2, 3, -2]), *pick(self.random, &[1, 1, 1, 2, 4]));
+        Ok(Term { factors, number, divisor, is_subtracted: self.random.u32(..3) == 0 })
+    }
+}
+
+fn labels_of(labels: &[usize]) -> String {
+    labels.iter().map(|label| LABELS[*label]).collect::<Vec<_>>().join(",")
+}
+
+impl Term {
+    fn text(&self) -> String {
+        let factor = |factor: &Factor| match factor {
+            Factor::Tensor(name, labels) => format!("{name}(\"{}\")", labels_of(labels)),
+            Factor::Both(a, b, labels, is_sum) => {
+                let (labels, sign) = (labels_of(labels), if *is_sum { '+' } else { '-' });
+                format!("({a}(\"{labels}\") {sign} {b}(\"{labels}\"))")
+            }
+            Factor::Whole(name, labels, function) => format!("{name}(\"{}\").{function}()", labels_of(labels)),
+        };
+        let mut text: Vec<String> = self.factors.iter().map(factor).collect();
+        if self.number != 1 {
+            text.insert(self.number.unsigned_abs() as usize % text.len(), self.number.to_string());
+        }
+        let text = text.join(" * ");
+        if self.divisor == 1 { text } else { format!("{text} / {}", self.divisor) }
+    }
+
+    /// The value for indices of the target's labels: a sum over all others.
+    fn value(&self, dense: &BTreeMap<String, Dense>, extents: &[usize], target: &[usize], index: &[usize]) -> f64 {
+        let mut labels: Vec<usize> = Vec::new();
+        for factor in &self.factors {
+            if let Factor::Tensor(_, own) | Factor::Both(_, _, own, _) = factor {
+                labels.extend(own.iter().filter(|label| !target.contains(label)));
+            }
+        }
+        labels.sort_unstable();
+        labels.dedup();
+        let within: Vec<usize> = labels.iter().map(|label| extents[*label]).collect();
+        let mut place = vec![0; LABELS.len()];
+        target.iter().zip(index).for_each(|(label, at)| place[*label] = *at);
+        let mut sum = 0.0;
+        for part in indices(&within) {
+            labels.iter().zip(&part).for_each(|(label, at)| place[*label] = *at);
+            let of = |name: &String, own: &[usize]| {
+                dense[name].float(&own.iter().map(|label| place[*label]).collect::<Vec<usize>>())
+            };
+            let factor = |factor: &Factor| match factor {
+                Factor::Tensor(name, own) => of(name, own),
+                Factor::Both(a, b, own, true) => of(a, own) + of(b, own),
+                Factor::Both(a, b, own, false) => of(a, own) - of(b, own),
+                Factor::Whole(name, _, function) => whole(&dense[name], function),
+            };
+            sum += self.factors.iter().map(factor).product::<f64>();
+        }
+        let value = sum * f64::from(self.number) / f64::from(self.divisor);
+        if self.is_subtracted { -value } else { value }
+    }
+}
+
+fn whole(dense: &Dense, function: &str) -> f64 {
+    let all = || indices(&dense.extents).map(|index| dense.float(&index));
+    match function {
+        "sum" => all().sum(),
+        "min" => all().fold(f64::INFINITY, f64::min),
+        "max" => all().fold(f64::NEG_INFINITY, f64::max),
+        "absmin" => all().map(f64::abs).fold(f64::INFINITY, f64::min),
+        "absmax" => all().map(f64::abs).fold(f64::NEG_INFINITY, f64::max),
+        _ => all().map(|x| x * x).sum(),
+    }
+}
+
+/// Tries a statement, and what is left of its text when it is damaged.
+pub(super) fn check(random: &mut Rng, judge: &Judge) -> Option<Finding> {
+    let extents: Vec<usize> = LABELS.iter().map(|_| *pick(random, &[1, 2, 2, 3, 3, 4])).collect();
+    let mut written = Written { random, extents, tensors: BTreeMap::new() };
+    let mut target: Vec<usize> = (0..LABELS.len()).filter(|_| written.random.u32(..3) == 0).collect();
+    written.random.shuffle(&mut target);
+    match statement(&mut written, &target, judge) {
+        Ok(finding) => finding,
+        Err((error, text)) => Some(Finding { what: format!("a statement fails: {error}"), text }),
+    }
+}
+
+fn statement(
+    written: &mut Written<'_>,
+    target: &[usize],
+    judge: &Judge,
+) -> Result<Option<Finding>, (cembra::tensor::Error, String)> {
+    let nothing = |error| (error, String::new());
+    let mut terms = Vec::new();
+    for _ in 0..written.random.usize(1..=3) {
+        terms.push(written.term(target).map_err(nothing)?);
+    }
+    let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
+    let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
+    let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small).map_err(nothing)?;
+    if assign != "=" {
+        written.tensors.insert("c".to_owned(), old.clone());
+    }
+    let mut text = if target.is_empty() { "c".to_owned() } else { format!("c(\"{}\")", labels_of(target)) };
+    text += &format!(" {assign} ");
+    for (at, term) in terms.iter().enumerate() {
+        text += match (at, term.is_subtracted) {
+            (0, true) => "-",
+            (0, false) => "",
+            (_, true) => " - ",
+            (_, false) => " + ",
+        };
+        text += &term.text();
+    }
+    let failed = |error| (error, text.clone());
+    let program = Program::parse(&text).map_err(failed)?;
+    let mut tensors = written.tensors.clone();
+    judge.native.run(&program, &mut tensors).map_err(failed)?;
+    let dense: BTreeMap<String, Dense> =
+        written.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
+    let old = Dense::of(&old);
+    let elements = indices(&extents).map(|index| {
+        let values = terms.iter().map(|term| term.value(&dense, &written.extents, target, &index));
+        let value = values.reduce(|a, b| a + b).unwrap_or(0.0);
+        match assign {
+            "=" => value,
+            "+=" => old.float(&index) + value,
+            "-=" => old.float(&index) - value,
+            _ => old.float(&index) * value,
+        }
+    });
+    // All is exact but the sign of zeros.
+    let expected = Tensor::new(&extents, elements.collect()).map_err(failed)?;
+    if tensors["c"] != expected {
+        let (found, shown) = (&tensors["c"], &written.tensors);
+        return Ok(Some(Finding {
+            what: "a statement gives another value".to_owned(),
+            text: format!("{text}\nfound {found:?}\nexpected {expected:?}\nof {shown:?}"),
+        }));
+    }
+    // Rewriting its graph changes nothing.
+    for statement in program.statements() {
+        let find = |name: &str| written.tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
+        let made = statement.graph(Graph::standard(), find).map_err(failed)?;
+        let rewritten =
+            Rewriter::new(&made.graph).rewrite(&made.graph, &[made.value], &judge.native).map_err(failed)?;
+        let leaves = rewritten.graph.leaves().iter().filter_map(|leaf| written.tensors.get(&*leaf.name).cloned());
+        let inputs: Vec<Tensor> = leaves.collect();
+        let value = judge.native.evaluate(&rewritten.graph, &rewritten.outputs, &inputs).map_err(failed)?;
+        if value[0] != expected {
+            return Ok(Some(Finding { what: "rewriting changes a statement".to_owned(), text }));
+        }
+    }
+    // What is damaged may be refused, when it is read or when it is run.
+    let mut tensors = written.tensors.clone();
+    let damaged = garbled(written.random, &text);
+    if let Ok(program) = Program::parse(&damaged) {
+        let _refused = judge.native.run(&program, &mut tensors);
+    }
+    Ok(None)
+}

@@ -1,0 +1,23 @@
+//! Graphs of tensors at random: backends, rewriting, layouts, derivatives and statements agree.
+
+use cembra_fuzzing::{Config, TensorReport, run_tensors};
+
+fn agreed(programs: u64, seed: u64) -> TensorReport {
+    let report = run_tensors(&Config { programs: Some(programs), seed, ..Config::default() }, &mut |_| {});
+    assert!(report.mismatch().is_none(), "{report}");
+    assert!(report.failing * 20 < report.graphs, "{report}");
+    assert!(report.rough * 4 < report.derivatives, "{report}");
+    assert!(report.applied > report.graphs, "{report}");
+    report
+}
+
+#[test]
+fn graphs_of_tensors_agree() {
+    agreed(4_000, 15);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn twenty_thousand_graphs_of_tensors_agree() {
+    agreed(28_580, 16);
+}
