@@ -327,3 +327,62 @@ fn numbers_are_made_of_whole_expressions() {
         assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [expected], "{expression}");
     }
 }
+
+#[test]
+fn layouts_share_a_position_or_surely_none() {
+    let layout = |extents: &[usize], strides: &[isize], offset| Layout::strided(extents, strides, offset, 100).unwrap();
+    // Every other element from 0 on, and from 1 on; columns; halves; one element that both have; none.
+    for (a, b, is_disjoint) in [
+        (layout(&[10], &[2], 0), layout(&[10], &[2], 1), true),
+        (layout(&[10], &[2], 0), layout(&[10], &[2], 4), false),
+        (layout(&[10], &[2], 0), layout(&[5], &[3], 1), false),
+        (layout(&[4], &[6], 0), layout(&[3], &[-4], 15), true),
+        (layout(&[4], &[6], 0), layout(&[3], &[-4], 12), false),
+        (layout(&[5], &[1], 0), layout(&[5], &[1], 5), true),
+        (layout(&[5], &[1], 0), layout(&[5], &[1], 4), false),
+        (layout(&[], &[], 7), layout(&[3], &[0], 7), false),
+        (layout(&[0], &[1], 0), layout(&[5], &[1], 0), true),
+    ] {
+        assert_eq!([a.is_disjoint(&b), b.is_disjoint(&a)], [is_disjoint; 2], "{a:?} and {b:?}");
+    }
+}
+
+#[test]
+fn extremes_share_their_gradient_and_products_with_zeros_have_one() {
+    for (reduction, elements, expected) in [
+        (Reduction::Max, [3.0, 1.0, 3.0], [0.5, 0.0, 0.5]),
+        (Reduction::Min, [2.0, 2.0, 2.0], [1.0 / 3.0; 3]),
+        (Reduction::Product, [2.0, 3.0, 5.0], [15.0, 10.0, 6.0]),
+        (Reduction::Product, [2.0, 0.0, 5.0], [0.0, 10.0, 0.0]),
+        (Reduction::Product, [0.0, 3.0, 0.0], [0.0; 3]),
+    ] {
+        let mut g = Graph::standard();
+        let x = g.leaf("x", Scalar::Float64, &[3]).unwrap();
+        let number = g.reduce(reduction, x, &[0]).unwrap();
+        let gradient = g.gradients(number, &[x]).unwrap()[0];
+        let inputs = [Tensor::new(&[3], elements.to_vec()).unwrap()];
+        assert_eq!(values::<f64>(&g, gradient, &inputs), expected, "{reduction:?} of {elements:?}");
+    }
+}
+
+#[test]
+fn a_sum_that_is_turned_keeps_its_order() {
+    // 200 terms whose sum in order is another one than that of 64 chains.
+    let elements: Vec<f64> = (0..400).map(|at| 1.0 / f64::from(at + 1)).collect();
+    for (extents, axis) in [([200, 2], 0), ([2, 200], 1)] {
+        let mut g = Graph::standard();
+        let x = g.leaf("x", Scalar::Float64, &extents).unwrap();
+        let turned = g.transpose(x, &[1, 0]).unwrap();
+        let [plain, sum] =
+            [(x, axis), (turned, 1 - axis)].map(|(x, axis)| g.reduce(Reduction::Sum, x, &[axis]).unwrap());
+        let inputs = [Tensor::new(&extents, elements.clone()).unwrap()];
+        assert_ne!(values::<f64>(&g, plain, &inputs), values::<f64>(&g, sum, &inputs), "{extents:?}");
+    }
+}
+
+#[test]
+fn windows_that_overlap_are_copied_to_be_reshaped() {
+    let layout = Layout::strided(&[3, 2], &[1, 1], 0, 4).unwrap();
+    let windows = Tensor::from_parts(Arc::new(Data::Int32(vec![1, 2, 3, 4])), layout).unwrap();
+    assert_eq!(windows.reshaped(&[6]).unwrap().to_vec::<i32>().unwrap(), [1, 2, 2, 3, 3, 4]);
+}
