@@ -3,7 +3,7 @@
 
 use super::leaves::{self, MOST, SCALARS, Values};
 use crate::config::pick;
-use cembra::tensor::{Error, Graph, Labels, NodeId, Reduction, Slice, Tensor};
+use cembra::tensor::{Error, Graph, Labels, NodeId, Reduction, Rule, Slice, Tensor};
 use cembra::{Registry, Scalar};
 use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
@@ -213,7 +213,11 @@ impl<'r> Growth<'r> {
 
     /// What the pattern of a rule is found in, on any nodes of one type.
     fn rule(&mut self) -> Made {
-        let rule = pick(self.random, cembra::tensor::rules());
+        // Rules on constants hold for some constants and not for others: they are met more often.
+        let (with, without): (Vec<&Rule<'_>>, Vec<&Rule<'_>>) =
+            cembra::tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
+        let rules = if self.random.u32(..3) == 0 { with } else { without };
+        let rule = *pick(self.random, &rules);
         let scalar = *pick(self.random, &SCALARS[1..]);
         let mut names: Vec<(String, NodeId)> = Vec::new();
         /// An operator whose operands are being read.
@@ -508,8 +512,13 @@ impl<'r> Growth<'r> {
         let axes = self.permutation(rank);
         match self.random.u32(..7) {
             0 => {
+                // The longest axis becomes the last, or is it no more: a sum begins or ceases to be one of chains.
                 let turned = self.graph.transpose(x, &axes)?;
-                self.reduction(turned)
+                let extents = self.graph.extents(turned);
+                match (0..rank).max_by_key(|axis| extents[*axis]) {
+                    Some(longest) if self.random.bool() => self.graph.reduce(Reduction::Sum, turned, &[longest]),
+                    _ => self.reduction(turned),
+                }
             }
             1 => {
                 let turned = self.graph.transpose(x, &axes)?;
