@@ -149,7 +149,7 @@ pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
 pub mod tensor {
-    pub use crate::tensors::Evaluator;
+    pub use crate::tensors::{Evaluator, Planned};
     pub use cembra_tensor::*;
 }
 

@@ -9,7 +9,9 @@ use cembra_batch::{ColumnMut, InputColumn};
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::{Assignment, Body, BodyStep, Data, Elements, ErrorKind, Graph, NodeId, Program, Tensor};
+use cembra_tensor::{
+    Assignment, Body, BodyStep, Data, Elements, ErrorKind, Graph, NodeId, Plan, Program, Rewriter, Rewritten, Tensor,
+};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -46,7 +48,7 @@ impl Evaluator {
         Evaluator { options: options.clone(), registry, batches: Mutex::default() }
     }
 
-    /// Evaluates nodes of a graph on tensors for its leaves.
+    /// Evaluates nodes of a graph on tensors for its leaves, node by node: the reference.
     ///
     /// # Errors
     /// Operators of another registry, inputs that do not fit, an index outside of its axis, or an element that fails.
@@ -56,13 +58,37 @@ impl Evaluator {
         outputs: &[NodeId],
         inputs: &[Tensor],
     ) -> Result<Vec<Tensor>, cembra_tensor::Error> {
-        if !std::ptr::eq(graph.registry(), self.registry) {
-            let message = "the graph has the operators of another registry";
-            return Err(
-                cembra_tensor::Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`")
-            );
-        }
+        self.check_registry(graph)?;
         cembra_tensor::evaluate(graph, outputs, inputs, self)
+    }
+
+    /// Rewrites a graph by the rules that change no bit, orders its products, and plans the steps by which outputs are computed. What comes
+    /// of it is what [`evaluate`](Evaluator::evaluate) gives, but for the rounding of products of three tensors and more.
+    ///
+    /// ```
+    /// use cembra::tensor::{Evaluator, Graph, Tensor};
+    /// use cembra::{Options, Scalar};
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[2])?;
+    /// let one = g.constant(Scalar::Float64, 1.0)?;
+    /// let e = g.apply("exp", &[x])?;
+    /// let sum = g.apply("math.add", &[e, one])?;
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// let planned = evaluator.plan(&g, &[sum])?;
+    /// assert_eq!(planned.plan().counters().steps, 1);
+    /// assert_eq!(planned.run(&[Tensor::new(&[2], vec![0.0, f64::INFINITY])?])?[0].to_vec::<f64>()?, [2.0, f64::INFINITY]);
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Operators of another registry, a graph that becomes too large, or a constant that fails.
+    pub fn plan(&self, graph: &Graph, outputs: &[NodeId]) -> Result<Planned<'_>, cembra_tensor::Error> {
+        self.check_registry(graph)?;
+        let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, outputs, self)?;
+        let (graph, outputs) = graph.with_ordered_products(&outputs)?.unwrap_or((graph, outputs));
+        let plan = Plan::of(&graph, &outputs);
+        Ok(Planned { evaluator: self, graph, plan })
     }
 
     /// Runs statements on tensors by name, one after the other. A target that is not there yet is made; all of a right side is evaluated
@@ -92,11 +118,19 @@ impl Evaluator {
                 graph.leaves().iter().map(|leaf| tensors.get(&*leaf.name).cloned()).collect();
             let inputs =
                 inputs.ok_or_else(|| cembra_tensor::Error::new(ErrorKind::UnknownName, "a name without a tensor"))?;
-            if let Some(made) = self.evaluate(&graph, &[value], &inputs)?.pop() {
+            if let Some(made) = self.plan(&graph, &[value])?.run(&inputs)?.pop() {
                 tensors.insert(statement.target().to_owned(), made);
             }
         }
         Ok(())
+    }
+
+    fn check_registry(&self, graph: &Graph) -> Result<(), cembra_tensor::Error> {
+        if std::ptr::eq(graph.registry(), self.registry) {
+            return Ok(());
+        }
+        let message = "the graph has the operators of another registry";
+        Err(cembra_tensor::Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
     fn batch(&self, body: &Body) -> Result<Arc<Batch>, Error> {
@@ -107,6 +141,43 @@ impl Evaluator {
         let batch = Arc::new(model(body, self.registry)?.batch(&self.options)?);
         self.batches.lock().unwrap_or_else(PoisonError::into_inner).insert(body.clone(), batch.clone());
         Ok(batch)
+    }
+}
+
+/// Outputs of a graph, and the steps by which they are computed; it is run as often as one likes.
+#[derive(Debug)]
+pub struct Planned<'e> {
+    evaluator: &'e Evaluator,
+    graph: Graph,
+    plan: Plan,
+}
+
+impl Planned<'_> {
+    /// The outputs, on tensors for the leaves of the graph that was planned.
+    ///
+    /// # Errors
+    /// Inputs that do not fit, an index outside of its axis, or an element that fails.
+    pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        self.plan.run(&self.graph, inputs, self.evaluator)
+    }
+
+    /// The steps.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The graph as it was rewritten, whose nodes the steps make.
+    #[must_use]
+    pub const fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+/// The listing of the steps.
+impl std::fmt::Display for Planned<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.plan.listing(&self.graph).fmt(f)
     }
 }
 
@@ -138,16 +209,18 @@ fn in_elements(error: &Error) -> cembra_tensor::Error {
 }
 
 impl Elements for Evaluator {
-    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, cembra_tensor::Error> {
+    fn map_into(
+        &self,
+        body: &Body,
+        operands: &[Tensor],
+        extents: &[usize],
+        outputs: &mut [Data],
+    ) -> Result<(), cembra_tensor::Error> {
         let batch = self.batch(body).map_err(|error| in_elements(&error))?;
         let rows: usize = extents.iter().product();
         let mut dense = Vec::with_capacity(operands.len());
         for operand in operands {
             dense.push(operand.broadcast_to(extents)?.row_major());
-        }
-        let mut outputs = Vec::with_capacity(body.outputs.len());
-        for (_, scalar) in &body.outputs {
-            outputs.push(Data::zeros(*scalar, rows)?);
         }
         let columns: Vec<InputColumn<'_>> = batch
             .inputs()
@@ -157,7 +230,7 @@ impl Elements for Evaluator {
             .collect();
         let places = outputs.iter_mut().map(|data| Some(column_mut(data))).collect();
         batch.start().rows(rows).run_into(&columns, places).map_err(|error| in_elements(&error))?;
-        Ok(outputs)
+        Ok(())
     }
 
     fn most_bytes(&self) -> u64 {

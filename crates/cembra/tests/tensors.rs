@@ -33,6 +33,9 @@ fn values<T: Element>(graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Vec<T
     let rewritten = rewritten(graph, output);
     let same = evaluator().evaluate(&rewritten.graph, &rewritten.outputs, inputs).expect("values");
     assert!(same_bits(&made[0], &same[0]), "{:?}", rewritten.applied);
+    let (on, outputs) = (evaluator(), [output]);
+    let planned = on.plan(graph, &outputs).expect("a plan");
+    assert!(same_bits(&made[0], &planned.run(inputs).expect("values")[0]), "{planned}");
     made[0].to_vec().expect("elements of the type")
 }
 

@@ -41,12 +41,24 @@ impl Body {
 
 /// What evaluates expressions of elements.
 pub trait Elements {
-    /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result: the
-    /// elements of each output, the last axis the fastest.
+    /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
+    /// elements of each output, the last axis the fastest, over what is in memory of their type and number.
     ///
     /// # Errors
-    /// The body cannot be compiled, or an element fails.
-    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, Error>;
+    /// The body cannot be compiled, the memory does not fit, or an element fails.
+    fn map_into(&self, body: &Body, operands: &[Tensor], extents: &[usize], outputs: &mut [Data]) -> Result<(), Error>;
+
+    /// Evaluates a body likewise: the elements of each output.
+    ///
+    /// # Errors
+    /// As for [`map_into`](Elements::map_into).
+    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, Error> {
+        let rows = extents.iter().product();
+        let zeros = body.outputs.iter().map(|(_, scalar)| Data::zeros(*scalar, rows));
+        let mut outputs = zeros.collect::<Result<Vec<Data>, Error>>()?;
+        self.map_into(body, operands, extents, &mut outputs)?;
+        Ok(outputs)
+    }
 
     /// The most bytes that a tensor may have.
     fn most_bytes(&self) -> u64;

@@ -309,6 +309,36 @@ impl ProductOrder {
 }
 
 impl Graph {
+    /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products.
+    ///
+    /// # Errors
+    /// The graph that is made has too many nodes.
+    pub fn with_ordered_products(&self, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>, Error> {
+        let needed = self.needed(outputs);
+        let is_long = |node: &crate::Node| matches!(node.operation, Operation::Contract(_)) && node.operands.len() > 2;
+        if !self.nodes().any(|(id, node)| needed[id.index()] && is_long(node)) {
+            return Ok(None);
+        }
+        let mut made = Graph::new(self.registry());
+        let mut new: Vec<Option<NodeId>> = vec![None; self.len()];
+        for leaf in self.leaves() {
+            let node = self.node(leaf.node);
+            new[leaf.node.index()] = Some(made.leaf(&leaf.name, node.scalar, &node.extents)?);
+        }
+        for (id, node) in self.nodes().filter(|(id, _)| needed[id.index()]) {
+            if new[id.index()].is_some() {
+                continue;
+            }
+            let mut node = node.clone();
+            for operand in &mut node.operands {
+                *operand = new[operand.index()].unwrap_or(*operand);
+            }
+            let plain = made.intern(node)?;
+            new[id.index()] = Some(made.ordered(plain)?.0);
+        }
+        Ok(Some((made, outputs.iter().filter_map(|output| new[output.index()]).collect())))
+    }
+
     /// A product of several factors as products of two, in the order that costs the least; and what that is. Other nodes are as they are.
     ///
     /// # Errors

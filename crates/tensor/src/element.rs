@@ -109,6 +109,19 @@ impl Data {
         self.len() == 0
     }
 
+    /// Drops elements from the end, or adds zeros, so that there are so many.
+    pub(crate) fn resize(&mut self, len: usize) {
+        with_data!(self, elements => elements.resize(len, Default::default()));
+    }
+
+    /// Adds elements of the same type at the end.
+    pub(crate) fn append(&mut self, from: &Data) {
+        fn append<T: Element>(to: &mut Vec<T>, from: &Data) {
+            to.extend_from_slice(T::of(from).unwrap_or_default());
+        }
+        with_data!(self, elements => append(elements, from));
+    }
+
     /// The elements at these positions, in their order.
     pub(crate) fn gathered(&self, positions: impl Iterator<Item = usize>) -> Data {
         fn gather<T: Element>(elements: &[T], positions: impl Iterator<Item = usize>) -> Data {

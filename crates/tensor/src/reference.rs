@@ -50,15 +50,10 @@ pub fn evaluate(
 }
 
 /// An error if a node would need more memory than a tensor may have. Views need none.
-fn check_size(node: &Node, most: u64) -> Result<(), Error> {
-    let bytes = match node.scalar {
-        Scalar::Boolean => 1,
-        Scalar::Int32 | Scalar::Float32 => 4,
-        _ => 8,
-    };
+pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
     let is_view =
         matches!(node.operation, Operation::Leaf(_) | Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast);
-    let wanted = bytes * node.extents.iter().product::<usize>() as u128;
+    let wanted = crate::plan::bytes(node);
     if is_view || wanted <= u128::from(most) {
         return Ok(());
     }
@@ -89,7 +84,12 @@ pub(crate) fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error
 }
 
 /// The value of a node whose operands have these.
-fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], elements: &dyn Elements) -> Result<Tensor, Error> {
+pub(crate) fn node_value(
+    node: &Node,
+    operands: &[&Tensor],
+    inputs: &[Tensor],
+    elements: &dyn Elements,
+) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),

@@ -1,6 +1,7 @@
 //! Reductions, an element of the result after the other. The positions of a sum are those of its reduced axes in ascending order, whatever
 //! the layout; floats are added up in FLOAT64, in the order that is stated here.
 
+use crate::element::with_data;
 use crate::{Axis, Data, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
 
@@ -21,35 +22,105 @@ impl Order {
     pub(crate) fn of(axes: &[Axis], rank: usize) -> Order {
         if axes.iter().any(|axis| usize::from(*axis) + 1 == rank) { Order::Chains } else { Order::InOrder }
     }
+}
 
-    /// Combines numbers in this order, from a neutral one on.
-    pub(crate) fn fold(self, values: &[f64], neutral: f64, combine: impl Fn(f64, f64) -> f64 + Copy) -> f64 {
-        let in_order = |values: &[f64]| values.iter().copied().fold(neutral, combine);
-        if self == Order::InOrder || values.len() <= CHAINS {
-            return in_order(values);
+/// Numbers that are combined in an order, as they come: `len` of them in all.
+pub(crate) struct Fold<W, C> {
+    neutral: W,
+    combine: C,
+    chains: Option<[W; CHAINS]>,
+    /// The position in the block.
+    at: usize,
+    /// What all blocks before gave.
+    total: W,
+}
+
+impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
+    pub(crate) fn new(order: Order, len: usize, (neutral, combine): (W, C)) -> Fold<W, C> {
+        let chains = (order == Order::Chains && len > CHAINS).then_some([neutral; CHAINS]);
+        Fold { neutral, combine, chains, at: 0, total: neutral }
+    }
+
+    /// The next numbers.
+    pub(crate) fn extend(&mut self, mut numbers: impl ExactSizeIterator<Item = W>) {
+        let Some(chains) = &mut self.chains else {
+            self.total = numbers.fold(self.total, self.combine);
+            return;
+        };
+        while numbers.len() > 0 {
+            if self.at == BLOCK {
+                self.total = (self.combine)(self.total, joined(chains, self.combine));
+                *chains = [self.neutral; CHAINS];
+                self.at = 0;
+            }
+            let first = self.at % CHAINS;
+            let count = numbers.len().min(CHAINS - first);
+            for (chain, number) in chains[first..first + count].iter_mut().zip(numbers.by_ref()) {
+                *chain = (self.combine)(*chain, number);
+            }
+            self.at += count;
         }
-        let blocks = values.chunks(BLOCK).map(|block| {
-            let mut chains = [neutral; CHAINS];
-            for (at, value) in block.iter().enumerate() {
-                chains[at % CHAINS] = combine(chains[at % CHAINS], *value);
-            }
-            let mut width = CHAINS;
-            while width > 1 {
-                width /= 2;
-                for at in 0..width {
-                    chains[at] = combine(chains[at], chains[at + width]);
-                }
-            }
-            chains[0]
-        });
-        blocks.fold(neutral, combine)
+    }
+
+    pub(crate) fn finish(mut self) -> W {
+        match &mut self.chains {
+            Some(chains) if self.at > 0 => (self.combine)(self.total, joined(chains, self.combine)),
+            _ => self.total,
+        }
     }
 }
 
-/// An element that can be reduced.
-trait Reduced: Element {
-    fn reduce(reduction: Reduction, order: Order, of: impl Iterator<Item = Self>) -> Option<Self>;
+fn joined<W: Copy>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) -> W {
+    let mut width = CHAINS;
+    while width > 1 {
+        width /= 2;
+        for at in 0..width {
+            chains[at] = combine(chains[at], chains[at + width]);
+        }
+    }
+    chains[0]
 }
+
+/// An element that can be reduced: what it is widened to meanwhile, from what on, and how two become one.
+pub(crate) trait Reduced: Element {
+    type Wide: Copy;
+    const ZERO: Self::Wide;
+    const ONE: Self::Wide;
+    const LEAST: Self::Wide;
+    const MOST: Self::Wide;
+    fn widen(self) -> Self::Wide;
+    fn narrow(wide: Self::Wide) -> Self;
+    fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn larger(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn smaller(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+}
+
+/// Runs code with the number that changes nothing, and how two become one. Truth values are any where they are the larger.
+macro_rules! with_reduction {
+    ($ty:ty, $reduction:expr, $how:ident => $result:expr) => {
+        match $reduction {
+            $crate::Reduction::Sum => {
+                let $how = (<$ty as $crate::sums::Reduced>::ZERO, <$ty as $crate::sums::Reduced>::add);
+                $result
+            }
+            $crate::Reduction::Product => {
+                let $how = (<$ty as $crate::sums::Reduced>::ONE, <$ty as $crate::sums::Reduced>::multiply);
+                $result
+            }
+            $crate::Reduction::Max | $crate::Reduction::Any => {
+                let $how = (<$ty as $crate::sums::Reduced>::LEAST, <$ty as $crate::sums::Reduced>::larger);
+                $result
+            }
+            $crate::Reduction::Min | $crate::Reduction::All => {
+                let $how = (<$ty as $crate::sums::Reduced>::MOST, <$ty as $crate::sums::Reduced>::smaller);
+                $result
+            }
+        }
+    };
+}
+
+pub(crate) use with_reduction;
 
 /// The smaller of two floats: a NaN wins, and -0 is below +0.
 macro_rules! smaller {
@@ -59,78 +130,81 @@ macro_rules! smaller {
     }};
 }
 
-macro_rules! floats {
-    ($($ty:ty: |$wide:ident| $narrow:expr;)*) => { $(
+macro_rules! reduced {
+    ($($ty:ty as $wide:ty, $zero:expr, $one:expr, $least:expr, $most:expr => |$x:ident| $narrow:expr, |$a:ident, $b:ident|
+        $add:expr, $multiply:expr, $larger:expr, $smaller:expr;)*) => { $(
         impl Reduced for $ty {
-            fn reduce(reduction: Reduction, order: Order, of: impl Iterator<Item = Self>) -> Option<Self> {
-                let narrow = |$wide: f64| -> $ty { $narrow };
-                let fold = |of: &mut dyn Iterator<Item = f64>, neutral, combine: fn(f64, f64) -> f64| {
-                    narrow(order.fold(&of.collect::<Vec<f64>>(), neutral, combine))
-                };
-                Some(match reduction {
-                    Reduction::Sum => fold(&mut of.map(f64::from), 0.0, |a, b| a + b),
-                    Reduction::Product => fold(&mut of.map(f64::from), 1.0, |a, b| a * b),
-                    Reduction::Max => of.reduce(|a, b| -smaller!(-a, -b))?,
-                    Reduction::Min => of.reduce(|a, b| smaller!(a, b))?,
-                    Reduction::Any | Reduction::All => return None,
-                })
+            type Wide = $wide;
+            const ZERO: $wide = $zero;
+            const ONE: $wide = $one;
+            const LEAST: $wide = $least;
+            const MOST: $wide = $most;
+
+            #[inline]
+            fn widen(self) -> $wide {
+                self.into()
+            }
+
+            #[inline]
+            fn narrow($x: $wide) -> $ty {
+                $narrow
+            }
+
+            #[inline]
+            fn add($a: $wide, $b: $wide) -> $wide {
+                $add
+            }
+
+            #[inline]
+            fn multiply($a: $wide, $b: $wide) -> $wide {
+                $multiply
+            }
+
+            #[inline]
+            fn larger($a: $wide, $b: $wide) -> $wide {
+                $larger
+            }
+
+            #[inline]
+            fn smaller($a: $wide, $b: $wide) -> $wide {
+                $smaller
             }
         }
     )* };
 }
 
-macro_rules! integers {
-    ($($ty:ty)*) => { $(
-        impl Reduced for $ty {
-            fn reduce(reduction: Reduction, _: Order, of: impl Iterator<Item = Self>) -> Option<Self> {
-                match reduction {
-                    Reduction::Sum => Some(of.fold(0, <$ty>::wrapping_add)),
-                    Reduction::Product => Some(of.fold(1, <$ty>::wrapping_mul)),
-                    Reduction::Max => of.max(),
-                    Reduction::Min => of.min(),
-                    Reduction::Any | Reduction::All => None,
-                }
-            }
-        }
-    )* };
-}
-
-floats! {
-    f32: |x| x as f32;
-    f64: |x| x;
-}
-integers!(i32 i64);
-
-impl Reduced for bool {
-    fn reduce(reduction: Reduction, _: Order, mut of: impl Iterator<Item = Self>) -> Option<Self> {
-        match reduction {
-            Reduction::Any => Some(of.any(|element| element)),
-            Reduction::All => Some(of.all(|element| element)),
-            Reduction::Sum | Reduction::Product | Reduction::Max | Reduction::Min => None,
-        }
-    }
+reduced! {
+    f32 as f64, 0.0, 1.0, f64::NEG_INFINITY, f64::INFINITY => |x| x as f32, |a, b| a + b, a * b, -smaller!(-a, -b), smaller!(a, b);
+    f64 as f64, 0.0, 1.0, f64::NEG_INFINITY, f64::INFINITY => |x| x, |a, b| a + b, a * b, -smaller!(-a, -b), smaller!(a, b);
+    i32 as i32, 0, 1, i32::MIN, i32::MAX => |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
+    i64 as i64, 0, 1, i64::MIN, i64::MAX => |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
+    bool as bool, false, true, false, true => |x| x, |a, b| a ^ b, a & b, a | b, a & b;
 }
 
 /// The elements of a reduction over some axes.
 pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &Layout) -> Result<Data, Error> {
-    fn all<T: Reduced>(elements: &[T], how: (Reduction, Order), [kept, reduced]: [&Layout; 2]) -> Result<Data, Error> {
+    fn all<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide + Copy>(
+        elements: &[T],
+        order: Order,
+        how: (T::Wide, C),
+        [kept, reduced]: [&Layout; 2],
+    ) -> Data {
         let mut made = Vec::with_capacity(kept.len());
         for first in kept.positions() {
+            let mut fold = Fold::new(order, reduced.len(), how);
             // Positions of the reduced axes are distances from the first, and may be negative.
-            let elements = reduced.positions().map(|at| elements[first.wrapping_add(at)]);
-            let none = || Error::new(ErrorKind::EmptyReduction, "elements that are not reduced so");
-            made.push(T::reduce(how.0, how.1, elements).ok_or_else(none)?);
+            fold.extend(reduced.positions().map(|at| elements[first.wrapping_add(at)].widen()));
+            made.push(T::narrow(fold.finish()));
         }
-        Ok(T::data(made))
+        T::data(made)
     }
-    let how = (reduction, Order::of(axes, layout.rank()));
+    fn of_type<T: Reduced>(elements: &[T], reduction: Reduction, order: Order, parts: [&Layout; 2]) -> Data {
+        with_reduction!(T, reduction, how => all(elements, order, how, parts))
+    }
+    let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
-    let parts = [&kept, &reduced];
-    match data {
-        Data::Bool(elements) => all(elements, how, parts),
-        Data::Int32(elements) => all(elements, how, parts),
-        Data::Int64(elements) => all(elements, how, parts),
-        Data::Float32(elements) => all(elements, how, parts),
-        Data::Float64(elements) => all(elements, how, parts),
+    if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
+        return Err(Error::new(ErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
     }
+    Ok(with_data!(data, elements => of_type(elements, reduction, order, [&kept, &reduced])))
 }

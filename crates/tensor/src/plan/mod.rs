@@ -1,0 +1,240 @@
+//! Plans: which nodes of a graph are computed into memory, in which order, and which are computed where they are read. Maps that are read
+//! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result.
+
+mod region;
+mod run;
+mod view;
+
+pub use view::pieces;
+
+use crate::body::Body;
+use crate::node::{Operation, Reduction};
+use crate::{Axis, Extents, Graph, Node, NodeId};
+use cembra_runtime::Scalar;
+use smallvec::SmallVec;
+use std::fmt;
+use view::View;
+
+/// Maps that are computed together.
+#[derive(Clone, PartialEq, Debug)]
+struct Region {
+    /// The index space.
+    extents: Extents,
+    /// What is computed of each index.
+    body: Body,
+    /// What it reads: a node that has a value by then, and how it is seen from the index space.
+    inputs: Vec<(NodeId, View)>,
+}
+
+/// What a step does.
+#[derive(Clone, PartialEq, Debug)]
+enum Work {
+    /// Maps.
+    Map(Region),
+    /// A reduction over some axes of what maps give, or of a node, which is the region's only input then; and maps of what comes of it,
+    /// whose first input that is.
+    Reduce { reduction: Reduction, axes: SmallVec<[Axis; 8]>, of: Region, then: Option<Region> },
+    /// One node, as the reference evaluates it.
+    Node,
+}
+
+/// A step of a plan.
+#[derive(Clone, PartialEq, Debug)]
+struct Step {
+    /// The node whose value it makes.
+    node: NodeId,
+    work: Work,
+    /// The nodes whose values nobody reads after it.
+    last_uses: Vec<NodeId>,
+}
+
+/// What a plan does, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PlanCounters {
+    /// Steps that compute something: views are none.
+    pub steps: usize,
+    /// Expressions of elements that are compiled and run.
+    pub kernels: usize,
+    /// Values that are computed into memory and are no outputs.
+    pub temporaries: usize,
+    /// The bytes of them all.
+    pub temp_bytes: u64,
+}
+
+/// The steps by which outputs of a graph are computed.
+///
+/// ```
+/// use cembra_runtime::Scalar;
+/// use cembra_tensor::{Graph, Plan, Reduction};
+///
+/// let mut g = Graph::standard();
+/// let a = g.leaf("a", Scalar::Float64, &[1000])?;
+/// let b = g.leaf("b", Scalar::Float64, &[1000])?;
+/// let c = g.apply("math.add", &[a, b])?;
+/// let sum = g.reduce(Reduction::Sum, c, &[0])?;
+/// let counters = Plan::of(&g, &[sum]).counters();
+/// assert_eq!((counters.steps, counters.temporaries), (1, 0));
+/// # Ok::<(), cembra_tensor::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    steps: Vec<Step>,
+    outputs: Vec<NodeId>,
+    counters: PlanCounters,
+}
+
+/// True for what gives another layout of the memory of its operand, and computes nothing.
+pub(crate) fn is_view(graph: &Graph, node: &Node) -> bool {
+    match node.operation {
+        Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast => true,
+        Operation::Reshape => View::of_operand(node, graph.node(node.operands[0])).is_some(),
+        _ => false,
+    }
+}
+
+/// The bytes of the elements of a node.
+pub(crate) fn bytes(node: &Node) -> u128 {
+    let size = match node.scalar {
+        Scalar::Boolean => 1,
+        Scalar::Int32 | Scalar::Float32 => 4,
+        _ => 8,
+    };
+    size * node.extents.iter().product::<usize>() as u128
+}
+
+impl Plan {
+    /// Plans how outputs of a graph are computed.
+    #[must_use]
+    pub fn of(graph: &Graph, outputs: &[NodeId]) -> Plan {
+        let mut steps = region::steps(graph, outputs);
+        set_last_uses(graph, outputs, &mut steps);
+        let counters = counters(graph, outputs, &steps);
+        Plan { steps, outputs: outputs.to_vec(), counters }
+    }
+
+    /// What it does, in numbers.
+    #[must_use]
+    pub const fn counters(&self) -> PlanCounters {
+        self.counters
+    }
+
+    /// A line for each step, and one for the counters. The graph is the one that was planned.
+    #[must_use]
+    pub fn listing<'p>(&'p self, graph: &'p Graph) -> impl fmt::Display + 'p {
+        Listing { plan: self, graph }
+    }
+}
+
+struct Listing<'p> {
+    plan: &'p Plan,
+    graph: &'p Graph,
+}
+
+impl Step {
+    /// The nodes whose values it reads.
+    fn reads<'s>(&'s self, graph: &'s Graph) -> impl Iterator<Item = NodeId> + 's {
+        let (nodes, first, second): (&[NodeId], &[(NodeId, View)], &[(NodeId, View)]) = match &self.work {
+            Work::Node => (&graph.node(self.node).operands, &[], &[]),
+            Work::Map(region) => (&[], &region.inputs, &[]),
+            // The first input of what follows is what was reduced.
+            Work::Reduce { of, then, .. } => (&[], &of.inputs, then.as_ref().map_or(&[], |then| &then.inputs[1..])),
+        };
+        nodes.iter().copied().chain(first.iter().chain(second).map(|(node, _)| *node))
+    }
+
+    /// What it does, in one line.
+    fn line(&self, graph: &Graph) -> String {
+        let body = |region: &Region| -> String {
+            let name = |step: &crate::BodyStep| match step {
+                crate::BodyStep::Constant(..) => None,
+                crate::BodyStep::Apply(op, _) => Some(graph.registry().get(*op).name),
+            };
+            let names: Vec<&str> = region.body.steps.iter().filter_map(name).collect();
+            match names.len() {
+                0..=8 => names.join(" "),
+                count => format!("{} .. {} operators", names[..8].join(" "), count),
+            }
+        };
+        let read: Vec<String> = self.reads(graph).map(|node| format!("%{}", node.index())).collect();
+        let work = match &self.work {
+            Work::Map(region) => format!("map {}", body(region)),
+            Work::Reduce { reduction, axes, of, then } => {
+                let mut line = format!("reduce {reduction:?} {:?}", &axes[..]);
+                for (what, region) in [(" of", Some(of)), (" then", then.as_ref())] {
+                    if let Some(region) = region.filter(|region| !region.body.steps.is_empty()) {
+                        line.push_str(&format!("{what} {}", body(region)));
+                    }
+                }
+                line
+            }
+            Work::Node => format!("{:?}", graph.node(self.node).operation).to_lowercase(),
+        };
+        let extents = &graph.node(self.node).extents[..];
+        let mut line = format!("%{} {extents:?} = {work} ({})", self.node.index(), read.join(", "));
+        if !self.last_uses.is_empty() {
+            let freed: Vec<String> = self.last_uses.iter().map(|node| format!("%{}", node.index())).collect();
+            line.push_str(&format!("; drops {}", freed.join(", ")));
+        }
+        line
+    }
+}
+
+/// A value is dropped after the last step that reads it.
+fn set_last_uses(graph: &Graph, outputs: &[NodeId], steps: &mut [Step]) {
+    let mut is_read = vec![false; graph.len()];
+    for output in outputs {
+        is_read[output.index()] = true;
+    }
+    for step in steps.iter_mut().rev() {
+        let mut last: Vec<NodeId> = Vec::new();
+        for node in step.reads(graph) {
+            if !std::mem::replace(&mut is_read[node.index()], true) {
+                last.push(node);
+            }
+        }
+        step.last_uses = last;
+    }
+}
+
+fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
+    // The memory that outputs are views of is theirs.
+    let mut is_output = vec![false; graph.len()];
+    for output in outputs {
+        let mut base = *output;
+        is_output[base.index()] = true;
+        while is_view(graph, graph.node(base)) {
+            base = graph.node(base).operands[0];
+            is_output[base.index()] = true;
+        }
+    }
+    let mut counters = PlanCounters::default();
+    for step in steps {
+        let node = graph.node(step.node);
+        if is_view(graph, node) || matches!(node.operation, Operation::Constant(_)) {
+            continue;
+        }
+        counters.steps += 1;
+        counters.kernels += match &step.work {
+            Work::Map(_) => 1,
+            Work::Reduce { of, then, .. } => usize::from(!of.body.steps.is_empty()) + usize::from(then.is_some()),
+            Work::Node => 0,
+        };
+        if !is_output[step.node.index()] {
+            counters.temporaries += 1;
+            counters.temp_bytes = counters.temp_bytes.saturating_add(bytes(node).try_into().unwrap_or(u64::MAX));
+        }
+    }
+    counters
+}
+
+impl fmt::Display for Listing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.plan.steps {
+            writeln!(f, "{}", step.line(self.graph))?;
+        }
+        let outputs: Vec<String> = self.plan.outputs.iter().map(|output| format!("%{}", output.index())).collect();
+        let PlanCounters { steps, kernels, temporaries, temp_bytes } = self.plan.counters;
+        writeln!(f, "outputs {}", outputs.join(", "))?;
+        write!(f, "{steps} steps, {kernels} kernels, {temporaries} temporaries of {temp_bytes} bytes")
+    }
+}

@@ -1,0 +1,327 @@
+//! How maps are grouped: what reads each of them is known before it is asked whether it is computed where it is read, or once into memory.
+//! Nodes are looked at once from the outputs to the leaves, so that planning is linear.
+
+use super::view::View;
+use super::{Region, Step, Work, is_view};
+use crate::body::{Body, BodyStep, Operand};
+use crate::node::{Node, Operation};
+use crate::{Graph, NodeId};
+use cembra_ops::{Argument, Registry};
+use cembra_runtime::{QType, Scalar};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// The most steps of a body: what is longer is cut, so that no expression is too long to be compiled.
+const MOST_STEPS: usize = 256;
+
+/// The most places that a map is computed in.
+const MOST_READERS: usize = 8;
+
+/// What writing an element to memory and reading it again costs, in simple operations.
+const MEMORY: u64 = 8;
+
+/// What an operator costs that takes many instructions, or a call.
+const LONG: u64 = 20;
+
+/// Who reads a node, or what a node is for those who do.
+struct Readers {
+    /// The steps, by the nodes that they make, and how each sees it.
+    all: Vec<Vec<(NodeId, View)>>,
+    /// True if it has to have a value in memory.
+    is_forced: Vec<bool>,
+}
+
+impl Readers {
+    fn add(&mut self, graph: &Graph, node: NodeId, root: NodeId, view: View) {
+        let at = node.index();
+        // Those of leaves, of constants and of what has a value anyhow are never asked for.
+        if self.is_forced[at] || matches!(graph.node(node).operation, Operation::Leaf(_) | Operation::Constant(_)) {
+            return;
+        }
+        let known = &mut self.all[at];
+        if known.iter().any(|(other, seen)| (*other, seen) == (root, &view)) {
+            return;
+        }
+        if known.len() == MOST_READERS {
+            self.is_forced[at] = true;
+            known.clear();
+        } else {
+            known.push((root, view));
+        }
+    }
+}
+
+/// What an operator costs for an element, in simple operations, and whether it may stop the evaluation.
+fn cost(registry: &Registry, graph: &Graph, node: &Node) -> (u64, bool) {
+    let Operation::Map(op) = node.operation else { return (0, false) };
+    let types: SmallVec<[QType; 4]> =
+        node.operands.iter().map(|operand| QType::Scalar(graph.node(*operand).scalar)).collect();
+    let arguments: SmallVec<[Argument<'_>; 4]> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+    let Ok(resolved) = registry.resolve(op, &arguments) else { return (LONG, true) };
+    let Some(overload) = resolved.overload else { return (LONG, !registry.get(op).is_total()) };
+    let effects = registry.effects(op, overload);
+    let cost = match effects.cost {
+        _ if effects.is_call => LONG,
+        Some(cost) => u64::from(cost).clamp(1, LONG),
+        None => LONG,
+    };
+    (cost, effects.may_stop())
+}
+
+/// The steps, operands before what reads them.
+pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
+    let needed = graph.needed(outputs);
+    let costs = costs(graph, &needed);
+    let is_made = made(graph, outputs, &needed, &costs);
+    let mut steps: Vec<Step> = Vec::new();
+    for (id, node) in graph.nodes().filter(|(id, _)| is_made[id.index()]) {
+        let work = match &node.operation {
+            Operation::Map(_) if !node.operands.is_empty() => Work::Map(region(graph, &is_made, id, true)),
+            Operation::Reduce(reduction, axes) => {
+                let of = region(graph, &is_made, node.operands[0], false);
+                Work::Reduce { reduction: *reduction, axes: axes.clone(), of, then: None }
+            }
+            _ => Work::Node,
+        };
+        steps.push(Step { node: id, work, last_uses: Vec::new() });
+    }
+    with_epilogues(graph, outputs, steps)
+}
+
+/// What each node costs for an element, with all that it is computed of without memory; and whether it may stop the evaluation itself.
+fn costs(graph: &Graph, needed: &[bool]) -> Vec<(u64, bool)> {
+    let mut costs = vec![(0_u64, false); graph.len()];
+    // Most nodes have operators and types that others have too.
+    let mut known: FxHashMap<(u16, SmallVec<[Scalar; 4]>), (u64, bool)> = FxHashMap::default();
+    for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+        costs[id.index()] = match node.operation {
+            Operation::Map(op) => {
+                let types = node.operands.iter().map(|operand| graph.node(*operand).scalar).collect();
+                let entry = known.entry((op.index() as u16, types));
+                let (own, may_stop) = *entry.or_insert_with(|| cost(graph.registry(), graph, node));
+                let operands = node.operands.iter().map(|operand| costs[operand.index()].0);
+                (operands.fold(own, u64::saturating_add).min(1 << 32), may_stop)
+            }
+            _ if is_view(graph, node) => (costs[node.operands[0].index()].0, false),
+            _ => (0, false),
+        };
+    }
+    costs
+}
+
+/// Which nodes have a value in memory that a step makes.
+fn made(graph: &Graph, outputs: &[NodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
+    let mut is_made = vec![false; graph.len()];
+    let mut readers = Readers { all: vec![Vec::new(); graph.len()], is_forced: vec![false; graph.len()] };
+    for output in outputs {
+        readers.is_forced[output.index()] = true;
+    }
+    // How many steps the body has of what is computed for a node.
+    let mut lengths: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for at in (0..graph.len()).rev().filter(|at| needed[*at]) {
+        let id = graph.id(at as u32);
+        let node = graph.node(id);
+        let by = std::mem::take(&mut readers.all[at]);
+        let is_forced = readers.is_forced[at];
+        match &node.operation {
+            Operation::Leaf(_) => {}
+            Operation::Constant(_) => is_made[at] = is_forced,
+            Operation::Map(_) => {
+                let size = |id: NodeId| graph.extents(id).iter().product::<usize>() as u128;
+                let space = |root: NodeId| match graph.node(root).operation {
+                    Operation::Reduce(..) => size(graph.node(root).operands[0]),
+                    _ => size(root),
+                };
+                let (cost, may_stop) = costs[at];
+                let computed: u128 = by.iter().map(|(root, _)| space(*root)).sum();
+                let again = computed.saturating_sub(size(id)).saturating_mul(u128::from(cost));
+                let is_short = by.iter().all(|(root, _)| lengths.get(root).is_none_or(|length| *length < MOST_STEPS));
+                // What may stop the evaluation is not left to expressions that may not ask for it.
+                is_made[at] = is_forced
+                    || may_stop
+                    || node.operands.is_empty()
+                    || !is_short
+                    || again > u128::from(MEMORY) * size(id);
+                let own = [(id, View::identity(&node.extents))];
+                for (root, view) in if is_made[at] { &own[..] } else { &by[..] } {
+                    let constants = node.operands.iter().filter(|operand| is_constant(graph, **operand)).count();
+                    *lengths.entry(*root).or_insert(0) += 1 + constants;
+                    for operand in &node.operands {
+                        if let Some(seen) = View::of_operand(node, graph.node(*operand)) {
+                            readers.add(graph, *operand, *root, view.then(&seen));
+                        }
+                    }
+                }
+            }
+            Operation::Reduce(..) => {
+                is_made[at] = true;
+                let operand = node.operands[0];
+                readers.add(graph, operand, id, View::identity(graph.extents(operand)));
+            }
+            _ if is_view(graph, node) => {
+                is_made[at] = is_forced;
+                let operand = node.operands[0];
+                if is_forced {
+                    // Those who read it read what it is of, which has a value too.
+                    readers.is_forced[operand.index()] = true;
+                } else if let Some(seen) = View::of_operand(node, graph.node(operand)) {
+                    for (root, view) in &by {
+                        readers.add(graph, operand, *root, view.then(&seen));
+                    }
+                }
+            }
+            _ => {
+                is_made[at] = true;
+                for operand in &node.operands {
+                    readers.is_forced[operand.index()] = true;
+                }
+            }
+        }
+    }
+    is_made
+}
+
+fn is_constant(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.node(node).operation, Operation::Constant(_))
+}
+
+/// What a node is computed of in one step: an expression over nodes that have values.
+///
+/// What is `own` is computed here although it has a value, since this is the step that makes it.
+fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
+    let node = graph.node(root);
+    let has_value = |id: NodeId| {
+        let is_leaf = matches!(graph.node(id).operation, Operation::Leaf(_));
+        is_leaf || is_made[id.index()]
+    };
+    // Views lead on to what they are of.
+    let resolved = |mut id: NodeId, mut view: View| -> (NodeId, View) {
+        while !has_value(id) && is_view(graph, graph.node(id)) {
+            let operand = graph.node(id).operands[0];
+            let Some(seen) = View::of_operand(graph.node(id), graph.node(operand)) else { break };
+            (id, view) = (operand, view.then(&seen));
+        }
+        if is_constant(graph, id) { (id, View::identity(&[])) } else { (id, view) }
+    };
+    let first = resolved(root, View::identity(&node.extents));
+    let mut found: FxHashMap<(NodeId, View), SmallVec<[(NodeId, View); 2]>> = FxHashMap::default();
+    let mut open = vec![first.clone()];
+    while let Some(pair) = open.pop() {
+        if found.contains_key(&pair) {
+            continue;
+        }
+        let inner = graph.node(pair.0);
+        let mut operands: SmallVec<[(NodeId, View); 2]> = SmallVec::new();
+        let is_computed =
+            matches!(inner.operation, Operation::Map(_)) && (!has_value(pair.0) || (own && pair.0 == root));
+        if is_computed {
+            for operand in &inner.operands {
+                if let Some(seen) = View::of_operand(inner, graph.node(*operand)) {
+                    operands.push(resolved(*operand, pair.1.then(&seen)));
+                }
+            }
+            open.extend(operands.iter().cloned());
+        }
+        found.insert(pair, operands);
+    }
+    Region::of(graph, &first, node, found)
+}
+
+impl Region {
+    /// An expression of pairs of nodes and views, by what each is computed of; what is computed of nothing is read, or constant.
+    fn of(
+        graph: &Graph,
+        root: &(NodeId, View),
+        node: &Node,
+        found: FxHashMap<(NodeId, View), SmallVec<[(NodeId, View); 2]>>,
+    ) -> Region {
+        let mut body = Body::default();
+        let mut inputs = Vec::new();
+        let mut pairs: Vec<((NodeId, View), SmallVec<[(NodeId, View); 2]>)> = found.into_iter().collect();
+        // Operands have lower numbers, so this is an order in which everything can be computed.
+        pairs.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut places: FxHashMap<&(NodeId, View), Operand> = FxHashMap::default();
+        for (pair, _) in pairs.iter().filter(|(pair, operands)| operands.is_empty() && !is_constant(graph, pair.0)) {
+            places.insert(pair, body.inputs.len() as Operand);
+            body.inputs.push(graph.node(pair.0).scalar);
+            inputs.push(pair.clone());
+        }
+        for (pair, operands) in
+            pairs.iter().filter(|(pair, operands)| !operands.is_empty() || is_constant(graph, pair.0))
+        {
+            let inner = graph.node(pair.0);
+            places.insert(pair, (body.inputs.len() + body.steps.len()) as Operand);
+            body.steps.push(match inner.operation {
+                Operation::Map(op) => {
+                    let place = |pair: &(NodeId, View)| places.get(pair).copied().unwrap_or(0);
+                    BodyStep::Apply(op, operands.iter().map(place).collect())
+                }
+                Operation::Constant(bits) => BodyStep::Constant(inner.scalar, bits),
+                _ => continue,
+            });
+        }
+        body.outputs = vec![(places.get(root).copied().unwrap_or(0), node.scalar)];
+        Region { extents: node.extents.clone(), body, inputs }
+    }
+}
+
+/// Maps of the result of a reduction go into its step, if nobody else reads it.
+fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Vec<Step> {
+    let mut uses = vec![0_u32; graph.len()];
+    for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
+        uses[node.index()] += 1;
+    }
+    let mut reductions: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for at in 0..steps.len() {
+        if matches!(steps[at].work, Work::Reduce { .. }) {
+            reductions.insert(steps[at].node, at);
+            continue;
+        }
+        let Work::Map(map) = &steps[at].work else { continue };
+        let fits = |(node, view): &(NodeId, View)| {
+            let extents = graph.extents(*node);
+            uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)
+        };
+        let first = map.inputs.iter().position(|input| fits(input) && reductions.contains_key(&input.0));
+        let Some((first, before)) = first.and_then(|first| Some((first, reductions.remove(&map.inputs[first].0)?)))
+        else {
+            continue;
+        };
+        let work = std::mem::replace(&mut steps[before].work, Work::Node);
+        let map = std::mem::replace(&mut steps[at].work, work);
+        if let (Work::Map(mut map), Work::Reduce { then, .. }) = (map, &mut steps[at].work) {
+            map.bring_to_front(first);
+            *then = Some(map);
+        }
+        steps[before].node = steps[at].node;
+    }
+    // Of two steps for one node the first is the place that a reduction was moved from.
+    let last: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+    let mut at = 0;
+    steps.retain(|step| {
+        at += 1;
+        last.get(&step.node) == Some(&(at - 1))
+    });
+    steps
+}
+
+impl Region {
+    /// The same with this input as the first.
+    fn bring_to_front(&mut self, input: usize) {
+        self.inputs.swap(0, input);
+        self.body.inputs.swap(0, input);
+        let swapped = |operand: Operand| match operand as usize {
+            0 => input as Operand,
+            at if at == input => 0,
+            _ => operand,
+        };
+        for step in &mut self.body.steps {
+            if let BodyStep::Apply(_, operands) = step {
+                operands.iter_mut().for_each(|operand| *operand = swapped(*operand));
+            }
+        }
+        for (operand, _) in &mut self.body.outputs {
+            *operand = swapped(*operand);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Plans are run step by step. What a reduction is of is computed a block at a time, in memory that is used again and stays in the caches;
+//! elements are combined in the order that the reference has, whatever the blocks.
+
+use super::view::{View, pieces};
+use super::{Plan, Region, Step, Work};
+use crate::body::Elements;
+use crate::element::with_data;
+use crate::reference::{check_inputs, check_size, node_value};
+use crate::sums::{Fold, Order, Reduced, with_reduction};
+use crate::{Axis, Data, Error, ErrorKind, Extents, Graph, NodeId, Reduction, Slice, Tensor, sums};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// The elements that are computed at a time for a reduction.
+const BLOCK: usize = 1 << 14;
+
+/// The sums that are added to side by side, where elements of one sum are far apart.
+const SIDE_BY_SIDE: usize = 1 << 11;
+
+/// The values of nodes that have one.
+type Values = FxHashMap<NodeId, Tensor>;
+
+impl Plan {
+    /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.
+    ///
+    /// # Errors
+    /// As for [`evaluate`](crate::evaluate).
+    pub fn run(&self, graph: &Graph, inputs: &[Tensor], elements: &dyn Elements) -> Result<Vec<Tensor>, Error> {
+        check_inputs(graph, inputs)?;
+        let leaves = graph.leaves().iter().map(|leaf| leaf.node);
+        let mut values: Values = leaves.zip(inputs.iter().cloned()).collect();
+        for step in &self.steps {
+            let value = step.run(graph, inputs, &values, elements)?;
+            values.insert(step.node, value);
+            for node in &step.last_uses {
+                values.remove(node);
+            }
+        }
+        self.outputs.iter().map(|output| value(&values, *output).cloned()).collect()
+    }
+}
+
+fn value(values: &Values, node: NodeId) -> Result<&Tensor, Error> {
+    values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
+}
+
+/// What inputs are, seen from an index space.
+fn seen(inputs: &[(NodeId, View)], extents: &[usize], values: &Values) -> Result<Vec<Tensor>, Error> {
+    inputs.iter().map(|(node, view)| view.of(value(values, *node)?, extents)).collect()
+}
+
+impl Step {
+    fn run(&self, graph: &Graph, inputs: &[Tensor], values: &Values, elements: &dyn Elements) -> Result<Tensor, Error> {
+        let node = graph.node(self.node);
+        check_size(node, elements.most_bytes())?;
+        match &self.work {
+            Work::Node => {
+                let operands: Result<SmallVec<[&Tensor; 4]>, Error> =
+                    node.operands.iter().map(|operand| value(values, *operand)).collect();
+                node_value(node, &operands?, inputs, elements)
+            }
+            Work::Map(region) => {
+                let operands = seen(&region.inputs, &region.extents, values)?;
+                Tensor::of_data(&node.extents, only(elements.map(&region.body, &operands, &region.extents)?)?)
+            }
+            Work::Reduce { reduction, axes, of, then } => {
+                let operands = seen(&of.inputs, &of.extents, values)?;
+                let others = match then {
+                    Some(then) => seen(&then.inputs[1..], &then.extents, values)?,
+                    None => Vec::new(),
+                };
+                let mut made = Data::zeros(node.scalar, 0)?;
+                reduce((*reduction, axes), of, &operands, elements, &mut |slices, data| {
+                    let Some(then) = then else {
+                        made.append(&data);
+                        return Ok(());
+                    };
+                    let extents: Extents = slices.iter().map(|slice| slice.count).collect();
+                    let mut operands = vec![Tensor::of_data(&extents, data)?];
+                    for other in &others {
+                        operands.push(other.sliced(slices)?);
+                    }
+                    made.append(&only(elements.map(&then.body, &operands, &extents)?)?);
+                    Ok(())
+                })?;
+                Tensor::of_data(&node.extents, made)
+            }
+        }
+    }
+}
+
+/// The one output of a body.
+fn only(outputs: Vec<Data>) -> Result<Data, Error> {
+    outputs.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "a body without output"))
+}
+
+/// Takes the results of the axes that stay, slice by slice, in their order.
+type Emit<'e> = &'e mut dyn FnMut(&[Slice], Data) -> Result<(), Error>;
+
+/// Reduces what is computed of operands.
+fn reduce(
+    (reduction, axes): (Reduction, &[Axis]),
+    of: &Region,
+    operands: &[Tensor],
+    elements: &dyn Elements,
+    emit: Emit<'_>,
+) -> Result<(), Error> {
+    let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
+    let kept: SmallVec<[usize; 8]> = (0..of.extents.len()).filter(is_kept).collect();
+    let is_empty = of.extents.contains(&0);
+    if of.body.steps.is_empty() || is_empty {
+        let all: SmallVec<[Slice; 8]> = kept.iter().map(|axis| Slice::all(of.extents[*axis])).collect();
+        let made = match operands {
+            [operand] if of.body.steps.is_empty() => sums::reduce(reduction, axes, operand.data(), operand.layout())?,
+            _ => {
+                let data = only(elements.map(&of.body, operands, &of.extents)?)?;
+                sums::reduce(reduction, axes, &data, &crate::Layout::row_major(&of.extents)?)?
+            }
+        };
+        return emit(&all, made);
+    }
+    // The axes whose elements are next to each other in a block come last: so elements of a sum are, or sums are.
+    let order = Order::of(axes, of.extents.len());
+    let reduced = axes.iter().map(|axis| usize::from(*axis));
+    let axes: SmallVec<[usize; 8]> = match order {
+        Order::Chains => kept.iter().copied().chain(reduced).collect(),
+        Order::InOrder => reduced.chain(kept.iter().copied()).collect(),
+    };
+    let turned: Result<Vec<Tensor>, Error> = operands.iter().map(|operand| operand.transposed(&axes)).collect();
+    let extents: Extents = axes.iter().map(|axis| of.extents[*axis]).collect();
+    let scalar = of.body.outputs.first().map_or(cembra_runtime::Scalar::Float64, |(_, scalar)| *scalar);
+    let mut blocks = Blocks { of, operands: &turned?, elements, buffer: [Data::zeros(scalar, 0)?] };
+    let like = Data::zeros(scalar, 0)?;
+    let reduced = extents.len() - kept.len();
+    match order {
+        Order::Chains => {
+            let (kept, reduced) = extents.split_at(extents.len() - reduced);
+            with_data!(&like, like => along(like, reduction, kept, reduced, &mut blocks, emit))
+        }
+        Order::InOrder => {
+            let (reduced, kept) = extents.split_at(reduced);
+            with_data!(&like, like => side_by_side(like, reduction, kept, reduced, &mut blocks, emit))
+        }
+    }
+}
+
+/// Elements that are computed a block at a time.
+struct Blocks<'b> {
+    of: &'b Region,
+    operands: &'b [Tensor],
+    elements: &'b dyn Elements,
+    buffer: [Data; 1],
+}
+
+impl Blocks<'_> {
+    /// The elements of a slice of each axis.
+    fn of<T: Reduced>(&mut self, [outer, inner]: [&[Slice]; 2]) -> Result<&[T], Error> {
+        let slices: SmallVec<[Slice; 8]> = outer.iter().chain(inner).copied().collect();
+        let extents: Extents = slices.iter().map(|slice| slice.count).collect();
+        let operands: Result<Vec<Tensor>, Error> =
+            self.operands.iter().map(|operand| operand.sliced(&slices)).collect();
+        self.buffer[0].resize(extents.iter().product());
+        self.elements.map_into(&self.of.body, &operands?, &extents, &mut self.buffer)?;
+        T::of(&self.buffer[0]).ok_or_else(|| Error::new(ErrorKind::ElementType, "elements of another type"))
+    }
+}
+
+fn count(slices: &[Slice]) -> usize {
+    slices.iter().map(|slice| slice.count).product()
+}
+
+/// Sums whose elements follow each other.
+fn along<T: Reduced>(
+    _: &[T],
+    reduction: Reduction,
+    kept: &[usize],
+    reduced: &[usize],
+    blocks: &mut Blocks<'_>,
+    emit: Emit<'_>,
+) -> Result<(), Error> {
+    let length: usize = reduced.iter().product();
+    with_reduction!(T, reduction, how => {
+        for strip in pieces(kept, BLOCK / length) {
+            let mut made = Vec::with_capacity(count(&strip));
+            if made.capacity() == 1 {
+                let mut fold = Fold::new(Order::Chains, length, how);
+                for piece in pieces(reduced, BLOCK) {
+                    fold.extend(blocks.of::<T>([&strip, &piece])?.iter().map(|element| element.widen()));
+                }
+                made.push(T::narrow(fold.finish()));
+            } else {
+                // Several fit a block with all that they are of.
+                let all: SmallVec<[Slice; 8]> = reduced.iter().map(|extent| Slice::all(*extent)).collect();
+                for one in blocks.of::<T>([&strip, &all])?.chunks_exact(length) {
+                    let mut fold = Fold::new(Order::Chains, length, how);
+                    fold.extend(one.iter().map(|element| element.widen()));
+                    made.push(T::narrow(fold.finish()));
+                }
+            }
+            emit(&strip, T::data(made))?;
+        }
+        Ok(())
+    })
+}
+
+/// Sums that lie side by side, to each of which an element is added after the other.
+fn side_by_side<T: Reduced>(
+    _: &[T],
+    reduction: Reduction,
+    kept: &[usize],
+    reduced: &[usize],
+    blocks: &mut Blocks<'_>,
+    emit: Emit<'_>,
+) -> Result<(), Error> {
+    with_reduction!(T, reduction, how => {
+        let (neutral, combine) = how;
+        for strip in pieces(kept, SIDE_BY_SIDE) {
+            let width = count(&strip);
+            let mut sums = vec![neutral; width];
+            for piece in pieces(reduced, BLOCK / width) {
+                for one in blocks.of::<T>([&piece, &strip])?.chunks_exact(width) {
+                    for (sum, element) in sums.iter_mut().zip(one) {
+                        *sum = combine(*sum, element.widen());
+                    }
+                }
+            }
+            emit(&strip, T::data(sums.into_iter().map(T::narrow).collect()))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,134 @@
+//! How a node is seen from the index space of a step: views without a tensor. Each index of the node is one number, or goes along with one
+//! axis of the space; transpositions, diagonals, slices, broadcasts and axes of extent 1 are of this form, and so is one after the other.
+
+use crate::node::{Axis, Node, Operation};
+use crate::{Error, Extents, Layout, Strides, Tensor};
+use smallvec::SmallVec;
+
+/// Where the index of an axis comes from: `start` and `step` times the index of an axis of the space, if it goes along with one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Place {
+    start: isize,
+    step: isize,
+    axis: Option<Axis>,
+}
+
+impl Place {
+    const FIRST: Place = Place { start: 0, step: 0, axis: None };
+
+    /// The index along an axis of this extent.
+    const fn along(axis: usize, extent: usize) -> Place {
+        if extent == 1 { Place::FIRST } else { Place { start: 0, step: 1, axis: Some(axis as Axis) } }
+    }
+}
+
+/// The indices of a node by those of an index space.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct View(SmallVec<[Place; 4]>);
+
+impl View {
+    /// The index space itself.
+    pub(crate) fn identity(extents: &[usize]) -> View {
+        View(extents.iter().enumerate().map(|(axis, extent)| Place::along(axis, *extent)).collect())
+    }
+
+    /// How a node that is a map, or nothing but a view, sees an operand; none if it is neither.
+    pub(crate) fn of_operand(node: &Node, operand: &Node) -> Option<View> {
+        let (from, to) = (&operand.extents, &node.extents);
+        let extents = from.iter().copied().enumerate();
+        Some(View(match &node.operation {
+            Operation::Map(_) | Operation::Broadcast => {
+                let added = to.len() - from.len();
+                extents.map(|(axis, extent)| Place::along(added + axis, extent)).collect()
+            }
+            Operation::Axes(to) => extents.map(|(axis, extent)| Place::along(usize::from(to[axis]), extent)).collect(),
+            Operation::Slice(slices) => {
+                let place = |(axis, slice): (usize, &crate::Slice)| {
+                    let Place { step, axis, .. } = Place::along(axis, slice.count);
+                    Place { start: slice.start.cast_signed(), step: step.wrapping_mul(slice.step), axis }
+                };
+                slices.iter().enumerate().map(place).collect()
+            }
+            Operation::Reshape => {
+                let long = |extents: &[usize]| -> SmallVec<[(usize, usize); 6]> {
+                    extents.iter().copied().enumerate().filter(|(_, extent)| *extent != 1).collect()
+                };
+                let (own, others) = (long(from), long(to));
+                if !own.iter().map(|(_, extent)| extent).eq(others.iter().map(|(_, extent)| extent)) {
+                    return None;
+                }
+                let mut places = SmallVec::from_elem(Place::FIRST, from.len());
+                for ((axis, extent), (other, _)) in own.into_iter().zip(others) {
+                    places[axis] = Place::along(other, extent);
+                }
+                places
+            }
+            _ => return None,
+        }))
+    }
+
+    /// What the node sees, seen from where the node is seen.
+    pub(crate) fn then(&self, next: &View) -> View {
+        // Indices of an axis without indices may be anything: nobody looks there.
+        let place = |place: &Place| match place.axis {
+            None => *place,
+            Some(axis) => {
+                let own = self.0[usize::from(axis)];
+                let start = place.start.wrapping_add(place.step.wrapping_mul(own.start));
+                Place { start, step: place.step.wrapping_mul(own.step), axis: own.axis }
+            }
+        };
+        View(next.0.iter().map(place).collect())
+    }
+
+    /// True if it is the whole index space, in its order.
+    pub(crate) fn is_identity(&self, extents: &[usize]) -> bool {
+        *self == View::identity(extents)
+    }
+
+    /// A tensor seen from an index space of these extents.
+    pub(crate) fn of(&self, tensor: &Tensor, extents: &[usize]) -> Result<Tensor, Error> {
+        let layout = tensor.layout();
+        let mut strides: Strides = SmallVec::from_elem(0, extents.len());
+        let mut offset = layout.offset().cast_signed();
+        for (place, stride) in self.0.iter().zip(layout.strides()) {
+            offset = offset.wrapping_add(place.start.wrapping_mul(*stride));
+            if let Some(axis) = place.axis {
+                strides[usize::from(axis)] += place.step.wrapping_mul(*stride);
+            }
+        }
+        let offset = if extents.contains(&0) { 0 } else { offset.cast_unsigned() };
+        Ok(tensor.seen(Layout::strided(extents, &strides, offset, tensor.data().len())?))
+    }
+}
+
+/// Parts of an index space of at most so many indices, each a slice of every axis; in the order of their indices, which are next to each
+/// other in that order.
+pub fn pieces(extents: &[usize], most: usize) -> impl Iterator<Item = SmallVec<[crate::Slice; 6]>> {
+    let most = most.max(1);
+    // One index of each axis in front of the one that is cut, all of those behind it.
+    let mut inner = 1;
+    let mut cut = extents.len();
+    while cut > 0 && inner * extents[cut - 1].max(1) <= most {
+        cut -= 1;
+        inner *= extents[cut].max(1);
+    }
+    let length = if cut > 0 { (most / inner).max(1) } else { 1 };
+    let counts: Extents = (extents[..cut].iter().enumerate())
+        .map(|(axis, extent)| if axis + 1 == cut { extent.div_ceil(length) } else { *extent })
+        .collect();
+    let extents: Extents = extents.into();
+    let number = if extents.contains(&0) { 0 } else { counts.iter().product() };
+    (0..number).map(move |number: usize| {
+        let mut slices: SmallVec<[crate::Slice; 6]> = extents.iter().map(|extent| crate::Slice::all(*extent)).collect();
+        let mut left = number;
+        for axis in (0..cut).rev() {
+            let at = left % counts[axis];
+            left /= counts[axis];
+            let length = if axis + 1 == cut { length } else { 1 };
+            let start = at * length;
+            slices[axis] = crate::Slice { start, step: 1, count: length.min(extents[axis] - start) };
+        }
+        slices
+    })
+}
