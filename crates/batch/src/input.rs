@@ -204,6 +204,28 @@ impl<'a> InputColumn<'a> {
         InputColumn::new(values.len(), DataIn::Values(T::SCALAR, values.as_ptr().cast(), stride))
     }
 
+    /// Some of the values of a slice: that at `first`, and from each to the next `step`, so many in all. None if one is not in the slice.
+    ///
+    /// ```
+    /// use cembra_batch::InputColumn;
+    ///
+    /// let numbers = [1.0, 2.0, 3.0, 4.0, 5.0];
+    /// assert_eq!(InputColumn::stepped(&numbers, 4, -2, 3).and_then(|column| column.rows()), Some(3));
+    /// assert!(InputColumn::stepped(&numbers, 3, -2, 3).is_none());
+    /// ```
+    #[must_use]
+    pub fn stepped<T: ColumnValue>(values: &'a [T], first: usize, step: isize, rows: usize) -> Option<Self> {
+        let last = match isize::try_from(rows).ok()? {
+            0 => return Some(InputColumn::values(&values[..0])),
+            rows => step.checked_mul(rows - 1).and_then(|distance| first.checked_add_signed(distance))?,
+        };
+        if first >= values.len() || last >= values.len() {
+            return None;
+        }
+        let stride = step.checked_mul(size_of::<T>().cast_signed())?;
+        Some(InputColumn::new(rows, DataIn::Values(T::SCALAR, values[first..].as_ptr().cast(), stride)))
+    }
+
     /// Optional values next to each other.
     #[must_use]
     pub fn optionals<T: ColumnValue>(values: &'a [Optional<T>]) -> Self {

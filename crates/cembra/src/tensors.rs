@@ -10,7 +10,8 @@ use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
 use cembra_tensor::{
-    Assignment, Body, BodyStep, Data, Elements, ErrorKind, Graph, NodeId, Plan, Program, Rewriter, Rewritten, Tensor,
+    Assignment, Body, BodyStep, Data, Elements, ErrorKind, Graph, Layout, NodeId, Plan, Program, Rewriter, Rewritten,
+    Tensor, pieces,
 };
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -208,6 +209,12 @@ fn in_elements(error: &Error) -> cembra_tensor::Error {
     cembra_tensor::Error::new(ErrorKind::Evaluation, error.message())
 }
 
+/// The fewest rows that are worth a batch of their own, where operands do not lie so that all are one.
+const LONG_RUN: usize = 1024;
+
+/// The rows of a block for which operands are copied where they do not fit one run.
+const BLOCK: usize = 1 << 14;
+
 impl Elements for Evaluator {
     fn map_into(
         &self,
@@ -217,19 +224,41 @@ impl Elements for Evaluator {
         outputs: &mut [Data],
     ) -> Result<(), cembra_tensor::Error> {
         let batch = self.batch(body).map_err(|error| in_elements(&error))?;
-        let rows: usize = extents.iter().product();
-        let mut dense = Vec::with_capacity(operands.len());
+        let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
-            dense.push(operand.broadcast_to(extents)?.row_major());
+            seen.push(operand.broadcast_to(extents)?);
         }
-        let columns: Vec<InputColumn<'_>> = batch
-            .inputs()
-            .iter()
-            .filter_map(|field| dense.get(field.name.strip_prefix('x')?.parse::<usize>().ok()?))
-            .filter_map(column)
-            .collect();
-        let places = outputs.iter_mut().map(|data| Some(column_mut(data))).collect();
-        batch.start().rows(rows).run_into(&columns, places).map_err(|error| in_elements(&error))?;
+        let rows: usize = extents.iter().product();
+        let joined = joined(extents, &seen);
+        let inner = joined.last().map_or(1, |(axis, _)| *axis);
+        if rows == 0 || joined.len() < 2 {
+            return run(&batch, &seen, 0, rows, outputs);
+        }
+        // One run after the other, or blocks for which what does not lie in one run is copied.
+        let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
+        let extents: Vec<usize> =
+            if copies { extents.to_vec() } else { joined.iter().map(|(extent, _)| *extent).collect() };
+        if !copies {
+            for (operand, tensor) in seen.iter_mut().enumerate() {
+                let strides: Vec<isize> = joined.iter().map(|(_, strides)| strides[operand]).collect();
+                let memory = tensor.data().len();
+                let layout = Layout::strided(&extents, &strides, tensor.layout().offset(), memory)?;
+                *tensor = Tensor::from_parts(tensor.data().clone(), layout)?;
+            }
+        }
+        let mut first = 0;
+        for slices in pieces(&extents, most) {
+            let extents: Vec<usize> = slices.iter().map(|slice| slice.count).collect();
+            let rows = extents.iter().product();
+            let mut parts = Vec::with_capacity(seen.len());
+            for operand in &seen {
+                let part = operand.sliced(&slices)?;
+                let is_run = self::joined(&extents, std::slice::from_ref(&part)).len() < 2;
+                parts.push(if is_run { part } else { part.row_major() });
+            }
+            run(&batch, &parts, first, rows, outputs)?;
+            first += rows;
+        }
         Ok(())
     }
 
@@ -238,23 +267,91 @@ impl Elements for Evaluator {
     }
 }
 
-/// The elements of a tensor that lie in the order of their indices.
-fn column(tensor: &Tensor) -> Option<InputColumn<'_>> {
-    Some(match tensor.scalar_type() {
-        Scalar::Boolean => InputColumn::values(tensor.as_slice::<bool>().ok()??),
-        Scalar::Int32 => InputColumn::values(tensor.as_slice::<i32>().ok()??),
-        Scalar::Int64 => InputColumn::values(tensor.as_slice::<i64>().ok()??),
-        Scalar::Float32 => InputColumn::values(tensor.as_slice::<f32>().ok()??),
-        _ => InputColumn::values(tensor.as_slice::<f64>().ok()??),
-    })
+/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the stride
+/// of each operand.
+fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
+    let mut joined: Vec<(usize, Vec<isize>)> = Vec::with_capacity(extents.len());
+    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        let strides: Vec<isize> = operands.iter().map(|operand| operand.layout().strides()[axis]).collect();
+        match joined.last_mut() {
+            Some((count, outer))
+                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
+            {
+                *count *= extent;
+                *outer = strides;
+            }
+            _ => joined.push((*extent, strides)),
+        }
+    }
+    joined
 }
 
-fn column_mut(data: &mut Data) -> ColumnMut<'_> {
-    match data {
-        Data::Bool(elements) => ColumnMut::values(elements),
-        Data::Int32(elements) => ColumnMut::values(elements),
-        Data::Int64(elements) => ColumnMut::values(elements),
-        Data::Float32(elements) => ColumnMut::values(elements),
-        Data::Float64(elements) => ColumnMut::values(elements),
+/// Runs a batch over operands that each lie in one run, and writes to so many rows of the outputs from one on.
+fn run(
+    batch: &Batch,
+    operands: &[Tensor],
+    first: usize,
+    rows: usize,
+    outputs: &mut [Data],
+) -> Result<(), cembra_tensor::Error> {
+    let shared: Vec<Option<Value>> = operands.iter().map(shared).collect();
+    let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
+    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(batch.inputs().len());
+    for field in batch.inputs() {
+        let at = field.name.strip_prefix('x').and_then(|number| number.parse::<usize>().ok()).ok_or_else(misfit)?;
+        let column = match shared.get(at).ok_or_else(misfit)? {
+            Some(value) => InputColumn::shared(value),
+            None => column(&operands[at], rows).ok_or_else(misfit)?,
+        };
+        columns.push(column);
     }
+    let places: Option<Vec<_>> = outputs.iter_mut().map(|data| Some(Some(column_mut(data, first, rows)?))).collect();
+    let places = places.ok_or_else(misfit)?;
+    batch.start().rows(rows).run_into(&columns, places).map_err(|error| in_elements(&error))?;
+    Ok(())
+}
+
+/// The value of a tensor that has the same for all indices.
+fn shared(tensor: &Tensor) -> Option<Value> {
+    let layout = tensor.layout();
+    let is_one = layout.extents().iter().zip(layout.strides()).all(|(extent, stride)| *extent == 1 || *stride == 0);
+    let at = Some(layout.offset()).filter(|_| is_one && !layout.is_empty())?;
+    Some(Value::Scalar(match &**tensor.data() {
+        Data::Bool(elements) => ScalarValue::Boolean(elements[at]),
+        Data::Int32(elements) => ScalarValue::Int32(elements[at]),
+        Data::Int64(elements) => ScalarValue::Int64(elements[at]),
+        Data::Float32(elements) => ScalarValue::Float32(elements[at]),
+        Data::Float64(elements) => ScalarValue::Float64(elements[at]),
+    }))
+}
+
+/// The elements of a tensor that lie in one run.
+fn column(tensor: &Tensor, rows: usize) -> Option<InputColumn<'_>> {
+    let layout = tensor.layout();
+    let step = match &joined(layout.extents(), std::slice::from_ref(tensor))[..] {
+        _ if rows == 0 => 1,
+        [] => 1,
+        [(_, strides)] => strides[0],
+        _ => return None,
+    };
+    let first = layout.offset();
+    match &**tensor.data() {
+        Data::Bool(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Int32(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Int64(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Float32(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Float64(elements) => InputColumn::stepped(elements, first, step, rows),
+    }
+}
+
+/// So many elements of memory, from one on.
+fn column_mut(data: &mut Data, first: usize, rows: usize) -> Option<ColumnMut<'_>> {
+    let place = first..first.checked_add(rows)?;
+    Some(match data {
+        Data::Bool(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Int32(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Int64(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Float32(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Float64(elements) => ColumnMut::values(elements.get_mut(place)?),
+    })
 }

@@ -214,3 +214,37 @@ fn a_plan_is_printed() {
         2 steps, 3 kernels, 1 temporaries of 32 bytes";
     assert_eq!(Plan::of(&g, &[more]).listing(&g).to_string(), expected);
 }
+
+#[test]
+fn elements_are_found_however_operands_lie() {
+    // Each number is its position, so that a wrong one is seen; rows of one run and short ones, in one block and in several.
+    for (rows, columns) in [(3, 5000), (3000, 20), (2, 3), (1, 9), (9, 1), (0, 4)] {
+        let count = 2 * rows * columns;
+        let positions = Tensor::new(&[rows, 2 * columns], (0..count).map(|at| at as f64).collect()).unwrap();
+        let turned = Tensor::new(&[columns, rows], (0..count / 2).map(|at| at as f64).collect()).unwrap();
+        let of_row = Tensor::new(&[rows, 1], (0..rows).map(|at| at as f64 * 1e-3).collect()).unwrap();
+        let of_column = Tensor::new(&[columns], (0..columns).map(|at| at as f64 * 1e-7).collect()).unwrap();
+        let mut g = Graph::standard();
+        let [p, t, r, c] = leaves(&mut g, [&[rows, 2 * columns], &[columns, rows], &[rows, 1], &[columns]]);
+        let last = (2 * columns).saturating_sub(1);
+        let slices = [Slice::all(rows), Slice { start: last, step: -2, count: columns }];
+        let backwards = g.slice(p, &slices).unwrap();
+        let other = g.transpose(t, &[1, 0]).unwrap();
+        let mut sum = g.apply("math.add", &[backwards, r]).unwrap();
+        let with_row = sum;
+        sum = g.apply("math.add", &[sum, other]).unwrap();
+        sum = g.apply("math.add", &[sum, c]).unwrap();
+        let on = Evaluator::new(&Options::default());
+        let inputs = [positions, turned, of_row, of_column];
+        let made = on.plan(&g, &[with_row, sum]).unwrap().run(&inputs).unwrap();
+        let made: Vec<Vec<f64>> = made.iter().map(|made| made.to_vec().unwrap()).collect();
+        for row in 0..rows {
+            for column in 0..columns {
+                let first = (row * 2 * columns + last - 2 * column) as f64 + row as f64 * 1e-3;
+                let all = first + (column * rows + row) as f64 + column as f64 * 1e-7;
+                let found = [made[0][row * columns + column], made[1][row * columns + column]];
+                assert_eq!(found, [first, all], "[{row}, {column}] of [{rows}, {columns}]");
+            }
+        }
+    }
+}
