@@ -8,7 +8,7 @@ use std::slice::from_ref;
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
     let count = extents.iter().product();
     let number = |at: usize| (((at + seed) * 7919 % 1601) as f64).sin() * 10_f64.powi((at % 7) as i32 - 3);
-    Tensor::new(extents, (0..count).map(number).collect()).unwrap()
+    Tensor::new(extents, (0..count).map(number).collect()).expect("a value")
 }
 
 /// The counters of a plan for this output, whose results are those of the reference with both backends.
@@ -18,9 +18,9 @@ fn planned(graph: &Graph, outputs: &[NodeId]) -> PlanCounters {
     let mut counters = PlanCounters::default();
     for backend in [Backend::Interpreter, Backend::Native] {
         let on = Evaluator::new(&Options::default().backend(backend));
-        let expected = on.evaluate(graph, outputs, &inputs).unwrap();
-        let planned = on.plan(graph, outputs).unwrap();
-        let found = planned.run(&inputs).unwrap();
+        let expected = on.evaluate(graph, outputs, &inputs).expect("a value");
+        let planned = on.plan(graph, outputs).expect("a value");
+        let found = planned.run(&inputs).expect("a value");
         for (expected, found) in expected.iter().zip(&found) {
             assert!(same_bits(expected, found), "{found:?} is not {expected:?}\n{planned}");
         }
@@ -35,7 +35,7 @@ fn steps(graph: &Graph, output: NodeId) -> (usize, usize) {
 }
 
 fn leaves<const N: usize>(g: &mut Graph, extents: [&[usize]; N]) -> [NodeId; N] {
-    extents.map(|extents| g.leaf("", Scalar::Float64, extents).unwrap())
+    extents.map(|extents| g.leaf("", Scalar::Float64, extents).expect("a value"))
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn other_elements_are_reduced_alike() {
 
 /// Casts of numbers that are too large fail: these are small.
 fn steps_of_small(graph: &Graph, output: NodeId) -> (usize, usize) {
-    let input = Tensor::new(&[50, 700], (0..35_000).map(|at| f64::from(at % 97) - 40.5).collect()).unwrap();
+    let input = Tensor::new(&[50, 700], (0..35_000).map(|at| f64::from(at % 97) - 40.5).collect()).expect("a value");
     let on = Evaluator::new(&Options::default());
-    let planned = on.plan(graph, &[output]).unwrap();
-    let expected = on.evaluate(graph, &[output], from_ref(&input)).unwrap();
-    assert!(same_bits(&expected[0], &planned.run(&[input]).unwrap()[0]), "{planned}");
+    let planned = on.plan(graph, &[output]).expect("a value");
+    let expected = on.evaluate(graph, &[output], from_ref(&input)).expect("a value");
+    assert!(same_bits(&expected[0], &planned.run(&[input]).expect("a value")[0]), "{planned}");
     (planned.plan().counters().steps, planned.plan().counters().temporaries)
 }
 

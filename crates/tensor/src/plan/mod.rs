@@ -15,6 +15,9 @@ use smallvec::SmallVec;
 use std::fmt;
 use view::View;
 
+/// A node, and how it is seen from the index space of a step.
+type Seen = (NodeId, View);
+
 /// Maps that are computed together.
 #[derive(Clone, PartialEq, Debug)]
 struct Region {
@@ -23,7 +26,7 @@ struct Region {
     /// What is computed of each index.
     body: Body,
     /// What it reads: a node that has a value by then, and how it is seen from the index space.
-    inputs: Vec<(NodeId, View)>,
+    inputs: Vec<Seen>,
 }
 
 /// What a step does.
@@ -133,7 +136,7 @@ struct Listing<'p> {
 impl Step {
     /// The nodes whose values it reads.
     fn reads<'s>(&'s self, graph: &'s Graph) -> impl Iterator<Item = NodeId> + 's {
-        let (nodes, first, second): (&[NodeId], &[(NodeId, View)], &[(NodeId, View)]) = match &self.work {
+        let (nodes, first, second): (&[NodeId], &[Seen], &[Seen]) = match &self.work {
             Work::Node => (&graph.node(self.node).operands, &[], &[]),
             Work::Map(region) => (&[], &region.inputs, &[]),
             // The first input of what follows is what was reduced.

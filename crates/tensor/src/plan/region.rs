@@ -2,7 +2,7 @@
 //! Nodes are looked at once from the outputs to the leaves, so that planning is linear.
 
 use super::view::View;
-use super::{Region, Step, Work, is_view};
+use super::{Region, Seen, Step, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
 use crate::node::{Node, Operation};
 use crate::{Graph, NodeId};
@@ -23,10 +23,16 @@ const MEMORY: u64 = 8;
 /// What an operator costs that takes many instructions, or a call.
 const LONG: u64 = 20;
 
+/// What a node that is seen from a step is computed of.
+type Parts = SmallVec<[Seen; 2]>;
+
+/// An operator, by its number, and the types that it is on.
+type OperatorOn = (u16, SmallVec<[Scalar; 4]>);
+
 /// Who reads a node, or what a node is for those who do.
 struct Readers {
     /// The steps, by the nodes that they make, and how each sees it.
-    all: Vec<Vec<(NodeId, View)>>,
+    all: Vec<Vec<Seen>>,
     /// True if it has to have a value in memory.
     is_forced: Vec<bool>,
 }
@@ -92,7 +98,7 @@ pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
 fn costs(graph: &Graph, needed: &[bool]) -> Vec<(u64, bool)> {
     let mut costs = vec![(0_u64, false); graph.len()];
     // Most nodes have operators and types that others have too.
-    let mut known: FxHashMap<(u16, SmallVec<[Scalar; 4]>), (u64, bool)> = FxHashMap::default();
+    let mut known: FxHashMap<OperatorOn, (u64, bool)> = FxHashMap::default();
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         costs[id.index()] = match node.operation {
             Operation::Map(op) => {
@@ -195,7 +201,7 @@ fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
         is_leaf || is_made[id.index()]
     };
     // Views lead on to what they are of.
-    let resolved = |mut id: NodeId, mut view: View| -> (NodeId, View) {
+    let resolved = |mut id: NodeId, mut view: View| -> Seen {
         while !has_value(id) && is_view(graph, graph.node(id)) {
             let operand = graph.node(id).operands[0];
             let Some(seen) = View::of_operand(graph.node(id), graph.node(operand)) else { break };
@@ -204,14 +210,14 @@ fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
         if is_constant(graph, id) { (id, View::identity(&[])) } else { (id, view) }
     };
     let first = resolved(root, View::identity(&node.extents));
-    let mut found: FxHashMap<(NodeId, View), SmallVec<[(NodeId, View); 2]>> = FxHashMap::default();
+    let mut found: FxHashMap<Seen, Parts> = FxHashMap::default();
     let mut open = vec![first.clone()];
     while let Some(pair) = open.pop() {
         if found.contains_key(&pair) {
             continue;
         }
         let inner = graph.node(pair.0);
-        let mut operands: SmallVec<[(NodeId, View); 2]> = SmallVec::new();
+        let mut operands: Parts = SmallVec::new();
         let is_computed =
             matches!(inner.operation, Operation::Map(_)) && (!has_value(pair.0) || (own && pair.0 == root));
         if is_computed {
@@ -229,18 +235,13 @@ fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
 
 impl Region {
     /// An expression of pairs of nodes and views, by what each is computed of; what is computed of nothing is read, or constant.
-    fn of(
-        graph: &Graph,
-        root: &(NodeId, View),
-        node: &Node,
-        found: FxHashMap<(NodeId, View), SmallVec<[(NodeId, View); 2]>>,
-    ) -> Region {
+    fn of(graph: &Graph, root: &Seen, node: &Node, found: FxHashMap<Seen, Parts>) -> Region {
         let mut body = Body::default();
         let mut inputs = Vec::new();
-        let mut pairs: Vec<((NodeId, View), SmallVec<[(NodeId, View); 2]>)> = found.into_iter().collect();
+        let mut pairs: Vec<(Seen, Parts)> = found.into_iter().collect();
         // Operands have lower numbers, so this is an order in which everything can be computed.
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut places: FxHashMap<&(NodeId, View), Operand> = FxHashMap::default();
+        let mut places: FxHashMap<&Seen, Operand> = FxHashMap::default();
         for (pair, _) in pairs.iter().filter(|(pair, operands)| operands.is_empty() && !is_constant(graph, pair.0)) {
             places.insert(pair, body.inputs.len() as Operand);
             body.inputs.push(graph.node(pair.0).scalar);
@@ -253,7 +254,7 @@ impl Region {
             places.insert(pair, (body.inputs.len() + body.steps.len()) as Operand);
             body.steps.push(match inner.operation {
                 Operation::Map(op) => {
-                    let place = |pair: &(NodeId, View)| places.get(pair).copied().unwrap_or(0);
+                    let place = |pair: &Seen| places.get(pair).copied().unwrap_or(0);
                     BodyStep::Apply(op, operands.iter().map(place).collect())
                 }
                 Operation::Constant(bits) => BodyStep::Constant(inner.scalar, bits),
@@ -278,7 +279,7 @@ fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Ve
             continue;
         }
         let Work::Map(map) = &steps[at].work else { continue };
-        let fits = |(node, view): &(NodeId, View)| {
+        let fits = |(node, view): &Seen| {
             let extents = graph.extents(*node);
             uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)
         };

@@ -1,8 +1,8 @@
 //! Plans are run step by step. What a reduction is of is computed a block at a time, in memory that is used again and stays in the caches;
 //! elements are combined in the order that the reference has, whatever the blocks.
 
-use super::view::{View, pieces};
-use super::{Plan, Region, Step, Work};
+use super::view::pieces;
+use super::{Plan, Region, Seen, Step, Work};
 use crate::body::Elements;
 use crate::element::with_data;
 use crate::reference::{check_inputs, check_size, node_value};
@@ -45,7 +45,7 @@ fn value(values: &Values, node: NodeId) -> Result<&Tensor, Error> {
 }
 
 /// What inputs are, seen from an index space.
-fn seen(inputs: &[(NodeId, View)], extents: &[usize], values: &Values) -> Result<Vec<Tensor>, Error> {
+fn seen(inputs: &[Seen], extents: &[usize], values: &Values) -> Result<Vec<Tensor>, Error> {
     inputs.iter().map(|(node, view)| view.of(value(values, *node)?, extents)).collect()
 }
 
