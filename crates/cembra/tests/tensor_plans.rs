@@ -54,6 +54,13 @@ fn chains_of_maps_with_views_are_one_step() {
     let [d] = leaves(&mut g, [&[2, 10, 2, 14]]);
     let last = g.apply("math.add", &[wide, d]).unwrap();
     assert_eq!(steps(&g, last), (1, 0));
+    // Every other element, of which the last ones first: two slices with a map between.
+    let [x, y] = leaves(&mut g, [&[21], &[10]]);
+    let odd = g.slice(x, &[Slice { start: 1, step: 2, count: 10 }]).unwrap();
+    let sum = g.apply("math.add", &[odd, y]).unwrap();
+    let last = g.slice(sum, &[Slice { start: 9, step: -3, count: 4 }]).unwrap();
+    let e = g.apply("exp", &[last]).unwrap();
+    assert_eq!(steps(&g, e), (1, 0));
     // Of a diagonal there are as many elements as of what reads it.
     let [d, w] = leaves(&mut g, [&[30, 30], &[30]]);
     let square = g.apply("math.multiply", &[d, d]).unwrap();
