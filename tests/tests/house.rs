@@ -64,6 +64,7 @@ const UNSAFE: &[&str] = &[
     "crates/cembra/src/field_types.rs",
     "crates/cembra/src/fields.rs",
     "crates/cembra/src/loaded.rs",
+    "crates/cembra/src/matrices.rs",
     "crates/cembra/src/moved_fields.rs",
     // Texts of Rust and words of it, not code.
     "crates/cembra/src/object/rust.rs",

@@ -55,6 +55,8 @@ mod lists;
 mod loaded;
 mod loader;
 mod machine_code;
+#[cfg(feature = "tensor")]
+mod matrices;
 mod metrics;
 mod model;
 mod model_set;
@@ -149,7 +151,9 @@ pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
 pub mod tensor {
-    pub use crate::tensors::{Evaluator, Planned};
+    #[cfg(feature = "tensor")]
+    pub use crate::matrices::FaerProduct;
+    pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;
 }
 

@@ -10,8 +10,8 @@ use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
 use cembra_tensor::{
-    Assignment, Body, BodyStep, Data, Elements, ErrorKind, Graph, Layout, NodeId, Plan, Program, Rewriter, Rewritten,
-    Tensor, pieces,
+    Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId, Plan,
+    Program, Rewriter, Rewritten, Tensor, pieces,
 };
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -134,6 +134,40 @@ impl Evaluator {
         Err(cembra_tensor::Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
+    /// The product of two tensors by labels, of these extents, and what it took: the fast way to what a product in a graph means. Sums of
+    /// floats are added in another order than [`Evaluator::evaluate`] adds them in.
+    ///
+    /// ```
+    /// use cembra::Options;
+    /// use cembra::tensor::{Evaluator, Labels, Tensor};
+    ///
+    /// let labels = Labels { operands: vec![[0, 1][..].into(), [0, 1][..].into()], output: [0][..].into() };
+    /// let a = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+    /// let (made, counters) = Evaluator::new(&Options::default()).contract(&labels, [&a, &a], &[2])?;
+    /// assert_eq!(made.to_vec::<f64>()?, [5.0, 25.0]);
+    /// assert_eq!(counters.permutes, 0);
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The tensors or the extents do not fit the labels, the elements are of two types or no numbers, or there are more of them than the
+    /// limit of bytes of arrays allows.
+    pub fn contract(
+        &self,
+        labels: &Labels,
+        operands: [&Tensor; 2],
+        extents: &[usize],
+    ) -> Result<(Tensor, Counters), cembra_tensor::Error> {
+        let layout = Layout::row_major(extents)?;
+        let bytes = 8 * layout.len() as u128;
+        if bytes > u128::from(self.most_bytes()) {
+            let message = format!("a product of {extents:?} may take {bytes} bytes: it may have {}", self.most_bytes());
+            return Err(cembra_tensor::Error::new(ErrorKind::Limit, message).hint("raise the limit of bytes of arrays"));
+        }
+        let (data, counters) = cembra_tensor::contract(labels, operands, extents, matrices())?;
+        Ok((Tensor::from_parts(Arc::new(data), layout)?, counters))
+    }
+
     fn batch(&self, body: &Body) -> Result<Arc<Batch>, Error> {
         if let Some(batch) = self.batches.lock().unwrap_or_else(PoisonError::into_inner).get(body) {
             return Ok(batch.clone());
@@ -180,6 +214,15 @@ impl std::fmt::Display for Planned<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.plan.listing(&self.graph).fmt(f)
     }
+}
+
+/// What products of matrices are computed by: a library with the feature `tensor`, plain loops without.
+#[must_use]
+pub fn matrices() -> &'static dyn MatrixProduct {
+    #[cfg(feature = "tensor")]
+    return &crate::matrices::FaerProduct;
+    #[cfg(not(feature = "tensor"))]
+    return &cembra_tensor::PlainProduct;
 }
 
 /// A body as a model: its inputs are `x0`, `x1`, .., its outputs `y0`, `y1`, ..

@@ -12,6 +12,7 @@ mod graph;
 mod layout;
 mod node;
 mod plan;
+mod product;
 mod reference;
 mod rewrite;
 mod statement;
@@ -26,6 +27,10 @@ pub use graph::Graph;
 pub use layout::{Extents, Layout, MOST_AXES, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{Plan, PlanCounters, pieces};
+pub use product::{
+    CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Preparation, ProductPlan,
+    Run, contract,
+};
 pub use reference::{evaluate, same_bits};
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Assign, Assignment, Program, Statement};

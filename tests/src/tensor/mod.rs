@@ -3,6 +3,7 @@
 
 mod array;
 mod check;
+mod products;
 mod tree;
 
 use crate::problem::{Defect, Malformed, Unsupported};
@@ -100,15 +101,15 @@ impl TensorEngines {
             let expected = text(fields, "class")?.to_owned();
             return Ok(Err(Wrong { engine: "class".to_owned(), expected, found }));
         }
-        Ok(self.on_each(&expected, &|on| {
-            let mut graph = Graph::standard();
-            let mut leaves = Vec::new();
-            for tensor in &tensors {
-                leaves.push(graph.leaf("", tensor.scalar_type(), tensor.extents())?);
-            }
-            let product = graph.einsum(spec, &leaves)?;
+        let checked = self.on_each(&expected, &|on| {
+            let (graph, product) = einsum(spec, &tensors)?;
             first(on, &graph, product, &tensors)
-        }))
+        });
+        if checked.is_err() {
+            return Ok(checked);
+        }
+        let Ok((graph, product)) = einsum(spec, &tensors) else { return Ok(Ok(())) };
+        Ok(products::check(&self.evaluators[0].1, &graph, product, &tensors, &expected))
     }
 
     /// The number, its gradients and, if there are any, products with its second derivatives.
@@ -269,6 +270,17 @@ impl TensorEngines {
         }
         Ok(Ok(()))
     }
+}
+
+/// The graph of a product by labels, its operands being the leaves.
+fn einsum(spec: &str, tensors: &[Tensor]) -> Result<(Graph, NodeId), Error> {
+    let mut graph = Graph::standard();
+    let mut leaves = Vec::new();
+    for tensor in tensors {
+        leaves.push(graph.leaf("", tensor.scalar_type(), tensor.extents())?);
+    }
+    let product = graph.einsum(spec, &leaves)?;
+    Ok((graph, product))
 }
 
 /// What a product of two is called by its labels, if the case says something else.

@@ -1,0 +1,302 @@
+//! Products of two tensors by labels, the fast way: what is copied for them, and that they are what the reference says.
+
+use cembra::tensor::{
+    Axes, Axis, Data, Element, ErrorKind, Evaluator, Graph, Kernel, Labels, Layout, MatrixLayout, MatrixProduct,
+    Multiplication, PlainProduct, ProductPlan, Slice, Tensor, contract, matrices, same_bits,
+};
+use cembra::{Options, Scalar};
+use fastrand::Rng;
+use std::sync::Arc;
+
+fn labels(spec: &str) -> Labels {
+    let (operands, output) = spec.split_once("->").expect("a result");
+    let axes = |text: &str| text.bytes().map(|letter| letter - b'a').collect::<Axes>();
+    Labels { operands: operands.split(',').map(axes).collect(), output: axes(output) }
+}
+
+/// How many operands and results are copied, and how many products of matrices there are, for operands in the order of their indices.
+fn planned(spec: &str, extent: impl Fn(Axis) -> usize) -> (usize, usize) {
+    let labels = labels(spec);
+    let layout = |own: &Axes| Layout::row_major(&own.iter().map(|label| extent(*label)).collect::<Vec<_>>()).unwrap();
+    let [a, b] = &labels.operands[..] else { panic!("two operands") };
+    let plan = ProductPlan::of(&labels, [&layout(a), &layout(b)], 4).expect("a plan");
+    let calls = match &plan.kernel {
+        Kernel::Matrices { kept, summed, .. } => kept.iter().chain(summed).map(|run| run.extent).product(),
+        _ => 0,
+    };
+    (plan.permutes(), calls)
+}
+
+#[test]
+fn large_products_copy_nothing() {
+    // The extent of the label `a` is 70, of `b` 71, and so on.
+    for (spec, calls) in [
+        ("ij,jk->ik", 1),
+        ("ji,jk->ik", 1),
+        ("ij,kj->ik", 1),
+        ("ji,kj->ik", 1),
+        ("ij,jk->ki", 1),
+        ("ji,jk->ki", 1),
+        ("ij,kj->ki", 1),
+        ("ji,kj->ki", 1),
+        ("ijk,kl->ijl", 1),
+        ("ijk,lk->ijl", 1),
+        ("ijk,kl->lij", 1),
+        ("kij,kl->ijl", 1),
+        ("ijk,jkl->il", 1),
+        ("abc,abd->cd", 1),
+        ("ijkl,klmn->ijmn", 1),
+        ("klij,klmn->mnij", 1),
+        ("iij,jk->ik", 1),
+        ("ijl,jk->ik", 1),
+        // What breaks nesting is looped over: the smaller one.
+        ("ijk,jl->lik", 78),
+        ("ijk,jl->ilk", 78),
+        ("ijk,kjl->il", 79),
+        ("ijk,kil->jl", 78),
+        ("abc,bad->cd", 70),
+        ("ijkl,lkmn->ijmn", 80),
+        ("ijk,lkj->il", 79),
+        // What both have and the result keeps is, too.
+        ("bij,bjk->bik", 71),
+        ("bij,bkj->bik", 71),
+        ("bij,bjk->bki", 71),
+        ("ijk,ikl->jil", 78),
+        ("bhqd,bhkd->bhqk", 71 * 77),
+        ("bhqk,bhkd->bqhd", 71 * 77),
+        ("bqhd,bkhd->bhqk", 71 * 77),
+        // These are no products of matrices.
+        ("ij,ij->ij", 0),
+        ("ij,ij->ji", 0),
+        ("ij,ji->ij", 0),
+        ("i,j->ij", 0),
+        ("ij,kl->ljki", 0),
+        (",ij->ji", 0),
+        ("ij,ij->", 0),
+        ("ij,ji->", 0),
+        ("ij,j->i", 0),
+        ("ij,i->j", 0),
+        ("ijk,j->ik", 0),
+        ("ijk,ik->j", 0),
+        ("bi,bi->b", 0),
+        ("ib,bi->b", 0),
+        ("ij,jk->k", 0),
+    ] {
+        assert_eq!(planned(spec, |label| 70 + usize::from(label)), (0, calls), "{spec}");
+    }
+}
+
+#[test]
+fn small_products_copy_the_least_that_makes_matrices_of_them() {
+    for (spec, permutes, calls) in [
+        ("ijk,kl->ijl", 0, 1),
+        ("ijk,jl->lik", 1, 1),
+        ("ijk,kjl->il", 1, 1),
+        ("ijk,lkj->il", 1, 1),
+        ("ijk,jl->ilk", 2, 1),
+        ("ijkl,jmln->ikmn", 2, 1),
+        ("ijkl,jmln->imkn", 3, 1),
+        ("bij,bjk->bik", 0, 5),
+        ("bijk,bjl->blik", 1, 5),
+        // An operand that is summed before is made in the order that is wanted.
+        ("ijkn,jl->lik", 0, 1),
+        ("ijk,jln->ilk", 2, 1),
+    ] {
+        assert_eq!(planned(spec, |_| 5), (permutes, calls), "{spec}");
+    }
+}
+
+#[test]
+fn the_smaller_operand_is_copied() {
+    let extents = |large: Axis| move |label: Axis| if label == large - b'a' { 50 } else { 5 };
+    let (small, plan) = (labels("ijk,kjl->il"), |of: u8| {
+        let labels = labels("ijk,kjl->il");
+        let layout = |own: &Axes| Layout::row_major(&own.iter().map(|l| extents(of)(*l)).collect::<Vec<_>>()).unwrap();
+        ProductPlan::of(&labels, [&layout(&labels.operands[0]), &layout(&labels.operands[1])], 4).unwrap()
+    });
+    assert_eq!(small.operands.len(), 2);
+    let copied = |plan: &ProductPlan| plan.operands.each_ref().map(|o| !matches!(o, cembra::tensor::Preparation::None));
+    assert_eq!(copied(&plan(b'i')), [false, true]);
+    assert_eq!(copied(&plan(b'l')), [true, false]);
+    // Of two as large the left one.
+    assert_eq!(copied(&plan(b'j')), [true, false]);
+}
+
+/// What the reference makes of a product.
+fn expected(labels: &Labels, operands: [&Tensor; 2]) -> Tensor {
+    let mut graph = Graph::standard();
+    let leaves = operands.map(|operand| graph.leaf("", operand.scalar_type(), operand.extents()).unwrap());
+    let product = graph.contract(labels.clone(), &leaves).expect("labels that fit");
+    let made = Evaluator::new(&Options::default()).evaluate(&graph, &[product], &operands.map(Clone::clone));
+    made.expect("a value").remove(0)
+}
+
+fn made(labels: &Labels, operands: [&Tensor; 2], extents: &[usize], matrices: &dyn MatrixProduct) -> Tensor {
+    let (data, _) = contract(labels, operands, extents, matrices).expect("a product");
+    Tensor::from_parts(Arc::new(data), Layout::row_major(extents).unwrap()).unwrap()
+}
+
+/// Elements of a type, of whole numbers from -4 to 4: their sums are exact in any order.
+fn whole(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
+    fn of<T: Element>(rng: &mut Rng, extents: &[usize], element: impl Fn(i8) -> T) -> Tensor {
+        let count = extents.iter().product();
+        Tensor::new(extents, (0..count).map(|_| element(rng.i8(-4..=4))).collect()).unwrap()
+    }
+    match scalar {
+        Scalar::Int32 => of(rng, extents, i32::from),
+        Scalar::Int64 => of(rng, extents, i64::from),
+        Scalar::Float32 => of(rng, extents, f32::from),
+        _ => of(rng, extents, f64::from),
+    }
+}
+
+/// A view of these extents: axes in another order in memory, some walked backwards, or by two, or with one element for all.
+fn view(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
+    let mut order: Vec<usize> = (0..extents.len()).collect();
+    rng.shuffle(&mut order);
+    let steps: Vec<isize> = extents.iter().map(|_| *rng.choice(&[1, 1, 1, -1, 2]).unwrap()).collect();
+    let is_broadcast: Vec<bool> = extents.iter().map(|_| rng.u8(..) < 20).collect();
+    let memory = |axis: usize| if is_broadcast[axis] { 1 } else { extents[axis] * steps[axis].unsigned_abs() };
+    let stored = whole(rng, scalar, &order.iter().map(|axis| memory(*axis)).collect::<Vec<_>>());
+    let mut place = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, axis)| place[*axis] = at);
+    let slice = |axis: usize| {
+        let start = if steps[axis] < 0 { extents[axis].saturating_sub(1) } else { 0 };
+        let (start, step) = if is_broadcast[axis] { (0, 1) } else { (start, steps[axis]) };
+        Slice { start, step, count: if is_broadcast[axis] { 1 } else { extents[axis] } }
+    };
+    let slices: Vec<Slice> = (0..extents.len()).map(slice).collect();
+    stored.transposed(&place).unwrap().sliced(&slices).unwrap().broadcast_to(extents).unwrap()
+}
+
+#[test]
+fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
+    let mut rng = Rng::with_seed(15);
+    let mut seen = [0; 3];
+    for round in 0..4_000 {
+        let extents: Vec<usize> = (0..5).map(|_| *rng.choice(&[1, 2, 2, 3, 3, 4, 5, 0]).unwrap()).collect();
+        let extents: Vec<usize> = extents.into_iter().map(|e| if e == 0 && rng.u8(..) < 200 { 2 } else { e }).collect();
+        let mut axes = |most: usize| (0..rng.usize(most / 2..=most)).map(|_| rng.u8(0..5)).collect::<Axes>();
+        let operands = vec![axes(5), axes(4)];
+        let mut output: Vec<Axis> = operands.iter().flatten().copied().collect();
+        output.sort_unstable();
+        output.dedup();
+        rng.shuffle(&mut output);
+        output.truncate(rng.usize(output.len() / 3..=output.len()));
+        let labels = Labels { operands, output: output.into_iter().collect() };
+        let scalar = *rng.choice(&[Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64]).unwrap();
+        let of = |axes: &Axes| axes.iter().map(|label| extents[usize::from(*label)]).collect::<Vec<_>>();
+        let [a, b] = [0, 1].map(|at| view(&mut rng, scalar, &of(&labels.operands[at])));
+        let plan = ProductPlan::of(&labels, [a.layout(), b.layout()], 4).unwrap();
+        seen[match plan.kernel {
+            Kernel::Zeros => 0,
+            Kernel::Nest { .. } => 1,
+            Kernel::Matrices { .. } => 2,
+        }] += 1;
+        let expected = expected(&labels, [&a, &b]);
+        for matrices in [matrices(), &PlainProduct] {
+            let found = made(&labels, [&a, &b], &of(&labels.output), matrices);
+            assert_eq!(found, expected, "{round}: {labels:?} of {:?} and {:?}: {plan:?}", a.layout(), b.layout());
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 200), "{seen:?}");
+}
+
+#[test]
+fn slices_of_large_products_are_added_and_put_in_place() {
+    let mut rng = Rng::with_seed(4);
+    let sizes = |label: Axis| if matches!(label + b'a', b's' | b't') { 3 } else { 66 };
+    for (spec, calls) in [("skj,jl->lsk", 1), ("sjk,jl->lsk", 3), ("isk,ksl->il", 3), ("tisk,tksl->itl", 9)] {
+        let labels = labels(spec);
+        let of = |axes: &Axes| axes.iter().map(|label| sizes(*label)).collect::<Vec<_>>();
+        for scalar in [Scalar::Float32, Scalar::Float64, Scalar::Int32] {
+            let [a, b] = [0, 1].map(|at| whole(&mut rng, scalar, &of(&labels.operands[at])));
+            let expected = expected(&labels, [&a, &b]);
+            for matrices in [matrices(), &PlainProduct] {
+                let (_, counters) = contract(&labels, [&a, &b], &of(&labels.output), matrices).unwrap();
+                assert_eq!((counters.gemm_calls, counters.permutes, counters.temporaries), (calls, 0, 0), "{spec}");
+                assert_eq!(made(&labels, [&a, &b], &of(&labels.output), matrices), expected, "{spec}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_floats_are_near_and_always_the_same() {
+    let mut rng = Rng::with_seed(9);
+    for spec in ["ij,jk->ik", "ij,j->i", "ij,i->j", "ij,ij->", "hij,hjk->ihk"] {
+        let labels = labels(spec);
+        let of = |axes: &Axes| axes.iter().map(|label| 40 + 7 * usize::from(*label)).collect::<Vec<_>>();
+        let [a, b] = [0, 1].map(|at: usize| {
+            let extents = of(&labels.operands[at]);
+            let count: usize = extents.iter().product();
+            Tensor::new(&extents, (0..count).map(|_| rng.f32() - 0.5).collect()).unwrap()
+        });
+        let (expected, extents) = (expected(&labels, [&a, &b]), of(&labels.output));
+        for matrices in [matrices(), &PlainProduct] {
+            let found = made(&labels, [&a, &b], &extents, matrices);
+            assert!(same_bits(&found, &made(&labels, [&a, &b], &extents, matrices)), "{spec}");
+            let (found, expected) = (found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
+            // Without matrices sums are in a wider type, so only the order tells.
+            let bound = if spec.ends_with('k') { 2e-5 } else { 1e-5 };
+            assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= bound), "{spec}");
+        }
+    }
+}
+
+#[test]
+fn what_is_copied_is_counted() {
+    let labels = labels("ijk,jl->ilk");
+    let mut rng = Rng::with_seed(1);
+    let (a, b) = (whole(&mut rng, Scalar::Float64, &[2, 3, 4]), whole(&mut rng, Scalar::Float64, &[3, 5]));
+    let (made, counters) = Evaluator::new(&Options::default()).contract(&labels, [&a, &b], &[2, 5, 4]).unwrap();
+    assert_eq!(made, expected(&labels, [&a, &b]));
+    assert_eq!((counters.gemm_calls, counters.permutes, counters.temporaries), (1, 2, 2));
+    assert_eq!(counters.permute_bytes, 8 * (24 + 40));
+}
+
+#[test]
+fn products_that_do_not_fit_are_refused() {
+    let labels = labels("ij,jk->ik");
+    let (a, b) = (Tensor::new(&[2, 2], vec![1.0; 4]).unwrap(), Tensor::new(&[2, 3], vec![1.0_f32; 6]).unwrap());
+    let truths = Tensor::new(&[2, 2], vec![true; 4]).unwrap();
+    let kind = |operands, extents: &[usize]| contract(&labels, operands, extents, &PlainProduct).unwrap_err().kind();
+    assert_eq!(kind([&a, &b], &[2, 3]), ErrorKind::ElementType);
+    assert_eq!(kind([&truths, &truths], &[2, 2]), ErrorKind::ElementType);
+    assert_eq!(kind([&a, &a], &[2, 3]), ErrorKind::SizeMismatch);
+    assert_eq!(kind([&b, &b], &[2, 3]), ErrorKind::SizeMismatch);
+}
+
+#[test]
+fn matrices_outside_of_their_memory_are_refused() {
+    let layout = |offset, rows, columns, row_stride, column_stride| MatrixLayout {
+        offset,
+        rows,
+        columns,
+        row_stride,
+        column_stride,
+    };
+    let good = layout(0, 2, 2, 2, 1);
+    let (a, mut to) = ([1.0; 4], [0.0; 4]);
+    let mut kind = |result, left, right| {
+        Multiplication::new((&mut to, result), (&a, left), (&a, right), false).map(|_| ()).map_err(|error| error.kind())
+    };
+    assert_eq!(kind(good, good, good), Ok(()));
+    assert_eq!(kind(good, layout(1, 2, 2, 2, -1), layout(3, 2, 2, -1, -2)), Ok(()));
+    assert_eq!(kind(good, layout(1, 2, 2, 2, 1), good), Err(ErrorKind::Index));
+    assert_eq!(kind(good, good, layout(0, 2, 2, -1, 1)), Err(ErrorKind::Index));
+    assert_eq!(kind(layout(0, 2, 2, 3, 1), good, good), Err(ErrorKind::Index));
+    assert_eq!(kind(layout(0, 2, 2, 1, 1), good, good), Err(ErrorKind::OverlappingTarget));
+    assert_eq!(kind(layout(0, 2, 2, 0, 1), good, good), Err(ErrorKind::OverlappingTarget));
+    assert_eq!(kind(good, layout(0, 2, 1, 2, 1), good), Err(ErrorKind::SizeMismatch));
+    // A product of no terms is zeros, by whatever computes it.
+    for matrices in [matrices(), &PlainProduct] {
+        let mut to = [7.0; 4];
+        let (left, right) = (layout(0, 2, 0, 2, 1), layout(0, 0, 2, 2, 1));
+        matrices.multiply_f64(Multiplication::new((&mut to, good), (&a, left), (&a, right), false).unwrap());
+        assert_eq!(to, [0.0; 4]);
+    }
+    assert!(matches!(contract(&labels("ij,jk->ik"), [&Tensor::new(&[2, 0], Vec::<f32>::new()).unwrap(),
+        &Tensor::new(&[0, 2], Vec::<f32>::new()).unwrap()], &[2, 2], &PlainProduct).unwrap().0,
+        Data::Float32(zeros) if zeros == [0.0; 4]));
+}

@@ -1,0 +1,356 @@
+//! Plans of products of two operands: which labels are the rows, columns and terms of matrices, which are looped over, and what has to be
+//! copied for that. Nothing is computed here.
+//!
+//! A group of labels is one dimension of a matrix where the strides of each nest in those of the next, in all that have the group. Where
+//! they do not, either the labels that break it are looped over, or an operand is copied in the order that is wanted, or the result is made
+//! in such an order and copied. Of what may be copied all eight choices are looked at.
+
+use crate::node::Labels;
+use crate::{Error, Layout};
+use smallvec::SmallVec;
+
+/// How many multiplications a product of matrices is to have, at the least, where it is one of the slices of a larger one.
+const LEAST_SLICE: usize = 64 * 64 * 64;
+
+/// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Run {
+    /// The number of indices.
+    pub extent: usize,
+    /// The distances in the left operand, in the right one and in the result; 0 where they do not have the labels.
+    pub strides: [isize; 3],
+}
+
+/// An axis that is copied: its number of indices, and its strides in what is read and in what is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CopiedAxis {
+    /// The number of indices.
+    pub extent: usize,
+    /// The stride in what is read.
+    pub from: isize,
+    /// The stride in what is written.
+    pub to: isize,
+}
+
+/// What is done with an operand before.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Preparation {
+    /// Nothing: it is read as it is.
+    None,
+    /// It is copied into another order.
+    Permute(Vec<CopiedAxis>),
+    /// It is summed over labels that nothing else has, each with its extent and stride, into any order.
+    Sum(Vec<CopiedAxis>, Vec<(usize, isize)>),
+}
+
+/// How products are computed once operands are prepared.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Kernel {
+    /// There is nothing to compute: the result has no elements, or all are sums of none.
+    Zeros,
+    /// Loops over labels of the result and, within, over those that are summed: products of elements, of vectors, and of matrices and
+    /// vectors. The inner one is given by its position in both, one after the other.
+    Nest {
+        /// Labels of the result.
+        kept: Vec<Run>,
+        /// Labels that are summed.
+        summed: Vec<Run>,
+        /// Which one is the inner loop.
+        inner: usize,
+    },
+    /// Products of matrices.
+    Matrices {
+        /// Labels of the result that are looped over.
+        kept: Vec<Run>,
+        /// Labels that are summed and looped over: products are added to those before.
+        summed: Vec<Run>,
+        /// The rows, the columns and the terms of each.
+        dimensions: [Run; 3],
+    },
+}
+
+/// How a product of two operands is computed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ProductPlan {
+    /// What is done with each operand before.
+    pub operands: [Preparation; 2],
+    /// How products are computed.
+    pub kernel: Kernel,
+    /// How the result is copied into its own order afterwards, if it is made in another one.
+    pub result: Option<Vec<CopiedAxis>>,
+}
+
+/// A label of more than one index, and its strides where it is.
+#[derive(Clone, Copy, Debug)]
+struct Label {
+    extent: usize,
+    strides: [Option<isize>; 3],
+}
+
+impl Label {
+    fn stride(&self, of: usize) -> isize {
+        self.strides[of].unwrap_or(0)
+    }
+
+    fn run(&self) -> Run {
+        Run { extent: self.extent, strides: [0, 1, 2].map(|of| self.stride(of)) }
+    }
+
+    /// Which of the operands and the result have it.
+    fn is_in(&self) -> [bool; 3] {
+        self.strides.map(|stride| stride.is_some())
+    }
+}
+
+/// Labels in an order in which all but breaks nest: the runs, each of labels by their positions.
+type Runs = Vec<SmallVec<[usize; 4]>>;
+
+const BATCH: [bool; 3] = [true, true, true];
+const ROWS: [bool; 3] = [true, false, true];
+const COLUMNS: [bool; 3] = [false, true, true];
+const TERMS: [bool; 3] = [true, true, false];
+
+impl ProductPlan {
+    /// The plan for operands of these layouts, whose elements have so many bytes, and a result that lies in the order of its indices.
+    ///
+    /// ```
+    /// use cembra_tensor::{Labels, Layout, ProductPlan};
+    ///
+    /// let labels = Labels { operands: vec![[0, 1][..].into(), [1, 2][..].into()], output: [0, 2][..].into() };
+    /// let a = Layout::row_major(&[2, 3])?;
+    /// let b = Layout::row_major(&[4, 3])?.with_axes(&[1, 0])?;
+    /// assert_eq!(ProductPlan::of(&labels, [&a, &b], 4)?.permutes(), 0);
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There are not two lists of labels, or the layouts do not fit them.
+    pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, Error> {
+        let extents = layouts.map(Layout::extents);
+        let result = Layout::row_major(&labels.output_extents(&extents)?)?;
+        let all = labels.label_extents(&extents)?;
+        if all.contains(&0) {
+            let operands = [Preparation::None, Preparation::None];
+            return Ok(ProductPlan { operands, kernel: Kernel::Zeros, result: None });
+        }
+        let lists = [(&labels.operands[0], layouts[0]), (&labels.operands[1], layouts[1]), (&labels.output, &result)];
+        let label = |(at, extent): (usize, &usize)| {
+            // A label that an operand has twice is its diagonal.
+            let stride = |(own, layout): (&crate::Axes, &Layout)| {
+                let uses = own.iter().zip(layout.strides()).filter(|(own, _)| usize::from(**own) == at);
+                uses.map(|(_, stride)| *stride).reduce(isize::wrapping_add)
+            };
+            Label { extent: *extent, strides: lists.map(stride) }
+        };
+        let found: Vec<Label> = all.iter().enumerate().filter(|(_, extent)| **extent != 1).map(label).collect();
+        Ok(Planning::new(found, bytes).plan())
+    }
+
+    /// How many operands or results are copied into another order.
+    #[must_use]
+    pub fn permutes(&self) -> usize {
+        let is_permuted = |operand: &&Preparation| matches!(operand, Preparation::Permute(_));
+        self.operands.iter().filter(is_permuted).count() + usize::from(self.result.is_some())
+    }
+}
+
+/// What a choice of copies comes to.
+struct Choice {
+    cost: usize,
+    /// Which operands, and whether the result, are made in an order of ours.
+    is_made: [bool; 3],
+    /// The rows, columns and terms as runs, the one of the matrices the last.
+    groups: [Runs; 3],
+}
+
+struct Planning {
+    labels: Vec<Label>,
+    /// Labels of one operand alone, which are summed before: the operand then has any order for nothing.
+    lone: [Vec<Label>; 2],
+    bytes: usize,
+}
+
+impl Planning {
+    fn new(found: Vec<Label>, bytes: usize) -> Planning {
+        let lone = |operand: usize| {
+            let only: [bool; 3] = std::array::from_fn(|of| of == operand);
+            found.iter().filter(|label| label.is_in() == only).copied().collect()
+        };
+        let lone = [lone(0), lone(1)];
+        let labels = found.into_iter().filter(|label| label.is_in().iter().filter(|is_in| **is_in).count() > 1);
+        Planning { labels: labels.collect(), lone, bytes }
+    }
+
+    /// The positions of the labels that are in these.
+    fn group(&self, is_in: [bool; 3]) -> SmallVec<[usize; 8]> {
+        (0..self.labels.len()).filter(|at| self.labels[*at].is_in() == is_in).collect()
+    }
+
+    fn plan(mut self) -> ProductPlan {
+        let before = self.labels.clone();
+        let summed_before = [0, 1].map(|operand: usize| !self.lone[operand].is_empty());
+        let groups = [ROWS, COLUMNS, TERMS].map(|group| self.group(group));
+        if groups.iter().any(|group| group.is_empty()) {
+            let [left, right] = summed_before;
+            let order: Vec<usize> = self.ordered((0..self.labels.len()).collect(), &[2, 0, 1]);
+            self.make([left, right, false], &order);
+            let kernel = self.nest();
+            return self.finished(&before, [left, right, false], kernel);
+        }
+        let choice = self.best(&groups, summed_before);
+        // In memory that is made in an order of ours, what is looped over comes first.
+        let batch = self.ordered(self.group(BATCH).into_iter().collect(), &[2, 0, 1]);
+        let [rows, columns, terms] = &choice.groups;
+        let flat = |runs: &Runs| runs.iter().flatten().copied().collect::<Vec<usize>>();
+        let orders = [[flat(rows), flat(terms)], [flat(terms), flat(columns)], [flat(rows), flat(columns)]];
+        for (of, order) in orders.into_iter().enumerate() {
+            let mut is_made = [false; 3];
+            is_made[of] = choice.is_made[of];
+            let order: Vec<usize> = batch.iter().copied().chain(order.into_iter().flatten()).collect();
+            self.make(is_made, &order);
+        }
+        let mut kept = self.nested(self.group(BATCH).into_iter().collect(), &[0, 1, 2]);
+        let sliced = |runs: &Runs| runs[..runs.len() - 1].iter().map(|run| self.run(run)).collect::<Vec<Run>>();
+        let mut loops: Vec<Run> = kept.drain(..).map(|run| self.run(&run)).collect();
+        loops.extend(sliced(rows));
+        loops.extend(sliced(columns));
+        let dimensions = [rows, columns, terms].map(|runs| self.run(&runs[runs.len() - 1]));
+        let kernel = Kernel::Matrices { kept: loops, summed: sliced(terms), dimensions };
+        self.finished(&before, choice.is_made, kernel)
+    }
+
+    /// The choice of copies that moves the fewest bytes.
+    fn best(&self, groups: &[SmallVec<[usize; 8]>; 3], summed_before: [bool; 2]) -> Choice {
+        // The operands, or the operand and the result, that have the labels of each group.
+        const OWNERS: [[usize; 2]; 3] = [[0, 2], [1, 2], [0, 1]];
+        let mut best: Option<Choice> = None;
+        // The choices in which the left operand stays come last among equals: the left one is copied first.
+        for mask in 0..8_u8 {
+            let is_made = [0, 1, 2].map(|of: usize| mask & (1 << of) != 0);
+            if (summed_before[0] && !is_made[0]) || (summed_before[1] && !is_made[1]) {
+                continue;
+            }
+            let moved = |of: usize| is_made[of] && !summed_before.get(of).is_some_and(|summed| *summed);
+            let cost = (0..3).filter(|of| moved(*of)).map(|of| self.size(of)).sum::<usize>() * 2 * self.bytes;
+            if best.as_ref().is_some_and(|best| best.cost <= cost) {
+                continue;
+            }
+            let mut at = 0;
+            let runs = OWNERS.map(|owners| {
+                let fixed: SmallVec<[usize; 2]> = owners.into_iter().filter(|owner| !is_made[*owner]).collect();
+                let order: Vec<usize> = groups[at].iter().copied().collect();
+                at += 1;
+                let mut runs = if fixed.is_empty() {
+                    vec![self.ordered(order, &owners).into_iter().collect()]
+                } else {
+                    self.nested(order, &fixed)
+                };
+                // The matrices have the longest run, and of two as long the one whose elements lie closer.
+                let key = |run: &SmallVec<[usize; 4]>| {
+                    let Run { extent, strides } = self.run(run);
+                    (extent, std::cmp::Reverse(strides.map(isize::unsigned_abs)))
+                };
+                runs.sort_by_key(key);
+                runs
+            });
+            let is_sliced = runs.iter().any(|runs| runs.len() > 1);
+            let inner: usize = runs.iter().filter_map(|runs| runs.last()).map(|run| self.run(run).extent).product();
+            if !is_sliced || inner >= LEAST_SLICE {
+                best = Some(Choice { cost, is_made, groups: runs });
+            }
+        }
+        // With all three in orders of ours nothing is sliced, so there always is a choice.
+        best.unwrap_or(Choice {
+            cost: 0,
+            is_made: [true; 3],
+            groups: groups.each_ref().map(|g| vec![g.iter().copied().collect()]),
+        })
+    }
+
+    /// The number of elements of an operand or the result.
+    fn size(&self, of: usize) -> usize {
+        self.labels.iter().filter(|label| label.strides[of].is_some()).map(|label| label.extent).product()
+    }
+
+    /// The labels from the one of the largest strides on, in the first of these, and where that leaves it open in those behind.
+    fn ordered(&self, mut labels: Vec<usize>, of: &[usize]) -> Vec<usize> {
+        let key = |at: &usize| -> SmallVec<[std::cmp::Reverse<usize>; 3]> {
+            of.iter().map(|of| std::cmp::Reverse(self.labels[*at].stride(*of).unsigned_abs())).collect()
+        };
+        labels.sort_by_key(key);
+        labels
+    }
+
+    /// The labels as runs that nest in all of these.
+    fn nested(&self, labels: Vec<usize>, of: &[usize]) -> Runs {
+        let mut runs: Runs = Vec::new();
+        for at in self.ordered(labels, of) {
+            let nests = |last: &usize| {
+                let (outer, inner) = (&self.labels[*last], &self.labels[at]);
+                of.iter().all(|of| Some(outer.stride(*of)) == inner.stride(*of).checked_mul(inner.extent.cast_signed()))
+            };
+            match runs.last_mut() {
+                Some(run) if run.last().is_some_and(nests) => run.push(at),
+                _ => runs.push(SmallVec::from_slice(&[at])),
+            }
+        }
+        runs
+    }
+
+    /// Labels as one: steps are those of the last.
+    fn run(&self, labels: &[usize]) -> Run {
+        let extent = labels.iter().map(|at| self.labels[*at].extent).product();
+        let strides = labels.last().map_or([0; 3], |at| self.labels[*at].run().strides);
+        Run { extent, strides }
+    }
+
+    /// Gives these operands, or the result, the strides of memory in which the labels lie in this order.
+    fn make(&mut self, is_made: [bool; 3], order: &[usize]) {
+        for of in (0..3).filter(|of| is_made[*of]) {
+            let mut stride = 1;
+            for at in order.iter().rev() {
+                let label = &mut self.labels[*at];
+                if let Some(own) = &mut label.strides[of] {
+                    *own = stride;
+                    stride *= label.extent.cast_signed();
+                }
+            }
+        }
+    }
+
+    /// Loops over all labels, those that nest everywhere being one.
+    fn nest(&self) -> Kernel {
+        let runs = |is_kept: bool| -> Vec<Run> {
+            let labels = (0..self.labels.len()).filter(|at| self.labels[*at].strides[2].is_some() == is_kept);
+            let order: &[usize] = if is_kept { &[2, 0, 1] } else { &[0, 1, 2] };
+            self.nested(labels.collect(), order).iter().map(|run| self.run(run)).collect()
+        };
+        let (kept, summed) = (runs(true), runs(false));
+        // What a step of a loop costs about: more where elements lie apart, and something for each time that it is begun.
+        let cost = |run: &Run| {
+            let apart = run.strides.iter().filter(|stride| !(0..=1).contains(*stride)).count();
+            (1 + 2 * apart) as f64 + 16.0 / run.extent as f64
+        };
+        let costs = kept.iter().chain(&summed).map(cost).enumerate();
+        let inner = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
+        Kernel::Nest { kept, summed, inner }
+    }
+
+    fn finished(&self, before: &[Label], is_made: [bool; 3], kernel: Kernel) -> ProductPlan {
+        let copied = |of: usize| -> Vec<CopiedAxis> {
+            let axes = before.iter().zip(&self.labels).filter(|(label, _)| label.strides[of].is_some());
+            axes.map(|(from, to)| CopiedAxis { extent: from.extent, from: from.stride(of), to: to.stride(of) })
+                .collect()
+        };
+        let operand = |of: usize| match (is_made[of], self.lone[of].as_slice()) {
+            (_, lone @ [_, ..]) => {
+                Preparation::Sum(copied(of), lone.iter().map(|label| (label.extent, label.stride(of))).collect())
+            }
+            (true, []) => Preparation::Permute(copied(of)),
+            (false, []) => Preparation::None,
+        };
+        let back = |axis: CopiedAxis| CopiedAxis { extent: axis.extent, from: axis.to, to: axis.from };
+        let result = is_made[2].then(|| copied(2).into_iter().map(back).collect());
+        ProductPlan { operands: [operand(0), operand(1)], kernel, result }
+    }
+}
