@@ -17,7 +17,8 @@ fn labels(spec: &str) -> Labels {
 /// How many operands and results are copied, and how many products of matrices there are, for operands in the order of their indices.
 fn planned(spec: &str, extent: impl Fn(Axis) -> usize) -> (usize, usize) {
     let labels = labels(spec);
-    let layout = |own: &Axes| Layout::row_major(&own.iter().map(|label| extent(*label)).collect::<Vec<_>>()).unwrap();
+    let layout =
+        |own: &Axes| Layout::row_major(&own.iter().map(|label| extent(*label)).collect::<Vec<_>>()).expect("fits");
     let [a, b] = &labels.operands[..] else { panic!("two operands") };
     let plan = ProductPlan::of(&labels, [&layout(a), &layout(b)], 4).expect("a plan");
     let calls = match &plan.kernel {
@@ -111,8 +112,9 @@ fn the_smaller_operand_is_copied() {
     let extents = |large: Axis| move |label: Axis| if label == large - b'a' { 50 } else { 5 };
     let (small, plan) = (labels("ijk,kjl->il"), |of: u8| {
         let labels = labels("ijk,kjl->il");
-        let layout = |own: &Axes| Layout::row_major(&own.iter().map(|l| extents(of)(*l)).collect::<Vec<_>>()).unwrap();
-        ProductPlan::of(&labels, [&layout(&labels.operands[0]), &layout(&labels.operands[1])], 4).unwrap()
+        let layout =
+            |own: &Axes| Layout::row_major(&own.iter().map(|l| extents(of)(*l)).collect::<Vec<_>>()).expect("fits");
+        ProductPlan::of(&labels, [&layout(&labels.operands[0]), &layout(&labels.operands[1])], 4).expect("fits")
     });
     assert_eq!(small.operands.len(), 2);
     let copied = |plan: &ProductPlan| plan.operands.each_ref().map(|o| !matches!(o, cembra::tensor::Preparation::None));
@@ -125,7 +127,7 @@ fn the_smaller_operand_is_copied() {
 /// What the reference makes of a product.
 fn expected(labels: &Labels, operands: [&Tensor; 2]) -> Tensor {
     let mut graph = Graph::standard();
-    let leaves = operands.map(|operand| graph.leaf("", operand.scalar_type(), operand.extents()).unwrap());
+    let leaves = operands.map(|operand| graph.leaf("", operand.scalar_type(), operand.extents()).expect("fits"));
     let product = graph.contract(labels.clone(), &leaves).expect("labels that fit");
     let made = Evaluator::new(&Options::default()).evaluate(&graph, &[product], &operands.map(Clone::clone));
     made.expect("a value").remove(0)
@@ -133,14 +135,14 @@ fn expected(labels: &Labels, operands: [&Tensor; 2]) -> Tensor {
 
 fn made(labels: &Labels, operands: [&Tensor; 2], extents: &[usize], matrices: &dyn MatrixProduct) -> Tensor {
     let (data, _) = contract(labels, operands, extents, matrices).expect("a product");
-    Tensor::from_parts(Arc::new(data), Layout::row_major(extents).unwrap()).unwrap()
+    Tensor::from_parts(Arc::new(data), Layout::row_major(extents).expect("fits")).expect("fits")
 }
 
 /// Elements of a type, of whole numbers from -4 to 4: their sums are exact in any order.
 fn whole(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
     fn of<T: Element>(rng: &mut Rng, extents: &[usize], element: impl Fn(i8) -> T) -> Tensor {
         let count = extents.iter().product();
-        Tensor::new(extents, (0..count).map(|_| element(rng.i8(-4..=4))).collect()).unwrap()
+        Tensor::new(extents, (0..count).map(|_| element(rng.i8(-4..=4))).collect()).expect("fits")
     }
     match scalar {
         Scalar::Int32 => of(rng, extents, i32::from),
@@ -154,7 +156,7 @@ fn whole(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
 fn view(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
     let mut order: Vec<usize> = (0..extents.len()).collect();
     rng.shuffle(&mut order);
-    let steps: Vec<isize> = extents.iter().map(|_| *rng.choice(&[1, 1, 1, -1, 2]).unwrap()).collect();
+    let steps: Vec<isize> = extents.iter().map(|_| *rng.choice(&[1, 1, 1, -1, 2]).expect("fits")).collect();
     let is_broadcast: Vec<bool> = extents.iter().map(|_| rng.u8(..) < 20).collect();
     let memory = |axis: usize| if is_broadcast[axis] { 1 } else { extents[axis] * steps[axis].unsigned_abs() };
     let stored = whole(rng, scalar, &order.iter().map(|axis| memory(*axis)).collect::<Vec<_>>());
@@ -166,7 +168,7 @@ fn view(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
         Slice { start, step, count: if is_broadcast[axis] { 1 } else { extents[axis] } }
     };
     let slices: Vec<Slice> = (0..extents.len()).map(slice).collect();
-    stored.transposed(&place).unwrap().sliced(&slices).unwrap().broadcast_to(extents).unwrap()
+    stored.transposed(&place).expect("fits").sliced(&slices).expect("fits").broadcast_to(extents).expect("fits")
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
     let mut rng = Rng::with_seed(15);
     let mut seen = [0; 3];
     for round in 0..4_000 {
-        let extents: Vec<usize> = (0..5).map(|_| *rng.choice(&[1, 2, 2, 3, 3, 4, 5, 0]).unwrap()).collect();
+        let extents: Vec<usize> = (0..5).map(|_| *rng.choice(&[1, 2, 2, 3, 3, 4, 5, 0]).expect("fits")).collect();
         let extents: Vec<usize> = extents.into_iter().map(|e| if e == 0 && rng.u8(..) < 200 { 2 } else { e }).collect();
         let mut axes = |most: usize| (0..rng.usize(most / 2..=most)).map(|_| rng.u8(0..5)).collect::<Axes>();
         let operands = vec![axes(5), axes(4)];
@@ -184,10 +186,10 @@ fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
         rng.shuffle(&mut output);
         output.truncate(rng.usize(output.len() / 3..=output.len()));
         let labels = Labels { operands, output: output.into_iter().collect() };
-        let scalar = *rng.choice(&[Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64]).unwrap();
+        let scalar = *rng.choice(&[Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64]).expect("fits");
         let of = |axes: &Axes| axes.iter().map(|label| extents[usize::from(*label)]).collect::<Vec<_>>();
         let [a, b] = [0, 1].map(|at| view(&mut rng, scalar, &of(&labels.operands[at])));
-        let plan = ProductPlan::of(&labels, [a.layout(), b.layout()], 4).unwrap();
+        let plan = ProductPlan::of(&labels, [a.layout(), b.layout()], 4).expect("fits");
         seen[match plan.kernel {
             Kernel::Zeros => 0,
             Kernel::Nest { .. } => 1,
@@ -213,7 +215,7 @@ fn slices_of_large_products_are_added_and_put_in_place() {
             let [a, b] = [0, 1].map(|at| whole(&mut rng, scalar, &of(&labels.operands[at])));
             let expected = expected(&labels, [&a, &b]);
             for matrices in [matrices(), &PlainProduct] {
-                let (_, counters) = contract(&labels, [&a, &b], &of(&labels.output), matrices).unwrap();
+                let (_, counters) = contract(&labels, [&a, &b], &of(&labels.output), matrices).expect("fits");
                 assert_eq!((counters.gemm_calls, counters.permutes, counters.temporaries), (calls, 0, 0), "{spec}");
                 assert_eq!(made(&labels, [&a, &b], &of(&labels.output), matrices), expected, "{spec}");
             }
@@ -230,13 +232,13 @@ fn sums_of_floats_are_near_and_always_the_same() {
         let [a, b] = [0, 1].map(|at: usize| {
             let extents = of(&labels.operands[at]);
             let count: usize = extents.iter().product();
-            Tensor::new(&extents, (0..count).map(|_| rng.f32() - 0.5).collect()).unwrap()
+            Tensor::new(&extents, (0..count).map(|_| rng.f32() - 0.5).collect()).expect("fits")
         });
         let (expected, extents) = (expected(&labels, [&a, &b]), of(&labels.output));
         for matrices in [matrices(), &PlainProduct] {
             let found = made(&labels, [&a, &b], &extents, matrices);
             assert!(same_bits(&found, &made(&labels, [&a, &b], &extents, matrices)), "{spec}");
-            let (found, expected) = (found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
+            let (found, expected) = (found.to_vec::<f32>().expect("fits"), expected.to_vec::<f32>().expect("fits"));
             // Without matrices sums are in a wider type, so only the order tells.
             let bound = if spec.ends_with('k') { 2e-5 } else { 1e-5 };
             assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= bound), "{spec}");
@@ -249,7 +251,7 @@ fn what_is_copied_is_counted() {
     let labels = labels("ijk,jl->ilk");
     let mut rng = Rng::with_seed(1);
     let (a, b) = (whole(&mut rng, Scalar::Float64, &[2, 3, 4]), whole(&mut rng, Scalar::Float64, &[3, 5]));
-    let (made, counters) = Evaluator::new(&Options::default()).contract(&labels, [&a, &b], &[2, 5, 4]).unwrap();
+    let (made, counters) = Evaluator::new(&Options::default()).contract(&labels, [&a, &b], &[2, 5, 4]).expect("fits");
     assert_eq!(made, expected(&labels, [&a, &b]));
     assert_eq!((counters.gemm_calls, counters.permutes, counters.temporaries), (1, 2, 2));
     assert_eq!(counters.permute_bytes, 8 * (24 + 40));
@@ -258,9 +260,11 @@ fn what_is_copied_is_counted() {
 #[test]
 fn products_that_do_not_fit_are_refused() {
     let labels = labels("ij,jk->ik");
-    let (a, b) = (Tensor::new(&[2, 2], vec![1.0; 4]).unwrap(), Tensor::new(&[2, 3], vec![1.0_f32; 6]).unwrap());
-    let truths = Tensor::new(&[2, 2], vec![true; 4]).unwrap();
-    let kind = |operands, extents: &[usize]| contract(&labels, operands, extents, &PlainProduct).unwrap_err().kind();
+    let (a, b) =
+        (Tensor::new(&[2, 2], vec![1.0; 4]).expect("fits"), Tensor::new(&[2, 3], vec![1.0_f32; 6]).expect("fits"));
+    let truths = Tensor::new(&[2, 2], vec![true; 4]).expect("fits");
+    let kind =
+        |operands, extents: &[usize]| contract(&labels, operands, extents, &PlainProduct).expect_err("refused").kind();
     assert_eq!(kind([&a, &b], &[2, 3]), ErrorKind::ElementType);
     assert_eq!(kind([&truths, &truths], &[2, 2]), ErrorKind::ElementType);
     assert_eq!(kind([&a, &a], &[2, 3]), ErrorKind::SizeMismatch);
@@ -293,10 +297,10 @@ fn matrices_outside_of_their_memory_are_refused() {
     for matrices in [matrices(), &PlainProduct] {
         let mut to = [7.0; 4];
         let (left, right) = (layout(0, 2, 0, 2, 1), layout(0, 0, 2, 2, 1));
-        matrices.multiply_f64(Multiplication::new((&mut to, good), (&a, left), (&a, right), false).unwrap());
+        matrices.multiply_f64(Multiplication::new((&mut to, good), (&a, left), (&a, right), false).expect("fits"));
         assert_eq!(to, [0.0; 4]);
     }
-    assert!(matches!(contract(&labels("ij,jk->ik"), [&Tensor::new(&[2, 0], Vec::<f32>::new()).unwrap(),
-        &Tensor::new(&[0, 2], Vec::<f32>::new()).unwrap()], &[2, 2], &PlainProduct).unwrap().0,
+    assert!(matches!(contract(&labels("ij,jk->ik"), [&Tensor::new(&[2, 0], Vec::<f32>::new()).expect("fits"),
+        &Tensor::new(&[0, 2], Vec::<f32>::new()).expect("fits")], &[2, 2], &PlainProduct).expect("fits").0,
         Data::Float32(zeros) if zeros == [0.0; 4]));
 }

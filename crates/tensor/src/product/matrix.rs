@@ -160,7 +160,7 @@ pub(super) fn multiply<T: Number>(product: Multiplication<'_, T>) {
     let is_upright = result.row_stride.unsigned_abs() < result.column_stride.unsigned_abs();
     let product = if is_upright { product.transposed() } else { product };
     let Multiplication { to, factors: [a, b], layouts: [left, right, result], adds } = product;
-    let mut packed = vec![T::default(); BLOCK * BLOCK];
+    let mut packed = vec![T::default(); BLOCK.min(left.columns) * BLOCK.min(result.columns)];
     let mut sums = [T::default(); BLOCK];
     for first_column in (0..result.columns).step_by(BLOCK) {
         let width = BLOCK.min(result.columns - first_column);
