@@ -10,8 +10,8 @@ use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
 use cembra_tensor::{
-    Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId, Plan,
-    Program, Rewriter, Rewritten, Tensor, pieces,
+    Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId,
+    Plan, Program, Rewriter, Rewritten, Tensor, pieces,
 };
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;

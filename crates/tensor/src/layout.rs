@@ -274,7 +274,7 @@ impl Layout {
     /// # Errors
     /// Axes of the result are left out, or axes of unlike extents go to one.
     pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
-        let rank = to.iter().map(|axis| axis + 1).max().unwrap_or(0);
+        let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
             let message = format!("axes {to:?} for a tensor of {} axes", self.rank());
             return Err(Error::new(ErrorKind::Axis, message));
