@@ -116,6 +116,11 @@ fn the_book_has_every_page_once() {
     let links = links(&summary);
     let listed: BTreeSet<PathBuf> = links.iter().map(|link| Path::new("docs").join(link)).collect();
     assert_eq!(listed.len(), links.len(), "docs/SUMMARY.md lists a page twice");
+    // A book is made of chapters: what is listed and is no link cannot be one.
+    for line in summary.lines().filter(|line| line.trim_start().starts_with("- ")) {
+        let is_link = line.trim_start().starts_with("- [") && line.ends_with(".md)");
+        assert!(is_link, "docs/SUMMARY.md lists what is no page: {line}");
+    }
     let expected: BTreeSet<PathBuf> = pages().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
     let lacking: Vec<_> = expected.difference(&listed).collect();
     let strange: Vec<_> = listed.difference(&expected).collect();
