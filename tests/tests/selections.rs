@@ -9,7 +9,7 @@ const NUMBERS: [f64; 12] =
     [f64::NAN, 0.0, -0.0, 0.25, -0.25, 0.5, 2.0, -2.0, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, -1e-310];
 
 /// Evaluates a model of two inputs in both backends, with conditionals as selections and as branches: always what
-/// `expected` says, on bits. The machine code must be of the kind that is tested.
+/// `expected` says, on bits but for those of a NaN. The machine code must be of the kind that is tested.
 fn check(text: &str, expected: fn(f64, f64) -> Vec<Value>) {
     let model = Model::parse(text).expect("a model");
     if cfg!(target_arch = "x86_64") {
@@ -25,7 +25,6 @@ fn check(text: &str, expected: fn(f64, f64) -> Vec<Value>) {
     }
     for (at, [x, y]) in pairs.into_iter().enumerate() {
         for found in &answers {
-            assert_eq!(found[at], answers[0][at], "for {x} and {y}");
             let found: Vec<Value> = found[at].iter().cloned().map(with_one_nan).collect();
             assert_eq!(found, expected(x, y), "for {x} and {y}");
         }
@@ -47,7 +46,8 @@ fn evaluate(model: &Model, options: &Options, pairs: &[[f64; 2]]) -> Vec<Vec<Val
     pairs.iter().map(&mut answer).collect()
 }
 
-/// The same with the NaN that `f64::NAN` is for every NaN: which of two NaNs a sum in Rust is, and with which sign, is not said.
+/// The same with the NaN that `f64::NAN` is for every NaN: which of two NaNs a sum in Rust is, and with which sign, is not
+/// said: it differs with how the interpreter is compiled.
 fn with_one_nan(value: Value) -> Value {
     match value {
         Value::Scalar(ScalarValue::Float64(x)) if x.is_nan() => Value::from(f64::NAN),
