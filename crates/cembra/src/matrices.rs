@@ -31,9 +31,10 @@ fn multiply<T: ComplexField>(mut product: Multiplication<'_, T>, one: T) {
     let ((a, left), (b, right)) = (product.left(), product.right());
     let view = |elements: &[T], layout: MatrixLayout| -> MatRef<'_, T> {
         let MatrixLayout { offset, rows, columns, row_stride, column_stride } = layout;
-        let first = elements[offset..].as_ptr();
-        // SAFETY: MATRIX-WITHIN: all elements of a factor are within the slice, which is borrowed for as long as the view lives.
-        unsafe { MatRef::from_raw_parts(first, rows, columns, row_stride, column_stride) }
+        let first = elements.as_ptr();
+        // SAFETY: MATRIX-WITHIN: all elements of a factor are within the slice, which is borrowed for as long as the view lives; the first
+        // one's position is one of the slice, and the pointer is the whole slice's, as strides may lead to what is before it.
+        unsafe { MatRef::from_raw_parts(first.add(offset), rows, columns, row_stride, column_stride) }
     };
     let (left, right) = (view(a, left), view(b, right));
     let (to, MatrixLayout { offset, rows, columns, row_stride, column_stride }) = product.result();
