@@ -50,6 +50,7 @@ mod fields;
 mod folder;
 #[cfg(feature = "json")]
 mod json;
+mod kernels;
 mod listener;
 mod lists;
 mod loaded;
@@ -151,6 +152,7 @@ pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
 pub mod tensor {
+    pub use crate::kernels::KernelCounters;
     #[cfg(feature = "tensor")]
     pub use crate::matrices::FaerProduct;
     pub use crate::tensors::{Evaluator, Planned, matrices};

@@ -3,6 +3,7 @@
 
 use crate::batch::Batch;
 use crate::error::Error;
+use crate::kernels::{KernelCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
 use cembra_batch::{ColumnMut, InputColumn};
@@ -11,12 +12,14 @@ use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
 use cembra_tensor::{
     Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId,
-    Plan, Program, Rewriter, Rewritten, Tensor, pieces,
+    Plan, Products, Program, Rewriter, Rewritten, Tensor, check_bytes, pieces,
 };
 use cembra_value::{ScalarValue, Value};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+/// The most expressions of elements that are kept compiled.
+const MOST_KERNELS: usize = 1024;
 
 /// Evaluates graphs of tensors, and keeps what it compiles of them. Shared between threads.
 ///
@@ -37,8 +40,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Evaluator {
     options: Options,
     registry: &'static Registry,
+    /// What computes products in plans; none where that is the reference.
+    products: Option<Products>,
     /// What was compiled, by what it means.
-    batches: Mutex<FxHashMap<Body, Arc<Batch>>>,
+    kernels: Kernels,
 }
 
 impl Evaluator {
@@ -46,7 +51,28 @@ impl Evaluator {
     #[must_use]
     pub fn new(options: &Options) -> Evaluator {
         let registry = options.registry.unwrap_or_else(Registry::standard);
-        Evaluator { options: options.clone(), registry, batches: Mutex::default() }
+        let products = Some(Products::new(matrices()));
+        Evaluator { options: options.clone(), registry, products, kernels: Kernels::new(MOST_KERNELS) }
+    }
+
+    /// The same, whose plans change no bit of what [`evaluate`](Evaluator::evaluate) gives: products of floats are summed in the order of
+    /// their labels, on every machine. That takes many times as long as products of matrices do.
+    ///
+    /// ```
+    /// use cembra::Options;
+    /// use cembra::tensor::{Evaluator, Graph, Tensor};
+    ///
+    /// let mut g = Graph::standard();
+    /// let a = g.leaf("a", cembra::Scalar::Float32, &[2, 2])?;
+    /// let square = g.einsum("ij,jk->ik", &[a, a])?;
+    /// let a = Tensor::new(&[2, 2], vec![1.0_f32, 2.0, 3.0, 4.0])?;
+    /// let evaluator = Evaluator::new(&Options::default()).in_order();
+    /// assert_eq!(evaluator.plan(&g, &[square])?.run(&[a])?[0].to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_order(self) -> Evaluator {
+        Evaluator { products: None, ..self }
     }
 
     /// Evaluates nodes of a graph on tensors for its leaves, node by node: the reference.
@@ -64,7 +90,7 @@ impl Evaluator {
     }
 
     /// Rewrites a graph by the rules that change no bit, orders its products, and plans the steps by which outputs are computed. What comes
-    /// of it is what [`evaluate`](Evaluator::evaluate) gives, but for the rounding of products of three tensors and more.
+    /// of it is what [`evaluate`](Evaluator::evaluate) gives, but for the rounding of sums of products.
     ///
     /// ```
     /// use cembra::tensor::{Evaluator, Graph, Tensor};
@@ -87,7 +113,8 @@ impl Evaluator {
     pub fn plan(&self, graph: &Graph, outputs: &[NodeId]) -> Result<Planned<'_>, cembra_tensor::Error> {
         self.check_registry(graph)?;
         let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, outputs, self)?;
-        let (graph, outputs) = graph.with_ordered_products(&outputs)?.unwrap_or((graph, outputs));
+        let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs)? } else { None };
+        let (graph, outputs) = ordered.unwrap_or((graph, outputs));
         let plan = Plan::of(&graph, &outputs);
         Ok(Planned { evaluator: self, graph, plan })
     }
@@ -159,23 +186,34 @@ impl Evaluator {
         extents: &[usize],
     ) -> Result<(Tensor, Counters), cembra_tensor::Error> {
         let layout = Layout::row_major(extents)?;
-        let bytes = 8 * layout.len() as u128;
-        if bytes > u128::from(self.most_bytes()) {
-            let message = format!("a product of {extents:?} may take {bytes} bytes: it may have {}", self.most_bytes());
-            return Err(cembra_tensor::Error::new(ErrorKind::Limit, message).hint("raise the limit of bytes of arrays"));
-        }
-        let (data, counters) = cembra_tensor::contract(labels, operands, extents, matrices())?;
+        check_bytes(operands[0].scalar_type(), extents, self.most_bytes())?;
+        let (data, counters) = match &self.products {
+            Some(products) => products.contract(labels, operands, extents)?,
+            None => cembra_tensor::contract(labels, operands, extents, matrices())?,
+        };
         Ok((Tensor::from_parts(Arc::new(data), layout)?, counters))
     }
 
-    fn batch(&self, body: &Body) -> Result<Arc<Batch>, Error> {
-        if let Some(batch) = self.batches.lock().unwrap_or_else(PoisonError::into_inner).get(body) {
-            return Ok(batch.clone());
-        }
-        // Two threads may both compile it, to the same.
-        let batch = Arc::new(model(body, self.registry)?.batch(&self.options)?);
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner).insert(body.clone(), batch.clone());
-        Ok(batch)
+    /// How often expressions of elements were found compiled, and how often not.
+    ///
+    /// ```
+    /// use cembra::Options;
+    /// use cembra::tensor::{Evaluator, Graph, Tensor};
+    ///
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// for extent in 1..=1000 {
+    ///     let mut g = Graph::standard();
+    ///     let x = g.leaf("x", cembra::Scalar::Float64, &[extent])?;
+    ///     let square = g.apply("math.multiply", &[x, x])?;
+    ///     evaluator.plan(&g, &[square])?.run(&[Tensor::new(&[extent], vec![2.0; extent])?])?;
+    /// }
+    /// let counters = evaluator.kernel_counters();
+    /// assert_eq!((counters.misses, counters.hits, counters.kept), (1, 999, 1));
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kernel_counters(&self) -> KernelCounters {
+        self.kernels.counters()
     }
 }
 
@@ -193,6 +231,14 @@ impl Planned<'_> {
     /// # Errors
     /// Inputs that do not fit, an index outside of its axis, or an element that fails.
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        Ok(self.run_counted(inputs)?.0)
+    }
+
+    /// The outputs likewise, and what their products took.
+    ///
+    /// # Errors
+    /// As for [`run`](Planned::run).
+    pub fn run_counted(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
         self.plan.run(&self.graph, inputs, self.evaluator)
     }
 
@@ -266,7 +312,8 @@ impl Elements for Evaluator {
         extents: &[usize],
         outputs: &mut [Data],
     ) -> Result<(), cembra_tensor::Error> {
-        let batch = self.batch(body).map_err(|error| in_elements(&error))?;
+        let compile = || model(body, self.registry)?.batch(&self.options);
+        let batch = self.kernels.get(body, || compile().map_err(|error| in_elements(&error)))?;
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -307,6 +354,10 @@ impl Elements for Evaluator {
 
     fn most_bytes(&self) -> u64 {
         self.options.prepare.budget.limits().array_bytes
+    }
+
+    fn products(&self) -> Option<&Products> {
+        self.products.as_ref()
     }
 }
 

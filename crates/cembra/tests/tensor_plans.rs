@@ -1,6 +1,6 @@
 //! Plans of tensors: what is one step, what is in memory, and that nothing of it changes a bit.
 
-use cembra::tensor::{Evaluator, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
+use cembra::tensor::{Evaluator, Graph, Labels, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
 use cembra::{Backend, Options, Scalar};
 use std::slice::from_ref;
 
@@ -254,4 +254,121 @@ fn elements_are_found_however_operands_lie() {
             }
         }
     }
+}
+
+/// Small whole numbers, whose sums of products are exact in any order.
+fn wholes(extents: &[usize], seed: usize) -> Tensor {
+    let count = extents.iter().product();
+    Tensor::new(extents, (0..count).map(|at| ((at * 31 + seed) % 17) as f64 - 8.0).collect()).expect("a value")
+}
+
+/// The counters of a plan with products of matrices, which gives what the reference does on whole numbers.
+fn multiplied(graph: &Graph, output: NodeId) -> (usize, usize, u64) {
+    let inputs: Vec<Tensor> =
+        graph.leaves().iter().enumerate().map(|(at, leaf)| wholes(graph.extents(leaf.node), at)).collect();
+    let on = Evaluator::new(&Options::default());
+    let expected = on.evaluate(graph, &[output], &inputs).expect("a value");
+    let planned = on.plan(graph, &[output]).expect("a value");
+    let (found, counters) = planned.run_counted(&inputs).expect("a value");
+    assert_eq!(found[0], expected[0], "{planned}");
+    let in_order = on.in_order();
+    let found = in_order.plan(graph, &[output]).and_then(|planned| planned.run(&inputs)).expect("a value");
+    assert!(same_bits(&found[0], &expected[0]));
+    let plan = in_order.plan(graph, &[output]).expect("a value").plan().counters();
+    (plan.steps, plan.temporaries, counters.gemm_calls)
+}
+
+#[test]
+fn maps_of_a_product_are_in_its_step() {
+    let mut g = Graph::standard();
+    let [a, b, bias, mask] = leaves(&mut g, [&[600, 30], &[30, 700], &[700], &[600, 700]]);
+    let product = g.einsum("ik,kj->ij", &[a, b]).unwrap();
+    let two = g.constant(Scalar::Float64, 2.0).unwrap();
+    let zero = g.constant(Scalar::Float64, 0.0).unwrap();
+    let twice = g.apply("math.multiply", &[two, product]).unwrap();
+    let sum = g.apply("math.add", &[twice, bias]).unwrap();
+    let positive = g.apply("maximum", &[sum, zero]).unwrap();
+    // In panels of 2^17 elements: 187 rows at a time.
+    assert_eq!(multiplied(&g, positive), (1, 0, 4));
+    assert_eq!(multiplied(&g, product), (1, 0, 1));
+    let masked = g.apply("math.multiply", &[product, mask]).unwrap();
+    assert_eq!(multiplied(&g, masked), (1, 0, 4));
+    // What a product is of has to be in memory.
+    let [c] = leaves(&mut g, [&[600, 30]]);
+    let both = g.apply("math.add", &[a, c]).unwrap();
+    let product = g.einsum("ik,kj->ij", &[both, b]).unwrap();
+    assert_eq!(multiplied(&g, product), (2, 1, 1));
+    // Of what is read twice there is one value, so it is no part of what follows.
+    let turned = g.transpose(product, &[1, 0]).unwrap();
+    let shape = g.einsum("ij,jk->ik", &[product, turned]).unwrap();
+    assert_eq!(multiplied(&g, shape), (3, 2, 2));
+    // The first axis of the result is one of the second operand, or of both.
+    let [wide, many, others] = leaves(&mut g, [&[3, 500, 5], &[3, 5, 300], &[3, 500, 300]]);
+    for (spec, operands, calls) in [("ik,kj->ji", [a, b], 4), ("bik,bkj->bij", [wide, many], 3)] {
+        let product = g.einsum(spec, &operands).unwrap();
+        let other = if calls == 3 { others } else { g.transpose(mask, &[1, 0]).unwrap() };
+        let sum = g.apply("math.add", &[product, other]).unwrap();
+        assert_eq!(multiplied(&g, sum), (1, 0, calls), "{spec}");
+    }
+}
+
+#[test]
+fn products_that_are_no_sums_are_maps() {
+    let mut g = Graph::standard();
+    let [a, b, v, w] = leaves(&mut g, [&[30, 40], &[50, 40], &[30], &[7]]);
+    for (spec, operands) in [
+        ("ij,kj->jik", &[a, b][..]),
+        ("ij,i->ji", &[a, v]),
+        ("i,k->ki", &[v, w]),
+        ("i,j->ij", &[v, v]),
+        ("ii->i", &[a][..0]),
+        ("ij->ji", &[a]),
+    ] {
+        let diagonal = [g.slice(a, &[Slice::all(30), Slice { start: 3, step: 1, count: 30 }]).unwrap()];
+        let product = g.einsum(spec, if operands.is_empty() { &diagonal } else { operands }).unwrap();
+        let e = g.apply("exp", &[product]).unwrap();
+        assert_eq!(steps(&g, e), (1, 0), "{spec}");
+    }
+    // A product of zero and a negative number has its sign; the sum of one such product has none.
+    let mut g = Graph::standard();
+    let [zero, minus] = leaves(&mut g, [&[1], &[1]]);
+    let outputs = ["i,i->i", "i,j->ij", "i,i->"].map(|spec| g.einsum(spec, &[zero, minus]).unwrap());
+    let inputs = [0.0, -1.0].map(|number| Tensor::new(&[1], vec![number]).unwrap());
+    let labels = |operands: [&[u8]; 2], output: &[u8]| Labels {
+        operands: operands.map(|labels| labels.into()).to_vec(),
+        output: output.into(),
+    };
+    let ways = [labels([&[0], &[0]], &[0]), labels([&[0], &[1]], &[0, 1]), labels([&[0], &[0]], &[])];
+    for on in [Evaluator::new(&Options::default()), Evaluator::new(&Options::default()).in_order()] {
+        let planned = on.plan(&g, &outputs).and_then(|planned| planned.run(&inputs)).unwrap();
+        let expected = on.evaluate(&g, &outputs, &inputs).unwrap();
+        for (at, sign) in [true, true, false].into_iter().enumerate() {
+            let (fast, _) = on.contract(&ways[at], [&inputs[0], &inputs[1]], expected[at].extents()).unwrap();
+            for found in [&planned[at], &expected[at], &fast] {
+                assert_eq!(found.to_vec::<f64>().unwrap()[0].is_sign_negative(), sign, "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn expressions_are_compiled_once_for_all_extents_and_threads() {
+    let on = Evaluator::new(&Options::default());
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let on = &on;
+            scope.spawn(move || {
+                for extent in 2..=100 {
+                    let mut g = Graph::standard();
+                    let [x] = leaves(&mut g, [&[extent]]);
+                    let square = g.apply("math.multiply", &[x, x]).unwrap();
+                    let sum = g.reduce(Reduction::Sum, square, &[0]).unwrap();
+                    on.plan(&g, &[sum]).unwrap().run(&[numbers(&[extent], seed)]).unwrap();
+                }
+            });
+        }
+    });
+    let counters = on.kernel_counters();
+    assert_eq!((counters.misses, counters.hits, counters.kept, counters.evictions), (1, 395, 1, 0));
+    assert!(!counters.compile_time.is_zero());
 }

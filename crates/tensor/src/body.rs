@@ -1,7 +1,7 @@
 //! Expressions of elements: what the maps of a graph do to one element, for whatever evaluates it on many. One map is a body of one
 //! step, a region of maps that are evaluated together is a body of several.
 
-use crate::{Data, Error, Tensor};
+use crate::{Data, Error, Products, Tensor};
 use cembra_ops::OpId;
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
@@ -62,4 +62,9 @@ pub trait Elements {
 
     /// The most bytes that a tensor may have.
     fn most_bytes(&self) -> u64;
+
+    /// What computes the products of plans. Without, they are what the reference makes of them, bit for bit.
+    fn products(&self) -> Option<&Products> {
+        None
+    }
 }

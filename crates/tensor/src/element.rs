@@ -74,6 +74,15 @@ macro_rules! elements {
                 match self { $(Data::$variant(_) => Scalar::$scalar,)* }
             }
 
+            /// The bytes of an element of a type, if tensors have any of it.
+            #[must_use]
+            pub const fn element_size(scalar: Scalar) -> Option<usize> {
+                match scalar {
+                    $(Scalar::$scalar => Some(size_of::<$ty>()),)*
+                    _ => None,
+                }
+            }
+
             /// So many zeros, or `false`.
             ///
             /// # Errors
@@ -139,6 +148,24 @@ impl Data {
         }
         with_data!(self, elements => place(elements, from, positions));
     }
+}
+
+/// An error if the elements of a tensor would take more bytes than they may.
+///
+/// # Errors
+/// They would, or tensors have no elements of the type.
+pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), Error> {
+    let wanted = bytes(scalar, extents).ok_or_else(|| no_element(scalar))?;
+    if wanted <= u128::from(most) {
+        return Ok(());
+    }
+    let message = format!("a tensor of {extents:?} takes {wanted} bytes: it may have {most}");
+    Err(Error::new(ErrorKind::Limit, message).hint("raise the limit of bytes of arrays"))
+}
+
+/// The bytes of the elements of a tensor, if tensors have any of that type.
+pub(crate) fn bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
+    Some(Data::element_size(scalar)? as u128 * extents.iter().product::<usize>() as u128)
 }
 
 /// The error that tensors have no such elements.

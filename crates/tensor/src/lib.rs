@@ -21,7 +21,7 @@ mod tensor;
 
 pub use body::{Body, BodyStep, Elements, Operand};
 pub use contraction::{ProductClass, ProductOrder};
-pub use element::{Data, Element};
+pub use element::{Data, Element, check_bytes};
 pub use error::{Error, ErrorKind};
 pub use graph::Graph;
 pub use layout::{Extents, Layout, MOST_AXES, Slice, Strides};
@@ -29,7 +29,7 @@ pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{
     CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Preparation, ProductPlan,
-    Run, contract,
+    Products, Run, contract,
 };
 pub use reference::{evaluate, same_bits};
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};

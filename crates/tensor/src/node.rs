@@ -18,8 +18,6 @@ pub type Axes = SmallVec<[Axis; 8]>;
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    pub(crate) const FIRST: NodeId = NodeId(0);
-
     /// The node's position: operands have lower ones.
     #[must_use]
     pub const fn index(self) -> usize {

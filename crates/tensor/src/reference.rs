@@ -2,7 +2,7 @@
 //! what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
-use crate::element::with_data;
+use crate::element::{check_bytes, with_data};
 use crate::node::{Labels, Operation};
 use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
 use cembra_runtime::Scalar;
@@ -22,11 +22,13 @@ pub fn evaluate(
     check_inputs(graph, inputs)?;
     let mut uses = vec![0_u32; graph.len()];
     let needed = graph.needed(outputs);
-    for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
-        uses[id.index()] += u32::from(outputs.contains(&id));
+    for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         for operand in &node.operands {
             uses[operand.index()] += 1;
         }
+    }
+    for output in outputs {
+        uses[output.index()] += 1;
     }
     let mut values: Vec<Option<Tensor>> = vec![None; graph.len()];
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
@@ -53,12 +55,7 @@ pub fn evaluate(
 pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
     let is_view =
         matches!(node.operation, Operation::Leaf(_) | Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast);
-    let wanted = crate::plan::bytes(node);
-    if is_view || wanted <= u128::from(most) {
-        return Ok(());
-    }
-    let message = format!("a tensor of {:?} takes {wanted} bytes: it may have {most}", &node.extents[..]);
-    Err(Error::new(ErrorKind::Limit, message).hint("raise the limit of bytes of arrays"))
+    if is_view { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
 /// An error if these are no inputs for the leaves of a graph.
@@ -215,8 +212,8 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Products summed in the order of the labels; floats in FLOAT64.
-fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, Error> {
+/// Products summed in the order of the labels, from +0 on; floats in FLOAT64. Without labels to sum over there is no sum.
+pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
     let order: Vec<Axis> = labels.output.iter().copied().chain(summed).collect();
@@ -236,7 +233,9 @@ fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, 
     match node.scalar {
         Scalar::Float32 | Scalar::Float64 => {
             let terms = terms(operands, &layouts, 1.0, with_float, |a, b| a * b);
-            let sums = sums_of(terms, len, inner, 0.0, |a: f64, b| a + b);
+            // Where nothing is summed, a product of -0 stays one.
+            let zero = if all.len() == labels.output.len() { -0.0 } else { 0.0 };
+            let sums = sums_of(terms, len, inner, zero, |a: f64, b| a + b);
             Ok(match node.scalar {
                 Scalar::Float32 => Data::Float32(sums.into_iter().map(|sum| sum as f32).collect()),
                 _ => Data::Float64(sums),

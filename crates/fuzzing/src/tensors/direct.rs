@@ -222,7 +222,7 @@ fn contracted(node: &Node, labels: &Labels, operands: &[Dense]) -> Dense {
     Dense::from_fn(node, |index| {
         let mut place = [0_usize; 256];
         labels.output.iter().zip(&index).for_each(|(label, at)| place[usize::from(*label)] = *at);
-        let mut sums = (0.0_f64, 0_i64);
+        let mut sums = (if summed.is_empty() { -0.0_f64 } else { 0.0 }, 0_i64);
         for part in indices(&within) {
             summed.iter().zip(&part).for_each(|(label, at)| place[usize::from(*label)] = *at);
             let factor = |(own, operand): (&cembra::tensor::Axes, &Dense)| {

@@ -1,10 +1,10 @@
-//! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves and the order of
-//! products of integers change no bit. Of what does not hold, the first node that shows it is found.
+//! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves, plans and the
+//! order of products of integers change no bit. Of what does not hold, the first node that shows it is found.
 
 use super::Finding;
 use super::direct::{self, Dense};
 use super::graphs::Case;
-use cembra::tensor::{Evaluator, Graph, NodeId, Operation, Rewriter, Tensor, same_bits};
+use cembra::tensor::{Evaluator, Graph, Node, NodeId, Operation, Rewriter, Tensor, same_bits};
 use cembra::{Backend, Options, Scalar};
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ impl Judge {
     pub(super) fn new() -> Judge {
         let evaluator = |backend| Evaluator::new(&Options::default().backend(backend));
         let [interpreter, native] = [Backend::Interpreter, Backend::Native].map(evaluator);
-        Judge { interpreter, native, applied: 0, nodes: 0, failing: 0 }
+        Judge { interpreter, native: native.in_order(), applied: 0, nodes: 0, failing: 0 }
     }
 
     /// What does not hold of a case, if anything.
@@ -79,7 +79,25 @@ impl Judge {
             }
             Err(error) => return Some(shown(case, &format!("rewriting fails: {error}"), |_| false)),
         }
-        self.check_operations(case).or_else(|| self.check_orders(case))
+        self.check_plans(case).or_else(|| self.check_operations(case)).or_else(|| self.check_orders(case))
+    }
+
+    /// Holds what plans make against the reference: bit for bit where sums of products are taken in its order, or are of integers.
+    fn check_plans(&self, case: &Case) -> Option<Finding> {
+        let Case { graph, inputs, outputs } = case;
+        let needed = graph.needed(outputs);
+        let is_of_floats = |node: &Node| {
+            matches!(node.operation, Operation::Contract(_)) && matches!(node.scalar, Scalar::Float32 | Scalar::Float64)
+        };
+        let has_floats = graph.nodes().any(|(id, node)| needed[id.index()] && is_of_floats(node));
+        let planned =
+            |evaluator: &Evaluator, outputs: &[NodeId]| -> Values { evaluator.plan(graph, outputs)?.run(inputs) };
+        let differs = |evaluator: &Evaluator, outputs: &[NodeId]| {
+            !same(&self.native.evaluate(graph, outputs, inputs), &planned(evaluator, outputs))
+        };
+        let evaluators = [&self.native, &self.interpreter];
+        let by = evaluators[..if has_floats { 1 } else { 2 }].iter().find(|evaluator| differs(evaluator, outputs))?;
+        Some(shown(case, "a plan changes a result", |node| differs(by, &[node])))
     }
 
     /// The values of nodes after rewriting, and how many rules were applied.

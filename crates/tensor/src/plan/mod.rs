@@ -1,5 +1,6 @@
 //! Plans: which nodes of a graph are computed into memory, in which order, and which are computed where they are read. Maps that are read
-//! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result.
+//! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result, but for
+//! sums of products where those are computed as products of matrices.
 
 mod region;
 mod run;
@@ -8,9 +9,9 @@ mod view;
 pub use view::pieces;
 
 use crate::body::Body;
+use crate::element::bytes;
 use crate::node::{Operation, Reduction};
 use crate::{Axis, Extents, Graph, Node, NodeId};
-use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 use std::fmt;
 use view::View;
@@ -37,6 +38,8 @@ enum Work {
     /// A reduction over some axes of what maps give, or of a node, which is the region's only input then; and maps of what comes of it,
     /// whose first input that is.
     Reduce { reduction: Reduction, axes: SmallVec<[Axis; 8]>, of: Region, then: Option<Region> },
+    /// A product of two by labels; and maps of what comes of it, as for a reduction.
+    Product { product: NodeId, then: Option<Region> },
     /// One node, as the reference evaluates it.
     Node,
 }
@@ -67,8 +70,7 @@ pub struct PlanCounters {
 /// The steps by which outputs of a graph are computed.
 ///
 /// ```
-/// use cembra_runtime::Scalar;
-/// use cembra_tensor::{Graph, Plan, Reduction};
+/// /// use cembra_tensor::{Graph, Plan, Reduction};
 ///
 /// let mut g = Graph::standard();
 /// let a = g.leaf("a", Scalar::Float64, &[1000])?;
@@ -93,16 +95,6 @@ pub(crate) fn is_view(graph: &Graph, node: &Node) -> bool {
         Operation::Reshape => View::of_operand(node, graph.node(node.operands[0])).is_some(),
         _ => false,
     }
-}
-
-/// The bytes of the elements of a node.
-pub(crate) fn bytes(node: &Node) -> u128 {
-    let size = match node.scalar {
-        Scalar::Boolean => 1,
-        Scalar::Int32 | Scalar::Float32 => 4,
-        _ => 8,
-    };
-    size * node.extents.iter().product::<usize>() as u128
 }
 
 impl Plan {
@@ -136,11 +128,13 @@ struct Listing<'p> {
 impl Step {
     /// The nodes whose values it reads.
     fn reads<'s>(&'s self, graph: &'s Graph) -> impl Iterator<Item = NodeId> + 's {
+        // The first input of what follows is what was made before.
+        let others = |then: &'s Option<Region>| then.as_ref().map_or(&[][..], |then| &then.inputs[1..]);
         let (nodes, first, second): (&[NodeId], &[Seen], &[Seen]) = match &self.work {
             Work::Node => (&graph.node(self.node).operands, &[], &[]),
             Work::Map(region) => (&[], &region.inputs, &[]),
-            // The first input of what follows is what was reduced.
-            Work::Reduce { of, then, .. } => (&[], &of.inputs, then.as_ref().map_or(&[], |then| &then.inputs[1..])),
+            Work::Reduce { of, then, .. } => (&[], &of.inputs, others(then)),
+            Work::Product { product, then } => (&graph.node(*product).operands, &[], others(then)),
         };
         nodes.iter().copied().chain(first.iter().chain(second).map(|(node, _)| *node))
     }
@@ -161,6 +155,13 @@ impl Step {
         let read: Vec<String> = self.reads(graph).map(|node| format!("%{}", node.index())).collect();
         let work = match &self.work {
             Work::Map(region) => format!("map {}", body(region)),
+            Work::Product { product, then } => {
+                let mut line = format!("{:?}", graph.node(*product).operation).to_lowercase();
+                if let Some(then) = then {
+                    line.push_str(&format!(" then {}", body(then)));
+                }
+                line
+            }
             Work::Reduce { reduction, axes, of, then } => {
                 let mut line = format!("reduce {reduction:?} {:?}", &axes[..]);
                 for (what, region) in [(" of", Some(of)), (" then", then.as_ref())] {
@@ -220,11 +221,13 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
         counters.kernels += match &step.work {
             Work::Map(_) => 1,
             Work::Reduce { of, then, .. } => usize::from(!of.body.steps.is_empty()) + usize::from(then.is_some()),
+            Work::Product { then, .. } => usize::from(then.is_some()),
             Work::Node => 0,
         };
         if !is_output[step.node.index()] {
             counters.temporaries += 1;
-            counters.temp_bytes = counters.temp_bytes.saturating_add(bytes(node).try_into().unwrap_or(u64::MAX));
+            let bytes = bytes(node.scalar, &node.extents).and_then(|bytes| bytes.try_into().ok()).unwrap_or(u64::MAX);
+            counters.temp_bytes = counters.temp_bytes.saturating_add(bytes);
         }
     }
     counters

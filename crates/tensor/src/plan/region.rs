@@ -87,6 +87,7 @@ pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
                 let of = region(graph, &is_made, node.operands[0], false);
                 Work::Reduce { reduction: *reduction, axes: axes.clone(), of, then: None }
             }
+            Operation::Contract(labels) if labels.operands.len() == 2 => Work::Product { product: id, then: None },
             _ => Work::Node,
         };
         steps.push(Step { node: id, work, last_uses: Vec::new() });
@@ -266,16 +267,16 @@ impl Region {
     }
 }
 
-/// Maps of the result of a reduction go into its step, if nobody else reads it.
+/// Maps of the result of a reduction or a product go into its step, if nobody else reads it.
 fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Vec<Step> {
     let mut uses = vec![0_u32; graph.len()];
     for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
         uses[node.index()] += 1;
     }
-    let mut reductions: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut led: FxHashMap<NodeId, usize> = FxHashMap::default();
     for at in 0..steps.len() {
-        if matches!(steps[at].work, Work::Reduce { .. }) {
-            reductions.insert(steps[at].node, at);
+        if matches!(steps[at].work, Work::Reduce { .. } | Work::Product { .. }) {
+            led.insert(steps[at].node, at);
             continue;
         }
         let Work::Map(map) = &steps[at].work else { continue };
@@ -283,14 +284,14 @@ fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Ve
             let extents = graph.extents(*node);
             uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)
         };
-        let first = map.inputs.iter().position(|input| fits(input) && reductions.contains_key(&input.0));
-        let Some((first, before)) = first.and_then(|first| Some((first, reductions.remove(&map.inputs[first].0)?)))
-        else {
+        let first = map.inputs.iter().position(|input| fits(input) && led.contains_key(&input.0));
+        let Some((first, before)) = first.and_then(|first| Some((first, led.remove(&map.inputs[first].0)?))) else {
             continue;
         };
         let work = std::mem::replace(&mut steps[before].work, Work::Node);
         let map = std::mem::replace(&mut steps[at].work, work);
-        if let (Work::Map(mut map), Work::Reduce { then, .. }) = (map, &mut steps[at].work) {
+        if let (Work::Map(mut map), Work::Reduce { then, .. } | Work::Product { then, .. }) = (map, &mut steps[at].work)
+        {
             map.bring_to_front(first);
             *then = Some(map);
         }

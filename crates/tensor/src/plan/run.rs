@@ -5,9 +5,10 @@ use super::view::pieces;
 use super::{Plan, Region, Seen, Step, Work};
 use crate::body::Elements;
 use crate::element::with_data;
-use crate::reference::{check_inputs, check_size, node_value};
+use crate::node::Operation;
+use crate::reference::{self, check_inputs, check_size, node_value};
 use crate::sums::{Fold, Order, Reduced, with_reduction};
-use crate::{Axis, Data, Error, ErrorKind, Extents, Graph, NodeId, Reduction, Slice, Tensor, sums};
+use crate::{Axis, Counters, Data, Error, ErrorKind, Extents, Graph, Node, NodeId, Reduction, Slice, Tensor, sums};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -25,18 +26,26 @@ impl Plan {
     ///
     /// # Errors
     /// As for [`evaluate`](crate::evaluate).
-    pub fn run(&self, graph: &Graph, inputs: &[Tensor], elements: &dyn Elements) -> Result<Vec<Tensor>, Error> {
+    pub fn run(
+        &self,
+        graph: &Graph,
+        inputs: &[Tensor],
+        elements: &dyn Elements,
+    ) -> Result<(Vec<Tensor>, Counters), Error> {
         check_inputs(graph, inputs)?;
         let leaves = graph.leaves().iter().map(|leaf| leaf.node);
         let mut values: Values = leaves.zip(inputs.iter().cloned()).collect();
+        let mut counters = Counters::default();
         for step in &self.steps {
-            let value = step.run(graph, inputs, &values, elements)?;
+            let value = step.run(graph, inputs, &values, elements, &mut counters)?;
             values.insert(step.node, value);
             for node in &step.last_uses {
                 values.remove(node);
             }
         }
-        self.outputs.iter().map(|output| value(&values, *output).cloned()).collect()
+        let outputs: Result<Vec<Tensor>, Error> =
+            self.outputs.iter().map(|output| value(&values, *output).cloned()).collect();
+        Ok((outputs?, counters))
     }
 }
 
@@ -50,43 +59,132 @@ fn seen(inputs: &[Seen], extents: &[usize], values: &Values) -> Result<Vec<Tenso
 }
 
 impl Step {
-    fn run(&self, graph: &Graph, inputs: &[Tensor], values: &Values, elements: &dyn Elements) -> Result<Tensor, Error> {
+    fn run(
+        &self,
+        graph: &Graph,
+        inputs: &[Tensor],
+        values: &Values,
+        elements: &dyn Elements,
+        counters: &mut Counters,
+    ) -> Result<Tensor, Error> {
         let node = graph.node(self.node);
         check_size(node, elements.most_bytes())?;
+        let operands = |node: &Node| -> Result<SmallVec<[&Tensor; 4]>, Error> {
+            node.operands.iter().map(|operand| value(values, *operand)).collect()
+        };
         match &self.work {
-            Work::Node => {
-                let operands: Result<SmallVec<[&Tensor; 4]>, Error> =
-                    node.operands.iter().map(|operand| value(values, *operand)).collect();
-                node_value(node, &operands?, inputs, elements)
-            }
+            Work::Node => node_value(node, &operands(node)?, inputs, elements),
             Work::Map(region) => {
                 let operands = seen(&region.inputs, &region.extents, values)?;
                 Tensor::of_data(&node.extents, only(elements.map(&region.body, &operands, &region.extents)?)?)
             }
             Work::Reduce { reduction, axes, of, then } => {
                 let operands = seen(&of.inputs, &of.extents, values)?;
-                let others = match then {
-                    Some(then) => seen(&then.inputs[1..], &then.extents, values)?,
-                    None => Vec::new(),
-                };
-                let mut made = Data::zeros(node.scalar, 0)?;
-                reduce((*reduction, axes), of, &operands, elements, &mut |slices, data| {
-                    let Some(then) = then else {
-                        made.append(&data);
-                        return Ok(());
-                    };
-                    let extents: Extents = slices.iter().map(|slice| slice.count).collect();
-                    let mut operands = vec![Tensor::of_data(&extents, data)?];
-                    for other in &others {
-                        operands.push(other.sliced(slices)?);
-                    }
-                    made.append(&only(elements.map(&then.body, &operands, &extents)?)?);
-                    Ok(())
-                })?;
-                Tensor::of_data(&node.extents, made)
+                let mut parts = Parts::new(node, then.as_ref(), values, elements)?;
+                reduce((*reduction, axes), of, &operands, elements, &mut |slices, data| parts.take(slices, data))?;
+                Tensor::of_data(&node.extents, parts.made)
+            }
+            Work::Product { product, then } => {
+                let product = graph.node(*product);
+                check_size(product, elements.most_bytes())?;
+                let mut parts = Parts::new(node, then.as_ref(), values, elements)?;
+                *counters += multiply(product, &operands(product)?, elements, &mut parts)?;
+                Tensor::of_data(&node.extents, parts.made)
             }
         }
     }
+}
+
+/// The parts of a value in the order of its indices, one after the other; or maps of them, which are computed while they are in the cache.
+struct Parts<'p> {
+    then: Option<(&'p Region, Vec<Tensor>)>,
+    elements: &'p dyn Elements,
+    made: Data,
+}
+
+impl<'p> Parts<'p> {
+    fn new(
+        node: &Node,
+        then: Option<&'p Region>,
+        values: &Values,
+        elements: &'p dyn Elements,
+    ) -> Result<Parts<'p>, Error> {
+        let then = match then {
+            Some(then) => Some((then, seen(&then.inputs[1..], &then.extents, values)?)),
+            None => None,
+        };
+        Ok(Parts { then, elements, made: Data::zeros(node.scalar, 0)? })
+    }
+
+    /// The next part, which is a slice of each axis.
+    fn take(&mut self, slices: &[Slice], mut data: Data) -> Result<(), Error> {
+        if let Some((then, others)) = &self.then {
+            let extents: Extents = slices.iter().map(|slice| slice.count).collect();
+            let mut operands = vec![Tensor::of_data(&extents, data)?];
+            for other in others {
+                operands.push(other.sliced(slices)?);
+            }
+            data = only(self.elements.map(&then.body, &operands, &extents)?)?;
+        }
+        if self.made.is_empty() {
+            self.made = data;
+        } else {
+            self.made.append(&data);
+        }
+        Ok(())
+    }
+}
+
+/// The elements of a product that are made at a time where maps follow, and the rows that there are at the least: those of matrices.
+const PANEL: usize = 1 << 17;
+const LEAST_ROWS: usize = 64;
+
+/// The product of two by labels, in panels of its first axis if something follows. How it is cut depends on extents alone.
+fn multiply(
+    product: &Node,
+    operands: &[&Tensor],
+    elements: &dyn Elements,
+    parts: &mut Parts<'_>,
+) -> Result<Counters, Error> {
+    let whole: SmallVec<[Slice; 8]> = product.extents.iter().map(|extent| Slice::all(*extent)).collect();
+    let mut counters = Counters::default();
+    let (Operation::Contract(labels), [a, b]) = (&product.operation, operands) else {
+        return Err(Error::new(ErrorKind::OperandCount, "a product that is not of two"));
+    };
+    let Some(products) = elements.products() else {
+        parts.take(&whole, reference::contract(labels, operands, product)?)?;
+        return Ok(counters);
+    };
+    let is_followed = parts.then.is_some();
+    let mut contract = |operands: [&Tensor; 2], slices: &[Slice]| -> Result<(), Error> {
+        let extents: Extents = slices.iter().map(|slice| slice.count).collect();
+        let (data, took) = products.contract(labels, operands, &extents)?;
+        counters += took;
+        parts.take(slices, data)
+    };
+    let (Some(first), Some(extent)) = (labels.output.first(), product.extents.first()) else {
+        contract([a, b], &whole)?;
+        return Ok(counters);
+    };
+    let row: usize = product.extents[1..].iter().product();
+    let rows = PANEL.checked_div(row).unwrap_or(0).max(LEAST_ROWS);
+    if !is_followed || rows >= *extent {
+        contract([a, b], &whole)?;
+        return Ok(counters);
+    }
+    for start in (0..*extent).step_by(rows) {
+        let panel = Slice { start, step: 1, count: rows.min(extent - start) };
+        let of_panel = |at: usize| -> Result<Tensor, Error> {
+            let slice = |(label, extent): (&Axis, &usize)| if label == first { panel } else { Slice::all(*extent) };
+            let slices: SmallVec<[Slice; 8]> =
+                labels.operands[at].iter().zip(operands[at].extents()).map(slice).collect();
+            operands[at].sliced(&slices)
+        };
+        let mut slices = whole.clone();
+        slices[0] = panel;
+        contract([&of_panel(0)?, &of_panel(1)?], &slices)?;
+    }
+    Ok(counters)
 }
 
 /// The one output of a body.
@@ -182,7 +280,7 @@ fn along<T: Reduced>(
     with_reduction!(T, reduction, how => {
         for strip in pieces(kept, BLOCK / length) {
             let mut made = Vec::with_capacity(count(&strip));
-            if made.capacity() == 1 {
+            if count(&strip) == 1 {
                 let mut fold = Fold::new(Order::Chains, length, how);
                 for piece in pieces(reduced, BLOCK) {
                     fold.extend(blocks.of::<T>([&strip, &piece])?.iter().map(|element| element.widen()));

@@ -12,12 +12,15 @@ pub use plan::{CopiedAxis, Kernel, Preparation, ProductPlan, Run};
 
 use crate::element::no_element;
 use crate::node::Labels;
-use crate::{Data, Error, ErrorKind, Tensor};
+use crate::{Data, Error, ErrorKind, Extents, Layout, Tensor};
 use cembra_runtime::Scalar;
 use nest::{Memory, nest};
 use number::Number;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
+use std::hash::BuildHasher;
 use std::ops::AddAssign;
+use std::sync::{Arc, Mutex, PoisonError};
 use walk::{WalkedAxis, copy, walk};
 
 /// What products by labels took.
@@ -67,25 +70,108 @@ pub fn contract(
     extents: &[usize],
     matrices: &dyn MatrixProduct,
 ) -> Result<(Data, Counters), Error> {
-    let made = labels.output_extents(&operands.map(Tensor::extents))?;
-    if made[..] != *extents {
-        let message = format!("a product of {:?} is not of {extents:?}", &made[..]);
-        return Err(Error::new(ErrorKind::SizeMismatch, message));
+    let known = Known::of(labels, operands)?;
+    known.run(operands, extents, matrices)
+}
+
+/// A product that was planned: for operands of these layouts it is as it was planned.
+#[derive(Debug)]
+struct Known {
+    labels: Labels,
+    layouts: [Layout; 2],
+    scalar: Scalar,
+    /// Those of the result.
+    extents: Extents,
+    plan: ProductPlan,
+}
+
+impl Known {
+    fn of(labels: &Labels, operands: [&Tensor; 2]) -> Result<Known, Error> {
+        let [left, right] = operands.map(Tensor::scalar_type);
+        if left != right {
+            let message = format!("a product of elements of type {} and {}", left.name(), right.name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("cast one of them"));
+        }
+        let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;
+        let extents = labels.output_extents(&operands.map(Tensor::extents))?;
+        let plan = ProductPlan::of(labels, operands.map(Tensor::layout), bytes)?;
+        let layouts = operands.map(|operand| operand.layout().clone());
+        Ok(Known { labels: labels.clone(), layouts, scalar: left, extents, plan })
     }
-    let [left, right] = operands.map(Tensor::scalar_type);
-    if left != right {
-        let message = format!("a product of elements of type {} and {}", left.name(), right.name());
-        return Err(Error::new(ErrorKind::ElementType, message).hint("cast one of them"));
+
+    /// True if it is the product by these labels of such operands.
+    fn is_of(&self, labels: &Labels, operands: [&Tensor; 2]) -> bool {
+        let is_like =
+            |(layout, operand): (&Layout, &Tensor)| layout == operand.layout() && self.scalar == operand.scalar_type();
+        self.labels == *labels && self.layouts.iter().zip(operands).all(is_like)
     }
-    let bytes = if matches!(left, Scalar::Float32 | Scalar::Int32) { 4 } else { 8 };
-    let plan = ProductPlan::of(labels, operands.map(Tensor::layout), bytes)?;
-    let len = extents.iter().product();
-    match (&**operands[0].data(), &**operands[1].data()) {
-        (Data::Int32(a), Data::Int32(b)) => run(&plan, operands, [a, b], len, matrices),
-        (Data::Int64(a), Data::Int64(b)) => run(&plan, operands, [a, b], len, matrices),
-        (Data::Float32(a), Data::Float32(b)) => run(&plan, operands, [a, b], len, matrices),
-        (Data::Float64(a), Data::Float64(b)) => run(&plan, operands, [a, b], len, matrices),
-        _ => Err(no_element_of_products(left)),
+
+    fn run(
+        &self,
+        operands: [&Tensor; 2],
+        extents: &[usize],
+        matrices: &dyn MatrixProduct,
+    ) -> Result<(Data, Counters), Error> {
+        if self.extents[..] != *extents {
+            let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+        let (plan, len) = (&self.plan, extents.iter().product());
+        match (&**operands[0].data(), &**operands[1].data()) {
+            (Data::Int32(a), Data::Int32(b)) => run(plan, operands, [a, b], len, matrices),
+            (Data::Int64(a), Data::Int64(b)) => run(plan, operands, [a, b], len, matrices),
+            (Data::Float32(a), Data::Float32(b)) => run(plan, operands, [a, b], len, matrices),
+            (Data::Float64(a), Data::Float64(b)) => run(plan, operands, [a, b], len, matrices),
+            _ => Err(no_element_of_products(operands[0].scalar_type())),
+        }
+    }
+}
+
+/// The most products whose plans are kept.
+const MOST_KNOWN: usize = 1024;
+
+/// What computes products of two operands, and keeps the plans of those that it has met. Shared between threads.
+#[derive(Debug)]
+pub struct Products {
+    matrices: &'static dyn MatrixProduct,
+    /// By the hashes of what they are of.
+    known: Mutex<FxHashMap<u64, Arc<Known>>>,
+}
+
+impl Products {
+    /// Products by way of these products of matrices.
+    #[must_use]
+    pub fn new(matrices: &'static dyn MatrixProduct) -> Products {
+        Products { matrices, known: Mutex::default() }
+    }
+
+    /// The product of two operands by labels, as [`contract`] gives it.
+    ///
+    /// # Errors
+    /// As for [`contract`].
+    pub fn contract(
+        &self,
+        labels: &Labels,
+        operands: [&Tensor; 2],
+        extents: &[usize],
+    ) -> Result<(Data, Counters), Error> {
+        self.known(labels, operands)?.run(operands, extents, self.matrices)
+    }
+
+    fn known(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<Known>, Error> {
+        let of = (labels, operands.map(|operand| (operand.layout(), operand.scalar_type())));
+        let hash = FxBuildHasher.hash_one(of);
+        let all = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all().get(&hash).filter(|known| known.is_of(labels, operands)) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(Known::of(labels, operands)?);
+        let mut all = all();
+        if all.len() == MOST_KNOWN {
+            all.clear();
+        }
+        all.insert(hash, made.clone());
+        Ok(made)
     }
 }
 
@@ -126,7 +212,10 @@ fn run<T: Number>(
     let mut result = vec![T::default(); len];
     match &plan.kernel {
         Kernel::Zeros => {}
-        Kernel::Nest { kept, summed, inner } => nest(factors, &mut result, kept, summed, *inner),
+        Kernel::Nest { kept, summed, inner, is_sum } => {
+            let zero = if *is_sum { T::Wide::default() } else { T::NOTHING };
+            nest(factors, &mut result, (kept, summed), *inner, zero);
+        }
         Kernel::Matrices { kept, summed, dimensions } => {
             counters.gemm_calls += multiply(factors, &mut result, (kept, summed), *dimensions, matrices)?;
         }

@@ -96,13 +96,13 @@ fn dot<T: Number>(a: &Line<'_, T>, b: &Line<'_, T>, count: usize) -> T::Wide {
 /// An operand: its memory, and the position of its first element.
 pub(super) type Memory<'d, T> = (&'d [T], usize);
 
-/// Computes a product as loops, into memory in which the first element of the result is the first.
+/// Computes a product as loops, into memory in which the first element of the result is the first; sums begin with `zero`.
 pub(super) fn nest<T: Number>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     to: &mut [T],
-    kept: &[Run],
-    summed: &[Run],
+    (kept, summed): (&[Run], &[Run]),
     inner: usize,
+    zero: T::Wide,
 ) {
     let axes = |runs: &[Run], without: Option<usize>| -> SmallVec<[WalkedAxis<3>; 6]> {
         let runs = runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
@@ -117,7 +117,7 @@ pub(super) fn nest<T: Number>(
             walk(&outer, starts, |[a_at, b_at, at]| {
                 for first in (0..line.extent).step_by(CHUNK) {
                     let sums = &mut sums[..CHUNK.min(line.extent - first)];
-                    sums.fill(T::Wide::default());
+                    sums.fill(zero);
                     let along = |at: usize, step: isize| at.wrapping_add_signed(first.cast_signed() * step);
                     walk(&summed, [along(a_at, a_step), along(b_at, b_step), 0], |[a_at, b_at, _]| {
                         let count = sums.len();
@@ -139,7 +139,7 @@ pub(super) fn nest<T: Number>(
             let (outer, summed) = (axes(kept, None), axes(summed, Some(inner - kept.len())));
             let [a_step, b_step, _] = line.strides;
             walk(&outer, starts, |[a_at, b_at, at]| {
-                let mut sum = T::Wide::default();
+                let mut sum = zero;
                 walk(&summed, [a_at, b_at, 0], |[a_at, b_at, _]| {
                     let (a, b) = (Line::of(a, a_at, a_step, line.extent), Line::of(b, b_at, b_step, line.extent));
                     sum = T::add_sums(sum, dot(&a, &b, line.extent));
@@ -148,6 +148,6 @@ pub(super) fn nest<T: Number>(
             });
         }
         // No label has more than one index.
-        (None, None) => to[0] = T::narrow(T::add_product(T::Wide::default(), a[a_first], b[b_first])),
+        (None, None) => to[0] = T::narrow(T::add_product(zero, a[a_first], b[b_first])),
     }
 }

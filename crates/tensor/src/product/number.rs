@@ -8,6 +8,9 @@ pub(super) trait Number: Element {
     /// What sums of products are kept in outside of matrices.
     type Wide: Copy + Default;
 
+    /// What added to anything leaves it as it is: -0.
+    const NOTHING: Self::Wide;
+
     fn times(self, other: Self) -> Self;
 
     fn plus(self, other: Self) -> Self;
@@ -31,6 +34,7 @@ macro_rules! floats {
     ($($ty:ty: $multiply:ident, |$wide:ident| $narrow:expr;)*) => { $(
         impl Number for $ty {
             type Wide = f64;
+            const NOTHING: f64 = -0.0;
 
             fn times(self, other: Self) -> Self {
                 self * other
@@ -67,6 +71,7 @@ macro_rules! integers {
     ($($ty:ty)*) => { $(
         impl Number for $ty {
             type Wide = $ty;
+            const NOTHING: $ty = 0;
 
             fn times(self, other: Self) -> Self {
                 self.wrapping_mul(other)

@@ -57,6 +57,8 @@ pub enum Kernel {
         summed: Vec<Run>,
         /// Which one is the inner loop.
         inner: usize,
+        /// False if there is no label to sum over, not even one of one index: then a product of -0 stays one.
+        is_sum: bool,
     },
     /// Products of matrices.
     Matrices {
@@ -143,7 +145,8 @@ impl ProductPlan {
             Label { extent: *extent, strides: lists.map(stride) }
         };
         let found: Vec<Label> = all.iter().enumerate().filter(|(_, extent)| **extent != 1).map(label).collect();
-        Ok(Planning::new(found, bytes).plan())
+        let is_sum = labels.operands.iter().flatten().any(|label| !labels.output.contains(label));
+        Ok(Planning::new(found, is_sum, bytes).plan())
     }
 
     /// How many operands or results are copied into another order.
@@ -167,18 +170,19 @@ struct Planning {
     labels: Vec<Label>,
     /// Labels of one operand alone, which are summed before: the operand then has any order for nothing.
     lone: [Vec<Label>; 2],
+    is_sum: bool,
     bytes: usize,
 }
 
 impl Planning {
-    fn new(found: Vec<Label>, bytes: usize) -> Planning {
+    fn new(found: Vec<Label>, is_sum: bool, bytes: usize) -> Planning {
         let lone = |operand: usize| {
             let only: [bool; 3] = std::array::from_fn(|of| of == operand);
             found.iter().filter(|label| label.is_in() == only).copied().collect()
         };
         let lone = [lone(0), lone(1)];
         let labels = found.into_iter().filter(|label| label.is_in().iter().filter(|is_in| **is_in).count() > 1);
-        Planning { labels: labels.collect(), lone, bytes }
+        Planning { labels: labels.collect(), lone, is_sum, bytes }
     }
 
     /// The positions of the labels that are in these.
@@ -333,7 +337,7 @@ impl Planning {
         };
         let costs = kept.iter().chain(&summed).map(cost).enumerate();
         let inner = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
-        Kernel::Nest { kept, summed, inner }
+        Kernel::Nest { kept, summed, inner, is_sum: self.is_sum }
     }
 
     fn finished(&self, before: &[Label], is_made: [bool; 3], kernel: Kernel) -> ProductPlan {

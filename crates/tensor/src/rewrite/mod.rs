@@ -98,10 +98,21 @@ impl Rewriter {
         for rule in self.rules.iter().filter(|rule| self.allowed.contains(&rule.exactness)) {
             by_root.entry(rule.root()).or_default().push(rule.clone());
         }
-        let mut run =
-            Run { made: Graph::new(graph.registry()), by_root, elements, names: FxHashMap::default(), left: 0 };
+        let mut run = Run {
+            made: Graph::new(graph.registry()),
+            by_root,
+            elements,
+            names: FxHashMap::default(),
+            uses: FxHashMap::default(),
+            left: 0,
+        };
         // All leaves stay, in their order: inputs are given by position.
         let needed = graph.needed(outputs);
+        let mut uses = vec![0_u32; graph.len()];
+        let operands = graph.nodes().filter(|(id, _)| needed[id.index()]).flat_map(|(_, node)| &node.operands);
+        for id in operands.chain(outputs) {
+            uses[id.index()] += 1;
+        }
         let mut new: Vec<Option<NodeId>> = vec![None; graph.len()];
         for leaf in graph.leaves() {
             let node = graph.node(leaf.node);
@@ -116,7 +127,9 @@ impl Rewriter {
                 *operand = new[operand.index()].unwrap_or(*operand);
             }
             run.left = MOST_APPLIED;
-            new[id.index()] = Some(run.node(node)?);
+            let made = run.node(node)?;
+            *run.uses.entry(made).or_default() += uses[id.index()];
+            new[id.index()] = Some(made);
         }
         let outputs: Vec<NodeId> = outputs.iter().filter_map(|output| new[output.index()]).collect();
         let needed = run.made.needed(&outputs);
@@ -137,6 +150,8 @@ pub(crate) struct Run<'r> {
     elements: &'r dyn Elements,
     /// The rules that made a node, the last one last.
     names: FxHashMap<NodeId, SmallVec<[Arc<str>; 1]>>,
+    /// How often the nodes are used that became one.
+    uses: FxHashMap<NodeId, u32>,
     /// How many rules may still be applied.
     left: usize,
 }
@@ -158,6 +173,11 @@ impl Run<'_> {
             return Ok(fitted);
         }
         self.made.intern(node)
+    }
+
+    /// True if a node is used more than once, so that what is made in its place may be made beside it.
+    pub(crate) fn is_shared(&self, node: NodeId) -> bool {
+        self.uses.get(&node).is_some_and(|uses| *uses > 1)
     }
 
     /// Operands of what is commutative in one order, constants first: so `x + y` and `y + x` are one node.
@@ -218,10 +238,13 @@ impl Run<'_> {
 
     /// Builds the replacement of a rule; its parts are rewritten like all others.
     fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<NodeId, Error> {
+        let incomplete = || Error::new(crate::ErrorKind::Syntax, "a replacement that is not made of its pattern");
         let mut parts: Vec<NodeId> = Vec::with_capacity(rule.replacement.len());
         for part in &rule.replacement {
             let made = match part {
-                pattern::Part::Variable(variable) | pattern::Part::Constant(variable) => found.node(*variable),
+                pattern::Part::Variable(variable) | pattern::Part::Constant(variable) => {
+                    found.node(*variable).ok_or_else(incomplete)?
+                }
                 pattern::Part::Number(number) => self.made.constant(found.scalar(&self.made, like), *number)?,
                 pattern::Part::Apply(op, operands) => {
                     let operands: SmallVec<[NodeId; 2]> = operands.iter().map(|at| parts[*at]).collect();
@@ -230,7 +253,7 @@ impl Run<'_> {
             };
             parts.push(made);
         }
-        parts.last().copied().ok_or_else(|| Error::new(crate::ErrorKind::Syntax, "a rule without replacement"))
+        parts.last().copied().ok_or_else(incomplete)
     }
 
     /// An operator on nodes that were rewritten.

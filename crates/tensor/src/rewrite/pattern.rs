@@ -10,6 +10,9 @@ use cembra_value::ScalarValue;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// The most commutative operators of a pattern: all ways round of all of them are tried.
+const MOST_COMMUTATIVE: usize = 4;
+
 /// A part of a pattern or of a replacement; an operand is the position of another part.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Part {
@@ -190,7 +193,14 @@ impl Compiled {
             matches!(part, Part::Apply(op, operands)
                 if operands.len() == 2 && registry.get(*op).laws.contains(&Law::Commutative))
         };
-        let commutative = (0..pattern.len()).filter(|at| is_commutative(&pattern[*at])).take(4).collect();
+        let commutative: SmallVec<[usize; 4]> = (0..pattern.len()).filter(|at| is_commutative(&pattern[*at])).collect();
+        if commutative.len() > MOST_COMMUTATIVE {
+            let message = format!(
+                "a pattern with {} operators whose operands may be swapped: it may have {MOST_COMMUTATIVE}",
+                commutative.len()
+            );
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
         let (name, exactness) = (Arc::from(rule.name), rule.exactness);
         Ok(Compiled {
             name,
@@ -277,13 +287,9 @@ impl Match {
         !self.nodes.iter().flatten().any(is_integer)
     }
 
-    pub(super) fn node(&self, variable: usize) -> NodeId {
-        // All names of a replacement are in the pattern.
-        self.nodes
-            .get(variable)
-            .copied()
-            .flatten()
-            .unwrap_or_else(|| self.nodes.iter().flatten().copied().next().unwrap_or(NodeId::FIRST))
+    /// What a name stands for. All names of a replacement are in the pattern.
+    pub(super) fn node(&self, variable: usize) -> Option<NodeId> {
+        self.nodes.get(variable).copied().flatten()
     }
 
     /// The type of numbers of a replacement: that of what was found, or of the node.

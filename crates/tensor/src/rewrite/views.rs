@@ -5,7 +5,7 @@ use super::Run;
 use crate::layout::Slice;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
 use crate::sums::Order;
-use crate::{Error, NodeId};
+use crate::{Error, Extents, NodeId};
 use cembra_ops::id;
 use smallvec::SmallVec;
 
@@ -36,7 +36,10 @@ pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
             Ok(Some(("reshape_reshape", run.made.reshape(of, &node.extents)?)))
         }
         Operation::Reduce(reduction, axes) => of_reduction(run, *reduction, axes, node),
-        Operation::Contract(labels) => into_product(run, labels, node),
+        Operation::Contract(labels) => match without_sum(run, labels, node)? {
+            Some(made) => Ok(Some(("product_without_sum", made))),
+            None => into_product(run, labels, node),
+        },
         _ => Ok(None),
     }
 }
@@ -75,7 +78,8 @@ fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, Error> {
             let both: SmallVec<[usize; 8]> = first.iter().map(|axis| usize::from(to[usize::from(*axis)])).collect();
             Ok(Some(("axes_axes", run.made.with_axes(inner.operands[0], &both)?)))
         }
-        Operation::Contract(labels) if is_permutation(to, node) => {
+        // A product that others read too is seen in another order, not computed again.
+        Operation::Contract(labels) if is_permutation(to, node) && !run.is_shared(node.operands[0]) => {
             let mut output = labels.output.clone();
             for (label, axis) in labels.output.iter().zip(to) {
                 output[usize::from(*axis)] = *label;
@@ -161,6 +165,32 @@ fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &N
             let order: SmallVec<[usize; 8]> = kept.iter().map(place).collect();
             Ok(Some(("reduce_axes", run.made.with_axes(reduced, &order)?)))
         }
+        _ => Ok(None),
+    }
+}
+
+/// A product of two that is no sum is a product of elements, the axes being where the result has them; one of one is a view.
+fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<NodeId>, Error> {
+    let is_summed = |own: &Axes| own.iter().any(|label| !labels.output.contains(label));
+    if node.operands.len() > 2 || labels.operands.iter().any(is_summed) {
+        return Ok(None);
+    }
+    let mut seen = SmallVec::<[NodeId; 2]>::new();
+    for (operand, own) in node.operands.iter().zip(&labels.operands) {
+        let kept: Axes = labels.output.iter().copied().filter(|label| own.contains(label)).collect();
+        let place = |label: &Axis| kept.iter().position(|known| known == label).unwrap_or(0);
+        let to: SmallVec<[usize; 8]> = own.iter().map(place).collect();
+        let turned = run.made.with_axes(*operand, &to)?;
+        // Axes that it does not have are of extent 1, those before its first one apart.
+        let is_own = |label: &Axis| own.contains(label);
+        let first = labels.output.iter().position(is_own).unwrap_or(labels.output.len());
+        let extents = labels.output.iter().zip(&node.extents).skip(first);
+        let extents: Extents = extents.map(|(label, extent)| if is_own(label) { *extent } else { 1 }).collect();
+        seen.push(run.made.reshape(turned, &extents)?);
+    }
+    match seen[..] {
+        [a, b] => Ok(Some(run.map(id::MULTIPLY, &[a, b])?)),
+        [one] => Ok(Some(one)),
         _ => Ok(None),
     }
 }
