@@ -31,6 +31,7 @@ pub mod record;
 pub mod row;
 pub mod scalar;
 pub mod subject;
+pub mod tensor;
 pub mod texts;
 pub mod user;
 pub mod workload;

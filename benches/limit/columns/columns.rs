@@ -23,6 +23,8 @@ mod plain;
 mod polynomials;
 #[cfg(lanes = "512")]
 mod special;
+#[cfg(any(lanes = "512", lanes = "plain"))]
+pub mod tensors;
 
 #[cfg(lanes = "256")]
 use avx2::{Doubles, Singles};

@@ -8,7 +8,7 @@ use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
 use cembra_benches::subject::Way;
-use cembra_benches::{Error, large, life, texts, user, workload};
+use cembra_benches::{Error, large, life, tensor, texts, user, workload};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -54,6 +54,8 @@ enum What {
     Batch(Batch),
     /// Nanoseconds per row of models over arrays and their groups, and per call of one over few elements.
     Arrays(Batch),
+    /// Microseconds per run of tensor programs, beside a library of matrices, hand-written loops and the memory.
+    Tensor(Tensor),
     /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
     Life(Life),
 }
@@ -68,6 +70,15 @@ struct Life {
     /// Only these subjects. Resident memory is right only of the first: others use what it gave back.
     #[arg(long, value_name = "NAME", value_parser = life::WAYS.map(|way| way.name))]
     subject: Vec<String>,
+}
+
+#[derive(Args)]
+struct Tensor {
+    #[command(flatten)]
+    common: Common,
+    /// Only what has one of these in its name.
+    #[arg(long, value_name = "NAME")]
+    workload: Vec<String>,
 }
 
 #[derive(Args)]
@@ -176,6 +187,10 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             writeln!(out, "{}", record::machine())?;
             report::write_table(&records, &mut out)?;
             arguments.common.report.keep(&records)
+        }
+        What::Tensor(arguments) => {
+            let effort = arguments.common.effort(15, 2, Duration::from_millis(5));
+            arguments.common.report.write(&tensor::run(&arguments.workload, effort)?)
         }
         What::Texts(common) => common.report.write(&texts::run(common.effort(31, 3, Duration::from_millis(2)))?),
         What::User(common) => common.report.write(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),

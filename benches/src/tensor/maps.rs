@@ -1,0 +1,182 @@
+//! Elementwise programs, sums and a loss beside hand-written loops of the same; products of a tensor and a vector in each of its axes beside
+//! what the memory gives.
+
+use super::{CEMBRA, Run, failed, measure};
+use crate::Error;
+use crate::batch::subject::has_512;
+use crate::measure::{Effort, Task, interleave};
+use crate::record::Record;
+use crate::subject::LIMIT;
+use cembra::tensor::{Element, Evaluator, Graph, NodeId, Planned, Reduction, Tensor};
+use cembra::{Options, Scalar};
+
+type Made<T> = Result<T, cembra::tensor::Error>;
+
+/// A program over some inputs of so many elements.
+struct Case {
+    name: &'static str,
+    len: usize,
+    is_sum: bool,
+}
+
+const CASES: [Case; 6] = [
+    Case { name: "chain-1e3", len: 1_000, is_sum: false },
+    Case { name: "chain-1e5", len: 100_000, is_sum: false },
+    Case { name: "chain-1e7", len: 10_000_000, is_sum: false },
+    Case { name: "sum(a*b)-1e3", len: 1_000, is_sum: true },
+    Case { name: "sum(a*b)-1e5", len: 100_000, is_sum: true },
+    Case { name: "sum(a*b)-1e7", len: 10_000_000, is_sum: true },
+];
+
+const LOSS: &str = "softmax-cross-entropy-4096x1024";
+
+/// A product of a tensor of so many axes and a vector, over one of them.
+const VECTORS: [(&str, usize, usize); 12] = [
+    ("ttv-3-0", 3, 0),
+    ("ttv-3-1", 3, 1),
+    ("ttv-3-2", 3, 2),
+    ("ttv-4-0", 4, 0),
+    ("ttv-4-1", 4, 1),
+    ("ttv-4-2", 4, 2),
+    ("ttv-4-3", 4, 3),
+    ("ttv-5-0", 5, 0),
+    ("ttv-5-1", 5, 1),
+    ("ttv-5-2", 5, 2),
+    ("ttv-5-3", 5, 3),
+    ("ttv-5-4", 5, 4),
+];
+
+pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Vec<Record>) -> Result<(), Error> {
+    let on = Evaluator::new(&Options::default());
+    for case in CASES.iter().filter(|case| wants(case.name)) {
+        records.extend(elementwise(&on, case, effort).map_err(failed(case.name))??);
+    }
+    if wants(LOSS) {
+        records.extend(loss(&on, effort).map_err(failed(LOSS))??);
+    }
+    for (name, rank, axis) in VECTORS.into_iter().filter(|(name, _, _)| wants(name)) {
+        records.extend(vector(&on, name, (rank, axis), effort).map_err(failed(name))??);
+    }
+    Ok(())
+}
+
+/// Numbers between -1 and 1.
+fn numbers(len: usize, seed: u64) -> Vec<f64> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..len).map(|_| 2.0 * random.f64() - 1.0).collect()
+}
+
+/// Runs a plan: some elements of its output.
+fn ours<'p, T: Element + Into<f64>>(name: &'static str, planned: &'p Planned<'_>, inputs: &'p [Tensor]) -> Run<'p> {
+    Box::new(move || {
+        let made = planned.run(inputs).map_err(failed(name))?;
+        Ok(some(T::of(made[0].data()).unwrap_or_default()))
+    })
+}
+
+fn some<T: Copy + Into<f64>>(elements: &[T]) -> Vec<f64> {
+    elements.iter().step_by(elements.len().div_ceil(100).max(1)).map(|element| (*element).into()).collect()
+}
+
+/// Calls a function of the limit, with vectors where the processor has them.
+macro_rules! limit {
+    ($name:ident($($arg:expr),*)) => {
+        if has_512() {
+            cembra_limit_columns_512::tensors::$name($($arg),*)
+        } else {
+            cembra_limit_columns_plain::tensors::$name($($arg),*)
+        }
+    };
+}
+
+fn elementwise(on: &Evaluator, case: &Case, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+    let (graph, output) = if case.is_sum { sum_of_products(case.len)? } else { chain(case.len)? };
+    let planned = on.plan(&graph, &[output])?;
+    let columns: Vec<Vec<f64>> = (0..graph.leaves().len()).map(|at| numbers(case.len, at as u64)).collect();
+    let inputs =
+        columns.iter().map(|column| Tensor::new(&[case.len], column.clone())).collect::<Made<Vec<Tensor>>>()?;
+    let limit: Run<'_> = if case.is_sum {
+        Box::new(|| Ok(vec![limit!(sum_of_products(&columns[0], &columns[1]))]))
+    } else {
+        // The result is memory of its own, as ours is.
+        Box::new(|| {
+            let mut to = vec![0.0; case.len];
+            let columns = [0, 1, 2, 3].map(|at: usize| &columns[at][..]);
+            limit!(chain(columns, &mut to));
+            Ok(some(&to))
+        })
+    };
+    Ok(measure(case.name, [ours::<f64>(case.name, &planned, &inputs), limit], 1e-9, effort))
+}
+
+fn chain(len: usize) -> Made<(Graph, NodeId)> {
+    let mut g = Graph::standard();
+    let mut leaf = |name| g.leaf(name, Scalar::Float64, &[len]);
+    let [a, b, c, d] = [leaf("a")?, leaf("b")?, leaf("c")?, leaf("d")?];
+    let product = g.apply("math.multiply", &[a, b])?;
+    let sum = g.apply("math.add", &[product, c])?;
+    let scaled = g.apply("math.multiply", &[sum, d])?;
+    let difference = g.apply("math.subtract", &[scaled, a])?;
+    Ok((g, difference))
+}
+
+fn sum_of_products(len: usize) -> Made<(Graph, NodeId)> {
+    let mut g = Graph::standard();
+    let mut leaf = |name| g.leaf(name, Scalar::Float64, &[len]);
+    let [a, b] = [leaf("a")?, leaf("b")?];
+    let product = g.apply("math.multiply", &[a, b])?;
+    let sum = g.reduce(Reduction::Sum, product, &[0])?;
+    Ok((g, sum))
+}
+
+fn loss(on: &Evaluator, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+    const EXTENTS: [usize; 2] = [4096, 1024];
+    let mut g = Graph::standard();
+    let [z, y] = [g.leaf("z", Scalar::Float32, &EXTENTS)?, g.leaf("y", Scalar::Float32, &EXTENTS)?];
+    let output = g.softmax_cross_entropy(z, y)?;
+    let planned = on.plan(&g, &[output])?;
+    let len = EXTENTS[0] * EXTENTS[1];
+    let scores: Vec<f32> = numbers(len, 1).into_iter().map(|number| number as f32 * 4.0).collect();
+    let shares: Vec<f32> = numbers(len, 2).into_iter().map(|number| number.abs() as f32 / 512.0).collect();
+    let inputs = [Tensor::new(&EXTENTS, scores.clone())?, Tensor::new(&EXTENTS, shares.clone())?];
+    let limit: Run<'_> = Box::new(|| Ok(vec![f64::from(limit!(softmax_cross_entropy(&scores, &shares, EXTENTS[1])))]));
+    Ok(measure(LOSS, [ours::<f32>(LOSS, &planned, &inputs), limit], 1e-4, effort))
+}
+
+/// A tensor of 2^24 elements or fewer times a vector, beside a triad that moves as many bytes: what the memory gives.
+fn vector(
+    on: &Evaluator,
+    name: &'static str,
+    (rank, axis): (usize, usize),
+    effort: Effort,
+) -> Made<Result<Vec<Record>, Error>> {
+    let extent = (f64::from(1 << 24)).powf(1.0 / rank as f64).floor() as usize;
+    let extents = vec![extent; rank];
+    let len: usize = extents.iter().product();
+    let letters = &"abcde"[..rank];
+    let kept: String = letters.chars().filter(|letter| letters.find(*letter) != Some(axis)).collect();
+    let spec = format!("{letters},{}->{kept}", &letters[axis..=axis]);
+    let mut g = Graph::standard();
+    let [t, v] = [g.leaf("t", Scalar::Float64, &extents)?, g.leaf("v", Scalar::Float64, &[extent])?];
+    let output = g.einsum(&spec, &[t, v])?;
+    let planned = on.plan(&g, &[output])?;
+    let inputs = [Tensor::new(&extents, numbers(len, 1))?, Tensor::new(&[extent], numbers(extent, 2))?];
+    // Two columns are read and one is written.
+    let rows = (len + len / extent) / 3;
+    let (b, c) = (numbers(rows, 1), numbers(rows, 2));
+    let mut to = vec![0.0; rows];
+    let mut run = ours::<f64>(name, &planned, &inputs);
+    let triad = Box::new(move || {
+        limit!(triad(&b, &c, &mut to));
+        std::hint::black_box(&to);
+        Ok(())
+    });
+    let metric = "us_per_run";
+    let task = |subject, run| Task { subject, metric, unit: "us", per_second: 1e6, calls: 1, run };
+    let mut tasks = [task(CEMBRA, Box::new(move || run().map(drop))), task(LIMIT, triad)];
+    let samples = match interleave(&mut tasks, effort) {
+        Ok(samples) => samples,
+        Err(error) => return Ok(Err(error)),
+    };
+    Ok(Ok(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(name, task, samples)).collect()))
+}

@@ -1,0 +1,110 @@
+//! The smallest programs: a product of 3 x 3 and a bias, from the graph to something callable and per call; how long rewriting and planning
+//! take per node; and how often something is compiled.
+
+use super::{CEMBRA, failed};
+use crate::Error;
+use crate::measure::{Effort, Task, interleave};
+use crate::record::Record;
+use cembra::tensor::{Evaluator, Graph, NodeId, Plan, Rewriter, Tensor};
+use cembra::{Options, Scalar};
+
+const SMALL: &str = "3x3-and-bias";
+const NODES: &str = "nodes-10000";
+const SHAPES: &str = "shapes-1000";
+
+type Made<T> = Result<T, cembra::tensor::Error>;
+
+pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Vec<Record>) -> Result<(), Error> {
+    if wants(SMALL) {
+        records.extend(small(effort).map_err(failed(SMALL))??);
+    }
+    if wants(NODES) {
+        records.extend(nodes(effort).map_err(failed(NODES))??);
+    }
+    if wants(SHAPES) {
+        let on = Evaluator::new(&Options::default());
+        for extent in 2..=1001 {
+            let (graph, output) = product_and_bias(extent).map_err(failed(SHAPES))?;
+            let inputs = inputs(extent).map_err(failed(SHAPES))?;
+            on.plan(&graph, &[output]).and_then(|planned| planned.run(&inputs)).map_err(failed(SHAPES))?;
+        }
+        let misses = on.kernel_counters().misses as f64;
+        records.push(Record::count(SHAPES, CEMBRA, "compilations", "", misses));
+    }
+    Ok(())
+}
+
+fn product_and_bias(extent: usize) -> Made<(Graph, NodeId)> {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Float64, &[extent, 3])?;
+    let b = g.leaf("b", Scalar::Float64, &[3, 3])?;
+    let bias = g.leaf("bias", Scalar::Float64, &[3])?;
+    let product = g.einsum("ij,jk->ik", &[a, b])?;
+    let sum = g.apply("math.add", &[product, bias])?;
+    Ok((g, sum))
+}
+
+fn inputs(extent: usize) -> Made<[Tensor; 3]> {
+    let tensor = |extents: &[usize]| Tensor::new(extents, vec![0.5; extents.iter().product()]);
+    Ok([tensor(&[extent, 3])?, tensor(&[3, 3])?, tensor(&[3])?])
+}
+
+fn task<'t>(
+    metric: &'static str,
+    per_second: f64,
+    calls: usize,
+    run: impl FnMut() -> Result<(), Error> + 't,
+) -> Task<'t> {
+    let unit = if per_second == 1e9 { "ns" } else { "us" };
+    Task { subject: CEMBRA, metric, unit, per_second, calls, run: Box::new(run) }
+}
+
+fn measured(workload: &'static str, mut tasks: Vec<Task<'_>>, effort: Effort) -> Result<Vec<Record>, Error> {
+    let samples = interleave(&mut tasks, effort)?;
+    Ok(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(workload, task, samples)).collect())
+}
+
+fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+    let (graph, output) = product_and_bias(3)?;
+    let inputs = inputs(3)?;
+    let on = Evaluator::new(&Options::default());
+    let planned = on.plan(&graph, &[output])?;
+    let compile = || {
+        // With nothing kept of what was compiled before; and the first call, which compiles.
+        let (graph, output) = product_and_bias(3).map_err(failed(SMALL))?;
+        let on = Evaluator::new(&Options::default());
+        let made = on.plan(&graph, &[output]).and_then(|planned| planned.run(&inputs)).map_err(failed(SMALL))?;
+        std::hint::black_box(made);
+        Ok(())
+    };
+    let call = || planned.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
+    Ok(measured(SMALL, vec![task("us_to_first_result", 1e6, 1, compile), task("ns_per_call", 1e9, 1, call)], effort))
+}
+
+/// A chain of sums, products and views of ten thousand nodes.
+fn nodes(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+    const COUNT: usize = 10_000;
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[8, 8])?;
+    let y = g.leaf("y", Scalar::Float64, &[8, 8])?;
+    let mut made = x;
+    for at in 0..COUNT / 2 {
+        made = match at % 4 {
+            0 => g.apply("math.multiply", &[made, y])?,
+            1 => g.transpose(made, &[1, 0])?,
+            2 => g.apply("math.neg", &[made])?,
+            _ => g.apply("math.subtract", &[made, x])?,
+        };
+        made = g.apply("math.add", &[made, y])?;
+    }
+    let count = g.len();
+    let on = Evaluator::new(&Options::default());
+    let rewriter = Rewriter::new(&g);
+    let rewrite =
+        || rewriter.rewrite(&g, &[made], &on).map(|made| drop(std::hint::black_box(made))).map_err(failed(NODES));
+    let plan = || {
+        std::hint::black_box(Plan::of(&g, &[made]));
+        Ok(())
+    };
+    Ok(measured(NODES, vec![task("us_to_rewrite", 1e6, count, rewrite), task("us_to_plan", 1e6, count, plan)], effort))
+}
