@@ -299,7 +299,7 @@ fn in_elements(error: &Error) -> cembra_tensor::Error {
 }
 
 /// The fewest rows that are worth a batch of their own, where operands do not lie so that all are one.
-const LONG_RUN: usize = 1024;
+const LONG_RUN: usize = 1 << 13;
 
 /// The rows of a block for which operands are copied where they do not fit one run.
 const BLOCK: usize = 1 << 14;
@@ -311,6 +311,7 @@ impl Elements for Evaluator {
         operands: &[Tensor],
         extents: &[usize],
         outputs: &mut [Data],
+        first: usize,
     ) -> Result<(), cembra_tensor::Error> {
         let compile = || model(body, self.registry)?.batch(&self.options);
         let batch = self.kernels.get(body, || compile().map_err(|error| in_elements(&error)))?;
@@ -322,7 +323,7 @@ impl Elements for Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&batch, &seen, 0, rows, outputs);
+            return run(&batch, &seen, first, rows, outputs);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -336,7 +337,7 @@ impl Elements for Evaluator {
                 *tensor = Tensor::from_parts(tensor.data().clone(), layout)?;
             }
         }
-        let mut first = 0;
+        let mut first = first;
         for slices in pieces(&extents, most) {
             let extents: Vec<usize> = slices.iter().map(|slice| slice.count).collect();
             let rows = extents.iter().product();

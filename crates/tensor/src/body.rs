@@ -42,11 +42,18 @@ impl Body {
 /// What evaluates expressions of elements.
 pub trait Elements {
     /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
-    /// elements of each output, the last axis the fastest, over what is in memory of their type and number.
+    /// elements of each output, the last axis the fastest, over what is in memory of their type from a position on.
     ///
     /// # Errors
     /// The body cannot be compiled, the memory does not fit, or an element fails.
-    fn map_into(&self, body: &Body, operands: &[Tensor], extents: &[usize], outputs: &mut [Data]) -> Result<(), Error>;
+    fn map_into(
+        &self,
+        body: &Body,
+        operands: &[Tensor],
+        extents: &[usize],
+        outputs: &mut [Data],
+        first: usize,
+    ) -> Result<(), Error>;
 
     /// Evaluates a body likewise: the elements of each output.
     ///
@@ -56,7 +63,7 @@ pub trait Elements {
         let rows = extents.iter().product();
         let zeros = body.outputs.iter().map(|(_, scalar)| Data::zeros(*scalar, rows));
         let mut outputs = zeros.collect::<Result<Vec<Data>, Error>>()?;
-        self.map_into(body, operands, extents, &mut outputs)?;
+        self.map_into(body, operands, extents, &mut outputs, 0)?;
         Ok(outputs)
     }
 

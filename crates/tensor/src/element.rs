@@ -139,6 +139,33 @@ impl Data {
         with_data!(self, elements => gather(elements, positions))
     }
 
+    /// Lines of so many elements each, which begin at these positions and are even distances apart.
+    pub(crate) fn gathered_lines(
+        &self,
+        starts: impl ExactSizeIterator<Item = usize>,
+        count: usize,
+        step: isize,
+    ) -> Data {
+        fn gather<T: Element>(
+            elements: &[T],
+            starts: impl ExactSizeIterator<Item = usize>,
+            count: usize,
+            step: isize,
+        ) -> Data {
+            let mut made = Vec::with_capacity(starts.len() * count);
+            for start in starts {
+                match step {
+                    _ if count == 0 => {}
+                    1 => made.extend_from_slice(&elements[start..][..count]),
+                    0 => made.extend(std::iter::repeat_n(elements[start], count)),
+                    _ => made.extend((0..count).map(|at| elements[start.wrapping_add_signed(at.cast_signed() * step)])),
+                }
+            }
+            T::data(made)
+        }
+        with_data!(self, elements => gather(elements, starts, count, step))
+    }
+
     /// Writes the elements of the other data to these positions, one after the other.
     pub(crate) fn scatter(&mut self, from: &Data, positions: impl Iterator<Item = usize>) {
         fn place<T: Element>(to: &mut [T], from: &Data, positions: impl Iterator<Item = usize>) {

@@ -4,9 +4,13 @@
 use crate::element::with_data;
 use crate::{Axis, Data, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
+use multiversion::multiversion;
 
 /// The positions of a block of sums.
 const BLOCK: usize = 1 << 16;
+
+/// The sums that are added to side by side, where elements of one sum are far apart.
+pub(crate) const SIDE_BY_SIDE: usize = 1 << 11;
 
 /// In which order floats are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,11 +66,60 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
         }
     }
 
+    /// The next elements, which lie together.
+    pub(crate) fn extend_slice<T: Reduced<Wide = W>>(&mut self, mut elements: &[T]) {
+        let Some(chains) = &mut self.chains else {
+            self.total = elements.iter().fold(self.total, |total, element| (self.combine)(total, element.widen()));
+            return;
+        };
+        while !elements.is_empty() {
+            if self.at == BLOCK {
+                self.total = (self.combine)(self.total, joined(chains, self.combine));
+                *chains = [self.neutral; CHAINS];
+                self.at = 0;
+            }
+            let (first, left) = (self.at % CHAINS, elements.len().min(BLOCK - self.at));
+            let count = if first == 0 && left >= CHAINS { left - left % CHAINS } else { left.min(CHAINS - first) };
+            let (next, others) = elements.split_at(count);
+            if first == 0 && count >= CHAINS {
+                take_rows(chains, next, self.combine);
+            } else {
+                take_row(&mut chains[first..first + count], next, self.combine);
+            }
+            elements = others;
+            self.at += count;
+        }
+    }
+
     pub(crate) fn finish(mut self) -> W {
         match &mut self.chains {
             Some(chains) if self.at > 0 => (self.combine)(self.total, joined(chains, self.combine)),
             _ => self.total,
         }
+    }
+}
+
+/// Rows of elements, each of which goes to one of the chains. The code is compiled for each kind of vectors.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn take_rows<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide>(
+    chains: &mut [T::Wide; CHAINS],
+    elements: &[T],
+    combine: C,
+) {
+    let mut own = *chains;
+    for row in elements.as_chunks::<CHAINS>().0 {
+        for (chain, element) in own.iter_mut().zip(row) {
+            *chain = combine(*chain, element.widen());
+        }
+    }
+    *chains = own;
+}
+
+/// One row of elements, each of which goes to a sum of its own.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+pub(crate) fn take_row<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide>(sums: &mut [T::Wide], row: &[T], combine: C) {
+    for (sum, element) in sums.iter_mut().zip(row) {
+        *sum = combine(*sum, element.widen());
     }
 }
 
@@ -190,6 +243,32 @@ pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &
         [kept, reduced]: [&Layout; 2],
     ) -> Data {
         let mut made = Vec::with_capacity(kept.len());
+        if reduced.is_row_major() && !reduced.is_empty() {
+            for first in kept.positions() {
+                let mut fold = Fold::new(order, reduced.len(), how);
+                fold.extend_slice(&elements[first..][..reduced.len()]);
+                made.push(T::narrow(fold.finish()));
+            }
+            return T::data(made);
+        }
+        if let (Order::InOrder, Some(last)) = (order, kept.rank().checked_sub(1))
+            && kept.strides()[last] == 1
+        {
+            // Sums lie side by side.
+            let [outer, line] = kept.split(&[last as Axis]);
+            for first in outer.positions() {
+                for start in (0..line.len()).step_by(SIDE_BY_SIDE) {
+                    let width = SIDE_BY_SIDE.min(line.len() - start);
+                    let mut sums = vec![how.0; width];
+                    for distance in reduced.positions() {
+                        let at = (first + start).wrapping_add(distance);
+                        take_row(&mut sums, &elements[at..][..width], how.1);
+                    }
+                    made.extend(sums.into_iter().map(T::narrow));
+                }
+            }
+            return T::data(made);
+        }
         for first in kept.positions() {
             let mut fold = Fold::new(order, reduced.len(), how);
             // Positions of the reduced axes are distances from the first, and may be negative.

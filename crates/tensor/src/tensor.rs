@@ -134,7 +134,10 @@ impl Tensor {
 
     /// The elements in the order of their indices.
     pub(crate) fn gathered(&self) -> Data {
-        self.data.gathered(self.layout.positions())
+        let Some(last) = self.layout.rank().checked_sub(1) else { return self.data.gathered(self.layout.positions()) };
+        // Lines of the last axis, those before by their positions.
+        let [outer, line] = self.layout.split(&[last as u8]);
+        self.data.gathered_lines(outer.positions(), line.len(), line.strides()[0])
     }
 
     /// A tensor of the same elements that lie in the order of their indices: this one, or a copy.

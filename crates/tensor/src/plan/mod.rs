@@ -3,6 +3,7 @@
 //! sums of products where those are computed as products of matrices.
 
 mod region;
+mod rows;
 mod run;
 mod view;
 
@@ -40,6 +41,8 @@ enum Work {
     Reduce { reduction: Reduction, axes: SmallVec<[Axis; 8]>, of: Region, then: Option<Region> },
     /// A product of two by labels; and maps of what comes of it, as for a reduction.
     Product { product: NodeId, then: Option<Region> },
+    /// Steps that have the leading axes in common, so many: they are run for some rows after others.
+    Rows { depth: usize, steps: Vec<Step> },
     /// One node, as the reference evaluates it.
     Node,
 }
@@ -101,7 +104,7 @@ impl Plan {
     /// Plans how outputs of a graph are computed.
     #[must_use]
     pub fn of(graph: &Graph, outputs: &[NodeId]) -> Plan {
-        let mut steps = region::steps(graph, outputs);
+        let mut steps = rows::with_rows(graph, outputs, region::steps(graph, outputs));
         set_last_uses(graph, outputs, &mut steps);
         let counters = counters(graph, outputs, &steps);
         Plan { steps, outputs: outputs.to_vec(), counters }
@@ -127,16 +130,31 @@ struct Listing<'p> {
 
 impl Step {
     /// The nodes whose values it reads.
-    fn reads<'s>(&'s self, graph: &'s Graph) -> impl Iterator<Item = NodeId> + 's {
+    fn reads(&self, graph: &Graph) -> Vec<NodeId> {
+        let nodes = |seen: &[Seen]| seen.iter().map(|(node, _)| *node).collect::<Vec<NodeId>>();
         // The first input of what follows is what was made before.
-        let others = |then: &'s Option<Region>| then.as_ref().map_or(&[][..], |then| &then.inputs[1..]);
-        let (nodes, first, second): (&[NodeId], &[Seen], &[Seen]) = match &self.work {
-            Work::Node => (&graph.node(self.node).operands, &[], &[]),
-            Work::Map(region) => (&[], &region.inputs, &[]),
-            Work::Reduce { of, then, .. } => (&[], &of.inputs, others(then)),
-            Work::Product { product, then } => (&graph.node(*product).operands, &[], others(then)),
-        };
-        nodes.iter().copied().chain(first.iter().chain(second).map(|(node, _)| *node))
+        let others = |then: &Option<Region>| then.as_ref().map_or(Vec::new(), |then| nodes(&then.inputs[1..]));
+        match &self.work {
+            Work::Node => graph.node(self.node).operands.to_vec(),
+            Work::Map(region) => nodes(&region.inputs),
+            Work::Reduce { of, then, .. } => [nodes(&of.inputs), others(then)].concat(),
+            Work::Product { product, then } => [graph.node(*product).operands.to_vec(), others(then)].concat(),
+            Work::Rows { steps, .. } => {
+                let is_made = |node: &NodeId| steps.iter().any(|step| step.node == *node);
+                steps.iter().flat_map(|step| step.reads(graph)).filter(|node| !is_made(node)).collect()
+            }
+        }
+    }
+
+    /// How many expressions of elements it has.
+    fn kernels(&self) -> usize {
+        match &self.work {
+            Work::Map(_) => 1,
+            Work::Reduce { of, then, .. } => usize::from(!of.body.steps.is_empty()) + usize::from(then.is_some()),
+            Work::Product { then, .. } => usize::from(then.is_some()),
+            Work::Rows { steps, .. } => steps.iter().map(Step::kernels).sum(),
+            Work::Node => 0,
+        }
     }
 
     /// What it does, in one line.
@@ -152,7 +170,7 @@ impl Step {
                 count => format!("{} .. {} operators", names[..8].join(" "), count),
             }
         };
-        let read: Vec<String> = self.reads(graph).map(|node| format!("%{}", node.index())).collect();
+        let read: Vec<String> = self.reads(graph).iter().map(|node| format!("%{}", node.index())).collect();
         let work = match &self.work {
             Work::Map(region) => format!("map {}", body(region)),
             Work::Product { product, then } => {
@@ -170,6 +188,10 @@ impl Step {
                     }
                 }
                 line
+            }
+            Work::Rows { depth, steps } => {
+                let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", step.line(graph))).collect();
+                format!("rows of {depth} axes{}\n   ", lines.concat())
             }
             Work::Node => format!("{:?}", graph.node(self.node).operation).to_lowercase(),
         };
@@ -218,12 +240,7 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
             continue;
         }
         counters.steps += 1;
-        counters.kernels += match &step.work {
-            Work::Map(_) => 1,
-            Work::Reduce { of, then, .. } => usize::from(!of.body.steps.is_empty()) + usize::from(then.is_some()),
-            Work::Product { then, .. } => usize::from(then.is_some()),
-            Work::Node => 0,
-        };
+        counters.kernels += step.kernels();
         if !is_output[step.node.index()] {
             counters.temporaries += 1;
             let bytes = bytes(node.scalar, &node.extents).and_then(|bytes| bytes.try_into().ok()).unwrap_or(u64::MAX);

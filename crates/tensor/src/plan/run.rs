@@ -1,22 +1,20 @@
 //! Plans are run step by step. What a reduction is of is computed a block at a time, in memory that is used again and stays in the caches;
 //! elements are combined in the order that the reference has, whatever the blocks.
 
+use super::rows::rows_at_a_time;
 use super::view::pieces;
 use super::{Plan, Region, Seen, Step, Work};
-use crate::body::Elements;
+use crate::body::{Body, Elements};
 use crate::element::with_data;
 use crate::node::Operation;
 use crate::reference::{self, check_inputs, check_size, node_value};
-use crate::sums::{Fold, Order, Reduced, with_reduction};
+use crate::sums::{Fold, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
 use crate::{Axis, Counters, Data, Error, ErrorKind, Extents, Graph, Node, NodeId, Reduction, Slice, Tensor, sums};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// The elements that are computed at a time for a reduction.
 const BLOCK: usize = 1 << 14;
-
-/// The sums that are added to side by side, where elements of one sum are far apart.
-const SIDE_BY_SIDE: usize = 1 << 11;
 
 /// The values of nodes that have one.
 type Values = FxHashMap<NodeId, Tensor>;
@@ -37,7 +35,8 @@ impl Plan {
         let mut values: Values = leaves.zip(inputs.iter().cloned()).collect();
         let mut counters = Counters::default();
         for step in &self.steps {
-            let value = step.run(graph, inputs, &values, elements, &mut counters)?;
+            let scope = Scope { values: &values, rows: None };
+            let value = step.run(graph, inputs, scope, elements, &mut counters)?;
             values.insert(step.node, value);
             for node in &step.last_uses {
                 values.remove(node);
@@ -53,9 +52,33 @@ fn value(values: &Values, node: NodeId) -> Result<&Tensor, Error> {
     values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
 }
 
-/// What inputs are, seen from an index space.
-fn seen(inputs: &[Seen], extents: &[usize], values: &Values) -> Result<Vec<Tensor>, Error> {
-    inputs.iter().map(|(node, view)| view.of(value(values, *node)?, extents)).collect()
+/// What a step reads: values of nodes; where it is run for some rows, these, and what steps before it left for them.
+#[derive(Clone, Copy)]
+struct Scope<'s> {
+    values: &'s Values,
+    rows: Option<(&'s Values, &'s [Slice])>,
+}
+
+impl Scope<'_> {
+    /// These extents, of the rows alone.
+    fn extents(&self, whole: &[usize]) -> Extents {
+        let rows = self.rows.map_or(&[][..], |(_, rows)| rows);
+        rows.iter().map(|row| row.count).chain(whole.iter().skip(rows.len()).copied()).collect()
+    }
+
+    /// What inputs are, seen from an index space of these extents.
+    fn seen(&self, inputs: &[Seen], whole: &[usize]) -> Result<Vec<Tensor>, Error> {
+        let seen = |(node, view): &Seen| {
+            let Some((left, rows)) = self.rows else { return view.of(value(self.values, *node)?, whole) };
+            if let Some(value) = left.get(node) {
+                return view.of(value, &self.extents(whole));
+            }
+            let within = whole.iter().skip(rows.len()).map(|extent| Slice::all(*extent));
+            let slices: SmallVec<[Slice; 8]> = rows.iter().copied().chain(within).collect();
+            view.of(value(self.values, *node)?, whole)?.sliced(&slices)
+        };
+        inputs.iter().map(seen).collect()
+    }
 }
 
 impl Step {
@@ -63,33 +86,48 @@ impl Step {
         &self,
         graph: &Graph,
         inputs: &[Tensor],
-        values: &Values,
+        scope: Scope<'_>,
         elements: &dyn Elements,
         counters: &mut Counters,
     ) -> Result<Tensor, Error> {
         let node = graph.node(self.node);
         check_size(node, elements.most_bytes())?;
         let operands = |node: &Node| -> Result<SmallVec<[&Tensor; 4]>, Error> {
-            node.operands.iter().map(|operand| value(values, *operand)).collect()
+            node.operands.iter().map(|operand| value(scope.values, *operand)).collect()
         };
         match &self.work {
             Work::Node => node_value(node, &operands(node)?, inputs, elements),
             Work::Map(region) => {
-                let operands = seen(&region.inputs, &region.extents, values)?;
-                Tensor::of_data(&node.extents, only(elements.map(&region.body, &operands, &region.extents)?)?)
+                let (operands, extents) =
+                    (scope.seen(&region.inputs, &region.extents)?, scope.extents(&region.extents));
+                Tensor::of_data(&extents, only(elements.map(&region.body, &operands, &extents)?)?)
             }
             Work::Reduce { reduction, axes, of, then } => {
-                let operands = seen(&of.inputs, &of.extents, values)?;
-                let mut parts = Parts::new(node, then.as_ref(), values, elements)?;
-                reduce((*reduction, axes), of, &operands, elements, &mut |slices, data| parts.take(slices, data))?;
-                Tensor::of_data(&node.extents, parts.made)
+                let (operands, extents) = (scope.seen(&of.inputs, &of.extents)?, scope.extents(&of.extents));
+                let mut parts = Parts::new(node, then.as_ref(), scope, elements)?;
+                let mut take = |slices: &[Slice], data| parts.take(slices, data);
+                reduce((*reduction, axes), (&of.body, &extents), &operands, elements, &mut take)?;
+                parts.value(&scope.extents(&node.extents))
             }
             Work::Product { product, then } => {
                 let product = graph.node(*product);
                 check_size(product, elements.most_bytes())?;
-                let mut parts = Parts::new(node, then.as_ref(), values, elements)?;
+                let mut parts = Parts::new(node, then.as_ref(), scope, elements)?;
                 *counters += multiply(product, &operands(product)?, elements, &mut parts)?;
-                Tensor::of_data(&node.extents, parts.made)
+                parts.value(&node.extents)
+            }
+            Work::Rows { depth, steps } => {
+                let mut made = Data::zeros(node.scalar, 0)?;
+                for rows in pieces(&node.extents[..*depth], rows_at_a_time(steps, *depth)) {
+                    let mut left = Values::default();
+                    for step in steps {
+                        let scope = Scope { rows: Some((&left, &rows)), ..scope };
+                        let value = step.run(graph, inputs, scope, elements, counters)?;
+                        left.insert(step.node, value);
+                    }
+                    made.append(value(&left, self.node)?.data());
+                }
+                Tensor::of_data(&node.extents, made)
             }
         }
     }
@@ -99,39 +137,52 @@ impl Step {
 struct Parts<'p> {
     then: Option<(&'p Region, Vec<Tensor>)>,
     elements: &'p dyn Elements,
-    made: Data,
+    /// The elements of the value.
+    made: [Data; 1],
+    /// How many there are by now.
+    count: usize,
 }
 
 impl<'p> Parts<'p> {
     fn new(
         node: &Node,
         then: Option<&'p Region>,
-        values: &Values,
+        scope: Scope<'_>,
         elements: &'p dyn Elements,
     ) -> Result<Parts<'p>, Error> {
+        let len = |then: &Region| scope.extents(&then.extents).iter().product();
+        let made = [Data::zeros(node.scalar, then.map_or(0, len))?];
         let then = match then {
-            Some(then) => Some((then, seen(&then.inputs[1..], &then.extents, values)?)),
+            Some(then) => Some((then, scope.seen(&then.inputs[1..], &then.extents)?)),
             None => None,
         };
-        Ok(Parts { then, elements, made: Data::zeros(node.scalar, 0)? })
+        Ok(Parts { then, elements, made, count: 0 })
     }
 
     /// The next part, which is a slice of each axis.
-    fn take(&mut self, slices: &[Slice], mut data: Data) -> Result<(), Error> {
+    fn take(&mut self, slices: &[Slice], data: Data) -> Result<(), Error> {
+        let (count, [made]) = (self.count, &mut self.made);
+        self.count += data.len();
         if let Some((then, others)) = &self.then {
             let extents: Extents = slices.iter().map(|slice| slice.count).collect();
             let mut operands = vec![Tensor::of_data(&extents, data)?];
             for other in others {
                 operands.push(other.sliced(slices)?);
             }
-            data = only(self.elements.map(&then.body, &operands, &extents)?)?;
+            return self.elements.map_into(&then.body, &operands, &extents, &mut self.made, count);
         }
-        if self.made.is_empty() {
-            self.made = data;
+        if count == 0 {
+            *made = data;
         } else {
-            self.made.append(&data);
+            made.append(&data);
         }
         Ok(())
+    }
+
+    /// The value, of these extents.
+    fn value(self, extents: &[usize]) -> Result<Tensor, Error> {
+        let [made] = self.made;
+        Tensor::of_data(extents, made)
     }
 }
 
@@ -198,36 +249,36 @@ type Emit<'e> = &'e mut dyn FnMut(&[Slice], Data) -> Result<(), Error>;
 /// Reduces what is computed of operands.
 fn reduce(
     (reduction, axes): (Reduction, &[Axis]),
-    of: &Region,
+    (body, whole): (&Body, &[usize]),
     operands: &[Tensor],
     elements: &dyn Elements,
     emit: Emit<'_>,
 ) -> Result<(), Error> {
     let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
-    let kept: SmallVec<[usize; 8]> = (0..of.extents.len()).filter(is_kept).collect();
-    let is_empty = of.extents.contains(&0);
-    if of.body.steps.is_empty() || is_empty {
-        let all: SmallVec<[Slice; 8]> = kept.iter().map(|axis| Slice::all(of.extents[*axis])).collect();
+    let kept: SmallVec<[usize; 8]> = (0..whole.len()).filter(is_kept).collect();
+    let is_empty = whole.contains(&0);
+    if body.steps.is_empty() || is_empty {
+        let all: SmallVec<[Slice; 8]> = kept.iter().map(|axis| Slice::all(whole[*axis])).collect();
         let made = match operands {
-            [operand] if of.body.steps.is_empty() => sums::reduce(reduction, axes, operand.data(), operand.layout())?,
+            [operand] if body.steps.is_empty() => sums::reduce(reduction, axes, operand.data(), operand.layout())?,
             _ => {
-                let data = only(elements.map(&of.body, operands, &of.extents)?)?;
-                sums::reduce(reduction, axes, &data, &crate::Layout::row_major(&of.extents)?)?
+                let data = only(elements.map(body, operands, whole)?)?;
+                sums::reduce(reduction, axes, &data, &crate::Layout::row_major(whole)?)?
             }
         };
         return emit(&all, made);
     }
     // The axes whose elements are next to each other in a block come last: so elements of a sum are, or sums are.
-    let order = Order::of(axes, of.extents.len());
+    let order = Order::of(axes, whole.len());
     let reduced = axes.iter().map(|axis| usize::from(*axis));
     let axes: SmallVec<[usize; 8]> = match order {
         Order::Chains => kept.iter().copied().chain(reduced).collect(),
         Order::InOrder => reduced.chain(kept.iter().copied()).collect(),
     };
     let turned: Result<Vec<Tensor>, Error> = operands.iter().map(|operand| operand.transposed(&axes)).collect();
-    let extents: Extents = axes.iter().map(|axis| of.extents[*axis]).collect();
-    let scalar = of.body.outputs.first().map_or(cembra_runtime::Scalar::Float64, |(_, scalar)| *scalar);
-    let mut blocks = Blocks { of, operands: &turned?, elements, buffer: [Data::zeros(scalar, 0)?] };
+    let extents: Extents = axes.iter().map(|axis| whole[*axis]).collect();
+    let scalar = body.outputs.first().map_or(cembra_runtime::Scalar::Float64, |(_, scalar)| *scalar);
+    let mut blocks = Blocks { body, operands: &turned?, elements, buffer: [Data::zeros(scalar, 0)?] };
     let like = Data::zeros(scalar, 0)?;
     let reduced = extents.len() - kept.len();
     match order {
@@ -244,7 +295,7 @@ fn reduce(
 
 /// Elements that are computed a block at a time.
 struct Blocks<'b> {
-    of: &'b Region,
+    body: &'b Body,
     operands: &'b [Tensor],
     elements: &'b dyn Elements,
     buffer: [Data; 1],
@@ -258,7 +309,7 @@ impl Blocks<'_> {
         let operands: Result<Vec<Tensor>, Error> =
             self.operands.iter().map(|operand| operand.sliced(&slices)).collect();
         self.buffer[0].resize(extents.iter().product());
-        self.elements.map_into(&self.of.body, &operands?, &extents, &mut self.buffer)?;
+        self.elements.map_into(self.body, &operands?, &extents, &mut self.buffer, 0)?;
         T::of(&self.buffer[0]).ok_or_else(|| Error::new(ErrorKind::ElementType, "elements of another type"))
     }
 }
@@ -283,7 +334,7 @@ fn along<T: Reduced>(
             if count(&strip) == 1 {
                 let mut fold = Fold::new(Order::Chains, length, how);
                 for piece in pieces(reduced, BLOCK) {
-                    fold.extend(blocks.of::<T>([&strip, &piece])?.iter().map(|element| element.widen()));
+                    fold.extend_slice(blocks.of::<T>([&strip, &piece])?);
                 }
                 made.push(T::narrow(fold.finish()));
             } else {
@@ -291,7 +342,7 @@ fn along<T: Reduced>(
                 let all: SmallVec<[Slice; 8]> = reduced.iter().map(|extent| Slice::all(*extent)).collect();
                 for one in blocks.of::<T>([&strip, &all])?.chunks_exact(length) {
                     let mut fold = Fold::new(Order::Chains, length, how);
-                    fold.extend(one.iter().map(|element| element.widen()));
+                    fold.extend_slice(one);
                     made.push(T::narrow(fold.finish()));
                 }
             }
@@ -317,9 +368,7 @@ fn side_by_side<T: Reduced>(
             let mut sums = vec![neutral; width];
             for piece in pieces(reduced, BLOCK / width) {
                 for one in blocks.of::<T>([&piece, &strip])?.chunks_exact(width) {
-                    for (sum, element) in sums.iter_mut().zip(one) {
-                        *sum = combine(*sum, element.widen());
-                    }
+                    take_row(&mut sums, one, combine);
                 }
             }
             emit(&strip, T::data(sums.into_iter().map(T::narrow).collect()))?;

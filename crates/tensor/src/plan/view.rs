@@ -86,6 +86,13 @@ impl View {
         *self == View::identity(extents)
     }
 
+    /// True if the leading axes are those of the index space, which are of these extents, and no other axis goes along with one of them.
+    pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
+        let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&Place::along(axis, *extent));
+        let is_within = |place: &Place| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
+        rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
+    }
+
     /// A tensor seen from an index space of these extents.
     pub(crate) fn of(&self, tensor: &Tensor, extents: &[usize]) -> Result<Tensor, Error> {
         let layout = tensor.layout();

@@ -4,10 +4,11 @@
 use super::number::Number;
 use super::plan::Run;
 use super::walk::{WalkedAxis, walk};
+use multiversion::multiversion;
 use smallvec::SmallVec;
 
 /// How many elements of the result are summed together.
-const CHUNK: usize = 512;
+const CHUNK: usize = 2048;
 
 /// How many sums a product of vectors is split into.
 const LANES: usize = 16;
@@ -42,7 +43,8 @@ impl<'d, T: Copy> Line<'d, T> {
     }
 }
 
-/// Adds the product of two lines to sums.
+/// Adds the product of two lines to sums. The code is compiled for each kind of vectors.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T>) {
     match (a, b) {
         (Line::Dense(a), Line::Dense(b)) => {
@@ -64,6 +66,7 @@ fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T
 }
 
 /// The sum of the products of two lines.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn dot<T: Number>(a: &Line<'_, T>, b: &Line<'_, T>, count: usize) -> T::Wide {
     let mut lanes = [T::Wide::default(); LANES];
     let whole = count - count % LANES;
@@ -140,10 +143,16 @@ pub(super) fn nest<T: Number>(
             let [a_step, b_step, _] = line.strides;
             walk(&outer, starts, |[a_at, b_at, at]| {
                 let mut sum = zero;
-                walk(&summed, [a_at, b_at, 0], |[a_at, b_at, _]| {
+                let mut add = |[a_at, b_at, _]: [usize; 3]| {
                     let (a, b) = (Line::of(a, a_at, a_step, line.extent), Line::of(b, b_at, b_step, line.extent));
                     sum = T::add_sums(sum, dot(&a, &b, line.extent));
-                });
+                };
+                // Short lines are many.
+                if summed.is_empty() {
+                    add([a_at, b_at, 0]);
+                } else {
+                    walk(&summed, [a_at, b_at, 0], add);
+                }
                 to[at] = T::narrow(sum);
             });
         }

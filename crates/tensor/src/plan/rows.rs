@@ -1,0 +1,119 @@
+//! Steps that share their leading axes, as the three of a softmax do, become one: it is run for a few rows at a time, so that what one of them
+//! leaves for the next stays in the cache and is no temporary. How many rows is decided by extents alone, and changes no bit: a row is
+//! computed as it would be among all others.
+
+use super::view::View;
+use super::{Step, Work};
+use crate::{Axis, Extents, Graph, NodeId};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most steps that become one.
+const MOST_STEPS: usize = 16;
+
+/// The elements of a step that are computed at a time, about.
+const STRIP: usize = 1 << 15;
+
+impl Step {
+    /// The extents of the index space over which it computes, and how many of the leading axes its result has too; none of what is not
+    /// computed row by row.
+    fn space(&self) -> Option<(&Extents, usize)> {
+        match &self.work {
+            Work::Map(region) => Some((&region.extents, region.extents.len())),
+            Work::Reduce { axes, of, .. } => {
+                let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
+                Some((&of.extents, (0..of.extents.len()).take_while(is_kept).count()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Which nodes it reads, and how it sees them from the space whose leading axes are rows.
+    fn seen(&self) -> impl Iterator<Item = &(NodeId, View)> {
+        let (first, second): (&[_], &[_]) = match &self.work {
+            Work::Map(region) => (&region.inputs, &[]),
+            Work::Reduce { of, then, .. } => (&of.inputs, then.as_ref().map_or(&[], |then| &then.inputs[1..])),
+            _ => (&[], &[]),
+        };
+        first.iter().chain(second)
+    }
+}
+
+/// How many rows are computed at a time.
+pub(super) fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
+    let inner = |step: &Step| step.space().map_or(1, |(extents, _)| extents[depth..].iter().product());
+    STRIP / steps.iter().map(inner).max().unwrap_or(1).max(1)
+}
+
+/// The steps, those that share rows as one in the place of the last of them.
+pub(super) fn with_rows(graph: &Graph, outputs: &[NodeId], steps: Vec<Step>) -> Vec<Step> {
+    let by_node: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+    // How often each step's result is read; outputs are read by somebody else.
+    let mut reads = vec![0_usize; steps.len()];
+    for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
+        if let Some(at) = by_node.get(&node) {
+            reads[*at] += 1;
+        }
+    }
+    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+    let mut found: BTreeMap<usize, (usize, BTreeSet<usize>)> = BTreeMap::new();
+    let mut is_taken = vec![false; steps.len()];
+    for last in (0..steps.len()).rev() {
+        let Some((extents, shared)) = steps[last].as_ref().and_then(Step::space) else { continue };
+        if is_taken[last] || extents.contains(&0) {
+            continue;
+        }
+        // What is computed within a row, if anything is.
+        let deepest = shared.min(extents.len().saturating_sub(1));
+        let group = |depth: usize| (depth, group(&steps, &by_node, &reads, (last, depth)));
+        let best = (1..=deepest).map(group).max_by_key(|(depth, group)| (group.len(), *depth));
+        if let Some((depth, group)) = best.filter(|(_, group)| group.len() > 1) {
+            group.iter().for_each(|at| is_taken[*at] = true);
+            found.insert(last, (depth, group));
+        }
+    }
+    for (last, (depth, group)) in found {
+        let inner: Vec<Step> = group.iter().filter_map(|at| steps[*at].take()).collect();
+        if let Some(node) = inner.last().map(|step| step.node) {
+            steps[last] = Some(Step { node, work: Work::Rows { depth, steps: inner }, last_uses: Vec::new() });
+        }
+    }
+    steps.into_iter().flatten().collect()
+}
+
+/// The steps that can be computed for the same rows as the last one: whose results only they read, each row in the same row.
+fn group(
+    steps: &[Option<Step>],
+    by_node: &FxHashMap<NodeId, usize>,
+    reads: &[usize],
+    (last, depth): (usize, usize),
+) -> BTreeSet<usize> {
+    let mut group = BTreeSet::from([last]);
+    let Some((rows, _)) = steps[last].as_ref().and_then(Step::space) else { return group };
+    let rows = &rows[..depth];
+    // How often the group reads what may join it; those that are last in the order are asked first.
+    let mut open: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut next = Some(last);
+    while let Some(at) = next {
+        for (node, view) in steps[at].iter().flat_map(Step::seen) {
+            if let Some(read) = by_node.get(node).filter(|_| view.keeps_rows(rows)) {
+                *open.entry(*read).or_default() += 1;
+            }
+        }
+        next = None;
+        while let Some((at, count)) = open.pop_last() {
+            let fits = |(extents, shared): (&Extents, usize)| {
+                shared >= depth && extents[..depth] == *rows && !extents.contains(&0)
+            };
+            if count == reads[at]
+                && group.len() < MOST_STEPS
+                && steps[at].as_ref().and_then(Step::space).is_some_and(fits)
+            {
+                group.insert(at);
+                next = Some(at);
+                break;
+            }
+        }
+    }
+    group
+}
