@@ -1,5 +1,6 @@
 //! Products by labels, as `einsum` writes them: `ij,jk->ik`. A letter names an axis; axes with one letter are walked together, and a letter
-//! that the result does not have is summed over. `...` stands for the axes that have no letter, which broadcast.
+//! that the result does not have is summed over. `...` stands for the axes that have no letter. Axes of one index broadcast, as in NumPy:
+//! they have the same elements for all indices that other operands have there.
 
 use crate::node::{Axes, Axis, Labels};
 use crate::{Error, ErrorKind, Graph, NodeId};
@@ -22,7 +23,7 @@ impl Term {
         };
         let letters = |text: &str| {
             let letter = |letter: char| {
-                if letter.is_ascii_alphabetic() {
+                if letter.is_alphabetic() {
                     return Ok(letter);
                 }
                 let kind = if ".->".contains(letter) { ErrorKind::Syntax } else { ErrorKind::BadLabel };
@@ -39,20 +40,64 @@ impl Term {
     }
 }
 
-/// The numbers of labels: letters in the order in which they are met, then the axes of `...`.
-#[derive(Default)]
+/// How many labels there are numbers for.
+const MOST_LABELS: usize = Axis::MAX as usize + 1;
+
+/// The numbers of labels: letters in the order in which they are met, then the axes of `...`, aligned at the last.
 struct Numbers {
     letters: Vec<char>,
+    /// The most axes that one operand has under `...`.
+    free: usize,
 }
 
 impl Numbers {
-    fn of(&mut self, letter: char) -> Axis {
-        let at = self.letters.iter().position(|known| *known == letter).unwrap_or_else(|| {
-            self.letters.push(letter);
-            self.letters.len() - 1
-        });
-        // There are 52 letters.
-        at as Axis
+    /// The numbers for the labels of operands of so many axes.
+    fn of(terms: &[Term], ranks: impl Iterator<Item = usize>) -> Result<Numbers, Error> {
+        let mut numbers = Numbers { letters: Vec::new(), free: 0 };
+        for (term, rank) in terms.iter().zip(ranks) {
+            let letters = term.letters().count();
+            let fits = if term.after.is_some() { letters <= rank } else { letters == rank };
+            if !fits {
+                let message = format!("{letters} labels for a tensor of {rank} axes");
+                return Err(Error::new(ErrorKind::RankMismatch, message));
+            }
+            numbers.free = numbers.free.max(rank - letters);
+            for letter in term.letters() {
+                if !numbers.letters.contains(&letter) {
+                    numbers.letters.push(letter);
+                }
+            }
+            if numbers.letters.len() + numbers.free > MOST_LABELS {
+                let message = format!("a product of more than {MOST_LABELS} labels");
+                return Err(Error::new(ErrorKind::Limit, message));
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// The labels of a term that has so many axes under `...`.
+    ///
+    /// # Errors
+    /// No operand has one of its letters.
+    fn labels(&self, term: &Term, free: usize) -> Result<Axes, Error> {
+        let number = |letter: &char| {
+            let at = self.letters.iter().position(|known| known == letter);
+            at.map(|at| at as Axis).ok_or_else(|| {
+                let message = format!("no operand has the label `{letter}` of the result");
+                Error::new(ErrorKind::UnknownOutputLabel, message)
+            })
+        };
+        let first_free = self.letters.len() + self.free - free;
+        let before = term.before.iter().map(number);
+        let under = (first_free..first_free + free).map(|label| Ok(label as Axis));
+        before.chain(under).chain(term.after.iter().flatten().map(number)).collect()
+    }
+
+    /// A label as it was written.
+    fn named(&self, label: Axis) -> String {
+        self.letters
+            .get(usize::from(label))
+            .map_or_else(|| "`...`".to_owned(), |letter| format!("the label `{letter}`"))
     }
 }
 
@@ -85,84 +130,61 @@ impl Graph {
             let message = format!("{} operands for {} lists of labels", operands.len(), terms.len());
             return Err(Error::new(ErrorKind::OperandCount, message));
         }
-        let mut numbers = Numbers::default();
-        for letter in terms.iter().flat_map(Term::letters) {
-            numbers.of(letter);
-        }
-        let first_free = numbers.letters.len();
-        let free = |term: &Term, rank: usize| -> Result<usize, Error> {
-            let letters = term.letters().count();
-            let fits = if term.after.is_some() { letters <= rank } else { letters == rank };
-            if fits {
-                return Ok(rank - letters);
+        let numbers = Numbers::of(&terms, operands.iter().map(|operand| self.extents(*operand).len()))?;
+        let mut labels = Labels { operands: Vec::with_capacity(terms.len()), output: Axes::new() };
+        // Which labels have another extent than 1 in some operand.
+        let mut is_wide = [false; MOST_LABELS];
+        for (term, operand) in terms.iter().zip(operands) {
+            let extents = self.extents(*operand);
+            let own = numbers.labels(term, extents.len() - term.letters().count())?;
+            for (label, extent) in own.iter().zip(extents) {
+                is_wide[usize::from(*label)] |= *extent != 1;
             }
-            Err(Error::new(ErrorKind::RankMismatch, format!("{letters} labels for a tensor of {rank} axes")))
-        };
-        // Axes of `...` are aligned at the last.
-        let mut most_free = 0;
-        for (term, operand) in terms.iter().zip(operands) {
-            most_free = most_free.max(free(term, self.extents(*operand).len())?);
+            labels.operands.push(own);
         }
-        let free_label = |count: usize, at: usize| (first_free + most_free - count + at) as Axis;
-        let mut labels = Labels { operands: Vec::new(), output: Axes::new() };
         let mut squeezed = Vec::with_capacity(operands.len());
-        let wide = self.wide_axes(&terms, operands, most_free);
-        for (term, operand) in terms.iter().zip(operands) {
+        let mut known: [Option<usize>; MOST_LABELS] = [None; MOST_LABELS];
+        for (own, operand) in labels.operands.iter_mut().zip(operands) {
             let extents = self.node(*operand).extents.clone();
-            let count = extents.len() - term.letters().count();
-            let mut own = Axes::new();
-            own.extend(term.before.iter().map(|letter| numbers.of(*letter)));
-            own.extend((0..count).map(|at| free_label(count, at)));
-            own.extend(term.after.iter().flatten().map(|letter| numbers.of(*letter)));
-            // An axis of extent 1 under `...` has the same element for all indices that others have there.
-            let stays = |at: &usize| {
-                let free = usize::from(own[*at]).checked_sub(first_free);
-                extents[*at] != 1 || free.is_none_or(|free| !wide[free])
-            };
+            // An axis of one index has the same element for all indices that others have there; a diagonal has one extent.
+            let is_one = |label: Axis| own.iter().zip(&extents).all(|(known, extent)| *known != label || *extent == 1);
+            let stays = |at: &usize| !is_wide[usize::from(own[*at])] || !is_one(own[*at]);
             let kept: SmallVec<[usize; 8]> = (0..extents.len()).filter(stays).collect();
             let narrow: SmallVec<[usize; 8]> = kept.iter().map(|at| extents[*at]).collect();
             squeezed.push(self.reshape(*operand, &narrow)?);
-            labels.operands.push(kept.iter().map(|at| own[*at]).collect());
+            *own = kept.iter().map(|at| own[*at]).collect();
+            for (label, extent) in own.iter().zip(&narrow) {
+                let known = *known[usize::from(*label)].get_or_insert(*extent);
+                if known != *extent {
+                    let label = numbers.named(*label);
+                    let message = format!("{label} stands for axes of {known} indices and of {extent}");
+                    return Err(Error::new(ErrorKind::SizeMismatch, message));
+                }
+            }
         }
         labels.output = match &output {
-            Some(term) => {
-                if term.after.is_none() && most_free > 0 {
-                    let message = "the operands have axes under `...`, the result has none";
-                    return Err(Error::new(ErrorKind::Syntax, message).hint("write `...` behind `->` too"));
-                }
-                let known = numbers.letters.len();
-                let mut own = Axes::new();
-                own.extend(term.before.iter().map(|letter| numbers.of(*letter)));
-                own.extend((0..term.after.as_ref().map_or(0, |_| most_free)).map(|at| free_label(most_free, at)));
-                own.extend(term.after.iter().flatten().map(|letter| numbers.of(*letter)));
-                if let Some(unknown) = numbers.letters.get(known) {
-                    let message = format!("no operand has the label `{unknown}` of the result");
-                    return Err(Error::new(ErrorKind::UnknownOutputLabel, message));
-                }
-                own
+            Some(term) if term.after.is_none() && numbers.free > 0 => {
+                let message = "the operands have axes under `...`, the result has none";
+                return Err(Error::new(ErrorKind::Syntax, message).hint("write `...` behind `->` too"));
             }
+            Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 })?,
             None => {
-                let mut once: Vec<char> = numbers.letters.clone();
-                once.retain(|letter| terms.iter().flat_map(Term::letters).filter(|other| other == letter).count() == 1);
+                let mut uses = vec![0_usize; numbers.letters.len()];
+                // Axes of one index that were dropped count, too.
+                for letter in terms.iter().flat_map(Term::letters) {
+                    uses[numbers.letters.iter().position(|known| *known == letter).unwrap_or_default()] += 1;
+                }
+                let mut once: Vec<char> = numbers
+                    .letters
+                    .iter()
+                    .zip(&uses)
+                    .filter(|(_, uses)| **uses == 1)
+                    .map(|(letter, _)| *letter)
+                    .collect();
                 once.sort_unstable();
-                let free = (0..most_free).map(|at| free_label(most_free, at));
-                free.chain(once.into_iter().map(|letter| numbers.of(letter))).collect()
+                numbers.labels(&Term { before: Vec::new(), after: Some(once) }, numbers.free)?
             }
         };
-        let made = self.contract(labels, &squeezed)?;
-        Ok(made)
-    }
-
-    /// Which axes under `...` have another extent than 1 in some operand.
-    fn wide_axes(&self, terms: &[Term], operands: &[NodeId], most_free: usize) -> Vec<bool> {
-        let mut wide = vec![false; most_free];
-        for (term, operand) in terms.iter().zip(operands) {
-            let extents = self.extents(*operand);
-            let count = extents.len() - term.letters().count();
-            for (at, extent) in extents[term.before.len()..][..count].iter().enumerate() {
-                wide[most_free - count + at] |= *extent != 1;
-            }
-        }
-        wide
+        self.contract(labels, &squeezed)
     }
 }

@@ -4,6 +4,7 @@
 use crate::body::{Body, Elements};
 use crate::element::{check_bytes, with_data};
 use crate::node::{Labels, Operation};
+use crate::sums::{Fold, Order};
 use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
@@ -212,7 +213,8 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Products summed in the order of the labels, from +0 on; floats in FLOAT64. Without labels to sum over there is no sum.
+/// Products summed in the order of the labels, which is the order of [`sums`] along a last axis; floats in FLOAT64. Without labels to sum
+/// over there is no sum.
 pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
@@ -235,7 +237,7 @@ pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Re
             let terms = terms(operands, &layouts, 1.0, with_float, |a, b| a * b);
             // Where nothing is summed, a product of -0 stays one.
             let zero = if all.len() == labels.output.len() { -0.0 } else { 0.0 };
-            let sums = sums_of(terms, len, inner, zero, |a: f64, b| a + b);
+            let sums = sums_of(terms, len, inner, (zero, |a: f64, b| a + b));
             Ok(match node.scalar {
                 Scalar::Float32 => Data::Float32(sums.into_iter().map(|sum| sum as f32).collect()),
                 _ => Data::Float64(sums),
@@ -243,7 +245,7 @@ pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Re
         }
         Scalar::Int32 | Scalar::Int64 => {
             let terms = terms(operands, &layouts, 1, with_integer, i64::wrapping_mul);
-            let sums = sums_of(terms, len, inner, 0, i64::wrapping_add);
+            let sums = sums_of(terms, len, inner, (0, i64::wrapping_add));
             Ok(match node.scalar {
                 Scalar::Int32 => Data::Int32(sums.into_iter().map(|sum| sum as i32).collect()),
                 _ => Data::Int64(sums),
@@ -289,15 +291,19 @@ fn terms<'t, T: Copy + 't>(
 }
 
 /// The sum of each run of terms.
-fn sums_of<T: Copy>(
+fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy>(
     terms: impl Iterator<Item = T>,
     len: usize,
     run: usize,
-    zero: T,
-    plus: impl Fn(T, T) -> T,
+    how: (T, C),
 ) -> Vec<T> {
     let mut terms = terms;
-    (0..len).map(|_| terms.by_ref().take(run).fold(zero, &plus)).collect()
+    let sum = |_| {
+        let mut sum = Fold::new(Order::Chains, run, how);
+        sum.extend((0..run).map(|_| terms.next().unwrap_or(how.0)));
+        sum.finish()
+    };
+    (0..len).map(sum).collect()
 }
 
 /// Elements that are equal bit for bit, NaNs being all alike.

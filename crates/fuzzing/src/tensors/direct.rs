@@ -167,6 +167,21 @@ pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
     })
 }
 
+/// Up to 64 numbers one after the other; of more a chain for each of 64 positions, of which halves are put together, again and again. There
+/// is but one block.
+fn chained(numbers: Vec<f64>, neutral: f64, combine: impl Fn(f64, f64) -> f64 + Copy) -> f64 {
+    if numbers.len() <= 64 {
+        return numbers.into_iter().fold(neutral, combine);
+    }
+    let chain = |chain: usize| numbers.iter().copied().skip(chain).step_by(64).fold(neutral, combine);
+    let mut chains: Vec<f64> = (0..64).map(chain).collect();
+    while chains.len() > 1 {
+        let (low, high) = chains.split_at(chains.len() / 2);
+        chains = low.iter().zip(high).map(|(a, b)| combine(*a, *b)).collect();
+    }
+    combine(neutral, chains[0])
+}
+
 fn reduced(reduction: Reduction, scalar: Scalar, is_last: bool, all: Vec<u64>) -> u64 {
     let floats = || all.iter().map(|bits| to_float(scalar, *bits));
     let integers = || all.iter().map(|bits| to_integer(scalar, *bits));
@@ -177,17 +192,9 @@ fn reduced(reduction: Reduction, scalar: Scalar, is_last: bool, all: Vec<u64>) -
             let is_sum = reduction == Reduction::Sum;
             let combine = |a: f64, b: f64| if is_sum { a + b } else { a * b };
             let neutral = if is_sum { 0.0 } else { 1.0 };
-            if !is_last || all.len() <= 64 {
-                return of_float(scalar, floats().fold(neutral, combine));
-            }
-            // A chain for each of 64 positions; then halves are put together, again and again. There is but one block.
-            let chain = |chain: usize| floats().skip(chain).step_by(64).fold(neutral, combine);
-            let mut chains: Vec<f64> = (0..64).map(chain).collect();
-            while chains.len() > 1 {
-                let (low, high) = chains.split_at(chains.len() / 2);
-                chains = low.iter().zip(high).map(|(a, b)| combine(*a, *b)).collect();
-            }
-            of_float(scalar, combine(neutral, chains[0]))
+            let made =
+                if is_last { chained(floats().collect(), neutral, combine) } else { floats().fold(neutral, combine) };
+            of_float(scalar, made)
         }
         (Reduction::Max | Reduction::Min, Scalar::Float32 | Scalar::Float64) => {
             if floats().any(f64::is_nan) {
@@ -207,7 +214,7 @@ fn reduced(reduction: Reduction, scalar: Scalar, is_last: bool, all: Vec<u64>) -
     }
 }
 
-/// Products, summed one after the other over the labels that the result does not have, in the order of their numbers.
+/// Products, summed over the labels that the result does not have, in the order of their numbers, as reductions over a last axis are.
 fn contracted(node: &Node, labels: &Labels, operands: &[Dense]) -> Dense {
     let mut extents = [1_usize; 256];
     let mut is_there = [false; 256];
@@ -222,7 +229,8 @@ fn contracted(node: &Node, labels: &Labels, operands: &[Dense]) -> Dense {
     Dense::from_fn(node, |index| {
         let mut place = [0_usize; 256];
         labels.output.iter().zip(&index).for_each(|(label, at)| place[usize::from(*label)] = *at);
-        let mut sums = (if summed.is_empty() { -0.0_f64 } else { 0.0 }, 0_i64);
+        let mut terms = Vec::new();
+        let mut sum = 0_i64;
         for part in indices(&within) {
             summed.iter().zip(&part).for_each(|(label, at)| place[usize::from(*label)] = *at);
             let factor = |(own, operand): (&cembra::tensor::Axes, &Dense)| {
@@ -231,12 +239,16 @@ fn contracted(node: &Node, labels: &Labels, operands: &[Dense]) -> Dense {
             let factors: Vec<u64> = labels.operands.iter().zip(operands).map(factor).collect();
             if node.scalar.is_float() {
                 let product = factors.iter().map(|bits| to_float(node.scalar, *bits)).reduce(|a, b| a * b);
-                sums.0 += product.unwrap_or(1.0);
+                terms.push(product.unwrap_or(1.0));
             } else {
                 let product = factors.iter().map(|bits| to_integer(node.scalar, *bits)).reduce(i64::wrapping_mul);
-                sums.1 = sums.1.wrapping_add(product.unwrap_or(1));
+                sum = sum.wrapping_add(product.unwrap_or(1));
             }
         }
-        if node.scalar.is_float() { of_float(node.scalar, sums.0) } else { of_integer(node.scalar, sums.1) }
+        if node.scalar.is_float() {
+            of_float(node.scalar, chained(terms, if summed.is_empty() { -0.0 } else { 0.0 }, |a, b| a + b))
+        } else {
+            of_integer(node.scalar, sum)
+        }
     })
 }
