@@ -1,8 +1,10 @@
-//! Products by labels as `einsum` writes them: which axes broadcast, and what is refused.
+//! Products by labels as `einsum` writes them: which axes broadcast, what is refused, and in which order many factors are multiplied.
 
 use cembra::Options;
 use cembra::Scalar::Float64;
-use cembra::tensor::{ErrorKind, Evaluator, Graph, Tensor};
+use cembra::tensor::{Axes, Axis, ErrorKind, Evaluator, Graph, Labels, MOST_FACTORS, ProductOrder, Tensor};
+use fastrand::Rng;
+use std::collections::BTreeSet;
 
 /// The product of tensors of these extents whose elements are 1, 2, 3 and so on: its extents and its elements.
 fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), cembra::tensor::Error> {
@@ -87,4 +89,94 @@ fn long_sums_are_as_exact_as_reductions() {
     let made = Evaluator::new(&Options::default()).evaluate(&g, &[sum], &[x]).expect("a number");
     let mean = made[0].get::<f64>(&[]).expect("a number") / count as f64;
     assert!((mean - value).abs() < 1.5e-15, "{mean} is off by {}", mean - value);
+}
+
+#[test]
+fn products_have_at_most_1024_factors() {
+    let vectors = |count: usize| product(&vec!["i"; count].join(","), &vec![&[1_usize][..]; count]);
+    assert_eq!(vectors(MOST_FACTORS).expect("as many as there may be"), (vec![], vec![1.0]));
+    let error = vectors(MOST_FACTORS + 1).expect_err("one more");
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert_eq!(error.to_string(), "a product of 1025 tensors: it may have 1024");
+}
+
+#[test]
+fn a_product_whose_parts_would_have_too_many_axes_stays_whole() {
+    // Each of the three has `stuvwxyz`, which are summed over, and half of the 16 labels of the result: every two have 20 that stay.
+    let [a, b, c] = ["abcdefghstuvwxyz", "ijklmnopstuvwxyz", "abcdijklstuvwxyz"];
+    let spec = format!("{a},{b},{c}->abcdefghijklmnop");
+    let extents: Vec<usize> = (0..16).map(|axis| if axis % 5 == 0 { 2 } else { 1 }).collect();
+    let (made, values) =
+        product_of_ones(&spec, &[&extents, &extents, &[&extents[..4], &extents[..4], &extents[8..]].concat()]);
+    let kept = [&extents[..8], &extents[..8]].concat();
+    // Labels `u` and `z` have two indices.
+    assert_eq!((values.len(), values[0], made), (kept.iter().product(), 4.0, kept));
+}
+
+fn product_of_ones(spec: &str, shapes: &[&[usize]]) -> (Vec<usize>, Vec<f64>) {
+    let mut g = Graph::standard();
+    let leaves: Vec<_> = shapes.iter().map(|extents| g.leaf("", Float64, extents).expect("a leaf")).collect();
+    let tensors: Vec<_> =
+        shapes.iter().map(|extents| Tensor::scalar(1.0).broadcast_to(extents).expect("a view")).collect();
+    let product = g.einsum(spec, &leaves).expect(spec);
+    let made = Evaluator::new(&Options::default()).plan(&g, &[product]).and_then(|plan| plan.run(&tensors));
+    let made = made.expect(spec).swap_remove(0);
+    (made.extents().to_vec(), made.to_vec().expect("numbers"))
+}
+
+type Set = BTreeSet<Axis>;
+
+/// The greedy orders as they are defined: of all pairs that are left the best, looked at anew before each product.
+fn greedy(labels: &Labels, extents: &[usize], by_cost: bool) -> (Vec<[usize; 2]>, f64) {
+    let size = |set: &Set| -> f64 { set.iter().map(|label| extents[usize::from(*label)] as f64).product() };
+    let mut left: Vec<Set> = labels.operands.iter().map(|own| own.iter().copied().collect()).collect();
+    let output: Set = labels.output.iter().copied().collect();
+    let (mut pairs, mut total) = (Vec::new(), 0.0);
+    while left.len() > 1 {
+        let mut best: Option<((bool, f64), [usize; 2], f64, Set)> = None;
+        for a in 0..left.len() {
+            for b in a + 1..left.len() {
+                let all: Set = left[a].union(&left[b]).copied().collect();
+                let others = (0..left.len()).filter(|at| ![a, b].contains(at)).flat_map(|at| &left[at]);
+                let wanted: Set = others.chain(&output).copied().collect();
+                let kept: Set = all.intersection(&wanted).copied().collect();
+                let operations = if kept == all { size(&all) } else { 2.0 * size(&all) };
+                let value = if by_cost { operations } else { size(&kept) - size(&left[a]) - size(&left[b]) };
+                let key = (left[a].is_disjoint(&left[b]), value);
+                if best.as_ref().is_none_or(|(known, ..)| key < *known) {
+                    best = Some((key, [a, b], operations, kept));
+                }
+            }
+        }
+        let (_, [a, b], operations, kept) = best.expect("two are left");
+        left.remove(b);
+        left.remove(a);
+        left.push(kept);
+        pairs.push([a, b]);
+        total += operations;
+    }
+    (pairs, total)
+}
+
+#[test]
+fn orders_of_many_factors_are_those_of_looking_at_all_pairs_each_time() {
+    let mut rng = Rng::with_seed(7);
+    for round in 0..200 {
+        let count = rng.usize(9..24);
+        // Few labels are in many factors each, many in two or three.
+        let known = rng.u8(3..40);
+        let axes = |rng: &mut Rng, most: usize| -> Axes {
+            let own: BTreeSet<Axis> = (0..rng.usize(0..=most)).map(|_| rng.u8(0..known)).collect();
+            own.into_iter().collect()
+        };
+        let operands: Vec<Axes> = (0..count).map(|_| axes(&mut rng, 4)).collect();
+        let mut output = axes(&mut rng, 3);
+        output.retain(|label| operands.iter().any(|own| own.contains(label)));
+        let labels = Labels { operands, output };
+        let extents: Vec<usize> = (0..known).map(|_| rng.usize(1..6)).collect();
+        let order = ProductOrder::of(&labels, &extents);
+        let ways = [greedy(&labels, &extents, false), greedy(&labels, &extents, true)];
+        let best = if ways[1].1 < ways[0].1 { &ways[1] } else { &ways[0] };
+        assert_eq!((&order.pairs, order.operations), (&best.0, best.1), "round {round}: {labels:?}");
+    }
 }

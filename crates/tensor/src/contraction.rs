@@ -1,14 +1,17 @@
 //! The order in which products of several tensors are taken, two at a time: any order gives the same sums, at costs that differ by orders
 //! of magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
 
+use crate::layout::count;
 use crate::node::{Axis, Labels, Operation};
-use crate::{Error, Graph, NodeId};
+use crate::{Error, Extents, Graph, NodeId};
 use smallvec::SmallVec;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// The most factors for which all orders are looked at.
 const EXHAUSTIVE: usize = 8;
 
-/// The most factors for which each two that are left are compared before the next product; more are multiplied in their order.
+/// The most factors for which each two are compared; more are multiplied in their order.
 const COMPARED: usize = 128;
 
 /// A set of labels, a bit for each.
@@ -29,6 +32,14 @@ impl Set {
 
     fn or(self, other: Set) -> Set {
         Set([self.0[0] | other.0[0], self.0[1] | other.0[1]])
+    }
+
+    fn has(self, label: Axis) -> bool {
+        self.0[usize::from(label / 128)] >> (label % 128) & 1 != 0
+    }
+
+    fn remove(&mut self, label: Axis) {
+        self.0[usize::from(label / 128)] &= !(1 << (label % 128));
     }
 
     fn labels(self) -> impl Iterator<Item = Axis> {
@@ -176,22 +187,6 @@ impl ProductOrder {
         ProductOrder { pairs: Vec::new(), operations: 0.0, largest: 0.0 }
     }
 
-    fn add(&mut self, pair: [usize; 2], factors: &Factors<'_>, left: &mut Vec<Set>) {
-        let [a, b] = pair;
-        let others = left
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| *at != a && *at != b)
-            .fold(Set::default(), |all, (_, set)| all.or(*set));
-        let (operations, kept) = factors.product(left[a], left[b], others);
-        self.pairs.push(pair);
-        self.operations += operations;
-        self.largest = self.largest.max(factors.size(kept));
-        left.remove(a.max(b));
-        left.remove(a.min(b));
-        left.push(kept);
-    }
-
     /// The first two, then the product with the next, and so on.
     fn in_order(factors: &Factors<'_>) -> ProductOrder {
         let mut order = ProductOrder::none();
@@ -276,37 +271,126 @@ impl ProductOrder {
 
     /// Always the two whose product is the best by some rule of its operations, its size, and the sizes of the two.
     fn greedy(factors: &Factors<'_>, rule: impl Fn(f64, f64, f64) -> f64) -> ProductOrder {
-        let mut left = factors.sets.clone();
         let mut order = ProductOrder::none();
-        while left.len() > 1 {
-            // How many of what is left have each label: what others have is what is in more than the two.
-            let mut counts = [0_u32; Axis::MAX as usize + 1];
-            left.iter().flat_map(|set| set.labels()).for_each(|label| counts[usize::from(label)] += 1);
-            let mut best: Option<(bool, f64, [usize; 2])> = None;
-            for a in 0..left.len() {
-                for b in a + 1..left.len() {
-                    let (one, other) = (left[a], left[b]);
-                    let shared = one.and(other);
-                    let others = one.or(other).labels().filter(|label| {
-                        let own = if shared.and(Set::of(&[*label])) == Set::default() { 1 } else { 2 };
-                        counts[usize::from(*label)] > own
-                    });
-                    let others = others.fold(Set::default(), |all, label| all.or(Set::of(&[label])));
-                    let (operations, kept) = factors.product(one, other, others);
-                    let value = rule(operations, factors.size(kept), factors.size(one) + factors.size(other));
-                    // What shares no label is left for the end.
-                    let key = (shared == Set::default(), value);
-                    if best.is_none_or(|(apart, known, _)| key < (apart, known)) {
-                        best = Some((key.0, key.1, [a, b]));
-                    }
-                }
-            }
-            let Some((_, _, pair)) = best else { break };
-            order.add(pair, factors, &mut left);
+        let mut candidates =
+            Candidates { factors, rule, made: Vec::new(), uses: Uses::default(), pairs: BinaryHeap::new() };
+        factors.sets.iter().for_each(|set| candidates.uses.add(*set));
+        factors.sets.iter().for_each(|set| candidates.compare(*set));
+        let mut left: Vec<usize> = (0..factors.sets.len()).collect();
+        while let Some(Reverse(Candidate { pair: [a, b], .. })) = candidates.pairs.pop() {
+            let Some((operations, kept)) = candidates.multiply([a, b]) else { continue };
+            // What is left is in ascending order.
+            let [first, second] = [a, b].map(|of| left.binary_search(&of).unwrap_or(0));
+            left.remove(second);
+            left.remove(first);
+            left.push(candidates.made.len() - 1);
+            order.pairs.push([first, second]);
+            order.operations += operations;
+            order.largest = order.largest.max(factors.size(kept));
         }
         order
     }
 }
+
+/// The pairs of factors, and of products of them, that may be multiplied next.
+///
+/// What the product of a pair is like does not change when two others are multiplied: whatever label the pair shares with them their product
+/// has, too. So each pair is looked at once, when its second factor is there.
+struct Candidates<'f, R> {
+    factors: &'f Factors<'f>,
+    rule: R,
+    /// The factors, and the products in the order in which they are made; what was multiplied is none.
+    made: Vec<Option<Set>>,
+    uses: Uses,
+    /// Pairs of what is in `made`, those that were multiplied since included.
+    pairs: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl<R: Fn(f64, f64, f64) -> f64> Candidates<'_, R> {
+    /// Compares a factor, whose uses are counted already, with all that are there.
+    fn compare(&mut self, second: Set) {
+        for (at, first) in self.made.iter().enumerate() {
+            let Some(first) = *first else { continue };
+            let (operations, kept) = self.factors.product(first, second, self.uses.others([first, second]));
+            let [one, other, kept] = [first, second, kept].map(|set| self.factors.size(set));
+            let value = (self.rule)(operations, kept, one + other);
+            // What shares no label is left for the end.
+            let is_apart = first.and(second) == Set::default();
+            self.pairs.push(Reverse(Candidate { is_apart, value, pair: [at, self.made.len()] }));
+        }
+        self.made.push(Some(second));
+    }
+
+    /// What the product of a pair costs, and its labels. None if one of them was multiplied before.
+    fn multiply(&mut self, [a, b]: [usize; 2]) -> Option<(f64, Set)> {
+        let (one, other) = (self.made[a]?, self.made[b]?);
+        let (operations, kept) = self.factors.product(one, other, self.uses.others([one, other]));
+        (self.made[a], self.made[b]) = (None, None);
+        self.uses.multiply([one, other], kept);
+        self.compare(kept);
+        Some((operations, kept))
+    }
+}
+
+/// How many of some factors have each label.
+struct Uses([u32; Axis::MAX as usize + 1]);
+
+impl Default for Uses {
+    fn default() -> Self {
+        Uses([0; Axis::MAX as usize + 1])
+    }
+}
+
+impl Uses {
+    fn add(&mut self, set: Set) {
+        set.labels().for_each(|label| self.0[usize::from(label)] += 1);
+    }
+
+    /// Puts a product in the place of two factors.
+    fn multiply(&mut self, factors: [Set; 2], product: Set) {
+        factors.into_iter().flat_map(Set::labels).for_each(|label| self.0[usize::from(label)] -= 1);
+        self.add(product);
+    }
+
+    /// The labels of two of the factors that others have too.
+    fn others(&self, [one, other]: [Set; 2]) -> Set {
+        let own = |label: Axis| u32::from(one.has(label)) + u32::from(other.has(label));
+        let mut others = one.or(other);
+        others
+            .labels()
+            .filter(|label| self.0[usize::from(*label)] == own(*label))
+            .for_each(|label| others.remove(label));
+        others
+    }
+}
+
+/// Two factors that may be multiplied next. The least is the best, and of equal ones that which was there first.
+struct Candidate {
+    /// They share no label.
+    is_apart: bool,
+    value: f64,
+    pair: [usize; 2],
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        (self.is_apart.cmp(&other.is_apart)).then(self.value.total_cmp(&other.value)).then(self.pair.cmp(&other.pair))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Candidate {}
 
 impl Graph {
     /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products.
@@ -339,7 +423,8 @@ impl Graph {
         Ok(Some((made, outputs.iter().filter_map(|output| new[output.index()]).collect())))
     }
 
-    /// A product of several factors as products of two, in the order that costs the least; and what that is. Other nodes are as they are.
+    /// A product of several factors as products of two, in the order that costs the least; and what that is. Other nodes are as they are,
+    /// and so is a product of which that order would make tensors of more axes or elements than there may be.
     ///
     /// # Errors
     /// The graph has too many nodes.
@@ -355,12 +440,19 @@ impl Graph {
         let order = ProductOrder::of(labels, &extents);
         let mut left: Vec<(NodeId, SmallVec<[Axis; 8]>)> =
             node.operands.iter().copied().zip(labels.operands.iter().cloned()).collect();
+        let mut uses = Uses::default();
+        left.iter().for_each(|(_, own)| uses.add(Set::of(own)));
         for [a, b] in &order.pairs {
             let (second, first) = (left.remove(*b.max(a)), left.remove(*b.min(a)));
-            let both = Set::of(&first.1).or(Set::of(&second.1));
-            let others = left.iter().fold(Set::of(&labels.output), |all, (_, own)| all.or(Set::of(own)));
+            let [one, other] = [&first.1, &second.1].map(|own| Set::of(own));
+            let kept = one.or(other).and(uses.others([one, other]).or(Set::of(&labels.output)));
+            uses.multiply([one, other], kept);
             // The last product has the labels in the order of the result.
-            let output = if left.is_empty() { labels.output.clone() } else { both.and(others).labels().collect() };
+            let output: SmallVec<[Axis; 8]> =
+                if left.is_empty() { labels.output.clone() } else { kept.labels().collect() };
+            if count(&output.iter().map(|label| extents[usize::from(*label)]).collect::<Extents>()).is_err() {
+                return Ok((product, None));
+            }
             let pair = Labels { operands: vec![first.1, second.1], output: output.clone() };
             left.push((self.contract(pair, &[first.0, second.0])?, output));
         }

@@ -15,6 +15,9 @@ use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+/// The most factors that one product by labels may have. Finding an order for them takes time in the square of their number.
+pub const MOST_FACTORS: usize = 1024;
+
 /// Operators on tensors whose element types and extents are known.
 ///
 /// ```
@@ -323,8 +326,14 @@ impl Graph {
     /// Products of elements of operands, summed over the labels that the result does not have.
     ///
     /// # Errors
-    /// Labels do not fit the operands, or their elements are no numbers.
+    /// Labels do not fit the operands, their elements are no numbers, or there are more than [`MOST_FACTORS`].
     pub fn contract(&mut self, labels: Labels, operands: &[NodeId]) -> Result<NodeId, Error> {
+        if operands.len() > MOST_FACTORS {
+            let message = format!("a product of {} tensors: it may have {MOST_FACTORS}", operands.len());
+            return Err(
+                Error::new(ErrorKind::Limit, message).hint("multiply some of them first, by a product of their own")
+            );
+        }
         let scalars = operands.iter().map(|operand| self.node(*operand).scalar);
         let scalar = scalars.reduce(|a, b| cembra_value::common_scalar(a, b).unwrap_or(Scalar::Boolean));
         let Some(scalar) = scalar.filter(|scalar| *scalar != Scalar::Boolean) else {

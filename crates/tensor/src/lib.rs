@@ -23,7 +23,7 @@ pub use body::{Body, BodyStep, Elements, Operand};
 pub use contraction::{ProductClass, ProductOrder};
 pub use element::{Data, Element, check_bytes};
 pub use error::{Error, ErrorKind};
-pub use graph::Graph;
+pub use graph::{Graph, MOST_FACTORS};
 pub use layout::{Extents, Layout, MOST_AXES, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{Plan, PlanCounters, pieces};
