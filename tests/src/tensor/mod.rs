@@ -3,6 +3,7 @@
 
 mod array;
 mod check;
+mod outside;
 mod products;
 mod tree;
 
@@ -14,6 +15,7 @@ use cembra::tensor::{
 };
 use cembra::{Backend, Options, Scalar};
 use check::Expected;
+pub use outside::answer;
 use serde_json::{Map, Value as Json};
 use tree::Inputs;
 

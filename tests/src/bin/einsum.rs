@@ -1,0 +1,24 @@
+//! `einsum`: products by labels for programs outside of this one, a line of JSON in for a line of JSON out.
+
+use cembra::Options;
+use cembra::tensor::Evaluator;
+use cembra_tests::tensor::answer;
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let evaluator = Evaluator::new(&Options::default());
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let answered = line.map_err(|error| error.to_string()).and_then(|line| {
+            let answer = answer(&evaluator, &line).map_err(|error| error.to_string())?;
+            writeln!(out, "{answer}").and_then(|()| out.flush()).map_err(|error| error.to_string())
+        });
+        if let Err(problem) = answered {
+            // With standard error closed there is nobody to tell.
+            let _ = writeln!(io::stderr(), "einsum: {problem}");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
