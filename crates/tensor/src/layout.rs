@@ -106,13 +106,18 @@ impl Layout {
     /// There are more axes or elements than a tensor may have.
     pub fn row_major(extents: &[usize]) -> Result<Layout, Error> {
         count(extents)?;
-        let mut strides: Strides = SmallVec::from_elem(0, extents.len());
+        Ok(Layout { extents: extents.into(), strides: SmallVec::new(), offset: 0 }.ordered())
+    }
+
+    /// The same indices in the order of their elements, the last axis the fastest.
+    pub(crate) fn ordered(&self) -> Layout {
+        let mut strides: Strides = SmallVec::from_elem(0, self.rank());
         let mut stride = 1;
-        for (at, extent) in extents.iter().enumerate().rev() {
+        for (at, extent) in self.extents.iter().enumerate().rev() {
             strides[at] = stride;
             stride *= (*extent).max(1).cast_signed();
         }
-        Ok(Layout { extents: extents.into(), strides, offset: 0 })
+        Layout { extents: self.extents.clone(), strides, offset: 0 }
     }
 
     /// One index of no axes.

@@ -146,9 +146,13 @@ impl Tensor {
         if self.layout.is_row_major() {
             return self.clone();
         }
-        let data = Arc::new(self.gathered());
-        // The extents are those of a tensor already.
-        Layout::row_major(self.extents()).map_or_else(|_| self.clone(), |layout| Tensor { data, layout })
+        Tensor { data: Arc::new(self.gathered()), layout: self.layout.ordered() }
+    }
+
+    /// Elements in the order of the indices of a layout, of which there are as many.
+    pub(crate) fn ordered<T: Element>(layout: &Layout, elements: Vec<T>) -> Tensor {
+        debug_assert_eq!(layout.len(), elements.len());
+        Tensor { data: Arc::new(T::data(elements)), layout: layout.ordered() }
     }
 
     /// A copy of the elements, the last axis the fastest.

@@ -1,0 +1,208 @@
+//! Tensors whose elements are stored in 16 bits. They are memory and nothing else: graphs compute with FLOAT32, to which every such element
+//! widens exactly, and what they make is rounded once to be stored. No operator, type or backend knows of them.
+
+use crate::tensor::inverse;
+use crate::{Data, Error, ErrorKind, Layout, Slice, Tensor};
+use half::slice::HalfFloatSliceExt;
+use half::vec::HalfFloatVecExt;
+use half::{bf16, f16};
+use std::fmt;
+use std::sync::Arc;
+
+/// A float of 16 bits: [`f16`] (11 bits of precision, up to 65,504) or [`bf16`] (8 bits of precision, the range of `f32`).
+pub trait Half: Copy + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
+    /// The type's name.
+    const NAME: &str;
+
+    /// The same number.
+    fn widened(self) -> f32;
+
+    /// The nearest number, of two the one whose last bit is 0; beyond the largest infinity, and for a NaN a NaN.
+    fn rounded(number: f32) -> Self;
+
+    /// The same numbers.
+    fn widened_all(numbers: &[Self]) -> Vec<f32>;
+
+    /// The nearest numbers.
+    fn rounded_all(numbers: &[f32]) -> Vec<Self>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! halves {
+    ($($ty:ident)*) => { $(
+        impl sealed::Sealed for $ty {}
+
+        impl Half for $ty {
+            const NAME: &str = stringify!($ty);
+
+            fn widened(self) -> f32 {
+                self.to_f32()
+            }
+
+            fn rounded(number: f32) -> Self {
+                $ty::from_f32(number)
+            }
+
+            fn widened_all(numbers: &[Self]) -> Vec<f32> {
+                numbers.to_f32_vec()
+            }
+
+            fn rounded_all(numbers: &[f32]) -> Vec<Self> {
+                Vec::from_f32_slice(numbers)
+            }
+        }
+    )* };
+}
+
+halves! { f16 bf16 }
+
+/// A number of 24 bits from which a shorter one is rounded as from the number itself: what is left out makes the last bit 1. Rounding to the
+/// nearest here, and once more after it, would take some numbers to the farther neighbour.
+fn rounded_to_odd(number: f64) -> f32 {
+    let near = number as f32;
+    if number.is_nan() || f64::from(near) == number {
+        return near;
+    }
+    let is_beyond = f64::from(near).abs() > number.abs();
+    f32::from_bits((near.to_bits() - u32::from(is_beyond)) | 1)
+}
+
+/// Elements of 16 bits under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
+///
+/// ```
+/// use cembra_tensor::{HalfTensor, Tensor, f16};
+///
+/// let weights = HalfTensor::<f16>::rounded(&Tensor::new(&[2], vec![0.1_f32, 70_000.0])?)?;
+/// assert_eq!(weights.get(&[0])?, f16::from_bits(0x2e66));
+/// assert_eq!(weights.widened().to_vec::<f32>()?, [0.099_975_586, f32::INFINITY]);
+/// # Ok::<(), cembra_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct HalfTensor<T> {
+    elements: Arc<Vec<T>>,
+    layout: Layout,
+}
+
+impl<T: Half> HalfTensor<T> {
+    /// A tensor of these elements, the last axis the fastest.
+    ///
+    /// # Errors
+    /// There are not as many elements as indices.
+    pub fn new(extents: &[usize], elements: Vec<T>) -> Result<HalfTensor<T>, Error> {
+        let layout = Layout::row_major(extents)?;
+        if layout.len() != elements.len() {
+            let message = format!("{} elements for a tensor of {extents:?}", elements.len());
+            return Err(Error::new(ErrorKind::SizeMismatch, message));
+        }
+        Ok(HalfTensor { elements: Arc::new(elements), layout })
+    }
+
+    /// Elements of memory that others may share, under any layout.
+    ///
+    /// # Errors
+    /// The layout has positions outside of the memory.
+    pub fn from_parts(elements: Arc<Vec<T>>, layout: Layout) -> Result<HalfTensor<T>, Error> {
+        let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), elements.len())?;
+        Ok(HalfTensor { elements, layout })
+    }
+
+    /// The elements of a tensor, each rounded once to the nearest number of this type, of two the one whose last bit is 0.
+    ///
+    /// # Errors
+    /// The elements are no floats.
+    pub fn rounded(tensor: &Tensor) -> Result<HalfTensor<T>, Error> {
+        let elements = match &**tensor.data() {
+            Data::Float32(elements) => match tensor.as_slice()? {
+                Some(ordered) => T::rounded_all(ordered),
+                None => tensor.positions().map(|at| T::rounded(elements[at])).collect(),
+            },
+            Data::Float64(elements) => tensor.positions().map(|at| T::rounded(rounded_to_odd(elements[at]))).collect(),
+            other => {
+                let message = format!("elements of type {} are not rounded to {}", other.scalar().name(), T::NAME);
+                return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32"));
+            }
+        };
+        Ok(HalfTensor { elements: Arc::new(elements), layout: tensor.layout().ordered() })
+    }
+
+    /// The same numbers as FLOAT32: what a graph computes with. They are copied.
+    #[must_use]
+    pub fn widened(&self) -> Tensor {
+        let (first, len) = (self.layout.offset(), self.layout.len());
+        let elements = if len == 0 {
+            Vec::new()
+        } else if self.layout.is_row_major() {
+            T::widened_all(&self.elements[first..first + len])
+        } else {
+            self.layout.positions().map(|at| self.elements[at].widened()).collect()
+        };
+        Tensor::ordered(&self.layout, elements)
+    }
+
+    /// The number of indices of each axis.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        self.layout.extents()
+    }
+
+    /// How the indices map to the memory.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The memory, of which it may see but a part.
+    #[must_use]
+    pub const fn elements(&self) -> &Arc<Vec<T>> {
+        &self.elements
+    }
+
+    /// The element of an index.
+    ///
+    /// # Errors
+    /// There is no such index.
+    pub fn get(&self, index: &[usize]) -> Result<T, Error> {
+        Ok(self.elements[self.layout.position(index)?])
+    }
+
+    /// A copy of the elements, the last axis the fastest.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<T> {
+        self.layout.positions().map(|at| self.elements[at]).collect()
+    }
+
+    /// Axis `i` of the result is axis `of[i]`.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub fn transposed(&self, of: &[usize]) -> Result<HalfTensor<T>, Error> {
+        Ok(self.seen(self.layout.with_axes(&inverse(of, self.layout.rank())?)?))
+    }
+
+    /// A slice of each axis.
+    ///
+    /// # Errors
+    /// There is not a slice for each axis, or one is not within its axis.
+    pub fn sliced(&self, slices: &[Slice]) -> Result<HalfTensor<T>, Error> {
+        Ok(self.seen(self.layout.sliced(slices)?))
+    }
+
+    /// The same memory under another layout that is within it.
+    fn seen(&self, layout: Layout) -> HalfTensor<T> {
+        HalfTensor { elements: self.elements.clone(), layout }
+    }
+}
+
+/// The elements of the first few indices, and the extents.
+impl<T: Half> fmt::Debug for HalfTensor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 64;
+        write!(f, "{}{:?} ", T::NAME, self.extents())?;
+        let mut list = f.debug_list();
+        list.entries(self.layout.positions().take(SHOWN).map(|at| self.elements[at]));
+        if self.layout.len() > SHOWN { list.finish_non_exhaustive() } else { list.finish() }
+    }
+}
