@@ -154,7 +154,7 @@ pub use typed::ModelExecutor;
 pub mod tensor {
     pub use crate::kernels::KernelCounters;
     #[cfg(feature = "tensor")]
-    pub use crate::matrices::FaerProduct;
+    pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
     pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;
 }

@@ -1,6 +1,7 @@
-//! Products of matrices by a library of them, for products of tensors by labels. This is the only file that knows it.
+//! Products of matrices by a library of them, for products of tensors by labels, and its matrices as tensors. This is the only file that
+//! knows it.
 
-use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
+use cembra_tensor::{Element, Error, ErrorKind, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Tensor};
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -43,4 +44,36 @@ fn multiply<T: ComplexField>(mut product: Multiplication<'_, T>, one: T) {
     // one's position is one of the slice.
     let to = unsafe { MatMut::from_raw_parts_mut(first.add(offset), rows, columns, row_stride, column_stride) };
     matmul(to, accum, left, right, one, Par::Seq);
+}
+
+/// A tensor of two axes as a matrix of faer, which sees its memory under any strides. Nothing is copied.
+///
+/// # Errors
+/// There are not two axes, or the elements are of another type.
+pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
+    let (&[rows, columns], &[row_stride, column_stride]) = (tensor.extents(), tensor.layout().strides()) else {
+        let message = format!("a tensor of {} axes is no matrix", tensor.extents().len());
+        return Err(Error::new(ErrorKind::RankMismatch, message));
+    };
+    let Some(elements) = T::of(tensor.data()) else {
+        let message = format!("elements of type {} are not {}", tensor.scalar_type().name(), T::SCALAR.name());
+        return Err(Error::new(ErrorKind::ElementType, message));
+    };
+    if tensor.layout().is_empty() {
+        return Ok(MatRef::from_column_major_slice(&[], rows, columns));
+    }
+    let first = elements[tensor.layout().offset()..].as_ptr();
+    // SAFETY: MATRIX-WITHIN: the layout of a tensor has no position outside of its memory, which is borrowed for as long as the view lives.
+    Ok(unsafe { MatRef::from_raw_parts(first, rows, columns, row_stride, column_stride) })
+}
+
+/// A matrix of faer as a tensor of its rows and columns. The elements are copied, once, into the order of their indices: a tensor has
+/// memory of its own.
+///
+/// # Errors
+/// There are more elements than a tensor may have.
+pub fn from_mat_ref<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor, Error> {
+    let (rows, columns) = (matrix.nrows(), matrix.ncols());
+    let elements = (0..rows).flat_map(|row| (0..columns).map(move |column| matrix[(row, column)])).collect();
+    Tensor::new(&[rows, columns], elements)
 }

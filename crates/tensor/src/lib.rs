@@ -11,6 +11,8 @@ mod gradient;
 mod graph;
 mod half;
 mod layout;
+#[cfg(feature = "ndarray")]
+mod ndarrays;
 mod node;
 mod plan;
 mod product;

@@ -92,6 +92,12 @@ impl Tensor {
         &self.data
     }
 
+    /// The memory, and how the indices map to it.
+    #[must_use]
+    pub fn into_parts(self) -> (Arc<Data>, Layout) {
+        (self.data, self.layout)
+    }
+
     /// The same memory under another layout that is within it.
     pub(crate) fn seen(&self, layout: Layout) -> Tensor {
         Tensor { data: self.data.clone(), layout }
@@ -206,7 +212,7 @@ impl Tensor {
 }
 
 #[cold]
-fn wrong_type<T: Element>(found: Scalar) -> Error {
+pub(crate) fn wrong_type<T: Element>(found: Scalar) -> Error {
     let message = format!("elements of type {} are not {}", found.name(), T::SCALAR.name());
     Error::new(ErrorKind::ElementType, message)
 }

@@ -1,0 +1,84 @@
+//! Tensors as arrays of the crate `ndarray`, and such arrays as tensors. Memory moves, or is seen, where it can be; a copy is made at most
+//! once, and it is said here when.
+
+use crate::tensor::wrong_type;
+use crate::{Data, Element, Error, ErrorKind, Layout, Tensor};
+use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder, ShapeError};
+use std::sync::Arc;
+
+/// Takes the array's memory as it is, under any strides. Nothing is copied.
+///
+/// # Errors
+/// There are more axes than a tensor may have.
+impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
+    type Error = Error;
+
+    fn try_from(array: Array<T, D>) -> Result<Tensor, Error> {
+        let (extents, strides) = (array.shape().to_vec(), array.strides().to_vec());
+        let (elements, offset) = array.into_raw_vec_and_offset();
+        let layout = Layout::strided(&extents, &strides, offset.unwrap_or(0), elements.len())?;
+        Tensor::from_parts(Arc::new(T::data(elements)), layout)
+    }
+}
+
+/// Copies the elements, once, into the order of their indices: a tensor has memory of its own.
+///
+/// # Errors
+/// There are more axes than a tensor may have.
+impl<T: Element, D: Dimension> TryFrom<ArrayView<'_, T, D>> for Tensor {
+    type Error = Error;
+
+    fn try_from(view: ArrayView<'_, T, D>) -> Result<Tensor, Error> {
+        Tensor::new(view.shape(), view.iter().copied().collect())
+    }
+}
+
+/// Sees the tensor's memory under its layout, with strides of 0 and negative ones as they are. Nothing is copied.
+///
+/// # Errors
+/// The elements are of another type.
+impl<'t, T: Element> TryFrom<&'t Tensor> for ArrayViewD<'t, T> {
+    type Error = Error;
+
+    fn try_from(tensor: &'t Tensor) -> Result<ArrayViewD<'t, T>, Error> {
+        let elements = T::of(tensor.data()).ok_or_else(|| wrong_type::<T>(tensor.scalar_type()))?;
+        let Some((first, last)) = tensor.layout().range() else {
+            return ArrayView::from_shape(IxDyn(tensor.extents()), &[]).map_err(misfit);
+        };
+        let seen = &elements[first as usize..=last as usize];
+        ArrayView::from_shape(IxDyn(tensor.extents()).strides(strides(tensor.layout())), seen).map_err(misfit)
+    }
+}
+
+/// Gives the tensor's memory away as it is, where nobody else has it, it is all seen and no two indices have one element. Otherwise
+/// the elements are copied, once, into the order of their indices.
+///
+/// # Errors
+/// The elements are of another type.
+impl<T: Element> TryFrom<Tensor> for ArrayD<T> {
+    type Error = Error;
+
+    fn try_from(tensor: Tensor) -> Result<ArrayD<T>, Error> {
+        let (mut data, layout) = tensor.into_parts();
+        let last = data.len() as i128 - 1;
+        if layout.range() == Some((0, last)) && layout.is_injective() {
+            if let Some(elements) = Arc::get_mut(&mut data).and_then(T::of_mut) {
+                let shape = IxDyn(layout.extents()).strides(strides(&layout));
+                return Array::from_shape_vec(shape, std::mem::take(elements)).map_err(misfit);
+            }
+        }
+        let elements = T::of(&data).ok_or_else(|| wrong_type::<T>(Data::scalar(&data)))?;
+        let ordered = layout.positions().map(|at| elements[at]).collect();
+        Array::from_shape_vec(IxDyn(layout.extents()), ordered).map_err(misfit)
+    }
+}
+
+/// Strides as `ndarray` has them: negative ones as numbers without a sign that are as many below 2^64.
+fn strides(layout: &Layout) -> IxDyn {
+    IxDyn(&layout.strides().iter().map(|stride| stride.cast_unsigned()).collect::<Vec<usize>>())
+}
+
+#[cold]
+fn misfit(error: ShapeError) -> Error {
+    Error::new(ErrorKind::SizeMismatch, error.to_string())
+}
