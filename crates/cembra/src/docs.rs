@@ -18,6 +18,7 @@ chapters! {
     GuideTensors: "tensors.md"
     GuideLabels: "labels.md"
     GuideGradients: "gradients.md"
+    GuideTensorExamples: "tensor-examples.md"
     GuideErrors: "errors.md"
     GuideServices: "services.md"
     GuideBackends: "backends.md"
