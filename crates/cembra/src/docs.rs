@@ -259,3 +259,107 @@ struct Problems;
 /// assert!(claims > 80, "{claims} rows");
 /// ```
 struct FromOthers;
+
+/// The examples of the page for those who come from other libraries of tensors.
+#[doc = include_str!("../../../docs/from/tensors.md")]
+struct FromTensors;
+
+/// The tables of that page: the third column gives the fourth. Of operators the column is compared with the expression that is run here.
+///
+/// ```
+/// use cembra::tensor::{Data, Error, Evaluator, Graph, NodeId, Program, Reduction, Slice, Tensor};
+/// use cembra::{Backend, Options, Scalar};
+/// use std::collections::BTreeMap;
+///
+/// /// A tensor as lists in lists.
+/// fn print(tensor: &Tensor) -> Result<String, Error> {
+///     let texts: Vec<String> = match &**tensor.row_major().data() {
+///         Data::Bool(elements) => elements.iter().map(bool::to_string).collect(),
+///         Data::Float32(elements) => elements.iter().map(f32::to_string).collect(),
+///         Data::Float64(elements) => elements.iter().map(f64::to_string).collect(),
+///         other => panic!("{other:?}"),
+///     };
+///     let mut lists = texts;
+///     for extent in tensor.extents().iter().rev() {
+///         lists = lists.chunks(*extent).map(|list| format!("[{}]", list.join(", "))).collect();
+///     }
+///     Ok(lists.concat())
+/// }
+///
+/// /// The rows of a table, the cells without the marks of code.
+/// fn rows<'t>(page: &'t str, heading: &str) -> Vec<Vec<&'t str>> {
+///     let (_, table) = page.split_once(heading).expect("the heading");
+///     let lines = table.lines().skip_while(|line| !line.starts_with('|')).skip(2);
+///     lines.take_while(|line| line.starts_with('|')).map(|line| {
+///         line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`')).collect()
+///     }).collect()
+/// }
+///
+/// macro_rules! expressions {
+///     ($($expression:expr;)*) => { vec![$((stringify!($expression), $expression?),)*] };
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/from/tensors.md"))?;
+/// let matrix = |elements: [f64; 4]| Tensor::new(&[2, 2], elements.to_vec());
+/// let (left, right) = (matrix([1.0, 2.0, 3.0, 4.0])?, matrix([0.0, 5.0, 1.0, 0.0])?);
+/// let inputs = [left, right, Tensor::new(&[2], vec![1.0, 10.0])?, Tensor::new(&[3], vec![1_i64, 0, 1])?];
+///
+/// let mut g = Graph::standard();
+/// let mut leaf = |g: &mut Graph, at: usize| g.leaf("", inputs[at].scalar_type(), inputs[at].extents());
+/// let (a, b, v, i) = (leaf(&mut g, 0)?, leaf(&mut g, 1)?, leaf(&mut g, 2)?, leaf(&mut g, 3)?);
+/// let c = g.apply("bool.less", &[a, b])?;
+/// let seven = g.constant(Scalar::Float64, 7.0)?;
+/// let sevenfold = g.apply("math.multiply", &[seven, a])?;
+/// let made: Vec<(&str, NodeId)> = expressions! {
+///     g.apply("math.add", &[a, b]);
+///     g.apply("math.multiply", &[a, b]);
+///     g.einsum("ij,jk->ik", &[a, b]);
+///     g.einsum("ij,jk,k", &[a, b, v]);
+///     g.apply("math.multiply", &[a, v]);
+///     g.apply("tensor.square", &[a]);
+///     g.apply("tensor.maximum", &[a, b]);
+///     g.apply("bool.less", &[a, b]);
+///     g.apply("tensor.where", &[c, a, b]);
+///     g.reduce(Reduction::Sum, a, &[0]);
+///     g.reduce(Reduction::Max, a, &[0, 1]);
+///     g.reduce(Reduction::Any, c, &[1]);
+///     g.mean(a, &[1]);
+///     g.transpose(a, &[1, 0]);
+///     g.slice(a, &[Slice::all(2), Slice { start: 1, step: -1, count: 2 }]);
+///     g.with_axes(a, &[0, 0]);
+///     g.einsum("ii", &[a]);
+///     g.einsum("i,i", &[v, v]);
+///     g.einsum("i,j->ij", &[v, v]);
+///     g.reshape(a, &[4]);
+///     g.broadcast(v, &[2, 2]);
+///     g.take(a, i, 0);
+///     g.concat(&[a, b], 1);
+///     g.cast(sevenfold, Scalar::Float32);
+/// };
+/// let table = rows(&page, "## Operator by operator");
+/// assert_eq!(table.len(), made.len());
+/// for backend in [Backend::Interpreter, Backend::Native] {
+///     let evaluator = Evaluator::new(&Options::default().backend(backend));
+///     for (row, (expression, node)) in table.iter().zip(&made) {
+///         let written = |text: &str| text.split_whitespace().collect::<String>();
+///         assert_eq!(written(row[2]), written(expression));
+///         for values in [evaluator.evaluate(&g, &[*node], &inputs)?, evaluator.plan(&g, &[*node])?.run(&inputs)?] {
+///             assert_eq!(row[3], print(&values[0])?, "{expression}");
+///         }
+///     }
+///     let table = rows(&page, "## Statement by statement");
+///     assert_eq!(table.len(), 6);
+///     for row in table {
+///         let program = Program::parse(row[2])?;
+///         let named = [("a", 0), ("b", 1), ("v", 2), ("c", 0)];
+///         let mut tensors: BTreeMap<String, Tensor> =
+///             named.map(|(name, at)| (name.to_owned(), inputs[at].clone())).into();
+///         evaluator.run(&program, &mut tensors)?;
+///         assert_eq!(row[3], print(&tensors[program.statements()[0].target()])?, "{}", row[2]);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+struct FromTensorsTables;
