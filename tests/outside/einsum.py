@@ -24,8 +24,14 @@ own_einsum = np.einsum
 own_contract = None
 
 # How far an answer may be from NumPy's, of the largest element: orders of sums differ.
-TYPES = {"bool": ("bool", 0.0), "i32": (">i4", 0.0), "i64": (">i8", 0.0), "f32": (">f4", 1e-4), "f64": (">f8", 1e-10)}
-NAMES = {np.dtype("i4"): "i32", np.dtype("i8"): "i64", np.dtype("f4"): "f32", np.dtype("f8"): "f64"}
+TYPES = {
+    "i32": (">i4", 0.0),
+    "i64": (">i8", 0.0),
+    "f16": (">f2", 2e-3),
+    "f32": (">f4", 1e-4),
+    "f64": (">f8", 1e-10),
+}
+NAMES = {np.dtype(dtype).newbyteorder("="): name for name, (dtype, _) in TYPES.items()}
 COUNTS = collections.Counter()
 PASSED_ON = collections.Counter()
 WRONG = []

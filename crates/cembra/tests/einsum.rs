@@ -126,6 +126,9 @@ fn product_of_ones(spec: &str, shapes: &[&[usize]]) -> (Vec<usize>, Vec<f64>) {
 
 type Set = BTreeSet<Axis>;
 
+/// By what pairs are compared, which two they are, what their product costs and what labels it has.
+type Pair = ((bool, f64), [usize; 2], f64, Set);
+
 /// The greedy orders as they are defined: of all pairs that are left the best, looked at anew before each product.
 fn greedy(labels: &Labels, extents: &[usize], by_cost: bool) -> (Vec<[usize; 2]>, f64) {
     let size = |set: &Set| -> f64 { set.iter().map(|label| extents[usize::from(*label)] as f64).product() };
@@ -133,7 +136,7 @@ fn greedy(labels: &Labels, extents: &[usize], by_cost: bool) -> (Vec<[usize; 2]>
     let output: Set = labels.output.iter().copied().collect();
     let (mut pairs, mut total) = (Vec::new(), 0.0);
     while left.len() > 1 {
-        let mut best: Option<((bool, f64), [usize; 2], f64, Set)> = None;
+        let mut best: Option<Pair> = None;
         for a in 0..left.len() {
             for b in a + 1..left.len() {
                 let all: Set = left[a].union(&left[b]).copied().collect();

@@ -61,11 +61,12 @@ impl<T: Element> TryFrom<Tensor> for ArrayD<T> {
     fn try_from(tensor: Tensor) -> Result<ArrayD<T>, Error> {
         let (mut data, layout) = tensor.into_parts();
         let last = data.len() as i128 - 1;
-        if layout.range() == Some((0, last)) && layout.is_injective() {
-            if let Some(elements) = Arc::get_mut(&mut data).and_then(T::of_mut) {
-                let shape = IxDyn(layout.extents()).strides(strides(&layout));
-                return Array::from_shape_vec(shape, std::mem::take(elements)).map_err(misfit);
-            }
+        if layout.range() == Some((0, last))
+            && layout.is_injective()
+            && let Some(elements) = Arc::get_mut(&mut data).and_then(T::of_mut)
+        {
+            let shape = IxDyn(layout.extents()).strides(strides(&layout));
+            return Array::from_shape_vec(shape, std::mem::take(elements)).map_err(misfit);
         }
         let elements = T::of(&data).ok_or_else(|| wrong_type::<T>(Data::scalar(&data)))?;
         let ordered = layout.positions().map(|at| elements[at]).collect();
