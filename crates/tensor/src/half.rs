@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use std::fmt;
 use std::sync::Arc;
 
-/// A float of 16 bits: [`f16`] (11 bits of precision, up to 65,504) or [`bf16`] (8 bits of precision, the range of `f32`).
+/// A float of 16 bits: [`struct@f16`] (11 bits of precision, up to 65,504) or [`bf16`] (8 bits of precision, the range of `f32`).
 pub trait Half: Copy + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
     /// The type's name.
     const NAME: &str;
