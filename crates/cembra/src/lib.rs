@@ -82,6 +82,7 @@ mod sites;
 mod spans;
 mod stages;
 mod summary;
+mod tensor_access;
 mod tensors;
 mod text_fields;
 mod text_file;
@@ -179,6 +180,7 @@ const _: () = {
     shared::<tensor::Evaluator>();
     shared::<tensor::Graph>();
     shared::<tensor::Tensor>();
+    shared::<tensor::Reader<'static>>();
     shared::<Pool<Session>>();
     shared::<Pool<ModelExecutor<(), f64>>>();
     sent::<Session>();

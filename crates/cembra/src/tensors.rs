@@ -3,16 +3,18 @@
 
 use crate::batch::Batch;
 use crate::error::Error;
+use crate::executor::Executor;
 use crate::kernels::{KernelCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
+use crate::tensor_access;
 use cembra_batch::{ColumnMut, InputColumn};
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
 use cembra_tensor::{
     Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId,
-    Plan, Products, Program, Rewriter, Rewritten, Tensor, check_bytes, pieces,
+    Plan, Products, Program, Rewriter, Rewritten, Single, Tensor, check_bytes, pieces,
 };
 use cembra_value::{ScalarValue, Value};
 use std::collections::BTreeMap;
@@ -43,7 +45,9 @@ pub struct Evaluator {
     /// What computes products in plans; none where that is the reference.
     products: Option<Products>,
     /// What was compiled, by what it means.
-    kernels: Kernels,
+    kernels: Kernels<Arc<Batch>>,
+    /// What was compiled to be run on single elements.
+    executors: Kernels<Executor>,
 }
 
 impl Evaluator {
@@ -52,7 +56,8 @@ impl Evaluator {
     pub fn new(options: &Options) -> Evaluator {
         let registry = options.registry.unwrap_or_else(Registry::standard);
         let products = Some(Products::new(matrices()));
-        Evaluator { options: options.clone(), registry, products, kernels: Kernels::new(MOST_KERNELS) }
+        let (kernels, executors) = (Kernels::new(MOST_KERNELS), Kernels::new(MOST_KERNELS));
+        Evaluator { options: options.clone(), registry, products, kernels, executors }
     }
 
     /// The same, whose plans change no bit of what [`evaluate`](Evaluator::evaluate) gives: products of floats are summed in the order of
@@ -153,7 +158,7 @@ impl Evaluator {
         Ok(())
     }
 
-    fn check_registry(&self, graph: &Graph) -> Result<(), cembra_tensor::Error> {
+    pub(crate) fn check_registry(&self, graph: &Graph) -> Result<(), cembra_tensor::Error> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
         }
@@ -294,7 +299,7 @@ fn model(body: &Body, registry: &Registry) -> Result<Model, Error> {
 }
 
 /// An error of a model as one of tensors.
-fn in_elements(error: &Error) -> cembra_tensor::Error {
+pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
     cembra_tensor::Error::new(ErrorKind::Evaluation, error.message())
 }
 
@@ -313,8 +318,8 @@ impl Elements for Evaluator {
         outputs: &mut [Data],
         first: usize,
     ) -> Result<(), cembra_tensor::Error> {
-        let compile = || model(body, self.registry)?.batch(&self.options);
-        let batch = self.kernels.get(body, || compile().map_err(|error| in_elements(&error)))?;
+        let compile = || Ok(Arc::new(model(body, self.registry)?.batch(&self.options)?));
+        let batch = self.kernels.get(body, || compile().map_err(|error: Error| in_elements(&error)))?;
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -351,6 +356,12 @@ impl Elements for Evaluator {
             first += rows;
         }
         Ok(())
+    }
+
+    fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
+        let compile = || model(body, self.registry)?.compile(&self.options);
+        let executor = self.executors.get(body, || compile().map_err(|error| in_elements(&error)))?;
+        tensor_access::single(body, &executor)
     }
 
     fn most_bytes(&self) -> u64 {

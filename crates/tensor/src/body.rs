@@ -5,6 +5,7 @@ use crate::{Data, Error, Products, Tensor};
 use cembra_ops::OpId;
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
+use std::fmt::Debug;
 
 /// Where a step of a body has an operand from: the inputs come first, then the steps.
 pub type Operand = u32;
@@ -39,8 +40,20 @@ impl Body {
     }
 }
 
+/// An expression of elements that is ready to be evaluated on one element of each input, in memory of its own.
+pub trait Single: Send + Debug {
+    /// The first output, by its bits in the layout of frames, of the bits of the inputs.
+    ///
+    /// # Errors
+    /// There are not as many as inputs, or the element fails.
+    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error>;
+
+    /// The same with other memory, for somebody else.
+    fn fork(&self) -> Box<dyn Single>;
+}
+
 /// What evaluates expressions of elements.
-pub trait Elements {
+pub trait Elements: Sync {
     /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
     /// elements of each output, the last axis the fastest, over what is in memory of their type from a position on.
     ///
@@ -66,6 +79,12 @@ pub trait Elements {
         self.map_into(body, operands, extents, &mut outputs, 0)?;
         Ok(outputs)
     }
+
+    /// A body that is evaluated on one element of each input.
+    ///
+    /// # Errors
+    /// The body cannot be compiled.
+    fn single(&self, body: &Body) -> Result<Box<dyn Single>, Error>;
 
     /// The most bytes that a tensor may have.
     fn most_bytes(&self) -> u64;

@@ -32,6 +32,12 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
 
     /// Elements of this type.
     fn data(elements: Vec<Self>) -> Data;
+
+    /// The bits in the layout of frames, with zeros behind them.
+    fn bits(self) -> u64;
+
+    /// The element of such bits.
+    fn from_bits(bits: u64) -> Self;
 }
 
 /// Runs code on the elements of data, whatever their type.
@@ -50,7 +56,7 @@ macro_rules! with_data {
 pub(crate) use with_data;
 
 macro_rules! elements {
-    ($($variant:ident($ty:ty) = $scalar:ident;)*) => {
+    ($($variant:ident($ty:ty) = $scalar:ident: |$x:ident| $bits:expr, |$from:ident| $element:expr;)*) => {
         $(impl Element for $ty {
             const SCALAR: Scalar = Scalar::$scalar;
 
@@ -64,6 +70,17 @@ macro_rules! elements {
 
             fn data(elements: Vec<Self>) -> Data {
                 Data::$variant(elements)
+            }
+
+            #[inline]
+            fn bits(self) -> u64 {
+                let $x = self;
+                $bits
+            }
+
+            #[inline]
+            fn from_bits($from: u64) -> Self {
+                $element
             }
         })*
 
@@ -98,11 +115,11 @@ macro_rules! elements {
 }
 
 elements! {
-    Bool(bool) = Boolean;
-    Int32(i32) = Int32;
-    Int64(i64) = Int64;
-    Float32(f32) = Float32;
-    Float64(f64) = Float64;
+    Bool(bool) = Boolean: |x| u64::from(x), |bits| bits & 1 != 0;
+    Int32(i32) = Int32: |x| u64::from(x.cast_unsigned()), |bits| (bits as u32).cast_signed();
+    Int64(i64) = Int64: |x| x.cast_unsigned(), |bits| bits.cast_signed();
+    Float32(f32) = Float32: |x| u64::from(x.to_bits()), |bits| f32::from_bits(bits as u32);
+    Float64(f64) = Float64: |x| x.to_bits(), |bits| f64::from_bits(bits);
 }
 
 impl Data {
@@ -116,6 +133,20 @@ impl Data {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The bits of one element.
+    pub(crate) fn bits(&self, at: usize) -> u64 {
+        with_data!(self, elements => elements[at].bits())
+    }
+
+    /// One element, by its bits.
+    pub(crate) fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, Error> {
+        fn one<T: Element>(_: &[T], bits: u64) -> Data {
+            T::data(vec![T::from_bits(bits)])
+        }
+        let like = Data::zeros(scalar, 0)?;
+        Ok(with_data!(&like, like => one(like, bits)))
     }
 
     /// Drops elements from the end, or adds zeros, so that there are so many.

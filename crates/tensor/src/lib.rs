@@ -1,6 +1,7 @@
 //! Tensors: values of any rank and views of them, graphs of operators over them, index labels, and what is known of a graph before it
 //! is run. This crate knows neither backends nor how expressions of elements are evaluated: [`Elements`] is what does that.
 
+mod access;
 mod body;
 mod composite;
 mod contraction;
@@ -23,7 +24,8 @@ mod sums;
 mod tensor;
 
 pub use ::half::{bf16, f16};
-pub use body::{Body, BodyStep, Elements, Operand};
+pub use access::Reader;
+pub use body::{Body, BodyStep, Elements, Operand, Single};
 pub use contraction::{ProductClass, ProductOrder};
 pub use element::{Data, Element, check_bytes};
 pub use error::{Error, ErrorKind};

@@ -91,7 +91,7 @@ pub(crate) fn node_value(
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
-        Operation::Constant(bits) => made(constant(node.scalar, *bits)?),
+        Operation::Constant(bits) => made(Data::of_bits(node.scalar, *bits)?),
         Operation::Seed(_) => {
             Err(Error::new(ErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
         }
@@ -122,18 +122,6 @@ fn widened(axes: &[Axis]) -> SmallVec<[usize; 8]> {
     axes.iter().map(|axis| usize::from(*axis)).collect()
 }
 
-/// One element, by its bits.
-pub(crate) fn constant(scalar: Scalar, bits: u64) -> Result<Data, Error> {
-    Ok(match scalar {
-        Scalar::Boolean => Data::Bool(vec![bits & 1 != 0]),
-        Scalar::Int32 => Data::Int32(vec![(bits as u32).cast_signed()]),
-        Scalar::Int64 => Data::Int64(vec![bits.cast_signed()]),
-        Scalar::Float32 => Data::Float32(vec![f32::from_bits(bits as u32)]),
-        Scalar::Float64 => Data::Float64(vec![f64::from_bits(bits)]),
-        other => return Err(crate::element::no_element(other)),
-    })
-}
-
 fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, Error>) -> Result<Tensor, Error> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
@@ -148,11 +136,13 @@ fn indices(indices: &Tensor, extent: usize) -> Result<Vec<usize>, Error> {
         Data::Int64(wide) => wide,
         _ => return Err(Error::new(ErrorKind::ElementType, "indices are i32 or i64")),
     };
-    let index = |index: i64| {
-        let found = usize::try_from(index).ok().filter(|index| *index < extent);
-        found.ok_or_else(|| Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")))
-    };
-    wide.into_iter().map(index).collect()
+    wide.into_iter().map(|index| named_index(index, extent)).collect()
+}
+
+/// An index that an element names.
+pub(crate) fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
+    let found = usize::try_from(index).ok().filter(|index| *index < extent);
+    found.ok_or_else(|| Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")))
 }
 
 /// For each element that is taken along an axis, the position that it has in a tensor of that layout.
@@ -309,33 +299,12 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy>(
 /// Elements that are equal bit for bit, NaNs being all alike.
 #[must_use]
 pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
-    fn same<T: Element + Bits>(own: &[T], a: &Tensor, b: &Tensor) -> bool {
-        let equal = |others: &[T]| a.positions().zip(b.positions()).all(|(x, y)| own[x].bits() == others[y].bits());
+    fn same<T: Element>(own: &[T], a: &Tensor, b: &Tensor) -> bool {
+        // Nothing but a NaN is unlike itself.
+        let is_nan = |element: T| !element.eq(&element);
+        let are_same = |x: T, y: T| x.bits() == y.bits() || (is_nan(x) && is_nan(y));
+        let equal = |others: &[T]| a.positions().zip(b.positions()).all(|(x, y)| are_same(own[x], others[y]));
         T::of(b.data()).is_some_and(equal)
     }
     a.extents() == b.extents() && with_data!(&**a.data(), own => same(own, a, b))
-}
-
-/// The bits of an element; of all NaNs the same.
-trait Bits {
-    fn bits(self) -> u64;
-}
-
-macro_rules! bits {
-    ($($ty:ty: |$x:ident| $bits:expr;)*) => { $(
-        impl Bits for $ty {
-            fn bits(self) -> u64 {
-                let $x = self;
-                $bits
-            }
-        }
-    )* };
-}
-
-bits! {
-    bool: |x| u64::from(x);
-    i32: |x| u64::from(x.cast_unsigned());
-    i64: |x| x.cast_unsigned();
-    f32: |x| if x.is_nan() { u64::MAX } else { u64::from(x.to_bits()) };
-    f64: |x| if x.is_nan() { u64::MAX } else { x.to_bits() };
 }

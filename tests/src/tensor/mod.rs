@@ -1,6 +1,7 @@
 //! Golden cases about tensors: arrays by their bits, expressions as trees, and what is compared how. A case is run on evaluators whose
 //! expressions of elements are interpreted, and compiled.
 
+mod access;
 mod array;
 mod check;
 mod outside;
@@ -236,6 +237,7 @@ impl TensorEngines {
         let target = text(fields, "target")?;
         Ok(self.on_each(&expected, &|on| {
             let mut tensors = inputs.by_name();
+            access::check_statements(on, &program, &tensors)?;
             on.run(&program, &mut tensors)?;
             tensors.remove(target).ok_or_else(|| Error::new(ErrorKind::UnknownName, "no target"))
         }))
@@ -306,10 +308,12 @@ fn wrong(engine: &str, refused: &Error) -> Wrong {
     Wrong { engine: engine.to_owned(), expected: "a value".to_owned(), found: refused.to_string() }
 }
 
-/// The value of one node as a plan gives it. Neither rewriting the graph nor a plan in the reference's order changes it by a bit.
+/// The value of one node as a plan gives it. Neither rewriting the graph nor a plan in the reference's order changes it by a bit, nor does
+/// reading elements alone.
 fn first(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Result<Tensor, Error> {
     let none = || Error::new(ErrorKind::Evaluation, "no output");
     let value = on.evaluate(graph, &[output], inputs)?.pop().ok_or_else(none)?;
+    access::check(on, graph, output, inputs, &value)?;
     let rewritten = Rewriter::new(graph).rewrite(graph, &[output], on)?;
     let same = on.evaluate(&rewritten.graph, &rewritten.outputs, inputs)?.pop().ok_or_else(none)?;
     if !same_bits(&value, &same) {

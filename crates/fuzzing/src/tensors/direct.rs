@@ -1,8 +1,8 @@
 //! What operations on indices mean, an index at a time: views, reductions, products by labels. It knows neither strides nor positions, only
 //! elements in the order of their indices, and is slow; layouts and the reference are held against it. Maps are left to the backends.
 
-use cembra::Scalar;
 use cembra::tensor::{Data, Labels, Node, Operation, Reduction, Slice, Tensor};
+use cembra::{Scalar, ScalarValue};
 
 /// The elements of a tensor in the order of their indices.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,6 +59,15 @@ fn plus(scalar: Scalar, a: u64, b: u64) -> u64 {
         // Of f32 a sum of two in FLOAT64, rounded, is the sum.
         Scalar::Float32 | Scalar::Float64 => of_float(scalar, to_float(scalar, a) + to_float(scalar, b)),
         _ => of_integer(scalar, to_integer(scalar, a).wrapping_add(to_integer(scalar, b))),
+    }
+}
+
+/// An element as `Dense` has it.
+pub(super) fn bits(value: &ScalarValue) -> u64 {
+    match value {
+        ScalarValue::Float32(number) => of_float(Scalar::Float32, f64::from(*number)),
+        ScalarValue::Float64(number) => of_float(Scalar::Float64, *number),
+        other => other.bits(),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Finding;
 use super::direct::{self, Dense};
 use super::graphs::Case;
-use cembra::tensor::{Evaluator, Graph, Node, NodeId, Operation, Rewriter, Tensor, same_bits};
+use cembra::tensor::{Evaluator, Graph, Node, NodeId, Operation, Reader, Rewriter, Tensor, same_bits};
 use cembra::{Backend, Options, Scalar};
 use std::fmt::Write as _;
 
@@ -18,6 +18,9 @@ pub(super) struct Judge {
     /// Graphs of which an element fails.
     pub(super) failing: u64,
 }
+
+/// The most elements that are read one by one.
+const MOST_READ: usize = 12;
 
 type Values = Result<Vec<Tensor>, cembra::tensor::Error>;
 
@@ -79,7 +82,7 @@ impl Judge {
             }
             Err(error) => return Some(shown(case, &format!("rewriting fails: {error}"), |_| false)),
         }
-        self.check_plans(case).or_else(|| self.check_operations(case)).or_else(|| self.check_orders(case))
+        self.check_plans(case).or_else(|| self.check_operations(case)).or_else(|| self.check_orders(case)).or_else(|| self.check_access(case))
     }
 
     /// Holds what plans make against the reference: bit for bit where sums of products are taken in its order, or are of integers.
@@ -126,6 +129,28 @@ impl Judge {
         }
         let wrong = wrong?;
         Some(shown(case, "an operation does not give what it means", |node| node == wrong))
+    }
+
+    /// Elements that are read one by one are those of the whole; by one backend or the other, and by expressions or single operators.
+    fn check_access(&self, case: &Case) -> Option<Finding> {
+        let Case { graph, inputs, outputs } = case;
+        let on = if self.nodes.is_multiple_of(2) { &self.interpreter } else { &self.native };
+        let is_wrong = |node: NodeId| -> Result<bool, cembra::tensor::Error> {
+            let Some(value) = on.evaluate(graph, &[node], inputs)?.pop() else { return Ok(true) };
+            let expected = Dense::of(&value);
+            let step = expected.bits.len().div_ceil(MOST_READ).max(1);
+            for reader in [Reader::new(graph, node, inputs, on)?, Reader::once(graph, node, inputs, on)?] {
+                for (index, bits) in direct::indices(&expected.extents).zip(&expected.bits).step_by(step) {
+                    let found = reader.value(&index)?;
+                    if found.scalar() != expected.scalar || direct::bits(&found) != *bits {
+                        return Ok(true);
+                    }
+                }
+            }
+            Ok(false)
+        };
+        let wrong = outputs.iter().any(|output| is_wrong(*output) != Ok(false));
+        wrong.then(|| shown(case, "an element that is read alone differs", |node| is_wrong(node) != Ok(false)))
     }
 
     /// Products of integers are the same in any order.

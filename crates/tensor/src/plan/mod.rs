@@ -7,6 +7,8 @@ mod rows;
 mod run;
 mod view;
 
+pub(crate) use region::{computed_alone, region};
+pub(crate) use view::View;
 pub use view::pieces;
 
 use crate::body::Body;
@@ -15,20 +17,19 @@ use crate::node::{Operation, Reduction};
 use crate::{Axis, Extents, Graph, Node, NodeId};
 use smallvec::SmallVec;
 use std::fmt;
-use view::View;
 
 /// A node, and how it is seen from the index space of a step.
-type Seen = (NodeId, View);
+pub(crate) type Seen = (NodeId, View);
 
 /// Maps that are computed together.
 #[derive(Clone, PartialEq, Debug)]
-struct Region {
+pub(crate) struct Region {
     /// The index space.
     extents: Extents,
     /// What is computed of each index.
-    body: Body,
+    pub(crate) body: Body,
     /// What it reads: a node that has a value by then, and how it is seen from the index space.
-    inputs: Vec<Seen>,
+    pub(crate) inputs: Vec<Seen>,
 }
 
 /// What a step does.

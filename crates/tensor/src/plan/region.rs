@@ -95,6 +95,15 @@ pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
     with_epilogues(graph, outputs, steps)
 }
 
+/// Which nodes have a value of their own where elements of an output are computed alone. There is no memory that would be worth a trip: a map
+/// has one only where an expression would become too long, or be in too many places.
+pub(crate) fn computed_alone(graph: &Graph, output: NodeId) -> Vec<bool> {
+    let needed = graph.needed(&[output]);
+    let mut costs = costs(graph, &needed);
+    costs.iter_mut().for_each(|(cost, _)| *cost = 0);
+    made(graph, &[output], &needed, &costs)
+}
+
 /// What each node costs for an element, with all that it is computed of without memory; and whether it may stop the evaluation itself.
 fn costs(graph: &Graph, needed: &[bool]) -> Vec<(u64, bool)> {
     let mut costs = vec![(0_u64, false); graph.len()];
@@ -195,7 +204,7 @@ fn is_constant(graph: &Graph, node: NodeId) -> bool {
 /// What a node is computed of in one step: an expression over nodes that have values.
 ///
 /// What is `own` is computed here although it has a value, since this is the step that makes it.
-fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
+pub(crate) fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
     let node = graph.node(root);
     let has_value = |id: NodeId| {
         let is_leaf = matches!(graph.node(id).operation, Operation::Leaf(_));

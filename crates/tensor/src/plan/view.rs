@@ -93,6 +93,19 @@ impl View {
         rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
     }
 
+    /// Axes that go along with these axes of the space, which may name one twice.
+    pub(crate) fn along(axes: &[Axis], extents: &[usize]) -> View {
+        View(axes.iter().zip(extents).map(|(axis, extent)| Place::along(usize::from(*axis), *extent)).collect())
+    }
+
+    /// The index of the node that an index of the space sees.
+    pub(crate) fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
+        self.0.iter().map(|place| {
+            let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());
+            place.start.wrapping_add(place.step.wrapping_mul(along)).cast_unsigned()
+        })
+    }
+
     /// A tensor seen from an index space of these extents.
     pub(crate) fn of(&self, tensor: &Tensor, extents: &[usize]) -> Result<Tensor, Error> {
         let layout = tensor.layout();

@@ -14,7 +14,6 @@ use crate::body::{Body, Elements};
 use crate::node::{Labels, Node, Operation};
 use crate::{Data, Error, Graph, NodeId, Tensor};
 use cembra_ops::Law;
-use cembra_value::ScalarValue;
 use pattern::{Compiled, Match};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -198,19 +197,14 @@ impl Run<'_> {
         for operand in &node.operands {
             let operand = self.made.node(*operand);
             let Operation::Constant(bits) = operand.operation else { return Ok(None) };
-            operands.push(Tensor::of_data(&[], crate::reference::constant(operand.scalar, bits)?)?);
+            operands.push(Tensor::of_data(&[], Data::of_bits(operand.scalar, bits)?)?);
         }
         let body = Body::of_operator(op, operands.iter().map(Tensor::scalar_type).collect(), node.scalar);
         let made = self.elements.map(&body, &operands, &[])?;
-        let bits = match made.first() {
-            Some(Data::Bool(made)) => made.first().map(|value| ScalarValue::Boolean(*value).bits()),
-            Some(Data::Int32(made)) => made.first().map(|value| ScalarValue::Int32(*value).bits()),
-            Some(Data::Int64(made)) => made.first().map(|value| ScalarValue::Int64(*value).bits()),
-            Some(Data::Float32(made)) => made.first().map(|value| ScalarValue::Float32(*value).bits()),
-            Some(Data::Float64(made)) => made.first().map(|value| ScalarValue::Float64(*value).bits()),
-            None => None,
-        };
-        bits.map(|bits| self.made.constant_bits(node.scalar, bits)).transpose()
+        match made.first() {
+            Some(data) if !data.is_empty() => self.made.constant_bits(node.scalar, data.bits(0)).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// What a rule makes of a node.

@@ -1,0 +1,138 @@
+//! Access to elements: one element of a node is computed, and nothing but what it is made of. Maps that are read together are one expression,
+//! a reduction or a product has a loop for the element that is asked for, and views are arithmetic on indices. Sums have the order of the
+//! reference, so elements are those of the whole tensor, bit for bit.
+
+mod cell;
+mod folding;
+mod run;
+
+use crate::body::{Elements, Single};
+use crate::element::no_element;
+use crate::reference::check_inputs;
+use crate::rewrite::Rewriter;
+use crate::{Element, Error, ErrorKind, Graph, Layout, NodeId, Tensor};
+use cell::Cell;
+use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
+use run::Workspace;
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// A node of a graph on certain inputs, of which elements are read. It is prepared once: the graph is rewritten, and expressions of elements
+/// are compiled. Threads may share it. An access uses memory of accesses before, so that it allocates nothing once there is enough.
+///
+/// What was computed is known until the access ends, so no element of a node is computed twice for one; an access never takes more than the
+/// evaluation of all that the node needs. Elements that are not needed may fail without anyone noticing.
+pub struct Reader<'e> {
+    graph: Graph,
+    output: NodeId,
+    inputs: Vec<Tensor>,
+    elements: &'e dyn Elements,
+    layout: Layout,
+    /// How the nodes that have loops or expressions are computed.
+    cells: FxHashMap<NodeId, Cell>,
+    /// The expressions, to be forked.
+    singles: Mutex<Vec<Box<dyn Single>>>,
+    /// What accesses left that have ended.
+    free: Mutex<Vec<Workspace>>,
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("graph", &self.graph).field("output", &self.output).finish_non_exhaustive()
+    }
+}
+
+impl<'e> Reader<'e> {
+    /// Prepares access to a node: expressions of maps that are read together are compiled as one.
+    ///
+    /// # Errors
+    /// Inputs that do not fit the graph, a graph that becomes too large, or a constant that fails.
+    pub fn new(
+        graph: &Graph,
+        node: NodeId,
+        inputs: &[Tensor],
+        elements: &'e dyn Elements,
+    ) -> Result<Reader<'e>, Error> {
+        Reader::of(graph, node, inputs, elements, true)
+    }
+
+    /// Prepares one access, or few: nothing is compiled but operators, each once for all graphs.
+    ///
+    /// # Errors
+    /// As for [`Reader::new`].
+    pub fn once(
+        graph: &Graph,
+        node: NodeId,
+        inputs: &[Tensor],
+        elements: &'e dyn Elements,
+    ) -> Result<Reader<'e>, Error> {
+        Reader::of(graph, node, inputs, elements, false)
+    }
+
+    fn of(
+        graph: &Graph,
+        node: NodeId,
+        inputs: &[Tensor],
+        elements: &'e dyn Elements,
+        is_fused: bool,
+    ) -> Result<Reader<'e>, Error> {
+        check_inputs(graph, inputs)?;
+        let rewritten = Rewriter::new(graph).rewrite(graph, &[node], elements)?;
+        let (graph, Some(output)) = (rewritten.graph, rewritten.outputs.first().copied()) else {
+            return Err(Error::new(ErrorKind::Evaluation, "a node that is not in the graph"));
+        };
+        let layout = Layout::row_major(graph.extents(output))?;
+        let (cells, bodies) = cell::cells(&graph, output, is_fused)?;
+        let singles = bodies.iter().map(|body| elements.single(body)).collect::<Result<Vec<_>, Error>>()?;
+        let (singles, free) = (Mutex::new(singles), Mutex::default());
+        Ok(Reader { graph, output, inputs: inputs.to_vec(), elements, layout, cells, singles, free })
+    }
+
+    /// The number of indices of each axis.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        self.layout.extents()
+    }
+
+    /// The type of the elements.
+    #[must_use]
+    pub fn scalar(&self) -> Scalar {
+        self.graph.scalar(self.output)
+    }
+
+    /// An element.
+    ///
+    /// # Errors
+    /// There is no such index, the elements are of another type, an element that is needed fails, or more of them than fit the limit of bytes.
+    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
+        let found = self.scalar();
+        if found != T::SCALAR {
+            let message = format!("elements of type {} are not {}", found.name(), T::SCALAR.name());
+            return Err(Error::new(ErrorKind::ElementType, message));
+        }
+        self.bits(index).map(T::from_bits)
+    }
+
+    /// An element, whatever its type.
+    ///
+    /// # Errors
+    /// There is no such index, an element that is needed fails, or more of them are needed than fit the limit of bytes.
+    pub fn value(&self, index: &[usize]) -> Result<ScalarValue, Error> {
+        let bits = self.bits(index)?;
+        ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))
+    }
+
+    fn bits(&self, index: &[usize]) -> Result<u64, Error> {
+        self.layout.position(index)?;
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut workspace = free.unwrap_or_else(|| {
+            let singles = self.singles.lock().unwrap_or_else(PoisonError::into_inner);
+            Workspace::new(singles.iter().map(|single| single.fork()).collect())
+        });
+        let found = workspace.element(self, index);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
+        found
+    }
+}
