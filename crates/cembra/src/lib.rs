@@ -33,6 +33,7 @@ mod arrays;
 mod backend;
 mod batch;
 mod binding;
+mod body_session;
 mod check;
 mod choice;
 mod combine;

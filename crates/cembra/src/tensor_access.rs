@@ -1,11 +1,8 @@
-//! Elements of tensors, one at a time: an expression of elements is a model whose session is run on one value of each input.
+//! Elements of nodes, one at a time, with the evaluator of whole tensors.
 
-use crate::error::Error;
-use crate::executor::{Executor, Session};
-use crate::tensors::{Evaluator, in_elements};
-use cembra_runtime::Scalar;
-use cembra_tensor::{Body, ErrorKind, Graph, NodeId, Reader, Single, Tensor};
-use cembra_value::{ScalarValue, Value};
+use crate::tensors::Evaluator;
+use cembra_tensor::{Graph, NodeId, Reader, Tensor};
+use cembra_value::ScalarValue;
 
 impl Evaluator {
     /// One element of a node, of which nothing is computed but what the element is made of. It has the bits that
@@ -63,52 +60,5 @@ impl Evaluator {
     pub fn reader(&self, graph: &Graph, node: NodeId, inputs: &[Tensor]) -> Result<Reader<'_>, cembra_tensor::Error> {
         self.check_registry(graph)?;
         Reader::new(graph, node, inputs, self)
-    }
-}
-
-/// A session of a body's model.
-#[derive(Debug)]
-struct SessionOfBody {
-    session: Session,
-    /// Which input of the body each input of the model is, and its type.
-    inputs: Vec<(usize, Scalar)>,
-    values: Vec<Value>,
-    results: Vec<Value>,
-}
-
-/// A body's model, to be run on single elements.
-pub(crate) fn single(body: &Body, executor: &Executor) -> Result<Box<dyn Single>, cembra_tensor::Error> {
-    let mut inputs = Vec::with_capacity(executor.inputs().len());
-    for field in executor.inputs() {
-        let at = field.name.strip_prefix('x').and_then(|number| number.parse::<usize>().ok());
-        let input = at.and_then(|at| Some((at, *body.inputs.get(at)?)));
-        inputs.push(input.ok_or_else(|| misfit("an input that the expression does not have"))?);
-    }
-    Ok(Box::new(SessionOfBody { session: executor.session(), inputs, values: Vec::new(), results: Vec::new() }))
-}
-
-#[cold]
-fn misfit(message: &str) -> cembra_tensor::Error {
-    cembra_tensor::Error::new(ErrorKind::Evaluation, message)
-}
-
-impl Single for SessionOfBody {
-    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::Error> {
-        self.values.clear();
-        for (at, scalar) in &self.inputs {
-            let bits = inputs.get(*at).ok_or_else(|| misfit("too few elements for an expression"))?;
-            self.values.push(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar));
-        }
-        let made = self.session.evaluate_into(&self.values, &mut self.results);
-        made.map_err(|error: Error| in_elements(&error))?;
-        match self.results.first() {
-            Some(Value::Scalar(made)) => Ok(made.bits()),
-            _ => Err(misfit("an expression without a value")),
-        }
-    }
-
-    fn fork(&self) -> Box<dyn Single> {
-        let (session, inputs) = (self.session.clone(), self.inputs.clone());
-        Box::new(SessionOfBody { session, inputs, values: Vec::new(), results: Vec::new() })
     }
 }

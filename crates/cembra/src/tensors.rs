@@ -2,12 +2,12 @@
 //! is run as a batch over them; so operators mean for elements what they mean for scalars, in every backend.
 
 use crate::batch::Batch;
+use crate::body_session::{self, in_elements};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::kernels::{KernelCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
-use crate::tensor_access;
 use cembra_batch::{ColumnMut, InputColumn};
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
@@ -298,11 +298,6 @@ fn model(body: &Body, registry: &Registry) -> Result<Model, Error> {
     Ok(Model::from_program(builder.build()?))
 }
 
-/// An error of a model as one of tensors.
-pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
-    cembra_tensor::Error::new(ErrorKind::Evaluation, error.message())
-}
-
 /// The fewest rows that are worth a batch of their own, where operands do not lie so that all are one.
 const LONG_RUN: usize = 1 << 13;
 
@@ -361,7 +356,7 @@ impl Elements for Evaluator {
     fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
         let compile = || model(body, self.registry)?.compile(&self.options);
         let executor = self.executors.get(body, || compile().map_err(|error| in_elements(&error)))?;
-        tensor_access::single(body, &executor)
+        body_session::single(body, &executor)
     }
 
     fn most_bytes(&self) -> u64 {

@@ -83,6 +83,9 @@ impl Graph {
 
     /// The mean over rows of `-sum(y * log_softmax(z))`: how far the distributions that rows of `z` stand for are from those of `y`.
     ///
+    /// Its gradient is its own: `(p * sum(y) - y) / rows` for `z`, where `p` is `softmax(z)`, which is `(p - y) / rows` where rows of `y` sum up
+    /// to 1; and `-log_softmax(z) / rows` for `y`.
+    ///
     /// # Errors
     /// They are no matrices of the same extents, or their elements are no floats.
     pub fn softmax_cross_entropy(&mut self, z: NodeId, y: NodeId) -> Result<NodeId, Error> {
@@ -90,11 +93,48 @@ impl Graph {
             let message = format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y));
             return Err(Error::new(ErrorKind::RankMismatch, message).hint("both are matrices of the same extents"));
         }
-        let logarithms = self.log_softmax(z, 1)?;
-        let weighted = self.map(id::MULTIPLY, &[y, logarithms])?;
-        let sums = self.reduce(Reduction::Sum, weighted, &[1])?;
-        let mean = self.mean(sums, &[0])?;
-        self.map(id::NEG, &[mean])
+        let scalars = [z, y].map(|id| self.scalar(id));
+        let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {
+            let message = format!("elements of types {} and {}", scalars[0].name(), scalars[1].name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32 or f64"));
+        };
+        let inputs = [self.cast(z, scalar)?, self.cast(y, scalar)?];
+        let made = self.custom_vjp("softmax_cross_entropy", &inputs, cross_entropy, cross_entropy_cotangents)?;
+        Ok(made[0])
+    }
+
+    /// `function(x)` where a condition holds, and `otherwise` where not, with a gradient that is right where not, too.
+    ///
+    /// In `tensor.where(x > 0, sqrt(x), 0)` the root is also taken where it is not chosen; at 0 its derivative is infinite there, and infinity
+    /// times the zero that it is given is a NaN. Here the function sees `fill` instead, at which it and its derivative have to be finite.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::Graph;
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[3])?;
+    /// let zero = g.constant(Scalar::Float64, 0.0)?;
+    /// let is_positive = g.apply("bool.greater", &[x, zero])?;
+    /// let root = g.where_safe(is_positive, |g, x| g.apply("math.sqrt", &[x]), x, 1.0, zero)?;
+    /// assert_eq!(g.extents(root), [3]);
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The type has no such number, the function fails, or types and extents do not fit.
+    pub fn where_safe(
+        &mut self,
+        condition: NodeId,
+        function: impl FnOnce(&mut Graph, NodeId) -> Result<NodeId, Error>,
+        x: NodeId,
+        fill: f64,
+        otherwise: NodeId,
+    ) -> Result<NodeId, Error> {
+        let fill = self.constant(self.scalar(x), fill)?;
+        let safe = self.map(id::TENSOR_WHERE, &[condition, x, fill])?;
+        let made = function(self, safe)?;
+        self.map(id::TENSOR_WHERE, &[condition, made, otherwise])
     }
 
     /// `(x - mean) / sqrt(mean((x - mean) ^ 2) + eps)` along an axis.
@@ -121,4 +161,32 @@ impl Graph {
     pub fn scalar(&self, id: NodeId) -> Scalar {
         self.node(id).scalar
     }
+}
+
+/// The loss; and what its gradient is made of: the distributions of `z`, `y`, and the logarithms of the distributions.
+fn cross_entropy(g: &mut Graph, inputs: &[NodeId]) -> Result<(Vec<NodeId>, Vec<NodeId>), Error> {
+    let [z, y] = [inputs[0], inputs[1]];
+    let logarithms = g.log_softmax(z, 1)?;
+    let weighted = g.map(id::MULTIPLY, &[y, logarithms])?;
+    let sums = g.reduce(Reduction::Sum, weighted, &[1])?;
+    let mean = g.mean(sums, &[0])?;
+    let loss = g.map(id::NEG, &[mean])?;
+    Ok((vec![loss], vec![g.softmax(z, 1)?, y, logarithms]))
+}
+
+fn cross_entropy_cotangents(
+    g: &mut Graph,
+    residuals: &[NodeId],
+    cotangents: &[NodeId],
+) -> Result<Vec<Option<NodeId>>, Error> {
+    let [p, y, logarithms] = [residuals[0], residuals[1], residuals[2]];
+    let rows = g.constant(g.scalar(y), g.extents(y)[0] as f64)?;
+    let share = g.map(id::DIVIDE, &[cotangents[0], rows])?;
+    let weight = g.reduce_keeping(Reduction::Sum, y, &[1])?;
+    let expected = g.map(id::MULTIPLY, &[p, weight])?;
+    let difference = g.map(id::SUBTRACT, &[expected, y])?;
+    let of_z = g.map(id::MULTIPLY, &[share, difference])?;
+    let negated = g.map(id::NEG, &[share])?;
+    let of_y = g.map(id::MULTIPLY, &[negated, logarithms])?;
+    Ok(vec![Some(of_z), Some(of_y)])
 }

@@ -403,7 +403,8 @@ impl Graph {
         if !self.nodes().any(|(id, node)| needed[id.index()] && is_long(node)) {
             return Ok(None);
         }
-        let mut made = Graph::new(self.registry());
+        let needed = self.needed_for_gradients(outputs);
+        let mut made = self.successor();
         let mut new: Vec<Option<NodeId>> = vec![None; self.len()];
         for leaf in self.leaves() {
             let node = self.node(leaf.node);

@@ -1,13 +1,30 @@
 //! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
 //! does to a cotangent is said by its record; what is said here is about the operations of graphs.
 
+use crate::custom_gradient::CustomVjp;
 use crate::layout::Slice;
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
+use crate::residuals::{Copies, Residuals};
 use crate::{Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
+
+/// A function with a gradient of its own: its name, and what it has beside the value that a node has of it.
+type Function = (String, SmallVec<[NodeId; 4]>);
+
+/// What the results of such a function were given.
+struct Asked {
+    /// The first of them.
+    first: usize,
+    given: SmallVec<[Option<NodeId>; 2]>,
+}
+
+fn function(custom: &CustomVjp, node: &Node) -> Function {
+    (custom.name().to_owned(), node.operands[1..].into())
+}
 
 /// The graph as records of operators see it, and the error that they cannot tell of.
 struct Elementwise<'g> {
@@ -75,13 +92,42 @@ impl Graph {
     /// # Errors
     /// It is no float without axes, or an operator on the way has no derivative.
     pub fn gradients(&mut self, number: NodeId, wrt: &[NodeId]) -> Result<Vec<NodeId>, Error> {
+        self.gradients_with(number, wrt, Residuals::SaveAll)
+    }
+
+    /// The same, with a choice of which values of the function are kept for the gradients, and which are computed again.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Graph, Reduction, Residuals};
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[1000])?;
+    /// let e = g.apply("exp", &[x])?;
+    /// let loss = g.reduce(Reduction::Sum, e, &[0])?;
+    /// // The derivative of the power is the power, which need not be kept: a power of a barrier before `x`.
+    /// assert_eq!(g.gradients(loss, &[x])?.len(), 1);
+    /// let nodes = g.len();
+    /// g.gradients_with(loss, &[x], Residuals::Recompute(&[e]))?;
+    /// assert!(g.len() > nodes);
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Graph::gradients`].
+    pub fn gradients_with(
+        &mut self,
+        number: NodeId,
+        wrt: &[NodeId],
+        residuals: Residuals<'_>,
+    ) -> Result<Vec<NodeId>, Error> {
         let node = self.node(number);
         if !node.extents.is_empty() || !node.scalar.is_float() {
             let message = format!("the gradient of a {} of {:?}", node.scalar.name(), &node.extents[..]);
             return Err(Error::new(ErrorKind::NotDifferentiable, message).hint("reduce it to one float first"));
         }
         let one = self.constant(node.scalar, 1.0)?;
-        self.cotangents(&[number], &[one], wrt)
+        self.cotangents_with(&[number], &[one], wrt, residuals)
     }
 
     /// Reverse mode: for each of some nodes, the sum over outputs of each cotangent times how much the node changes the output.
@@ -94,6 +140,20 @@ impl Graph {
         cotangents: &[NodeId],
         wrt: &[NodeId],
     ) -> Result<Vec<NodeId>, Error> {
+        self.cotangents_with(outputs, cotangents, wrt, Residuals::SaveAll)
+    }
+
+    /// The same, with a choice of which values of the function are kept.
+    ///
+    /// # Errors
+    /// As for [`Graph::cotangents`].
+    pub fn cotangents_with(
+        &mut self,
+        outputs: &[NodeId],
+        cotangents: &[NodeId],
+        wrt: &[NodeId],
+        residuals: Residuals<'_>,
+    ) -> Result<Vec<NodeId>, Error> {
         if outputs.len() != cotangents.len() {
             let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
             return Err(Error::new(ErrorKind::OperandCount, message));
@@ -105,10 +165,17 @@ impl Graph {
         for node in wrt.iter().filter(|node| node.index() < len) {
             depends[node.index()] = true;
         }
+        // Results of a function with a gradient of its own ask it once, when all have what they get: at the first of them.
+        let mut asked: FxHashMap<Function, Asked> = FxHashMap::default();
         for at in 0..len {
-            let operands = &self.node(self.id(at as u32)).operands;
-            depends[at] |= operands.iter().any(|operand| depends[operand.index()]);
+            let node = self.node(self.id(at as u32));
+            depends[at] |= node.differentiated().iter().any(|operand| depends[operand.index()]);
+            if let Operation::CustomVjp(custom) = &node.operation {
+                let first = || Asked { first: at, given: smallvec![None; custom.output().1] };
+                asked.entry(function(custom, node)).or_insert_with(first);
+            }
         }
+        let mut copies = Copies::of(self, residuals);
         let mut gathered: Vec<Option<NodeId>> = vec![None; len];
         for (output, cotangent) in outputs.iter().zip(cotangents) {
             let (node, given) = (self.node(*output), self.node(*cotangent));
@@ -120,13 +187,34 @@ impl Graph {
             self.gather(&mut gathered, *output, *cotangent)?;
         }
         for at in (0..len).rev().filter(|at| depends[*at]) {
-            let Some(cotangent) = gathered[at] else { continue };
             let (id, node) = (self.id(at as u32), self.node(self.id(at as u32)).clone());
-            if node.operands.iter().all(|operand| !depends[operand.index()]) {
+            if node.differentiated().iter().all(|operand| !depends[operand.index()]) {
                 continue;
             }
-            let made = self.operand_cotangents(id, &node, cotangent)?;
-            for (operand, cotangent) in node.operands.iter().zip(made) {
+            let made = match (&node.operation, gathered[at]) {
+                (Operation::CustomVjp(custom), given) => {
+                    let Some(asked) = asked.get_mut(&function(custom, &node)) else { continue };
+                    asked.given[custom.output().0] = given;
+                    if asked.first != at || asked.given.iter().all(Option::is_none) {
+                        continue;
+                    }
+                    let mut operands = node.operands.clone();
+                    for operand in &mut operands[1..] {
+                        *operand = copies.of_node(self, *operand)?;
+                    }
+                    custom.cotangents(self, &operands, &asked.given)?
+                }
+                (_, Some(cotangent)) => {
+                    let mut seen = node.clone();
+                    for operand in &mut seen.operands {
+                        *operand = copies.of_node(self, *operand)?;
+                    }
+                    let id = copies.of_node(self, id)?;
+                    self.operand_cotangents(id, &seen, cotangent)?
+                }
+                (_, None) => continue,
+            };
+            for (operand, cotangent) in node.differentiated().iter().zip(made) {
                 if let Some(cotangent) = cotangent.filter(|_| depends[operand.index()]) {
                     self.gather(&mut gathered, *operand, cotangent)?;
                 }
@@ -189,6 +277,7 @@ impl Graph {
             Operation::PlaceAxes(to) => self.with_axes(cotangent, &widened(to))?,
             Operation::Slice(slices) => self.place_slice(cotangent, slices, &extents)?,
             Operation::PlaceSlice(slices) => self.slice(cotangent, slices)?,
+            Operation::Barrier(_) | Operation::CustomVjp(_) => cotangent,
             Operation::Broadcast => self.summed_to(cotangent, &extents)?,
             Operation::Reshape => self.reshape(cotangent, &extents)?,
             Operation::Take(axis) => {

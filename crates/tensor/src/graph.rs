@@ -40,6 +40,8 @@ pub struct Graph {
     /// The nodes by what they are.
     known: HashTable<NodeId>,
     most_nodes: usize,
+    /// The next number of what is like nothing else.
+    next_unique: u32,
 }
 
 impl std::fmt::Debug for Graph {
@@ -60,13 +62,31 @@ impl Graph {
     pub fn new(registry: &'static Registry) -> Graph {
         /// As many as positions of nodes can tell apart, with room for what rewriting adds.
         const MOST_NODES: usize = 1 << 28;
-        Graph { registry, nodes: Vec::new(), leaves: Vec::new(), known: HashTable::new(), most_nodes: MOST_NODES }
+        Graph {
+            registry,
+            nodes: Vec::new(),
+            leaves: Vec::new(),
+            known: HashTable::new(),
+            most_nodes: MOST_NODES,
+            next_unique: 0,
+        }
     }
 
     /// The same, with at most so many nodes.
     #[must_use]
     pub fn limited(self, most_nodes: usize) -> Graph {
         Graph { most_nodes: self.most_nodes.min(most_nodes), ..self }
+    }
+
+    /// An empty graph for nodes of this one: what is unique here is there too.
+    pub(crate) fn successor(&self) -> Graph {
+        Graph { next_unique: self.next_unique, ..Graph::new(self.registry) }
+    }
+
+    /// A number that no other node has.
+    pub(crate) fn unique(&mut self) -> u32 {
+        self.next_unique += 1;
+        self.next_unique
     }
 
     /// The operators that nodes may apply.
@@ -110,16 +130,25 @@ impl Graph {
         &self.node(id).extents
     }
 
-    /// Which of the nodes that come up to these are needed for them.
+    /// Which of the nodes that come up to these are needed for their values.
     #[must_use]
     pub fn needed(&self, outputs: &[NodeId]) -> Vec<bool> {
+        self.reached(outputs, Node::read)
+    }
+
+    /// Which are needed for their values, or for gradients of them.
+    pub(crate) fn needed_for_gradients(&self, outputs: &[NodeId]) -> Vec<bool> {
+        self.reached(outputs, |node| &node.operands)
+    }
+
+    fn reached(&self, outputs: &[NodeId], operands: impl Fn(&Node) -> &[NodeId]) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
         for output in outputs {
             needed[output.index()] = true;
         }
         for at in (0..self.nodes.len()).rev() {
             if needed[at] {
-                for operand in &self.nodes[at].operands {
+                for operand in operands(&self.nodes[at]) {
                     needed[operand.index()] = true;
                 }
             }
@@ -182,7 +211,7 @@ impl Graph {
 
     /// Something of which nothing is known, and that nothing that is evaluated may depend on.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
-        let operation = Operation::Seed(self.nodes.len() as u32);
+        let operation = Operation::Seed(self.unique());
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
     }
 

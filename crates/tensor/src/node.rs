@@ -1,5 +1,6 @@
 //! Nodes of graphs: what operations there are, on what, and what comes of them.
 
+use crate::custom_gradient::CustomVjp;
 use crate::layout::{Slice, count};
 use crate::{Error, ErrorKind, Extents};
 use cembra_ops::OpId;
@@ -85,6 +86,10 @@ pub enum Operation {
     PlaceTake(Axis),
     /// The operands one behind the other along an axis.
     Concat(Axis),
+    /// The first operand, of whose gradient something else is said.
+    CustomVjp(CustomVjp),
+    /// The operand, of which nothing else is known. Each is another one.
+    Barrier(u32),
 }
 
 /// A node: what it does, on what, and what comes of it.
@@ -98,6 +103,25 @@ pub struct Node {
     pub scalar: Scalar,
     /// The number of indices of each of its axes.
     pub extents: Extents,
+}
+
+impl Node {
+    /// The operands whose values the node's value is made of. Others are there for its gradient alone.
+    #[must_use]
+    pub fn read(&self) -> &[NodeId] {
+        match self.operation {
+            Operation::CustomVjp(_) => &self.operands[..1],
+            _ => &self.operands,
+        }
+    }
+
+    /// The operands that its derivatives are of.
+    pub(crate) fn differentiated(&self) -> &[NodeId] {
+        match &self.operation {
+            Operation::CustomVjp(custom) => custom.inputs(self),
+            _ => &self.operands,
+        }
+    }
 }
 
 /// An input of a graph.

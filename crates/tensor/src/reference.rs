@@ -24,7 +24,7 @@ pub fn evaluate(
     let mut uses = vec![0_u32; graph.len()];
     let needed = graph.needed(outputs);
     for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
-        for operand in &node.operands {
+        for operand in node.read() {
             uses[operand.index()] += 1;
         }
     }
@@ -34,13 +34,13 @@ pub fn evaluate(
     let mut values: Vec<Option<Tensor>> = vec![None; graph.len()];
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         let operands: Option<SmallVec<[&Tensor; 4]>> =
-            node.operands.iter().map(|operand| values[operand.index()].as_ref()).collect();
+            node.read().iter().map(|operand| values[operand.index()].as_ref()).collect();
         let operands = operands.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an operand that was not computed"))?;
         check_size(node, elements.most_bytes())?;
         let value = node_value(node, &operands, inputs, elements)?;
         drop(operands);
         values[id.index()] = Some(value);
-        for operand in &node.operands {
+        for operand in node.read() {
             uses[operand.index()] -= 1;
             if uses[operand.index()] == 0 {
                 values[operand.index()] = None;
@@ -54,8 +54,15 @@ pub fn evaluate(
 
 /// An error if a node would need more memory than a tensor may have. Views need none.
 pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
-    let is_view =
-        matches!(node.operation, Operation::Leaf(_) | Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast);
+    let is_view = matches!(
+        node.operation,
+        Operation::Leaf(_)
+            | Operation::Axes(_)
+            | Operation::Slice(_)
+            | Operation::Broadcast
+            | Operation::CustomVjp(_)
+            | Operation::Barrier(_)
+    );
     if is_view { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
@@ -108,6 +115,7 @@ pub(crate) fn node_value(
         Operation::Contract(labels) => made(contract(labels, operands, node)?),
         Operation::Axes(to) => Ok(operands[0].seen(operands[0].layout().with_axes(&widened(to))?)),
         Operation::Slice(slices) => operands[0].sliced(slices),
+        Operation::CustomVjp(_) | Operation::Barrier(_) => Ok(operands[0].clone()),
         Operation::Broadcast => operands[0].broadcast_to(&node.extents),
         Operation::Reshape => operands[0].reshaped(&node.extents),
         Operation::PlaceAxes(to) => place(node, operands[0], |layout| layout.with_axes(&widened(to))),

@@ -6,7 +6,7 @@ use super::graphs::{Case, Growth};
 use super::judge::{Judge, shown};
 use crate::config::pick;
 use cembra::Scalar;
-use cembra::tensor::{Error, Graph, NodeId, Reduction, Tensor};
+use cembra::tensor::{Error, Graph, NodeId, Reduction, Residuals, Tensor, same_bits};
 use fastrand::Rng;
 
 /// What came of one graph.
@@ -39,8 +39,17 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
         let effect = scalar(&mut growth, wave)?;
         sum = growth.graph.apply("math.add", &[sum, effect])?;
     }
-    let Growth { random, mut graph, mut inputs, .. } = growth;
+    let Growth { random, mut graph, mut inputs, pool, .. } = growth;
     let gradients = graph.gradients(sum, &leaves)?;
+    let named: Vec<NodeId> = pool.into_iter().filter(|_| random.bool()).collect();
+    let again = graph.gradients_with(sum, &leaves, Residuals::Recompute(&named))?;
+    let [kept, again] = [&gradients, &again].map(|nodes| judge.native.evaluate(&graph, nodes, &inputs));
+    let is_same = kept.and_then(|kept| Ok(kept.iter().zip(&again?).all(|(a, b)| same_bits(a, b))))?;
+    if !is_same {
+        let case = Case { graph, inputs, outputs: gradients };
+        let what = format!("computing {named:?} again changes a gradient");
+        return Ok(Verdict::Broken(shown(&case, &what, |_| false)));
+    }
     // The direction's leaves come behind the others: one for each leaf that is differentiated by.
     let (mut directions, mut along) = (Vec::new(), Vec::new());
     for leaf in &leaves {

@@ -2,6 +2,7 @@
 //! know what fits what.
 
 use super::leaves::{self, MOST, SCALARS, Values};
+use super::user;
 use crate::config::pick;
 use cembra::tensor::{Error, Graph, Labels, NodeId, Reduction, Rule, Slice, Tensor};
 use cembra::{Registry, Scalar};
@@ -488,7 +489,7 @@ impl<'r> Growth<'r> {
     pub(super) fn composite(&mut self) -> Made {
         let x = self.any();
         let axis = self.random.usize(..self.graph.extents(x).len().max(1));
-        match self.random.u32(..6) {
+        match self.random.u32(..8) {
             0 => self.graph.softmax(x, axis),
             1 => self.graph.log_softmax(x, axis),
             2 => self.graph.logsumexp(x, axis),
@@ -497,6 +498,8 @@ impl<'r> Growth<'r> {
                 let axes = self.axes(self.graph.extents(x).len());
                 self.graph.mean(x, &axes)
             }
+            5 => self.graph.barrier(x),
+            6 => user::sine(&mut self.graph, x),
             _ => {
                 let y = self.any();
                 self.graph.softmax_cross_entropy(x, y)

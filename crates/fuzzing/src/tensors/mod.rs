@@ -7,6 +7,7 @@ mod graphs;
 mod judge;
 mod leaves;
 mod statements;
+mod user;
 
 use crate::Config;
 use crate::panics::caught;

@@ -329,6 +329,7 @@ fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> Seen {
             };
             element(slices.iter().zip(own).map(along).collect())
         }
+        Operation::CustomVjp(_) | Operation::Barrier(_) => element(own.into()),
         Operation::Broadcast => {
             let own = &own[own.len() - extents.len()..];
             element(extents.iter().zip(own).map(|(extent, index)| if *extent == 1 { 0 } else { *index }).collect())

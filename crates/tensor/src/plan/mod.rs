@@ -96,6 +96,7 @@ pub struct Plan {
 pub(crate) fn is_view(graph: &Graph, node: &Node) -> bool {
     match node.operation {
         Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast => true,
+        Operation::CustomVjp(_) | Operation::Barrier(_) => true,
         Operation::Reshape => View::of_operand(node, graph.node(node.operands[0])).is_some(),
         _ => false,
     }
@@ -136,7 +137,7 @@ impl Step {
         // The first input of what follows is what was made before.
         let others = |then: &Option<Region>| then.as_ref().map_or(Vec::new(), |then| nodes(&then.inputs[1..]));
         match &self.work {
-            Work::Node => graph.node(self.node).operands.to_vec(),
+            Work::Node => graph.node(self.node).read().to_vec(),
             Work::Map(region) => nodes(&region.inputs),
             Work::Reduce { of, then, .. } => [nodes(&of.inputs), others(then)].concat(),
             Work::Product { product, then } => [graph.node(*product).operands.to_vec(), others(then)].concat(),

@@ -93,7 +93,7 @@ impl Step {
         let node = graph.node(self.node);
         check_size(node, elements.most_bytes())?;
         let operands = |node: &Node| -> Result<SmallVec<[&Tensor; 4]>, Error> {
-            node.operands.iter().map(|operand| value(scope.values, *operand)).collect()
+            node.read().iter().map(|operand| value(scope.values, *operand)).collect()
         };
         match &self.work {
             Work::Node => node_value(node, &operands(node)?, inputs, elements),

@@ -37,7 +37,7 @@ impl View {
         let (from, to) = (&operand.extents, &node.extents);
         let extents = from.iter().copied().enumerate();
         Some(View(match &node.operation {
-            Operation::Map(_) | Operation::Broadcast => {
+            Operation::Map(_) | Operation::Broadcast | Operation::CustomVjp(_) | Operation::Barrier(_) => {
                 let added = to.len() - from.len();
                 extents.map(|(axis, extent)| Place::along(added + axis, extent)).collect()
             }

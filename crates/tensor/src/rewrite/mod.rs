@@ -98,7 +98,7 @@ impl Rewriter {
             by_root.entry(rule.root()).or_default().push(rule.clone());
         }
         let mut run = Run {
-            made: Graph::new(graph.registry()),
+            made: graph.successor(),
             by_root,
             elements,
             names: FxHashMap::default(),
@@ -106,7 +106,7 @@ impl Rewriter {
             left: 0,
         };
         // All leaves stay, in their order: inputs are given by position.
-        let needed = graph.needed(outputs);
+        let needed = graph.needed_for_gradients(outputs);
         let mut uses = vec![0_u32; graph.len()];
         let operands = graph.nodes().filter(|(id, _)| needed[id.index()]).flat_map(|(_, node)| &node.operands);
         for id in operands.chain(outputs) {

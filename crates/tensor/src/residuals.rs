@@ -1,0 +1,101 @@
+//! Residuals: what a gradient needs of the function that it is of. They are values that the function computed, and stay in memory until the
+//! gradient has them; or they are computed again, behind barriers, which keep equal nodes from becoming one.
+
+use crate::node::{Node, Operation};
+use crate::{Error, Graph, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What gradients do with values of the function that they are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Residuals<'n> {
+    /// They take them as they are.
+    #[default]
+    SaveAll,
+    /// They compute these nodes again, from operands that are not among them; what else they need they take as it is.
+    Recompute(&'n [NodeId]),
+}
+
+/// The nodes that are computed again, made when the first gradient asks for them.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    named: FxHashSet<NodeId>,
+    made: FxHashMap<NodeId, NodeId>,
+    barriers: FxHashMap<NodeId, NodeId>,
+}
+
+impl Copies {
+    pub(crate) fn of(graph: &Graph, residuals: Residuals<'_>) -> Copies {
+        let Residuals::Recompute(nodes) = residuals else { return Copies::default() };
+        // What has no operands is there without being computed.
+        let is_computed = |node: &NodeId| !graph.node(*node).operands.is_empty();
+        Copies { named: nodes.iter().copied().filter(is_computed).collect(), ..Copies::default() }
+    }
+
+    /// The node that a gradient takes for this one.
+    pub(crate) fn of_node(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
+        if !self.named.contains(&node) {
+            return Ok(node);
+        }
+        let mut open = vec![node];
+        while let Some(last) = open.last().copied() {
+            if self.made.contains_key(&last) {
+                open.pop();
+                continue;
+            }
+            let mut copy = graph.node(last).clone();
+            let waiting = open.len();
+            let named = &self.named;
+            open.extend(copy.operands.iter().filter(|id| named.contains(id) && !self.made.contains_key(id)));
+            if open.len() > waiting {
+                continue;
+            }
+            for operand in &mut copy.operands {
+                *operand = match self.made.get(operand) {
+                    Some(made) => *made,
+                    None => self.barrier(graph, *operand)?,
+                };
+            }
+            let made = graph.intern(copy)?;
+            self.made.insert(last, made);
+        }
+        Ok(self.made.get(&node).copied().unwrap_or(node))
+    }
+
+    /// One barrier before each node that is not computed again.
+    fn barrier(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
+        if matches!(graph.node(node).operation, Operation::Constant(_)) {
+            return Ok(node);
+        }
+        if let Some(known) = self.barriers.get(&node) {
+            return Ok(*known);
+        }
+        let made = graph.barrier(node)?;
+        self.barriers.insert(node, made);
+        Ok(made)
+    }
+}
+
+impl Graph {
+    /// The same value, of which nothing is known but that: no rule looks through it, and no two of them are one node, so that what is computed
+    /// of it is not what is computed of its operand. It costs nothing.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::Graph;
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[3])?;
+    /// let hidden = g.barrier(x)?;
+    /// assert_ne!(g.apply("exp", &[x])?, g.apply("exp", &[hidden])?);
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The graph has too many nodes.
+    pub fn barrier(&mut self, node: NodeId) -> Result<NodeId, Error> {
+        let Node { scalar, extents, .. } = self.node(node).clone();
+        let operation = Operation::Barrier(self.unique());
+        self.intern(Node { operation, operands: [node].as_slice().into(), scalar, extents })
+    }
+}
