@@ -19,6 +19,7 @@ chapters! {
     GuideLabels: "labels.md"
     GuideGradients: "gradients.md"
     GuideTensorExamples: "tensor-examples.md"
+    GuideTensorOperations: "tensor-operations.md"
     GuideErrors: "errors.md"
     GuideServices: "services.md"
     GuideBackends: "backends.md"

@@ -140,6 +140,11 @@ impl Data {
         with_data!(self, elements => elements[at].bits())
     }
 
+    /// Writes one element by its bits.
+    pub(crate) fn set_bits(&mut self, at: usize, bits: u64) {
+        with_data!(self, elements => elements[at] = Element::from_bits(bits));
+    }
+
     /// One element, by its bits.
     pub(crate) fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, Error> {
         fn one<T: Element>(_: &[T], bits: u64) -> Data {

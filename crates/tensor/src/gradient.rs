@@ -277,6 +277,7 @@ impl Graph {
             Operation::PlaceAxes(to) => self.with_axes(cotangent, &widened(to))?,
             Operation::Slice(slices) => self.place_slice(cotangent, slices, &extents)?,
             Operation::PlaceSlice(slices) => self.slice(cotangent, slices)?,
+            Operation::Custom(custom) => return custom.cotangents(self, &node.operands, id, cotangent),
             Operation::Barrier(_) | Operation::CustomVjp(_) => cotangent,
             Operation::Broadcast => self.summed_to(cotangent, &extents)?,
             Operation::Reshape => self.reshape(cotangent, &extents)?,

@@ -1,5 +1,6 @@
 //! Nodes of graphs: what operations there are, on what, and what comes of them.
 
+use crate::custom::Custom;
 use crate::custom_gradient::CustomVjp;
 use crate::layout::{Slice, count};
 use crate::{Error, ErrorKind, Extents};
@@ -88,6 +89,8 @@ pub enum Operation {
     Concat(Axis),
     /// The first operand, of whose gradient something else is said.
     CustomVjp(CustomVjp),
+    /// An operation of a user.
+    Custom(Custom),
     /// The operand, of which nothing else is known. Each is another one.
     Barrier(u32),
 }

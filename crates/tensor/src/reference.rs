@@ -115,6 +115,7 @@ pub(crate) fn node_value(
         Operation::Contract(labels) => made(contract(labels, operands, node)?),
         Operation::Axes(to) => Ok(operands[0].seen(operands[0].layout().with_axes(&widened(to))?)),
         Operation::Slice(slices) => operands[0].sliced(slices),
+        Operation::Custom(custom) => custom.value(node, operands),
         Operation::CustomVjp(_) | Operation::Barrier(_) => Ok(operands[0].clone()),
         Operation::Broadcast => operands[0].broadcast_to(&node.extents),
         Operation::Reshape => operands[0].reshaped(&node.extents),

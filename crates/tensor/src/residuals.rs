@@ -27,8 +27,12 @@ pub(crate) struct Copies {
 impl Copies {
     pub(crate) fn of(graph: &Graph, residuals: Residuals<'_>) -> Copies {
         let Residuals::Recompute(nodes) = residuals else { return Copies::default() };
-        // What has no operands is there without being computed.
-        let is_computed = |node: &NodeId| !graph.node(*node).operands.is_empty();
+        // What has no operands is there without being computed, and what has a state would be computed to something else.
+        let is_computed = |node: &NodeId| {
+            let node = graph.node(*node);
+            let is_unique = matches!(&node.operation, Operation::Custom(custom) if custom.is_unique());
+            !node.operands.is_empty() && !is_unique
+        };
         Copies { named: nodes.iter().copied().filter(is_computed).collect(), ..Copies::default() }
     }
 

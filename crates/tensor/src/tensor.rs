@@ -289,6 +289,44 @@ impl<'m> TensorMut<'m> {
         self.layout.extents()
     }
 
+    /// The type of the elements.
+    #[must_use]
+    pub fn scalar_type(&self) -> Scalar {
+        self.data.scalar()
+    }
+
+    /// All elements, the last axis the fastest.
+    ///
+    /// # Errors
+    /// They are of another type, or do not lie in that order.
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], Error> {
+        let (first, len) = (self.layout.offset(), self.layout.len());
+        let found = self.data.scalar();
+        if !self.layout.is_row_major() {
+            let message = format!("elements of {:?} are not in the order of their indices", self.layout);
+            return Err(Error::new(ErrorKind::SizeMismatch, message).hint("write them by their indices"));
+        }
+        let elements = T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?;
+        Ok(if len == 0 { &mut [] } else { &mut elements[first..first + len] })
+    }
+
+    /// Writes an element.
+    ///
+    /// # Errors
+    /// There is no such index, or the elements are of another type.
+    pub fn set<T: Element>(&mut self, index: &[usize], element: T) -> Result<(), Error> {
+        let (at, found) = (self.layout.position(index)?, self.data.scalar());
+        T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?[at] = element;
+        Ok(())
+    }
+
+    /// Writes an element by its bits.
+    pub(crate) fn set_bits(&mut self, index: &[usize], bits: u64) -> Result<(), Error> {
+        let at = self.layout.position(index)?;
+        self.data.set_bits(at, bits);
+        Ok(())
+    }
+
     /// A slice of each axis.
     ///
     /// # Errors

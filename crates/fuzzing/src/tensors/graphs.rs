@@ -489,7 +489,7 @@ impl<'r> Growth<'r> {
     pub(super) fn composite(&mut self) -> Made {
         let x = self.any();
         let axis = self.random.usize(..self.graph.extents(x).len().max(1));
-        match self.random.u32(..8) {
+        match self.random.u32(..9) {
             0 => self.graph.softmax(x, axis),
             1 => self.graph.log_softmax(x, axis),
             2 => self.graph.logsumexp(x, axis),
@@ -500,6 +500,7 @@ impl<'r> Growth<'r> {
             }
             5 => self.graph.barrier(x),
             6 => user::sine(&mut self.graph, x),
+            7 => user::reversed(&mut self.graph, x, self.random.bool()),
             _ => {
                 let y = self.any();
                 self.graph.softmax_cross_entropy(x, y)

@@ -1,6 +1,8 @@
-//! What users add to graphs: a function whose gradient is given with it.
+//! What users add to graphs: a function whose gradient is given with it, and an operation with a derivative and an element form.
 
-use cembra::tensor::{Error, Graph, NodeId};
+use cembra::ScalarValue;
+use cembra::tensor::{ElementForm, Error, Graph, Meta, NodeId, Slice, Tensor, TensorMut, TensorOp, Wanted};
+use std::sync::Arc;
 
 /// The sine, as a function with a gradient of its own.
 pub(super) fn sine(graph: &mut Graph, x: NodeId) -> Result<NodeId, Error> {
@@ -11,4 +13,60 @@ pub(super) fn sine(graph: &mut Graph, x: NodeId) -> Result<NodeId, Error> {
         |g, residuals, cotangents| Ok(vec![Some(g.apply("math.multiply", &[cotangents[0], residuals[0]])?)]),
     );
     Ok(made?[0])
+}
+
+/// The indices of all axes in the other direction.
+struct Reversed {
+    /// True if elements are made one by one.
+    has_form: bool,
+}
+
+/// A tensor with all axes reversed, as an operation of a user.
+pub(super) fn reversed(graph: &mut Graph, x: NodeId, has_form: bool) -> Result<NodeId, Error> {
+    graph.custom(Arc::new(Reversed { has_form }), &[x])
+}
+
+impl TensorOp for Reversed {
+    fn name(&self) -> &'static str {
+        "reversed"
+    }
+
+    fn identity(&self) -> Option<Vec<u8>> {
+        Some(vec![u8::from(self.has_form)])
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+        let reversed = |extent: &usize| Slice { start: extent.saturating_sub(1), step: -1, count: *extent };
+        let slices: Vec<Slice> = inputs[0].extents().iter().map(reversed).collect();
+        output.assign(&inputs[0].sliced(&slices)?)
+    }
+
+    fn element_form(&self) -> Option<&dyn ElementForm> {
+        self.has_form.then_some(self)
+    }
+
+    fn vjp(
+        &self,
+        graph: &mut Graph,
+        _: &[NodeId],
+        _: NodeId,
+        cotangent: NodeId,
+    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        Ok(Some(vec![Some(reversed(graph, cotangent, self.has_form)?)]))
+    }
+}
+
+impl ElementForm for Reversed {
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+        let index: Vec<usize> = index.iter().zip(&inputs[0].extents).map(|(at, all)| all - 1 - at).collect();
+        wanted.element(0, &index)
+    }
+
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+        Ok(read[0].clone())
+    }
 }

@@ -7,8 +7,10 @@ mod folding;
 mod run;
 
 use crate::body::{Elements, Single};
+use crate::custom::{Custom, Meta};
 use crate::element::no_element;
-use crate::reference::check_inputs;
+use crate::node::Operation;
+use crate::reference::{self, check_inputs};
 use crate::rewrite::Rewriter;
 use crate::{Element, Error, ErrorKind, Graph, Layout, NodeId, Tensor};
 use cell::Cell;
@@ -17,10 +19,12 @@ use cembra_value::ScalarValue;
 use run::Workspace;
 use rustc_hash::FxHashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A node of a graph on certain inputs, of which elements are read. It is prepared once: the graph is rewritten, and expressions of elements
 /// are compiled. Threads may share it. An access uses memory of accesses before, so that it allocates nothing once there is enough.
+///
+/// Operations of users that have an element form take part; others are executed once, when the first of their elements is asked for.
 ///
 /// What was computed is known until the access ends, so no element of a node is computed twice for one; an access never takes more than the
 /// evaluation of all that the node needs. Elements that are not needed may fail without anyone noticing.
@@ -32,6 +36,11 @@ pub struct Reader<'e> {
     layout: Layout,
     /// How the nodes that have loops or expressions are computed.
     cells: FxHashMap<NodeId, Cell>,
+    /// What operations of users that make one element read of.
+    customs: FxHashMap<NodeId, Vec<Meta>>,
+    /// Those that make all elements at once: their values, when one was asked for.
+    wholes: Vec<NodeId>,
+    whole_values: OnceLock<FxHashMap<NodeId, Tensor>>,
     /// The expressions, to be forked.
     singles: Mutex<Vec<Box<dyn Single>>>,
     /// What accesses left that have ended.
@@ -86,8 +95,31 @@ impl<'e> Reader<'e> {
         let layout = Layout::row_major(graph.extents(output))?;
         let (cells, bodies) = cell::cells(&graph, output, is_fused)?;
         let singles = bodies.iter().map(|body| elements.single(body)).collect::<Result<Vec<_>, Error>>()?;
-        let (singles, free) = (Mutex::new(singles), Mutex::default());
-        Ok(Reader { graph, output, inputs: inputs.to_vec(), elements, layout, cells, singles, free })
+        let mut customs = FxHashMap::default();
+        let mut wholes = Vec::new();
+        let needed = graph.needed(&[output]);
+        for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            match &node.operation {
+                Operation::Custom(custom) if custom.element_form().is_some() => {
+                    customs.insert(id, Custom::inputs(&graph, node));
+                }
+                Operation::Custom(_) => wholes.push(id),
+                _ => {}
+            }
+        }
+        Ok(Reader {
+            graph,
+            output,
+            inputs: inputs.to_vec(),
+            elements,
+            layout,
+            cells,
+            customs,
+            wholes,
+            whole_values: OnceLock::new(),
+            singles: Mutex::new(singles),
+            free: Mutex::default(),
+        })
     }
 
     /// The number of indices of each axis.
@@ -122,6 +154,19 @@ impl<'e> Reader<'e> {
     pub fn value(&self, index: &[usize]) -> Result<ScalarValue, Error> {
         let bits = self.bits(index)?;
         ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))
+    }
+
+    /// The value of an operation that makes all elements at once. All of them are executed together, so that each is once.
+    fn whole(&self, node: NodeId) -> Result<&Tensor, Error> {
+        let values = match self.whole_values.get() {
+            Some(values) => values,
+            None => {
+                let made = reference::evaluate(&self.graph, &self.wholes, &self.inputs, self.elements)?;
+                // Of two threads the first is right.
+                self.whole_values.get_or_init(|| self.wholes.iter().copied().zip(made).collect())
+            }
+        };
+        values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
     }
 
     fn bits(&self, index: &[usize]) -> Result<u64, Error> {

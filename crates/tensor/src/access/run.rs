@@ -5,9 +5,11 @@ use super::Reader;
 use super::cell::{Cell, Term};
 use super::folding::{Folding, Wide};
 use crate::body::Single;
+use crate::custom::Custom;
 use crate::node::{Axis, Node, Operation};
 use crate::reference::named_index;
 use crate::{Error, ErrorKind, MOST_AXES, NodeId};
+use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -109,6 +111,10 @@ impl Workspace {
                     Some(input.data().bits(input.layout().position(&self.indices[first..])?))
                 }
                 Operation::Constant(bits) => Some(*bits),
+                Operation::Custom(_) if !on.customs.contains_key(&id) => {
+                    let value = on.whole(id)?;
+                    Some(value.data().bits(value.layout().position(&self.indices[first..])?))
+                }
                 Operation::Seed(_) => {
                     let message = "a derivative that is not linear in what it is of";
                     return Err(Error::new(ErrorKind::Evaluation, message));
@@ -145,6 +151,7 @@ impl Workspace {
         let step = match &node.operation {
             Operation::Take(axis) => self.take(on, node, &mut frame, *axis, given),
             Operation::PlaceTake(axis) => self.place_take(on, node, &mut frame, *axis, given),
+            Operation::Custom(custom) => self.custom(on, node, &mut frame, custom, given),
             _ => match on.cells.get(&frame.node) {
                 Some(cell) => self.cell(cell, node, &mut frame, given),
                 None => Err(Error::new(ErrorKind::Evaluation, "an element of what is computed elsewhere")),
@@ -207,6 +214,44 @@ impl Workspace {
                 *place = 0;
             }
         }
+    }
+
+    /// First the elements that a user's operation says it reads, then what it makes of them. The list of them lies behind the index.
+    fn custom(
+        &mut self,
+        on: &Reader<'_>,
+        node: &Node,
+        frame: &mut Frame,
+        custom: &Custom,
+        given: Option<u64>,
+    ) -> Result<Step, Error> {
+        let list = frame.index + node.extents.len();
+        let (Some(form), Some(inputs)) = (custom.element_form(), on.customs.get(&frame.node)) else {
+            let message = format!("`{}` has no element form any more", custom.name());
+            return Err(Error::new(ErrorKind::Evaluation, message));
+        };
+        let own = Index::from_slice(&self.indices[frame.index..list]);
+        if !frame.is_begun {
+            self.indices.push(0);
+            self.indices[list] = custom.reads(form, inputs, &own, &mut self.indices)?;
+            frame.stage = list + 1;
+        }
+        self.arguments.extend(given);
+        if self.arguments.len() - frame.arguments < self.indices[list] {
+            let input = self.indices[frame.stage];
+            let (first, next) = (frame.stage + 1, frame.stage + 1 + inputs[input].extents.len());
+            frame.stage = next;
+            self.indices.extend_from_within(first..next);
+            return Ok(Step::Ask(node.operands[input]));
+        }
+        let mut read: SmallVec<[ScalarValue; 8]> = SmallVec::new();
+        let mut at = list + 1;
+        for bits in &self.arguments[frame.arguments..] {
+            let input = &inputs[self.indices[at]];
+            read.extend(ScalarValue::from_bits(input.scalar, *bits));
+            at += 1 + input.extents.len();
+        }
+        custom.element(form, node.scalar, inputs, &own, &read).map(Step::Done)
     }
 
     /// First the index that is named, then what it names.

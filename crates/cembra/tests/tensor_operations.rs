@@ -1,0 +1,442 @@
+//! Operations of users in graphs of tensors: what they answer is checked, they are a step of plans, they have derivatives, and elements of
+//! them are read where they can make one alone.
+
+use cembra::tensor::{
+    ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Rewriter, Tensor, TensorMut,
+    TensorOp, Wanted, same_bits,
+};
+use cembra::{Backend, Limits, Options, Scalar, ScalarValue};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn evaluator() -> Evaluator {
+    Evaluator::new(&Options::default())
+}
+
+fn numbers(extents: &[usize], seed: usize) -> Tensor {
+    let count = extents.iter().product();
+    Tensor::new(extents, (0..count).map(|at| ((at * 37 + seed * 11 + 5) as f64).sin()).collect()).expect("a value")
+}
+
+/// Sums up to each element of the last axis, or from each on.
+struct Cumulative {
+    is_reversed: bool,
+    has_form: bool,
+}
+
+impl Cumulative {
+    fn forward(has_form: bool) -> Arc<Cumulative> {
+        Arc::new(Cumulative { is_reversed: false, has_form })
+    }
+}
+
+impl TensorOp for Cumulative {
+    fn name(&self) -> &'static str {
+        "cumulative"
+    }
+
+    fn identity(&self) -> Option<Vec<u8>> {
+        Some(vec![u8::from(self.is_reversed), u8::from(self.has_form)])
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        match inputs {
+            [x] if x.scalar == Scalar::Float64 && !x.extents.is_empty() => Ok(x.clone()),
+            _ => Err(Error::new(ErrorKind::ElementType, "sums are of one tensor of f64 with an axis")),
+        }
+    }
+
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+        let row = output.extents().last().copied().unwrap_or(1).max(1);
+        let from = inputs[0].to_vec::<f64>()?;
+        for (to, from) in output.as_mut_slice::<f64>()?.chunks_mut(row).zip(from.chunks(row)) {
+            let mut sum = 0.0;
+            for at in 0..row {
+                let at = if self.is_reversed { row - 1 - at } else { at };
+                sum += from[at];
+                to[at] = sum;
+            }
+        }
+        Ok(())
+    }
+
+    fn element_form(&self) -> Option<&dyn ElementForm> {
+        self.has_form.then_some(self)
+    }
+
+    fn vjp(
+        &self,
+        graph: &mut Graph,
+        _: &[NodeId],
+        _: NodeId,
+        cotangent: NodeId,
+    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        let op = Cumulative { is_reversed: !self.is_reversed, has_form: self.has_form };
+        Ok(Some(vec![Some(graph.custom(Arc::new(op), &[cotangent])?)]))
+    }
+}
+
+impl ElementForm for Cumulative {
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+        let (last, row) = (index.len() - 1, inputs[0].extents[index.len() - 1]);
+        let mut index = index.to_vec();
+        let range: Vec<usize> =
+            if self.is_reversed { (index[last]..row).rev().collect() } else { (0..=index[last]).collect() };
+        for at in range {
+            index[last] = at;
+            wanted.element(0, &index)?;
+        }
+        Ok(())
+    }
+
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+        let number = |value: &ScalarValue| if let ScalarValue::Float64(number) = value { *number } else { f64::NAN };
+        Ok(ScalarValue::Float64(read.iter().map(number).fold(0.0, |sum, number| sum + number)))
+    }
+}
+
+/// The value of a node by the reference, which rewriting, planning and reading elements do not change.
+fn value(graph: &Graph, node: NodeId, inputs: &[Tensor]) -> Tensor {
+    let mut found = None;
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let on = Evaluator::new(&Options::default().backend(backend));
+        let value = on.evaluate(graph, &[node], inputs).expect("a value").remove(0);
+        let made = Rewriter::new(graph).rewrite(graph, &[node], &on).expect("a graph");
+        let rewritten = on.evaluate(&made.graph, &made.outputs, inputs).expect("a value").remove(0);
+        let planned = on.plan(graph, &[node]).expect("a plan").run(inputs).expect("a value").remove(0);
+        assert!(same_bits(&value, &rewritten) && same_bits(&value, &planned));
+        for reader in [Reader::new(graph, node, inputs, &on), Reader::once(graph, node, inputs, &on)] {
+            let reader = reader.expect("a reader");
+            for (number, expected) in value.to_vec::<f64>().expect("floats").into_iter().enumerate() {
+                let mut rest = number;
+                let mut index: Vec<usize> =
+                    value.extents().iter().rev().map(|extent| (rest % extent, rest /= extent).0).collect();
+                index.reverse();
+                assert_eq!(reader.get::<f64>(&index).expect("an element").to_bits(), expected.to_bits(), "{index:?}");
+            }
+        }
+        found = Some(value);
+    }
+    found.expect("a value")
+}
+
+#[test]
+fn operations_of_users_are_nodes_like_others() {
+    for has_form in [true, false] {
+        let mut g = Graph::standard();
+        let [x, y] = [[3, 5], [5, 3]].map(|extents| g.leaf("", Scalar::Float64, &extents).unwrap());
+        let turned = g.transpose(y, &[1, 0]).unwrap();
+        let product = g.apply("math.multiply", &[x, turned]).unwrap();
+        let sums = g.custom(Cumulative::forward(has_form), &[product]).unwrap();
+        assert_eq!(g.custom(Cumulative::forward(has_form), &[product]).unwrap(), sums);
+        assert_ne!(g.custom(Cumulative::forward(!has_form), &[product]).unwrap(), sums);
+        let twice = g.apply("math.add", &[sums, sums]).unwrap();
+        let wave = g.apply("sin", &[twice]).unwrap();
+        let inputs = [numbers(&[3, 5], 0), numbers(&[5, 3], 1)];
+        let made = value(&g, wave, &inputs).to_vec::<f64>().unwrap();
+        let [x_row, y_all] = [&inputs[0], &inputs[1]].map(|tensor| tensor.to_vec::<f64>().unwrap());
+        let sum = (0..3).fold(0.0, |sum, at| sum + x_row[5 + at] * y_all[at * 3 + 1]);
+        assert_eq!(made[5 + 2], (2.0 * sum).sin());
+        // One step for the product, one for the sums, one for what comes after.
+        let (on, outputs) = (evaluator(), [wave]);
+        let planned = on.plan(&g, &outputs).unwrap();
+        assert_eq!(planned.plan().counters().steps, 3);
+        assert!(planned.to_string().contains("custom(cumulative)"), "{planned}");
+    }
+}
+
+#[test]
+fn derivatives_of_operations_of_users_are_those_of_differences() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2, 4]).unwrap();
+    let sums = g.custom(Cumulative::forward(true), &[x]).unwrap();
+    let waves = g.apply("sin", &[sums]).unwrap();
+    let number = g.reduce(Reduction::Sum, waves, &[0, 1]).unwrap();
+    let gradient = g.gradients(number, &[x]).unwrap()[0];
+    let input = numbers(&[2, 4], 3);
+    let found = value(&g, gradient, std::slice::from_ref(&input)).to_vec::<f64>().unwrap();
+    let tangent = g.tangents(&[number], &[x], &[waves]).unwrap()[0];
+    let (mut along, direction) = (0.0, value(&g, waves, std::slice::from_ref(&input)).to_vec::<f64>().unwrap());
+    for (element, found) in found.iter().enumerate() {
+        let moved = |step: f64| {
+            let mut elements = input.to_vec::<f64>().unwrap();
+            elements[element] += step;
+            value(&g, number, &[Tensor::new(&[2, 4], elements).unwrap()]).get::<f64>(&[]).unwrap()
+        };
+        let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+        assert!((found - difference).abs() < 1e-8, "{found} is not {difference}");
+        along += found * direction[element];
+    }
+    assert!((value(&g, tangent, &[input]).get::<f64>(&[]).unwrap() - along).abs() < 1e-12);
+}
+
+/// The numbers of a Hilbert matrix: an input that makes its own elements.
+struct Hilbert(usize);
+
+impl TensorOp for Hilbert {
+    fn name(&self) -> &'static str {
+        "hilbert"
+    }
+
+    fn identity(&self) -> Option<Vec<u8>> {
+        Some(self.0.to_le_bytes().to_vec())
+    }
+
+    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
+        Ok(Meta::new(Scalar::Float64, &[self.0, self.0]))
+    }
+
+    fn element_form(&self) -> Option<&dyn ElementForm> {
+        Some(self)
+    }
+}
+
+impl ElementForm for Hilbert {
+    fn reads(&self, _: &[Meta], _: &[usize], _: &mut Wanted<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn element(&self, _: &[Meta], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, Error> {
+        Ok(ScalarValue::Float64(1.0 / (index[0] + index[1] + 1) as f64))
+    }
+}
+
+#[test]
+fn inputs_may_make_their_elements() {
+    let mut g = Graph::standard();
+    let small = g.custom(Arc::new(Hilbert(4)), &[]).unwrap();
+    let product = g.einsum("ij,jk->ik", &[small, small]).unwrap();
+    let made = value(&g, product, &[]);
+    let expected = (0..4).fold(0.0, |sum, at| sum + 1.0 / f64::from(at + 2) * (1.0 / f64::from(at + 4)));
+    assert_eq!(made.get::<f64>(&[1, 3]).unwrap(), expected);
+    // A matrix that no memory holds.
+    let large = g.custom(Arc::new(Hilbert(1 << 28)), &[]).unwrap();
+    let half = g.constant(Scalar::Float64, 0.5).unwrap();
+    let scaled = g.apply("math.multiply", &[large, half]).unwrap();
+    let on = evaluator();
+    assert_eq!(on.get(&g, scaled, &[], &[9, 90]).unwrap(), ScalarValue::Float64(0.005));
+    assert_eq!(on.evaluate(&g, &[scaled], &[]).unwrap_err().kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn long_chains_of_operations_of_users_take_no_stack() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+    let mut made = x;
+    for _ in 0..50_000 {
+        made = g.custom(Cumulative::forward(true), &[made]).unwrap();
+    }
+    let on = evaluator();
+    let found = on.get(&g, made, &[Tensor::new(&[2], vec![1.0, 0.5]).unwrap()], &[1]).unwrap();
+    assert_eq!(found, ScalarValue::Float64(50_000.5));
+}
+
+/// Counts how often it is executed, and gives that.
+struct Counter(Arc<AtomicUsize>);
+
+impl TensorOp for Counter {
+    fn name(&self) -> &'static str {
+        "counter"
+    }
+
+    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
+        Ok(Meta::new(Scalar::Int64, &[2]))
+    }
+
+    fn execute(&self, _: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+        let count = self.0.fetch_add(1, Ordering::Relaxed) as i64;
+        output.set(&[0], count)?;
+        output.set(&[1], count)
+    }
+}
+
+#[test]
+fn what_has_a_state_is_like_nothing_else() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let mut g = Graph::standard();
+    let op: Arc<dyn TensorOp> = Arc::new(Counter(count.clone()));
+    let [first, second] = [(); 2].map(|()| g.custom(op.clone(), &[]).unwrap());
+    assert_ne!(first, second);
+    let difference = g.apply("math.subtract", &[first, second]).unwrap();
+    let on = evaluator();
+    let outputs = [difference];
+    let planned = on.plan(&g, &outputs).unwrap();
+    assert_eq!(planned.run(&[]).unwrap()[0].to_vec::<i64>().unwrap(), [-1, -1]);
+    assert_eq!(count.load(Ordering::Relaxed), 2);
+    // A reader executes each once, whatever is read how often.
+    let reader = on.reader(&g, difference, &[]).unwrap();
+    for index in [0, 1, 0] {
+        assert_eq!(reader.get::<i64>(&[index]).unwrap(), -1);
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 4);
+    // In a graph that was rewritten, too.
+    let mut made = Rewriter::new(&g).rewrite(&g, &[first, second], &on).unwrap();
+    let third = made.graph.custom(op, &[]).unwrap();
+    assert!(made.outputs[0] != made.outputs[1] && !made.outputs.contains(&third));
+}
+
+/// What a misbehaving operation does.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Panics,
+    WritesAnotherType,
+    WritesOutside,
+    NothingToDo,
+    ElementOfAnotherType,
+    ReadsOutside,
+    ReadsAnotherInput,
+    ElementPanics,
+    NoDerivative,
+    DerivativeOfOtherExtents,
+    DerivativesOfMore,
+}
+
+struct Wrong(Fault);
+
+impl TensorOp for Wrong {
+    fn name(&self) -> &'static str {
+        "wrong"
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+        match self.0 {
+            Fault::Panics => panic!("as it was told to"),
+            Fault::WritesAnotherType => output.as_mut_slice::<f32>().map(|_| ()),
+            Fault::WritesOutside => output.set(&[2], 1.0),
+            Fault::NothingToDo => Ok(()),
+            _ => output.assign(&inputs[0]),
+        }
+    }
+
+    fn element_form(&self) -> Option<&dyn ElementForm> {
+        matches!(
+            self.0,
+            Fault::ElementOfAnotherType | Fault::ReadsOutside | Fault::ReadsAnotherInput | Fault::ElementPanics
+        )
+        .then_some(self)
+    }
+
+    fn vjp(
+        &self,
+        graph: &mut Graph,
+        _: &[NodeId],
+        _: NodeId,
+        cotangent: NodeId,
+    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        Ok(match self.0 {
+            Fault::DerivativeOfOtherExtents => Some(vec![Some(graph.reduce(Reduction::Sum, cotangent, &[0])?)]),
+            Fault::DerivativesOfMore => Some(vec![Some(cotangent); 2]),
+            _ => None,
+        })
+    }
+}
+
+impl ElementForm for Wrong {
+    fn reads(&self, _: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+        match self.0 {
+            Fault::ReadsOutside => wanted.element(0, &[index[0] + 2]),
+            Fault::ReadsAnotherInput => wanted.element(1, index),
+            _ => wanted.element(0, index),
+        }
+    }
+
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+        match self.0 {
+            Fault::ElementOfAnotherType => Ok(ScalarValue::Float32(1.0)),
+            Fault::ElementPanics => panic!("as it was told to"),
+            _ => Ok(read[0].clone()),
+        }
+    }
+}
+
+#[test]
+fn what_operations_of_users_answer_is_not_trusted() {
+    let on = evaluator();
+    let input = numbers(&[2], 0);
+    let inputs = std::slice::from_ref(&input);
+    let graph = |fault: Fault| {
+        let mut g = Graph::standard();
+        let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+        let made = g.custom(Arc::new(Wrong(fault)), &[x]).unwrap();
+        (g, x, made)
+    };
+    for (fault, kind) in [
+        (Fault::Panics, Some(ErrorKind::Evaluation)),
+        (Fault::WritesAnotherType, Some(ErrorKind::ElementType)),
+        (Fault::WritesOutside, Some(ErrorKind::Index)),
+        (Fault::NothingToDo, None),
+    ] {
+        let (g, _, made) = graph(fault);
+        let (outputs, reader) = ([made], on.reader(&g, made, inputs).unwrap());
+        let planned = on.plan(&g, &outputs).unwrap();
+        // A second time, so that nothing is left locked or half made.
+        for _ in 0..2 {
+            let found = [
+                on.evaluate(&g, &outputs, inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
+                planned.run(inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
+                reader.get::<f64>(&[1]),
+            ];
+            for found in found {
+                assert_eq!(found.as_ref().map_err(Error::kind), kind.as_ref().map_or(Ok(&0.0), |kind| Err(*kind)));
+            }
+        }
+    }
+    for (fault, kind) in [
+        (Fault::ElementOfAnotherType, ErrorKind::ElementType),
+        (Fault::ReadsOutside, ErrorKind::Index),
+        (Fault::ReadsAnotherInput, ErrorKind::OperandCount),
+        (Fault::ElementPanics, ErrorKind::Evaluation),
+    ] {
+        let (g, _, made) = graph(fault);
+        let reader = on.reader(&g, made, inputs).unwrap();
+        for _ in 0..2 {
+            assert_eq!(reader.get::<f64>(&[1]).unwrap_err().kind(), kind, "{fault:?}");
+        }
+    }
+    for (fault, message) in [
+        (Fault::NoDerivative, "`wrong` has no derivative"),
+        (
+            Fault::DerivativeOfOtherExtents,
+            "the gradient of `wrong` gives input 0 a cotangent f64 of [], not f64 of [2]",
+        ),
+        (Fault::DerivativesOfMore, "the gradient of `wrong` has 2 cotangents for 1 inputs"),
+    ] {
+        let (mut g, x, made) = graph(fault);
+        let number = g.reduce(Reduction::Sum, made, &[0]).unwrap();
+        assert_eq!(g.gradients(number, &[x]).unwrap_err().to_string(), message);
+    }
+}
+
+/// Says that its result is of these.
+struct Shaped(Scalar, Vec<usize>);
+
+impl TensorOp for Shaped {
+    fn name(&self) -> &'static str {
+        "shaped"
+    }
+
+    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
+        Ok(Meta::new(self.0, &self.1))
+    }
+}
+
+#[test]
+fn shapes_that_no_tensor_has_are_refused() {
+    let mut g = Graph::standard();
+    let mut refused =
+        |scalar, extents: &[usize]| g.custom(Arc::new(Shaped(scalar, extents.to_vec())), &[]).unwrap_err().kind();
+    assert_eq!(refused(Scalar::Text, &[1]), ErrorKind::ElementType);
+    assert_eq!(refused(Scalar::Float64, &[1; 17]), ErrorKind::RankMismatch);
+    assert_eq!(refused(Scalar::Float64, &[usize::MAX, 2]), ErrorKind::Limit);
+    let large = g.custom(Arc::new(Shaped(Scalar::Float64, vec![1000])), &[]).unwrap();
+    let limits = Limits { array_bytes: 7999, ..Limits::default() };
+    let on = Evaluator::new(&Options::default().limits(limits));
+    assert_eq!(on.evaluate(&g, &[large], &[]).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(on.get(&g, large, &[], &[0]).unwrap_err().kind(), ErrorKind::Limit);
+    let error = evaluator().evaluate(&g, &[large], &[]).unwrap_err();
+    assert_eq!(error.to_string(), "`shaped` has neither a way to be executed nor an element form");
+}

@@ -1,0 +1,367 @@
+//! Operations of users: what a whole tensor is made of is code of theirs, which graphs take as it is. What it answers is checked, and what it
+//! writes goes to memory of ours, whose size it cannot change; so it can be wrong, but not more.
+
+use crate::element::no_element;
+use crate::graph::is_element;
+use crate::layout::count;
+use crate::node::{Node, Operation};
+use crate::{Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor, TensorMut};
+use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
+use smallvec::SmallVec;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What is known of a tensor before it is computed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Meta {
+    /// The type of its elements.
+    pub scalar: Scalar,
+    /// The number of indices of each axis.
+    pub extents: Extents,
+}
+
+impl Meta {
+    /// Elements of a type under indices of these extents.
+    #[must_use]
+    pub fn new(scalar: Scalar, extents: &[usize]) -> Meta {
+        Meta { scalar, extents: extents.into() }
+    }
+
+    fn of(node: &Node) -> Meta {
+        Meta { scalar: node.scalar, extents: node.extents.clone() }
+    }
+}
+
+/// An operation of a user. One of `execute` and `element_form` is to be there.
+///
+/// A panic in `execute`, or in an element form, is an error of the evaluation, and leaves nothing behind; one in `shape` or in `vjp` goes through
+/// to who builds the graph, which is as it was.
+///
+/// ```
+/// use cembra_runtime::Scalar;
+/// use cembra_tensor::{Error, Graph, Meta, Tensor, TensorMut, TensorOp};
+/// use std::sync::Arc;
+///
+/// /// The sums of all elements up to each.
+/// struct CumulativeSum;
+///
+/// impl TensorOp for CumulativeSum {
+///     fn name(&self) -> &str {
+///         "cumulative_sum"
+///     }
+///
+///     fn identity(&self) -> Option<Vec<u8>> {
+///         Some(Vec::new())
+///     }
+///
+///     fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+///         Ok(Meta::new(Scalar::Float64, &inputs[0].extents))
+///     }
+///
+///     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+///         let mut sum = 0.0;
+///         for (to, from) in output.as_mut_slice::<f64>()?.iter_mut().zip(inputs[0].to_vec::<f64>()?) {
+///             sum += from;
+///             *to = sum;
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let mut g = Graph::standard();
+/// let x = g.leaf("x", Scalar::Float64, &[4])?;
+/// let sums = g.custom(Arc::new(CumulativeSum), &[x])?;
+/// assert_eq!(g.custom(Arc::new(CumulativeSum), &[x])?, sums);
+/// # Ok::<(), Error>(())
+/// ```
+pub trait TensorOp: Send + Sync + 'static {
+    /// The name, for listings and errors.
+    fn name(&self) -> &str;
+
+    /// What tells operations of one name apart: those with the same identity on the same operands are one node, and are executed once. One
+    /// without is like no other, not even itself on the same operands: it may have a state, such as random numbers, or what it has counted.
+    fn identity(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The type and the extents of the result.
+    ///
+    /// # Errors
+    /// Inputs that it does not take.
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error>;
+
+    /// Writes all elements of the result. They are zeros, in the order of their indices. By default each is made by the element form.
+    ///
+    /// # Errors
+    /// It cannot be computed.
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+        by_elements(self.name(), self.element_form(), inputs, output)
+    }
+
+    /// How one element is made without the others, if it can be: for access to elements, and for tensors that are never made as a whole. It
+    /// is to give what `execute` gives, bit for bit.
+    fn element_form(&self) -> Option<&dyn ElementForm> {
+        None
+    }
+
+    /// What the cotangent of the result makes of the inputs: one for each, of its type and extents, or none if it has none. None at all where the
+    /// operation has no derivative.
+    ///
+    /// # Errors
+    /// A node cannot be made.
+    fn vjp(
+        &self,
+        graph: &mut Graph,
+        inputs: &[NodeId],
+        output: NodeId,
+        cotangent: NodeId,
+    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        let _ = (graph, inputs, output, cotangent);
+        Ok(None)
+    }
+}
+
+/// How one element of an operation's result is made: first it says which elements of the inputs it reads, then it is given them. So elements that
+/// wait for others wait on no stack of the processor.
+pub trait ElementForm {
+    /// Says which elements of inputs the element of an index is made of.
+    ///
+    /// # Errors
+    /// Those of [`Wanted::element`].
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error>;
+
+    /// The element, of those that it reads, in the order in which it said so. It is of the result's type.
+    ///
+    /// # Errors
+    /// It cannot be computed.
+    fn element(&self, inputs: &[Meta], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error>;
+}
+
+/// The elements that an element is made of.
+#[derive(Debug)]
+pub struct Wanted<'w> {
+    inputs: &'w [Meta],
+    /// For each, the number of the input and the index.
+    list: &'w mut Vec<usize>,
+    count: usize,
+}
+
+impl<'w> Wanted<'w> {
+    /// A list that is written behind what is there.
+    pub(crate) fn new(inputs: &'w [Meta], list: &'w mut Vec<usize>) -> Wanted<'w> {
+        Wanted { inputs, list, count: 0 }
+    }
+
+    /// How many elements were asked for.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Asks for an element of an input.
+    ///
+    /// # Errors
+    /// There is no such input, or no such index.
+    pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), Error> {
+        let Some(meta) = self.inputs.get(input) else {
+            let message = format!("input {input} of {}", self.inputs.len());
+            return Err(Error::new(ErrorKind::OperandCount, message));
+        };
+        let is_within = index.len() == meta.extents.len() && index.iter().zip(&meta.extents).all(|(at, all)| at < all);
+        if !is_within {
+            let message = format!("index {index:?} of a tensor of {:?}", &meta.extents[..]);
+            return Err(Error::new(ErrorKind::Index, message));
+        }
+        self.list.push(input);
+        self.list.extend(index);
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// An operation of a user in a graph.
+#[derive(Clone)]
+pub struct Custom {
+    op: Arc<dyn TensorOp>,
+    name: Arc<str>,
+    identity: Identity,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    Of(Arc<[u8]>),
+    /// Of what has a state.
+    Unique(u32),
+}
+
+impl Custom {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True if it is like no other.
+    pub(crate) const fn is_unique(&self) -> bool {
+        matches!(self.identity, Identity::Unique(_))
+    }
+
+    pub(crate) fn element_form(&self) -> Option<&dyn ElementForm> {
+        self.op.element_form()
+    }
+
+    /// What it is made of, for its answers.
+    pub(crate) fn inputs(graph: &Graph, node: &Node) -> Vec<Meta> {
+        node.operands.iter().map(|operand| Meta::of(graph.node(*operand))).collect()
+    }
+
+    /// The value of a node whose operands have these.
+    pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, Error> {
+        let inputs: Vec<Tensor> = operands.iter().copied().cloned().collect();
+        let layout = Layout::row_major(&node.extents)?;
+        let mut data = Data::zeros(node.scalar, layout.len())?;
+        let mut output = TensorMut::new(&mut data, layout)?;
+        self.guarded(|| self.op.execute(&inputs, &mut output))?;
+        Tensor::of_data(&node.extents, data)
+    }
+
+    /// The elements that the element of an index reads; how many.
+    pub(crate) fn reads(
+        &self,
+        form: &dyn ElementForm,
+        inputs: &[Meta],
+        index: &[usize],
+        list: &mut Vec<usize>,
+    ) -> Result<usize, Error> {
+        let mut wanted = Wanted::new(inputs, list);
+        self.guarded(|| form.reads(inputs, index, &mut wanted))?;
+        Ok(wanted.count())
+    }
+
+    /// The bits of an element.
+    pub(crate) fn element(
+        &self,
+        form: &dyn ElementForm,
+        scalar: Scalar,
+        inputs: &[Meta],
+        index: &[usize],
+        read: &[ScalarValue],
+    ) -> Result<u64, Error> {
+        let made = self.guarded(|| form.element(inputs, index, read))?;
+        of_type(&self.name, scalar, &made)
+    }
+
+    /// What its derivative makes of the inputs.
+    pub(crate) fn cotangents(
+        &self,
+        graph: &mut Graph,
+        inputs: &[NodeId],
+        output: NodeId,
+        cotangent: NodeId,
+    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        match self.op.vjp(graph, inputs, output, cotangent)? {
+            Some(made) => crate::custom_gradient::checked(graph, &self.name, inputs, made),
+            None => Err(Error::new(ErrorKind::NotDifferentiable, format!("`{}` has no derivative", self.name))),
+        }
+    }
+
+    /// Runs code of the user's, whose panics are errors. What it was given is not looked at after one.
+    fn guarded<T>(&self, code: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        catch_unwind(AssertUnwindSafe(code))
+            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Evaluation, format!("`{}` panicked", self.name))))
+    }
+}
+
+/// The bits of an element, if it is of the type.
+fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Error> {
+    if element.scalar() == scalar {
+        return Ok(element.bits());
+    }
+    let message = format!("`{name}` gives an element of type {}, not {scalar}", element.scalar());
+    Err(Error::new(ErrorKind::ElementType, message))
+}
+
+/// All elements, each by the element form.
+fn by_elements(
+    name: &str,
+    form: Option<&dyn ElementForm>,
+    inputs: &[Tensor],
+    output: &mut TensorMut<'_>,
+) -> Result<(), Error> {
+    let Some(form) = form else {
+        let message = format!("`{name}` has neither a way to be executed nor an element form");
+        return Err(Error::new(ErrorKind::Evaluation, message));
+    };
+    let metas: Vec<Meta> = inputs.iter().map(|input| Meta::new(input.scalar_type(), input.extents())).collect();
+    let (extents, scalar) = (Extents::from_slice(output.extents()), output.scalar_type());
+    let mut index = Extents::from_elem(0, extents.len());
+    let (mut list, mut read) = (Vec::new(), Vec::new());
+    for _ in 0..extents.iter().product() {
+        list.clear();
+        read.clear();
+        form.reads(&metas, &index, &mut Wanted::new(&metas, &mut list))?;
+        let mut rest = &list[..];
+        while let Some((input, after)) = rest.split_first() {
+            let (wanted, others) = after.split_at(metas[*input].extents.len());
+            let input = &inputs[*input];
+            let bits = input.data().bits(input.layout().position(wanted)?);
+            read.extend(ScalarValue::from_bits(input.scalar_type(), bits));
+            rest = others;
+        }
+        let made = form.element(&metas, &index, &read)?;
+        output.set_bits(&index, of_type(name, scalar, &made)?)?;
+        for (at, extent) in index.iter_mut().zip(&extents).rev() {
+            *at += 1;
+            if *at < *extent {
+                break;
+            }
+            *at = 0;
+        }
+    }
+    Ok(())
+}
+
+/// Equal if names and identities are.
+impl PartialEq for Custom {
+    fn eq(&self, other: &Custom) -> bool {
+        (&self.name, &self.identity) == (&other.name, &other.identity)
+    }
+}
+
+impl Eq for Custom {}
+
+impl Hash for Custom {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, &self.identity).hash(state);
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Graph {
+    /// An operation of a user. Without operands it is an input that makes its own elements.
+    ///
+    /// # Errors
+    /// It does not take the operands, or says that it gives what no tensor may be.
+    pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let inputs: Vec<Meta> = operands.iter().map(|operand| Meta::of(self.node(*operand))).collect();
+        let Meta { scalar, extents } = op.shape(&inputs)?;
+        if !is_element(scalar) {
+            return Err(no_element(scalar));
+        }
+        count(&extents)?;
+        let identity = match op.identity() {
+            Some(bytes) => Identity::Of(bytes.into()),
+            None => Identity::Unique(self.unique()),
+        };
+        let name = op.name().into();
+        let operation = Operation::Custom(Custom { op, name, identity });
+        self.intern(Node { operation, operands: operands.into(), scalar, extents })
+    }
+}
