@@ -277,6 +277,19 @@ fn what_is_named_is_computed_again_for_gradients() {
         let counts = (count(&g, &all(&again), "math.exp"), count(&g, &all(&again), "math.tanh"));
         assert_eq!(counts, (powers, tangents), "{named:?}");
     }
+    // Naming what has a gradient of its own names its value.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[3]).unwrap();
+    let [sine, _] = sine_and_cosine(&mut g, x, &asked);
+    let square = g.apply("math.multiply", &[sine, sine]).unwrap();
+    let loss = g.reduce(Reduction::Sum, square, &[0]).unwrap();
+    let [kept, again] = [Residuals::SaveAll, Residuals::Recompute(&[sine])]
+        .map(|residuals| g.gradients_with(loss, &[x], residuals).unwrap()[0]);
+    let inputs = [numbers(&[3], 0)];
+    assert_eq!(values(&g, &[kept], &inputs), values(&g, &[again], &inputs));
+    let counts = [kept, again].map(|gradient| count(&g, &[loss, gradient], "math.trig.sin"));
+    assert_eq!(counts, [1, 2]);
     // Residuals of a gradient of a user are computed again, too.
     let (mut g, loss, wrt, inputs) = cross_entropy();
     let kept = g.gradients(loss, &wrt).unwrap();

@@ -149,6 +149,8 @@ fn indices_and_types_are_checked() {
         assert_eq!(reader.get::<f64>(index).unwrap_err().kind(), kind);
         assert_eq!(on.get(&g, wave, &inputs, index).unwrap_err().kind(), kind);
     }
+    assert_eq!(reader.get_linear::<f64>(4).unwrap(), reader.get::<f64>(&[1, 1]).unwrap());
+    assert_eq!(reader.get_linear::<f64>(6).unwrap_err().kind(), ErrorKind::Index);
     assert_eq!(reader.get::<f32>(&[0, 0]).unwrap_err().kind(), ErrorKind::ElementType);
     assert_eq!(on.reader(&g, wave, &[]).unwrap_err().kind(), ErrorKind::OperandCount);
     let nothing = g.leaf("nothing", Scalar::Float64, &[0, 3]).unwrap();

@@ -2,8 +2,8 @@
 //! them are read where they can make one alone.
 
 use cembra::tensor::{
-    ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Rewriter, Tensor, TensorMut,
-    TensorOp, Wanted, same_bits,
+    ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Tensor,
+    TensorMut, TensorOp, Wanted, same_bits,
 };
 use cembra::{Backend, Limits, Options, Scalar, ScalarValue};
 use std::sync::Arc;
@@ -273,6 +273,47 @@ fn what_has_a_state_is_like_nothing_else() {
     let mut made = Rewriter::new(&g).rewrite(&g, &[first, second], &on).unwrap();
     let third = made.graph.custom(op, &[]).unwrap();
     assert!(made.outputs[0] != made.outputs[1] && !made.outputs.contains(&third));
+}
+
+/// A number times how often this was executed before, and once more.
+struct Scaled(AtomicUsize);
+
+impl TensorOp for Scaled {
+    fn name(&self) -> &'static str {
+        "scaled"
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+        let count = self.0.fetch_add(1, Ordering::Relaxed) as f64 + 1.0;
+        output.set(&[], count * inputs[0].get::<f64>(&[])?)
+    }
+
+    fn vjp(
+        &self,
+        graph: &mut Graph,
+        inputs: &[NodeId],
+        output: NodeId,
+        cotangent: NodeId,
+    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        let scale = graph.apply("math.divide", &[output, inputs[0]])?;
+        Ok(Some(vec![Some(graph.apply("math.multiply", &[scale, cotangent])?)]))
+    }
+}
+
+#[test]
+fn what_has_a_state_is_not_computed_again_for_gradients() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
+    let made = g.custom(Arc::new(Scaled(AtomicUsize::new(6))), &[x]).unwrap();
+    let square = g.apply("math.multiply", &[made, made]).unwrap();
+    let gradient = g.gradients_with(square, &[x], Residuals::Recompute(&[made, square])).unwrap()[0];
+    let found = evaluator().evaluate(&g, &[square, gradient], &[Tensor::scalar(3.0)]).unwrap();
+    // 7 times 3, squared; its derivative is twice that, 7 times.
+    assert_eq!([0, 1].map(|at| found[at].get::<f64>(&[]).unwrap()), [441.0, 294.0]);
 }
 
 /// What a misbehaving operation does.

@@ -12,7 +12,8 @@ pub enum Residuals<'n> {
     /// They take them as they are.
     #[default]
     SaveAll,
-    /// They compute these nodes again, from operands that are not among them; what else they need they take as it is.
+    /// They compute these nodes again, from operands that are not among them; what else they need they take as it is, and so they do with
+    /// operations of users that have a state.
     Recompute(&'n [NodeId]),
 }
 
@@ -33,7 +34,12 @@ impl Copies {
             let is_unique = matches!(&node.operation, Operation::Custom(custom) if custom.is_unique());
             !node.operands.is_empty() && !is_unique
         };
-        Copies { named: nodes.iter().copied().filter(is_computed).collect(), ..Copies::default() }
+        // The result of a function with a gradient of its own is what it is the value of.
+        let with_value = |node: &NodeId| match &graph.node(*node).operation {
+            Operation::CustomVjp(_) => [*node, graph.node(*node).operands[0]],
+            _ => [*node; 2],
+        };
+        Copies { named: nodes.iter().flat_map(with_value).filter(is_computed).collect(), ..Copies::default() }
     }
 
     /// The node that a gradient takes for this one.

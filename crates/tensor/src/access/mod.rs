@@ -147,6 +147,18 @@ impl<'e> Reader<'e> {
         self.bits(index).map(T::from_bits)
     }
 
+    /// The element of a number in the order of all, the last axis the fastest.
+    ///
+    /// # Errors
+    /// As for [`Reader::get`].
+    pub fn get_linear<T: Element>(&self, number: usize) -> Result<T, Error> {
+        if number >= self.layout.len() {
+            let message = format!("element {number} of {}", self.layout.len());
+            return Err(Error::new(ErrorKind::Index, message));
+        }
+        self.get(&run::index(self.extents(), number))
+    }
+
     /// An element, whatever its type.
     ///
     /// # Errors

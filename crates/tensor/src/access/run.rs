@@ -68,6 +68,10 @@ impl Workspace {
         self.indices.clear();
         self.arguments.clear();
         self.folds.clear();
+        // One access that knew much is no reason for others to have so large a table.
+        if self.known.capacity() > (64 * self.known.len()).max(1 << 14) {
+            self.known = FxHashMap::default();
+        }
         self.known.clear();
         self.indices.extend(index);
         let mut given = self.ask(on, on.output)?;
@@ -343,7 +347,7 @@ fn position(extents: &[usize], index: &[usize]) -> usize {
 }
 
 /// The index of a number in the order of all.
-fn index(extents: &[usize], number: usize) -> Index {
+pub(super) fn index(extents: &[usize], number: usize) -> Index {
     let mut index = Index::from_elem(0, extents.len());
     let mut rest = number;
     for (place, extent) in index.iter_mut().zip(extents).rev() {
