@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn evaluator() -> Evaluator {
-    Evaluator::new(&Options::default())
+    Evaluator::new(&Options::default()).in_order()
 }
 
 fn numbers(extents: &[usize], seed: usize) -> Tensor {

@@ -82,7 +82,10 @@ impl Judge {
             }
             Err(error) => return Some(shown(case, &format!("rewriting fails: {error}"), |_| false)),
         }
-        self.check_plans(case).or_else(|| self.check_operations(case)).or_else(|| self.check_orders(case)).or_else(|| self.check_access(case))
+        self.check_plans(case)
+            .or_else(|| self.check_operations(case))
+            .or_else(|| self.check_orders(case))
+            .or_else(|| self.check_access(case))
     }
 
     /// Holds what plans make against the reference: bit for bit where sums of products are taken in its order, or are of integers.
