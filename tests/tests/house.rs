@@ -24,6 +24,7 @@ const UNSAFE: &[&str] = &[
     "benches/limit/columns/formulas.rs",
     "benches/limit/columns/lanes.rs",
     "benches/limit/columns/plain.rs",
+    "benches/limit/columns/tensors.rs",
     "benches/limit/limit.rs",
     "benches/src/allocations.rs",
     "benches/src/arrays/limit.rs",

@@ -2,9 +2,9 @@
 
 use cembra::Options;
 use cembra::Scalar::Float64;
-use cembra::tensor::{Axes, Axis, ErrorKind, Evaluator, Graph, Labels, MOST_FACTORS, ProductOrder, Tensor};
+use cembra::tensor::{Axes, Axis, ErrorKind, Evaluator, Graph, Labels, MOST_FACTORS, ProductOrder, Program, Tensor};
 use fastrand::Rng;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The product of tensors of these extents whose elements are 1, 2, 3 and so on: its extents and its elements.
 fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), cembra::tensor::Error> {
@@ -98,6 +98,17 @@ fn products_have_at_most_1024_factors() {
     let error = vectors(MOST_FACTORS + 1).expect_err("one more");
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(error.to_string(), "a product of 1025 tensors: it may have 1024");
+    // Statements multiply so, too, where something is summed; what is not is a chain of any length.
+    let statement = |count: usize, target: &str| {
+        let text = format!("{target} = {}", vec![r#"a("i,j")"#; count].join(" * "));
+        let mut tensors = BTreeMap::from([("a".to_owned(), Tensor::new(&[1, 2], vec![1.0, -1.0])?)]);
+        Evaluator::new(&Options::default()).run(&Program::parse(&text)?, &mut tensors)?;
+        tensors["c"].to_vec::<f64>()
+    };
+    assert_eq!(statement(MOST_FACTORS, r#"c("i")"#).expect("as many as there may be"), [2.0]);
+    let error = statement(MOST_FACTORS + 1, r#"c("i")"#).expect_err("one more");
+    assert!(error.kind() == ErrorKind::Limit && error.span().is_some(), "{error}");
+    assert_eq!(statement(MOST_FACTORS + 1, r#"c("i,j")"#).expect("a chain"), [1.0, -1.0]);
 }
 
 #[test]

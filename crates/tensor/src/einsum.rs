@@ -40,8 +40,8 @@ impl Term {
     }
 }
 
-/// How many labels there are numbers for.
-const MOST_LABELS: usize = Axis::MAX as usize + 1;
+/// The most labels that a product may have, axes under `...` included: as many as there are numbers for.
+pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
 /// The numbers of labels: letters in the order in which they are met, then the axes of `...`, aligned at the last.
 struct Numbers {

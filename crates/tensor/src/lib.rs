@@ -32,6 +32,7 @@ pub use body::{Body, BodyStep, Elements, Operand, Single};
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;
+pub use einsum::MOST_LABELS;
 pub use element::{Data, Element, check_bytes};
 pub use error::{Error, ErrorKind};
 pub use graph::{Graph, MOST_FACTORS};
