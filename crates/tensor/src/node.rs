@@ -137,6 +137,11 @@ pub struct Leaf {
 }
 
 impl Labels {
+    /// True if an operand has a label that the result does not have, be it one of one index: then products are summed, from +0 on.
+    pub(crate) fn is_sum(&self) -> bool {
+        self.operands.iter().flatten().any(|label| !self.output.contains(label))
+    }
+
     /// How many indices each label has.
     ///
     /// # Errors

@@ -235,7 +235,7 @@ pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Re
         Scalar::Float32 | Scalar::Float64 => {
             let terms = terms(operands, &layouts, 1.0, with_float, |a, b| a * b);
             // Where nothing is summed, a product of -0 stays one.
-            let zero = if all.len() == labels.output.len() { -0.0 } else { 0.0 };
+            let zero = if labels.is_sum() { 0.0 } else { -0.0 };
             let sums = sums_of(terms, len, inner, (zero, |a: f64, b| a + b));
             Ok(match node.scalar {
                 Scalar::Float32 => Data::Float32(sums.into_iter().map(|sum| sum as f32).collect()),

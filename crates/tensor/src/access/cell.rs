@@ -95,7 +95,7 @@ fn product(graph: &Graph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
         kept: labels.output.clone(),
         terms: walk.iter().map(|(_, extent)| extent).product(),
         // Without labels to sum over there is no sum.
-        fold: (!walk.is_empty()).then_some((Reduction::Sum, Order::Chains)),
+        fold: labels.is_sum().then_some((Reduction::Sum, Order::Chains)),
         walk,
         inputs: node.operands.iter().zip(&labels.operands).map(seen).collect(),
         term: Term::Product,

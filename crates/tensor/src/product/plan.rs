@@ -145,8 +145,7 @@ impl ProductPlan {
             Label { extent: *extent, strides: lists.map(stride) }
         };
         let found: Vec<Label> = all.iter().enumerate().filter(|(_, extent)| **extent != 1).map(label).collect();
-        let is_sum = labels.operands.iter().flatten().any(|label| !labels.output.contains(label));
-        Ok(Planning::new(found, is_sum, bytes).plan())
+        Ok(Planning::new(found, labels.is_sum(), bytes).plan())
     }
 
     /// How many operands or results are copied into another order.

@@ -171,8 +171,7 @@ fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &N
 
 /// A product of two that is no sum is a product of elements, the axes being where the result has them; one of one is a view.
 fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<NodeId>, Error> {
-    let is_summed = |own: &Axes| own.iter().any(|label| !labels.output.contains(label));
-    if node.operands.len() > 2 || labels.operands.iter().any(is_summed) {
+    if node.operands.len() > 2 || labels.is_sum() {
         return Ok(None);
     }
     let mut seen = SmallVec::<[NodeId; 2]>::new();
