@@ -428,3 +428,24 @@ fn steps_over_the_same_rows_are_one() {
     };
     by_rows(crossed, &[300, 300]);
 }
+
+#[test]
+fn products_with_vectors_are_exact_on_whole_numbers() {
+    // Lines of several chunks that are added four at a time, and three that are left; and short ones with a rest.
+    for (spec, extents) in [
+        ("ki,k->i", [&[11, 5000][..], &[11]]),
+        ("akb,k->ab", [&[3, 7, 300], &[7]]),
+        ("akb,k->ab", [&[3, 7, 100], &[7]]),
+        ("ik,k->i", [&[300, 37], &[37]]),
+        ("ik,k->i", [&[300, 5], &[5]]),
+        ("ikj,kj->i", [&[30, 7, 50], &[7, 50]]),
+    ] {
+        for scalar in [Scalar::Float64, Scalar::Float32, Scalar::Int32] {
+            let mut g = Graph::standard();
+            let operands = leaves(&mut g, extents).map(|leaf| g.cast(leaf, scalar).unwrap());
+            let product = g.einsum(spec, &operands).unwrap();
+            let wide = g.cast(product, Scalar::Float64).unwrap();
+            assert_eq!(multiplied(&g, wide).2, 0, "{spec}");
+        }
+    }
+}

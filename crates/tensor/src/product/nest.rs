@@ -65,6 +65,37 @@ fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T
     }
 }
 
+/// How long lines are of which it is worth while to gather some.
+const LONG: usize = 256;
+
+/// How many products of lines are added in one go.
+const TOGETHER: usize = 4;
+
+/// Adds products of lines to sums, one after the other: those of which one factor lies together and the other is one for all, in one go.
+fn add_all<T: Number>(sums: &mut [T::Wide], lines: &[(Line<'_, T>, Line<'_, T>)]) {
+    let mut dense: [(&[T], T); TOGETHER] = [(&[], T::default()); TOGETHER];
+    for (place, line) in dense.iter_mut().zip(lines) {
+        if let (Line::Dense(dense), Line::One(one)) | (Line::One(one), Line::Dense(dense)) = line {
+            *place = (dense, *one);
+        }
+    }
+    if dense.iter().all(|(dense, _)| dense.len() == sums.len()) {
+        add_dense(sums, &dense);
+    } else {
+        lines.iter().for_each(|(a, b)| add_products(sums, a, b));
+    }
+}
+
+/// Several streams of memory are read at a time, and the sums once for all of them.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn add_dense<T: Number>(sums: &mut [T::Wide], lines: &[(&[T], T); TOGETHER]) {
+    let [(a, p), (b, q), (c, r), (d, s)] = lines;
+    for ((((sum, a), b), c), d) in sums.iter_mut().zip(*a).zip(*b).zip(*c).zip(*d) {
+        let first = T::add_product(T::add_product(*sum, *a, *p), *b, *q);
+        *sum = T::add_product(T::add_product(first, *c, *r), *d, *s);
+    }
+}
+
 /// The sum of the products of two lines.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn dot<T: Number>(a: &Line<'_, T>, b: &Line<'_, T>, count: usize) -> T::Wide {
@@ -83,8 +114,13 @@ fn dot<T: Number>(a: &Line<'_, T>, b: &Line<'_, T>, count: usize) -> T::Wide {
             }
         }
     }
+    // What is left over is filled up with zeros: no lane is -0, so they add nothing.
+    let (mut a_rest, mut b_rest) = ([T::default(); LANES], [T::default(); LANES]);
     for at in whole..count {
-        lanes[at % LANES] = T::add_product(lanes[at % LANES], a.get(at), b.get(at));
+        (a_rest[at - whole], b_rest[at - whole]) = (a.get(at), b.get(at));
+    }
+    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+        *lane = T::add_product(*lane, a, b);
     }
     let mut width = LANES;
     while width > 1 {
@@ -122,10 +158,21 @@ pub(super) fn nest<T: Number>(
                     let sums = &mut sums[..CHUNK.min(line.extent - first)];
                     sums.fill(zero);
                     let along = |at: usize, step: isize| at.wrapping_add_signed(first.cast_signed() * step);
+                    let mut lines: SmallVec<[_; TOGETHER]> = SmallVec::new();
                     walk(&summed, [along(a_at, a_step), along(b_at, b_step), 0], |[a_at, b_at, _]| {
                         let count = sums.len();
-                        add_products(sums, &Line::of(a, a_at, a_step, count), &Line::of(b, b_at, b_step, count));
+                        let line = (Line::of(a, a_at, a_step, count), Line::of(b, b_at, b_step, count));
+                        if count < LONG {
+                            add_products(sums, &line.0, &line.1);
+                            return;
+                        }
+                        lines.push(line);
+                        if lines.len() == TOGETHER {
+                            add_all(sums, &lines);
+                            lines.clear();
+                        }
                     });
+                    lines.iter().for_each(|(a, b)| add_products(sums, a, b));
                     let at = along(at, step);
                     if step == 1 {
                         let to = &mut to[at..][..sums.len()];
