@@ -18,6 +18,7 @@ chapters! {
     GuideTensors: "tensors.md"
     GuideLabels: "labels.md"
     GuideGradients: "gradients.md"
+    GuideTensorPlans: "tensor-plans.md"
     GuideTensorExamples: "tensor-examples.md"
     GuideTensorOperations: "tensor-operations.md"
     GuideErrors: "errors.md"
