@@ -120,7 +120,13 @@ pub enum QType {
     Dict(Scalar, Scalar),
     /// The type of a sequence of elements of one type. Compile time only: loops take it apart.
     Sequence(Arc<QType>),
+    /// The type of a tensor: of its elements, and how many axes it has, at most [`MOST_AXES`]. No frame has one: models with tensors are
+    /// evaluated as a whole, not row by row.
+    Tensor(Scalar, u8),
 }
+
+/// The most axes that a tensor may have.
+pub const MOST_AXES: usize = 16;
 
 /// What of a value lies in a frame.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +211,8 @@ impl QType {
             | QType::Unspecified
             | QType::Function
             | QType::Dict(..)
-            | QType::Sequence(_) => InFrame::Nothing,
+            | QType::Sequence(_)
+            | QType::Tensor(..) => InFrame::Nothing,
         }
     }
 
@@ -336,8 +343,15 @@ impl QType {
             | QType::Unspecified
             | QType::Function
             | QType::Dict(..)
-            | QType::Sequence(_) => false,
+            | QType::Sequence(_)
+            | QType::Tensor(..) => false,
         }
+    }
+
+    /// True for what an input may be of, and what the text may declare: values of evaluations, and tensors.
+    #[must_use]
+    pub fn is_declarable(&self) -> bool {
+        matches!(self, QType::Tensor(..)) || self.is_run_time()
     }
 
     /// True for what rows of data are made of: scalars, optionals, and tuples of these.

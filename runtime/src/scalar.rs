@@ -173,6 +173,12 @@ impl Scalar {
         self.is_numeric() || matches!(self.facts().kind, Kind::Unsigned)
     }
 
+    /// True for what elements of tensors may be: truth values, and numbers that a processor has.
+    #[must_use]
+    pub const fn is_tensor_element(self) -> bool {
+        matches!(self, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64)
+    }
+
     /// True for what `core.cast` casts among each other: numbers, booleans and `UInt64`.
     #[must_use]
     pub const fn is_castable(self) -> bool {

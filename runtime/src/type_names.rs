@@ -11,6 +11,9 @@ pub const DICT_WORD: &str = "dict";
 /// The type of edges between arrays in the text language.
 pub const EDGE_WORD: &str = "edge";
 
+/// What the type of a tensor begins with in the text language. It is a word like any other everywhere else.
+pub const TENSOR_WORD: &str = "tensor";
+
 /// What is not the same wherever types are written in the text language's form.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeSpelling {
@@ -90,6 +93,7 @@ impl QType {
                 element.write_part(out, spelling, left)?;
                 out.write_str("]")
             }
+            QType::Tensor(scalar, rank) => write!(out, "{TENSOR_WORD}[{}, {rank}]", name(*scalar)),
             QType::Shape(_)
             | QType::Array(ArrayKind::Sparse, _)
             | QType::ArrayShape(_)
@@ -152,6 +156,7 @@ impl TypeName<'_> {
             QType::Function => f.write_str("OPERATOR"),
             QType::Dict(key, value) => write!(f, "DICT_{}_{}", key.name(), value.name()),
             QType::Sequence(element) => write!(f, "SEQUENCE[{}]", element.name()),
+            QType::Tensor(scalar, rank) => write!(f, "TENSOR[{},{rank}]", scalar.name()),
         }
     }
 }
@@ -189,6 +194,7 @@ mod tests {
                 "SEQUENCE[tuple<INT32,DATE>]",
             ),
             (QType::Function, "function", "OPERATOR"),
+            (QType::Tensor(Scalar::Float32, 2), "tensor[f32, 2]", "TENSOR[FLOAT32,2]"),
             (QType::Nothing, "NOTHING", "NOTHING"),
         ] {
             assert_eq!((qtype.to_string(), qtype.name().to_string()), (own.to_owned(), arolla.to_owned()));

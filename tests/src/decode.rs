@@ -136,7 +136,8 @@ pub fn value(qtype: &QType, json: &Json) -> Result<Value, Malformed> {
         | QType::Unspecified
         | QType::Function
         | QType::Dict(..)
-        | QType::Sequence(_) => None,
+        | QType::Sequence(_)
+        | QType::Tensor(..) => None,
     };
     decoded.ok_or_else(|| Malformed::Value { qtype: qtype.clone(), found: json.to_string() })
 }

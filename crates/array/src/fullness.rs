@@ -79,7 +79,8 @@ fn is_full_type(qtype: &QType) -> bool {
         | QType::Nothing
         | QType::Function
         | QType::Dict(..)
-        | QType::Sequence(_) => false,
+        | QType::Sequence(_)
+        | QType::Tensor(..) => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
 
+use crate::tensor_model::TensorModel;
 use crate::{Error, Model, Options, Signature};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Diagnostic, Span};
@@ -28,7 +29,11 @@ impl Model {
     /// ```
     #[must_use]
     pub fn check(&self, options: &Options) -> Checked {
-        let (signature, found) = (self.signature(options), self.warnings(options));
+        let signature = match TensorModel::is_of(self.program()) {
+            true => TensorModel::new(self).map(|model| model.signature()),
+            false => self.signature(options),
+        };
+        let found = self.warnings(options);
         // Of what is wrong at a place, a warning says no more.
         let wrong: Vec<Span> = match &signature {
             Ok(_) => Vec::new(),

@@ -84,6 +84,7 @@ mod spans;
 mod stages;
 mod summary;
 mod tensor_access;
+mod tensor_model;
 mod tensors;
 mod text_fields;
 mod text_file;
@@ -157,6 +158,7 @@ pub mod tensor {
     pub use crate::kernels::KernelCounters;
     #[cfg(feature = "tensor")]
     pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
+    pub use crate::tensor_model::TensorModel;
     pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;
 }
@@ -182,6 +184,7 @@ const _: () = {
     shared::<tensor::Graph>();
     shared::<tensor::Tensor>();
     shared::<tensor::Reader<'static>>();
+    shared::<tensor::TensorModel>();
     shared::<Pool<Session>>();
     shared::<Pool<ModelExecutor<(), f64>>>();
     sent::<Session>();

@@ -4,7 +4,7 @@
 
 use crate::{FaultKind, Graph, Law, OpDef, Registry, print_expression, print_type, print_value};
 use cembra_expr::tokens;
-use cembra_ops::{Meaning, Overload, PresenceRule};
+use cembra_ops::{Meaning, Overload, PresenceRule, Typing};
 use std::fmt::Write as _;
 
 /// The operators that a model may name: those of the language, not the building blocks of its syntax.
@@ -171,6 +171,7 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     }
     let types: Vec<_> = def.overloads().iter().map(|one| format!("`{}`", overload(one))).collect();
     let types = match def.meaning {
+        Meaning::Overloads(_) if matches!(def.typing, Typing::OfTensors) => vec!["whole tensors".to_owned()],
         Meaning::Overloads(_) => types,
         Meaning::Expand(_) => vec!["stands for an expression of other operators".to_owned()],
         Meaning::Choose(_) => vec!["those of the operators that it stands for".to_owned()],

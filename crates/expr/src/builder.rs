@@ -153,7 +153,7 @@ impl Builder {
         }
         if let Err(limit) = Limits::admit_type(&qtype, &mut state.limits.type_allowance()) {
             state.report(state.limits.exceeded(limit));
-        } else if !qtype.is_run_time() {
+        } else if !qtype.is_declarable() {
             state.report(
                 Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
                     .hint("values of this type exist only in the text of a model"),

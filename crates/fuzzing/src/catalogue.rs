@@ -73,7 +73,7 @@ impl Catalogue {
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.
-            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated))
+            .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated | Typing::OfTensors))
             // Programs on scalars have no arrays: neither what makes them, nor what takes only them.
             .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
             .filter(|(op, _)| stands_by_itself(*op) && *op != id::DICT_MAKE)
@@ -99,7 +99,7 @@ impl Catalogue {
         let knows_arrays = |def: &OpDef| matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_));
         let of_arrays = registry
             .iter()
-            .filter(|(_, def)| knows_arrays(def) && !matches!(def.typing, Typing::Instantiated))
+            .filter(|(_, def)| knows_arrays(def) && !matches!(def.typing, Typing::Instantiated | Typing::OfTensors))
             .filter(|(op, _)| stands_by_itself(*op))
             .map(|(op, def)| Entry { op, def, groups: Vec::new() })
             .collect();

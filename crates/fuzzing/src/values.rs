@@ -291,9 +291,13 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
         QType::Array(kind, of) => Value::Array(*kind, arrays::array(random, *of, len, config).into()),
         QType::ArrayShape(kind) => Value::ArrayShape(*kind, len),
         QType::Edge(of) => arrays::edge_of(random, *of, len).into(),
-        QType::Meta | QType::Nothing | QType::Unspecified | QType::Function | QType::Dict(..) | QType::Sequence(_) => {
-            Value::Nothing
-        }
+        QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Dict(..)
+        | QType::Sequence(_)
+        | QType::Tensor(..) => Value::Nothing,
     }
 }
 
@@ -389,7 +393,8 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         | QType::Unspecified
         | QType::Function
         | QType::Dict(..)
-        | QType::Sequence(_) => Vec::new(),
+        | QType::Sequence(_)
+        | QType::Tensor(..) => Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@
 use cembra::{Backend, Counters, Model, Options, Stage, Tier, Value, print};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_fuzzing::{Answer, Config, Failure, Mismatch, Row, Subject, Subjects, program, run, run_on, try_text};
-use cembra_ops::OverArrays;
+use cembra_ops::{OverArrays, Typing};
 use std::sync::Arc;
 
 fn operators(program: &Program) -> Vec<String> {
@@ -56,9 +56,10 @@ fn sixteen_hundred_programs_agree() {
             && (matches!(family, "array" | "edge" | "dict" | "math" | "strings" | "random" | "bool")
                 || def.name == "core.map")
             || matches!(def.name, "dict.keys" | "dict.values");
+        let of_tensors = matches!(def.typing, Typing::OfTensors);
         let of_their_types = ["array", "edge", "child", "parent"].iter().any(|word| def.name.contains(word));
         assert!(
-            written > 0 || left_out || of_arrays || (family == "qtype" && of_their_types),
+            written > 0 || left_out || of_arrays || of_tensors || (family == "qtype" && of_their_types),
             "{} is never used",
             def.name
         );

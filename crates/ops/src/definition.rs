@@ -333,10 +333,20 @@ pub enum Typing {
     Overloads,
     /// By what it is of arrays: it takes nothing else.
     OfArrays,
+    /// Not at all: it is of models with tensors, which are not typed value by value.
+    OfTensors,
     /// Not by itself: by what the functions and sequences it takes make of their arguments.
     Instantiated,
     /// A function decides.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
+}
+
+impl Typing {
+    /// True for an operator on whole tensors.
+    #[must_use]
+    pub const fn is_of_tensors(self) -> bool {
+        matches!(self, Typing::OfTensors)
+    }
 }
 
 /// What an operator is of arrays.

@@ -36,6 +36,7 @@ mod tensor;
 mod tuple;
 mod typing;
 mod user;
+mod whole_tensors;
 mod work;
 
 mod cast;

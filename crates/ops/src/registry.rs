@@ -9,7 +9,7 @@ use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::{
     annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, external, function, logic, math,
-    named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tensor, tuple,
+    named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tensor, tuple, whole_tensors,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
@@ -384,6 +384,27 @@ operators! {
     TENSOR_ROUND = tensor::ROUND;
     TENSOR_TRUNC = tensor::TRUNC;
     TENSOR_WHERE = tensor::WHERE;
+    TENSOR_AT = whole_tensors::AT;
+    TENSOR_BIND = whole_tensors::BIND;
+    TENSOR_SUM = whole_tensors::SUM;
+    TENSOR_PRODUCT = whole_tensors::PRODUCT;
+    TENSOR_MAX = whole_tensors::MAX;
+    TENSOR_MIN = whole_tensors::MIN;
+    TENSOR_ANY = whole_tensors::ANY;
+    TENSOR_ALL = whole_tensors::ALL;
+    TENSOR_MEAN = whole_tensors::MEAN;
+    TENSOR_SOFTMAX = whole_tensors::SOFTMAX;
+    TENSOR_LOG_SOFTMAX = whole_tensors::LOG_SOFTMAX;
+    TENSOR_LOGSUMEXP = whole_tensors::LOGSUMEXP;
+    TENSOR_LAYER_NORM = whole_tensors::LAYER_NORM;
+    TENSOR_CROSS_ENTROPY = whole_tensors::CROSS_ENTROPY;
+    TENSOR_TRANSPOSE = whole_tensors::TRANSPOSE;
+    TENSOR_RESHAPE = whole_tensors::RESHAPE;
+    TENSOR_BROADCAST = whole_tensors::BROADCAST;
+    TENSOR_SLICE = whole_tensors::SLICE;
+    TENSOR_TAKE = whole_tensors::TAKE;
+    TENSOR_CONCAT = whole_tensors::CONCAT;
+    TENSOR_GRAD = whole_tensors::GRAD;
 }
 
 /// A set of operators.

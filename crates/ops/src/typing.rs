@@ -102,7 +102,8 @@ pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
             | QType::Unspecified
             | QType::Function
             | QType::Dict(..)
-            | QType::Sequence(_),
+            | QType::Sequence(_)
+            | QType::Tensor(..),
             _,
         ) => (a == b).then(|| a.clone()),
         (QType::Array(kind, _), other) | (other, QType::Array(kind, _)) => {
@@ -207,6 +208,7 @@ impl OpDef {
                 let message = format!("{} expects an array, found {}", self.name, list_types(&types, ", "));
                 return Err(TypeFault::mismatch(message, None));
             }
+            Typing::OfTensors => return Err(crate::whole_tensors::without_tensors(self.name)),
             // Preparation makes what such an operator stands for and never asks.
             Typing::Instantiated => {
                 return Err(TypeFault::mismatch(format!("{} takes functions or sequences", self.name), None));

@@ -111,10 +111,12 @@ impl Error {
         self
     }
 
-    /// Says where in the text, unless that is known already.
+    /// Says where in the text, unless that is known already. The default span, of nothing at the beginning, says that there is no text.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
-        self.0.span.get_or_insert(span);
+        if span != Span::default() {
+            self.0.span.get_or_insert(span);
+        }
         self
     }
 

@@ -8,7 +8,7 @@ use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES};
 use cembra_ops::{Argument, OpId, Registry};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Value, near_names};
+use cembra_value::{ScalarValue, Value, near_names};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -178,7 +178,7 @@ impl Graph {
     /// Tensors have no such elements, axes or extents.
     pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
         count(extents)?;
-        if !is_element(scalar) {
+        if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
         }
         let operation = Operation::Leaf(self.leaves.len() as u32);
@@ -207,6 +207,34 @@ impl Graph {
             other => return Err(no_element(other)),
         };
         self.constant_bits(scalar, bits)
+    }
+
+    /// A scalar of no axes.
+    ///
+    /// # Errors
+    /// Tensors have no such elements.
+    pub fn literal(&mut self, value: &ScalarValue) -> Result<NodeId, Error> {
+        let scalar = value.scalar();
+        if !scalar.is_tensor_element() {
+            return Err(no_element(scalar));
+        }
+        self.constant_bits(scalar, value.bits())
+    }
+
+    /// A number of the type that it takes on beside some nodes: what the numbers among them have in common with a float.
+    ///
+    /// # Errors
+    /// There is no room for another node.
+    pub fn number(&mut self, number: f64, beside: &[NodeId]) -> Result<NodeId, Error> {
+        self.constant(self.number_type(beside), number)
+    }
+
+    /// The type that a number with a fraction takes on beside some nodes, as among scalars: f64 if they are none.
+    #[must_use]
+    pub fn number_type(&self, beside: &[NodeId]) -> Scalar {
+        let mut numbers = beside.iter().map(|node| self.node(*node).scalar).filter(|scalar| scalar.is_numeric());
+        let common = numbers.try_fold(Scalar::WeakFloat, cembra_value::common_scalar);
+        if common == Some(Scalar::Float32) { Scalar::Float32 } else { Scalar::Float64 }
     }
 
     /// Something of which nothing is known, and that nothing that is evaluated may depend on.
@@ -261,7 +289,7 @@ impl Graph {
             if let Some(hint) = fault.hint { error.hint(hint) } else { error }
         })?;
         let scalar = match resolved.signature.ret {
-            QType::Scalar(scalar) if is_element(scalar) => scalar,
+            QType::Scalar(scalar) if scalar.is_tensor_element() => scalar,
             ref other => {
                 let name = self.registry.get(op).name;
                 return Err(refused(format!("{name} gives {other}, of which there are no tensors")));
@@ -287,7 +315,7 @@ impl Graph {
         if self.node(operand).scalar == scalar {
             return Ok(operand);
         }
-        let Some(op) = self.registry.cast_to(scalar).filter(|_| is_element(scalar)) else {
+        let Some(op) = self.registry.cast_to(scalar).filter(|_| scalar.is_tensor_element()) else {
             return Err(no_element(scalar));
         };
         let extents = self.node(operand).extents.clone();
@@ -578,11 +606,6 @@ impl Graph {
         }
         self.intern(Node { operation: Operation::Concat(axis as Axis), operands: cast, scalar, extents })
     }
-}
-
-/// True for the types that elements of tensors may have.
-pub(crate) const fn is_element(scalar: Scalar) -> bool {
-    matches!(scalar, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64)
 }
 
 fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {

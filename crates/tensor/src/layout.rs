@@ -2,11 +2,9 @@
 //! changes nothing but which index an element has is a function here, and copies nothing.
 
 use crate::{Error, ErrorKind};
+use cembra_runtime::MOST_AXES;
 use smallvec::SmallVec;
 use std::fmt;
-
-/// The most axes that a tensor may have.
-pub const MOST_AXES: usize = 16;
 
 /// The most elements that an index space may have: as many as there can be addresses for elements of 8 bytes.
 const MOST_ELEMENTS: usize = isize::MAX as usize / 8;

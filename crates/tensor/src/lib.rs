@@ -29,6 +29,7 @@ mod tensor;
 pub use ::half::{bf16, f16};
 pub use access::Reader;
 pub use body::{Body, BodyStep, Elements, Operand, Single};
+pub use cembra_runtime::MOST_AXES;
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;
@@ -37,7 +38,7 @@ pub use element::{Data, Element, check_bytes};
 pub use error::{Error, ErrorKind};
 pub use graph::{Graph, MOST_FACTORS};
 pub use half::{Half, HalfTensor};
-pub use layout::{Extents, Layout, MOST_AXES, Slice, Strides};
+pub use layout::{Extents, Layout, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{
@@ -47,5 +48,5 @@ pub use product::{
 pub use reference::{evaluate, same_bits};
 pub use residuals::Residuals;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
-pub use statement::{Assign, Assignment, Program, Statement};
+pub use statement::{Assign, Assignment, Expression, Part, Program, Statement};
 pub use tensor::{Tensor, TensorMut};

@@ -82,6 +82,14 @@ codes! { errors {
     Promise = "promise";
     /// A model with arrays, where rows of scalars are evaluated.
     Arrays = "arrays";
+    /// A model with tensors where one without is evaluated, or the other way round.
+    Tensors = "tensors";
+    /// Labels of tensors that do not fit each other.
+    Labels = "labels";
+    /// Axes or extents of tensors that do not fit each other.
+    Shape = "shape";
+    /// A derivative of what has none.
+    Derivative = "derivative";
     /// The thread's floating-point mode is not the default one.
     FloatMode = "float-mode";
     /// An operand from another builder, or another misuse of the builder.

@@ -390,7 +390,8 @@ impl Value {
             | QType::Unspecified
             | QType::Function
             | QType::Dict(..)
-            | QType::Sequence(_) => Value::Nothing,
+            | QType::Sequence(_)
+            | QType::Tensor(..) => Value::Nothing,
         }
     }
 

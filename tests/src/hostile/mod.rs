@@ -114,7 +114,8 @@ fn zero(qtype: &QType) -> Value {
         | QType::Unspecified
         | QType::Function
         | QType::Dict(..)
-        | QType::Sequence(_) => Value::Nothing,
+        | QType::Sequence(_)
+        | QType::Tensor(..) => Value::Nothing,
     }
 }
 

@@ -6,6 +6,7 @@ mod array;
 mod check;
 mod outside;
 mod products;
+mod texts;
 mod tree;
 
 use crate::problem::{Defect, Malformed, Unsupported};
@@ -229,18 +230,20 @@ impl TensorEngines {
 
     fn run_statement(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
         let expected = Expected::of(fields)?;
-        let program = match Program::parse(text(fields, "text")?) {
+        let statement = text(fields, "text")?;
+        let program = match Program::parse(statement) {
             Ok(program) => program,
             Err(refused) => return Ok(self.on_each(&expected, &|_| Err(refused.clone()))),
         };
         let inputs = Inputs::of(fields)?;
         let target = text(fields, "target")?;
-        Ok(self.on_each(&expected, &|on| {
+        let checked = self.on_each(&expected, &|on| {
             let mut tensors = inputs.by_name();
             access::check_statements(on, &program, &tensors)?;
             on.run(&program, &mut tensors)?;
             tensors.remove(target).ok_or_else(|| Error::new(ErrorKind::UnknownName, "no target"))
-        }))
+        });
+        Ok(checked.and_then(|()| self.run_text(statement, &inputs, &expected)))
     }
 
     fn run_in_place(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {

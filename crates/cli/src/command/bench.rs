@@ -189,7 +189,8 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
         | QType::Unspecified
         | QType::Function
         | QType::Dict(..)
-        | QType::Sequence(_) => Value::Nothing,
+        | QType::Sequence(_)
+        | QType::Tensor(..) => Value::Nothing,
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn of_qtype(qtype: &QType) -> Option<DataType> {
         | QType::Unspecified
         | QType::Function
         | QType::Dict(..)
-        | QType::Sequence(_) => None,
+        | QType::Sequence(_)
+        | QType::Tensor(..) => None,
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Cursor<'s> {
     pub(super) given_up: bool,
     /// How many brackets of the statement are open: inside, line ends do not count.
     pub(super) brackets: usize,
+    /// True once the type of a tensor was read.
+    pub(super) has_tensors: bool,
     depth: usize,
     pub(super) limits: Limits,
 }
@@ -63,6 +65,7 @@ impl<'s> Cursor<'s> {
             only_syntax: false,
             given_up: false,
             brackets: 0,
+            has_tensors: false,
             depth: 0,
             limits: *limits,
         };

@@ -69,14 +69,14 @@ impl Cursor<'_> {
         self.enter(open)?;
         self.advance();
         let key_span = self.token.span;
-        let key = self.read_dict_scalar("the type of a dictionary's keys")?;
+        let key = self.read_scalar_type("the type of a dictionary's keys")?;
         if !Dict::may_be_keys(key) {
             return Err(self.stop(Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span)));
         }
         if !self.take(TokenKind::Comma) {
             return Err(self.unexpected("`,` and the type of a dictionary's values"));
         }
-        let value = self.read_dict_scalar("the type of a dictionary's values")?;
+        let value = self.read_scalar_type("the type of a dictionary's values")?;
         if self.token.kind != TokenKind::CloseSquare {
             return Err(self.unclosed(open, "`]`"));
         }
@@ -85,7 +85,7 @@ impl Cursor<'_> {
         Ok(QType::Dict(key, value))
     }
 
-    pub(super) fn read_dict_scalar(&mut self, expected: &str) -> Result<Scalar, Stop> {
+    pub(super) fn read_scalar_type(&mut self, expected: &str) -> Result<Scalar, Stop> {
         let name = if self.token.kind == TokenKind::Type { types::named(self.text(self.token.span)) } else { None };
         let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
         self.advance();

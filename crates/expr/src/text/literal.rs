@@ -304,7 +304,7 @@ impl<'s> Cursor<'s> {
             QType::Dict(key, value) => self.read_typed_entries(*key, *value)?.map(Value::from),
             QType::Meta => Some(Value::Type(self.read_type()?)),
             QType::Unspecified => Some(Value::Unspecified),
-            QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) => {
+            QType::Tuple(_) | QType::Nothing | QType::Function | QType::Sequence(_) | QType::Tensor(..) => {
                 return Err(self.stop(Diagnostic::new(Code::Literal, format!("{qtype} has no literals")).at(of)));
             }
         };
@@ -545,7 +545,7 @@ pub(crate) fn write_value(out: &mut String, value: &Value, spelling: Spelling) {
         }
         Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => array_literal::write(out, value, spelling),
         Value::Dict(dict) => dict_literal::write(out, dict, spelling),
-        Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_))) => {
+        Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_) | QType::Tensor(..))) => {
             out.push_str("QTYPE{");
             spelling.write_type(out, qtype);
             out.push('}');

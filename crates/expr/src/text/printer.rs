@@ -2,6 +2,8 @@
 //! operator node that is used more than once, and one for what would nest too deep to read back. What parameters of a
 //! function occur in gets its `let` inside that function.
 
+mod labels;
+
 use super::literal;
 use super::printed_test::write_tests;
 use super::scope::Scopes;
@@ -9,8 +11,8 @@ use super::spelling::Spelling;
 use super::types::{write_field, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
-    COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED, MAKE_TUPLE,
-    NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
+    AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED,
+    MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
 use crate::{Graph, NameId, Node, NodeId, Program};
 use cembra_runtime::{Names as FieldNames, QType};
@@ -33,7 +35,8 @@ const DEEPEST: u32 = 100;
 pub fn print(program: &Program) -> String {
     let roots: Vec<_> = program.outputs.iter().map(|output| output.node).collect();
     let mut taken: Names<'_> = program.inputs.iter().map(|input| &*input.name).collect();
-    let mut printer = Printer::new(&program.graph, &roots);
+    let has_tensors = program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..))));
+    let mut printer = Printer::new(&program.graph, &roots, has_tensors);
     // An output that shares its name with a leaf goes into quotes, which define no name.
     taken.extend(printer.leaves.iter());
     let is_bare = |name: &str| lexer::is_plain_name(name) && !taken.contains(name);
@@ -60,12 +63,11 @@ pub fn print(program: &Program) -> String {
         printer.out.push_str("output ");
         printer.write_declared(&output.name, is_bare(&output.name));
         let is_named = printer.lets.get(output.node.index()).copied().flatten().is_some();
-        match printer.declared(output.node).filter(|_| !is_named) {
-            Some((value, qtype)) => printer.write_declared_value(value, qtype),
-            None => {
-                printer.out.push_str(" = ");
-                printer.write(Piece::Operand(output.node, LOOSEST));
-            }
+        if is_named {
+            printer.out.push_str(" = ");
+            printer.write(Piece::Operand(output.node, LOOSEST));
+        } else {
+            printer.write_definition(output.node);
         }
         printer.out.push('\n');
     }
@@ -77,7 +79,7 @@ pub fn print(program: &Program) -> String {
 /// are placeholders in it: those print as `P.x`, which is not read back.
 #[must_use]
 pub fn print_expression(graph: &Graph, node: NodeId) -> String {
-    let mut printer = Printer::new(graph, &[node]);
+    let mut printer = Printer::new(graph, &[node], false);
     printer.write_lets();
     let start = printer.out.len();
     printer.write(Piece::Operand(node, LOOSEST));
@@ -106,6 +108,7 @@ enum Form {
     Path,
     In,
     InRange,
+    AtLabels,
     Call,
 }
 
@@ -121,6 +124,7 @@ impl Form {
             OPERATOR => Form::Path,
             IN => Form::In,
             IN_RANGE => Form::InRange,
+            AT_LABELS => Form::AtLabels,
             _ => Operation::ALL.iter().find(|o| o.name() == name).map_or(Form::Call, |o| Form::Operation(*o)),
         }
     }
@@ -139,12 +143,16 @@ enum Piece<'g> {
     Position(i64),
     /// `.name`
     Field(&'g str),
+    /// `("i,j")`
+    Labels(&'g str),
     /// The name and colon before the field at this position.
     FieldName(usize, &'g str),
 }
 
 struct Printer<'g> {
     graph: &'g Graph,
+    /// True if the text has the type of a tensor before everything else: only then labels are read behind names.
+    has_tensors: bool,
     out: String,
     /// The form of each name of the graph, once it was needed.
     forms: Vec<Option<Form>>,
@@ -170,9 +178,10 @@ struct Printer<'g> {
 
 impl<'g> Printer<'g> {
     /// Decides which nodes above the leaves get names.
-    fn new(graph: &'g Graph, roots: &[NodeId]) -> Self {
+    fn new(graph: &'g Graph, roots: &[NodeId], has_tensors: bool) -> Self {
         let mut printer = Printer {
             graph,
+            has_tensors,
             out: String::new(),
             forms: vec![None; graph.name_count()],
             lets: vec![None; graph.len()],
@@ -198,6 +207,7 @@ impl<'g> Printer<'g> {
         for operand in ids().flat_map(|id| graph.operands(id)) {
             uses[operand.index()] += 1;
         }
+        let must_be_named = printer.labelled(roots, &needed, &uses);
         let mut depths = vec![0_u32; needed.len()];
         // How deep the `let`s inside of a function are.
         let mut inside: FxHashMap<NodeId, u32> = FxHashMap::default();
@@ -223,7 +233,7 @@ impl<'g> Printer<'g> {
             };
             // The name of an operator that is a value is as good as a name of its own.
             let shared = uses[id.index()] > 1 && matches!(graph.node(id), Node::Operator(..)) && !printer.is_path(id);
-            if shared || depth >= DEEPEST {
+            if shared || depth >= DEEPEST || must_be_named.contains(&id) {
                 printer.lets[id.index()] = Some(printer.named.len() as u32);
                 printer.named.push(id);
                 if let Some(function) = printer.scopes.innermost(id) {
@@ -250,14 +260,29 @@ impl<'g> Printer<'g> {
             }
             self.out.push_str("let ");
             self.out.push_str(&self.names[index]);
-            match self.declared(id) {
-                Some((value, qtype)) => self.write_declared_value(value, qtype),
-                None => {
-                    self.out.push_str(" = ");
-                    self.write(Piece::Body(id, LOOSEST));
-                }
-            }
+            self.write_definition(id);
             self.out.push('\n');
+        }
+    }
+
+    /// What the definition of a name says behind it: labels or a type, and the value.
+    fn write_definition(&mut self, id: NodeId) {
+        if let Some((value, labels)) = self.bound(id) {
+            self.pending.extend([Piece::Operand(value, LOOSEST), Piece::Text(" = ")]);
+            self.write(Piece::Labels(labels));
+        } else if let Some((value, qtype)) = self.declared(id) {
+            let is_named = self.lets.get(value.index()).copied().flatten().is_some();
+            let bound = self.bound(value).filter(|_| !is_named);
+            if let Some((_, labels)) = bound {
+                self.write(Piece::Labels(labels));
+            }
+            self.out.push_str(": ");
+            Spelling::Text.write_type(&mut self.out, qtype);
+            self.out.push_str(" = ");
+            self.write(Piece::Operand(bound.map_or(value, |(value, _)| value), LOOSEST));
+        } else {
+            self.out.push_str(" = ");
+            self.write(Piece::Body(id, LOOSEST));
         }
     }
 
@@ -273,15 +298,7 @@ impl<'g> Printer<'g> {
     fn declared(&self, id: NodeId) -> Option<(NodeId, &'g QType)> {
         let Node::Operator(name, &[value, qtype]) = self.graph.node(id) else { return None };
         let Node::Literal(Value::Type(qtype)) = self.graph.node(qtype) else { return None };
-        (**self.graph.name(name) == *DECLARED && qtype.is_run_time()).then_some((value, qtype))
-    }
-
-    /// Writes `: type = value` behind the name of the value.
-    fn write_declared_value(&mut self, value: NodeId, qtype: &QType) {
-        self.out.push_str(": ");
-        Spelling::Text.write_type(&mut self.out, qtype);
-        self.out.push_str(" = ");
-        self.write(Piece::Operand(value, LOOSEST));
+        (**self.graph.name(name) == *DECLARED && qtype.is_declarable()).then_some((value, qtype))
     }
 
     fn form(&mut self, name: NameId) -> Form {
@@ -300,6 +317,11 @@ impl<'g> Printer<'g> {
                 Piece::Field(name) => {
                     self.out.push('.');
                     self.out.push_str(name);
+                }
+                Piece::Labels(labels) => {
+                    self.out.push('(');
+                    quoted::write(&mut self.out, labels);
+                    self.out.push(')');
                 }
                 Piece::FieldName(index, name) => write_field(&mut self.out, index, name),
                 Piece::Operand(id, level) => match self.lets.get(id.index()).copied().flatten() {
@@ -400,6 +422,10 @@ impl<'g> Printer<'g> {
                 self.pending.push(Piece::Operand(from, COMPARISON + 1));
                 self.pending.push(Piece::Text(" in "));
                 self.pending.push(Piece::Operand(x, COMPARISON + 1));
+            }
+            (Form::AtLabels, &[of, labels]) if self.takes_labels(of) && self.text(labels).is_some() => {
+                self.pending.extend(self.text(labels).map(Piece::Labels));
+                self.pending.push(Piece::Operand(of, TIGHTEST));
             }
             (Form::Lambda, &[body, ref parameters @ ..]) if self.scopes.is_function(id) => {
                 let level = self.open(LOOSEST, level);
@@ -506,12 +532,17 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The name of an operator that is a value, if it is a literal that a path can say.
-    fn path(&self, name: NodeId) -> Option<&'g str> {
-        match self.graph.node(name) {
-            Node::Literal(Value::Scalar(ScalarValue::Text(name))) if name.split('.').all(lexer::is_word) => Some(name),
+    /// The text of a literal.
+    fn text(&self, id: NodeId) -> Option<&'g str> {
+        match self.graph.node(id) {
+            Node::Literal(Value::Scalar(ScalarValue::Text(text))) => Some(text),
             _ => None,
         }
+    }
+
+    /// The name of an operator that is a value, if it is a literal that a path can say.
+    fn path(&self, name: NodeId) -> Option<&'g str> {
+        self.text(name).filter(|name| name.split('.').all(lexer::is_word))
     }
 
     /// True for an operator that is a value and prints as its name.
@@ -524,17 +555,14 @@ impl<'g> Printer<'g> {
 
     /// The names of a named tuple of `count` fields, if they are a literal that its form can say.
     fn field_names(&self, names: NodeId, count: usize) -> Option<Vec<&'g str>> {
-        let Node::Literal(Value::Scalar(ScalarValue::Text(text))) = self.graph.node(names) else { return None };
-        let known = FieldNames::parse(text).ok().filter(|names| names.len() == count && *names.joined() == **text)?;
+        let text = self.text(names)?;
+        let known = FieldNames::parse(text).ok().filter(|names| names.len() == count && *names.joined() == *text)?;
         Some(text.split(',').take(known.len()).collect())
     }
 
     /// The name of a field, if it is a literal that `.name` can say.
     fn field_name(&self, name: NodeId) -> Option<&'g str> {
-        match self.graph.node(name) {
-            Node::Literal(Value::Scalar(ScalarValue::Text(name))) if lexer::is_word(name) => Some(name),
-            _ => None,
-        }
+        self.text(name).filter(|name| lexer::is_word(name))
     }
 
     fn write_list(&mut self, open: &'static str, operands: &[NodeId], close: &'static str) {

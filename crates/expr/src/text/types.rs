@@ -5,7 +5,9 @@ use super::cursor::{Cursor, Stop, ends_text};
 use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
-use cembra_runtime::{ArrayKind, EDGE_WORD, EdgeType, Fields, NameError, Names, QType, Scalar, Shape};
+use cembra_runtime::{
+    ArrayKind, EDGE_WORD, EdgeType, Fields, MOST_AXES, NameError, Names, QType, Scalar, Shape, TENSOR_WORD,
+};
 use cembra_value::{Code, Diagnostic, Dict, Limit, Promise, Span};
 use std::borrow::Cow;
 use std::fmt;
@@ -269,6 +271,10 @@ impl<'s> Cursor<'s> {
                     self.advance();
                     return Ok((QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), promise));
                 }
+                if word == TENSOR_WORD && self.peek().kind == TokenKind::OpenSquare {
+                    let qtype = self.read_tensor_type()?;
+                    return Ok((self.optional_mark(qtype)?, Promise::Nothing));
+                }
                 Err(self.stop(misnamed(word).at(start)))
             }
             _ => Err(self.unexpected("a type")),
@@ -300,6 +306,40 @@ impl<'s> Cursor<'s> {
         self.leave();
         let promise = if element.is_optional() { Promise::Nothing } else { Promise::Full };
         Ok((self.optional_mark(QType::Array(ArrayKind::Dense, scalar))?, promise))
+    }
+
+    /// Reads the type of a tensor: `tensor[f64, 2]`, of its elements and the number of its axes.
+    fn read_tensor_type(&mut self) -> Result<QType, Stop> {
+        let word = self.advance().span;
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let element = self.token.span;
+        let scalar = self.read_scalar_type("the type of a tensor's elements")?;
+        if !scalar.is_tensor_element() {
+            let problem = Diagnostic::new(Code::Literal, format!("there are no tensors of {scalar}")).at(element);
+            return Err(self.stop(problem.hint("elements of tensors are bool, i32, i64, f32 or f64")));
+        }
+        if !self.take(TokenKind::Comma) {
+            return Err(self.unexpected("`,` and the number of axes, as in `tensor[f64, 2]`"));
+        }
+        let at = self.token.span;
+        if self.token.kind != TokenKind::Number {
+            return Err(self.unexpected("the number of axes, as in `tensor[f64, 2]`"));
+        }
+        self.advance();
+        let rank = self.text(at).parse::<u8>().ok().filter(|rank| usize::from(*rank) <= MOST_AXES);
+        let Some(rank) = rank else {
+            let message = format!("a tensor has 0 to {MOST_AXES} axes");
+            return Err(self.stop(Diagnostic::new(Code::Literal, message).at(word.to(at))));
+        };
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`]`"));
+        }
+        self.advance();
+        self.leave();
+        self.has_tensors = true;
+        Ok(QType::Tensor(scalar, rank))
     }
 
     fn at_word_and_colon(&self) -> bool {
@@ -352,6 +392,9 @@ impl<'s> Cursor<'s> {
                     .at(mark)
                     .hint("write `[f64?]`"),
             )),
+            QType::Tensor(..) => Err(self.stop(
+                Diagnostic::new(Code::Syntax, "nothing is missing in a tensor, and a tensor is never missing").at(mark),
+            )),
             _ => Err(self.stop(
                 Diagnostic::new(Code::Syntax, format!("{qtype} has no optional form"))
                     .at(mark)
@@ -402,7 +445,7 @@ fn misnamed(word: &str) -> Diagnostic {
 fn the_types() -> String {
     let declared = Scalar::ALL.into_iter().filter(|scalar| *scalar != Scalar::WeakFloat);
     let names: Vec<String> = declared.map(|scalar| format!("`{}`", scalar.short_name())).collect();
-    format!("the types are {}, `T?`, `[T]` and `(A, B)`", names.join(", "))
+    format!("the types are {}, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`", names.join(", "))
 }
 
 /// Writes what comes before a field of a named tuple, in its types, its literals and its expressions alike.

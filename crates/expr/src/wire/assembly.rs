@@ -228,7 +228,7 @@ impl<'l> Assembly<'l> {
     fn input_type(&self, text: &str, place: &str) -> Result<(QType, Promise), Diagnostic> {
         let found = parse_input_type_within(text, self.limits);
         let (qtype, promise) = found.map_err(|problems| damaged_text(place, &problems))?;
-        if !qtype.is_run_time() {
+        if !qtype.is_declarable() {
             return Err(damaged(place, format_args!("no input is of type {qtype}")));
         }
         Ok((qtype, promise))

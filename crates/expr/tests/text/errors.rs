@@ -269,7 +269,7 @@ fn literals() {
 
 #[test]
 fn types() {
-    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `bytes`, `text`, `T?`, `[T]` and `(A, B)`";
+    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `bytes`, `text`, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`";
     let code = Code::UnknownName;
     one("input x: [[f32]]; x", Code::Syntax, "[", "expected the type of an array's elements, found `[`", "");
     one("input x: [f32]?; x", Code::Syntax, "?", "an array is never missing, only its elements are", "write `[f64?]`");

@@ -73,6 +73,15 @@ fn find_leaves(
                 );
                 continue;
             }
+            (Some(QType::Tensor(..)), _) | (None, Some(QType::Tensor(..))) => {
+                let message = format!("input `{}` is a tensor, and this evaluates values one by one", input.name);
+                problems.push(
+                    Diagnostic::new(Code::Tensors, message)
+                        .at(input.span)
+                        .hint("a model with tensors is evaluated as a whole, by `TensorModel` or `cembra eval`"),
+                );
+                continue;
+            }
             (Some(qtype), _) => qtype.clone(),
             (None, Some(qtype)) => qtype,
             (None, None) if needed[at] => {

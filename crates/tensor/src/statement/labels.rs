@@ -6,6 +6,7 @@ use super::Statement;
 use super::syntax::{Part, Tree, Whole};
 use crate::{Error, ErrorKind, MOST_AXES};
 use cembra_runtime::Excerpt;
+use cembra_value::Span;
 use smallvec::SmallVec;
 
 /// A set of labels, a bit for each.
@@ -76,7 +77,8 @@ pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
 
 /// An error if the labels of a statement do not fit each other.
 pub(super) fn check(statement: &Statement) -> Result<(), Error> {
-    Demands::of(statement).map(drop)
+    let Statement { tree, target_labels, target_span, .. } = statement;
+    Demands::of(tree, target_labels, *target_span).map(drop)
 }
 
 /// The labels of a list as a set.
@@ -85,30 +87,30 @@ fn set(labels: &[u32]) -> Set {
 }
 
 impl Demands {
-    pub(super) fn of(statement: &Statement) -> Result<Demands, Error> {
-        let tree = &statement.tree;
+    /// What an expression is to deliver to a target with these labels, which stand at a span.
+    pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
         if tree.labels.len() > Set::BITS as usize {
             let message = format!("a statement of {} labels: it may have {}", tree.labels.len(), Set::BITS);
-            return Err(Error::new(ErrorKind::Limit, message).at(statement.target_span));
+            return Err(Error::new(ErrorKind::Limit, message).at(target_span));
         }
-        let target = set(&statement.target_labels);
-        if target.count_ones() as usize != statement.target_labels.len() {
+        let target = set(target_labels);
+        if target.count_ones() as usize != target_labels.len() {
             let error = Error::new(ErrorKind::RepeatedTargetLabel, "a label that the target has twice");
-            return Err(error.at(statement.target_span));
+            return Err(error.at(target_span));
         }
         let mut own: Vec<Set> = Vec::with_capacity(tree.parts.len());
         for part in &tree.parts {
             own.push(match part {
                 Part::Tensor(_, labels) => set(labels),
                 Part::Whole(..) => 0,
-                part => part.operands().into_iter().flatten().fold(0, |all, operand| all | own[operand as usize]),
+                part => part.operands().into_iter().fold(0, |all, operand| all | own[operand as usize]),
             });
         }
         let root = tree.root() as usize;
         // What else is wrong is said first: a label that stands nowhere is often another one that was misspelt.
         let unbound = first(target & !own[root]).map(|label| {
             let message = format!("nothing has the label `{}` of the target", name(tree, label));
-            Error::new(ErrorKind::UnboundTargetLabel, message).at(statement.target_span)
+            Error::new(ErrorKind::UnboundTargetLabel, message).at(target_span)
         });
         let mut wanted: Vec<Set> = vec![0; own.len()];
         let mut is_factor = vec![false; own.len()];
@@ -141,6 +143,11 @@ impl Demands {
                     for factor in chain.factors {
                         demand(factor, demands.own[factor as usize] & (all | shared), true);
                     }
+                }
+                // What has not all labels is the same for all indices of the others.
+                Part::Map(_, of) => {
+                    demands.check_labels(tree, part, all, demands.own[at])?;
+                    of.iter().for_each(|operand| demand(*operand, demands.own[*operand as usize] & all, false));
                 }
                 Part::Whole(whole, of) => {
                     let labels = demands.own[*of as usize];
@@ -185,7 +192,7 @@ impl Demands {
         };
         Err(Error::new(kind, message)
             .at(tree.spans[part as usize])
-            .hint("sum over a label by `einsum`, or give it to the target"))
+            .hint("sum over it before, by `einsum` or `tensor.sum`, or give it to the target"))
     }
 }
 

@@ -2,7 +2,7 @@
 //! target's; so parts fit each other as they are.
 
 use super::labels::{Chain, Demands, Set, summed_product};
-use super::syntax::{Assign, Part, Whole};
+use super::syntax::{Assign, Part, Tree, Whole};
 use super::{Assignment, Statement};
 use crate::node::{Labels, Reduction};
 use crate::{Axis, Error, ErrorKind, Extents, Graph, NodeId};
@@ -12,42 +12,40 @@ use smallvec::SmallVec;
 
 type Find<'f, 't> = &'f dyn Fn(&str) -> Option<(Scalar, &'t [usize])>;
 
-struct Lowering<'s> {
-    statement: &'s Statement,
+pub(super) struct Lowering<'s> {
+    tree: &'s Tree,
     demands: Demands,
-    graph: Graph,
-    /// The leaves of the tree's names.
-    leaves: Vec<NodeId>,
+    graph: &'s mut Graph,
+    /// The nodes that the tree's tensors are.
+    leaves: &'s [NodeId],
     /// The extents of labels, once they are known.
     extents: Vec<Option<usize>>,
     /// The nodes of parts that deliver something.
     made: Vec<Option<NodeId>>,
 }
 
-pub(super) fn lower(statement: &Statement, graph: Graph, find: Find<'_, '_>) -> Result<Assignment, Error> {
-    let tree = &statement.tree;
-    let mut lowering = Lowering {
-        statement,
-        demands: Demands::of(statement)?,
-        graph,
-        leaves: Vec::new(),
-        extents: vec![None; tree.labels.len()],
-        made: vec![None; tree.parts.len()],
-    };
+pub(super) fn lower(statement: &Statement, mut graph: Graph, find: Find<'_, '_>) -> Result<Assignment, Error> {
+    let Statement { tree, target_labels, target_span, .. } = statement;
+    let demands = Demands::of(tree, target_labels, *target_span)?;
+    let mut leaves = Vec::with_capacity(tree.names.len());
     for (at, name) in tree.names.iter().enumerate() {
-        let leaf =
-            lowering.leaf(name, find).map_err(|error| match tree.parts.iter().position(|part| is_of(part, at)) {
-                Some(part) => error.at(tree.spans[part]),
-                None => error,
-            })?;
-        lowering.leaves.push(leaf);
+        let made = leaf(&mut graph, name, find);
+        leaves.push(made.map_err(|error| match tree.parts.iter().position(|part| is_of(part, at)) {
+            Some(part) => error.at(tree.spans[part]),
+            None => error,
+        })?);
     }
-    for part in (0..tree.parts.len()).filter(|part| lowering.demands.is_delivered[*part]).collect::<Vec<_>>() {
-        let made = lowering.part(part as u32).map_err(|error| error.at(tree.spans[part]))?;
-        lowering.made[part] = Some(made);
-    }
-    let value = lowering.node(tree.root())?;
-    lowering.assigned(value, find).map_err(|error| error.at(statement.target_span))
+    let mut lowering = Lowering::new(tree, demands, &mut graph, &leaves);
+    let value = lowering.value()?;
+    let value = lowering.assigned(statement, value, find).map_err(|error| error.at(*target_span))?;
+    Ok(Assignment { graph, value })
+}
+
+fn leaf(graph: &mut Graph, name: &str, find: Find<'_, '_>) -> Result<NodeId, Error> {
+    let Some((scalar, extents)) = find(name) else {
+        return Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{}`", Excerpt::quoted(name))));
+    };
+    graph.leaf(name, scalar, extents)
 }
 
 fn is_of(part: &Part, wanted: usize) -> bool {
@@ -58,12 +56,21 @@ fn labels_of(set: Set) -> impl Iterator<Item = u32> {
     (0..Set::BITS).filter(move |label| set >> label & 1 != 0)
 }
 
-impl Lowering<'_> {
-    fn leaf(&mut self, name: &str, find: Find<'_, '_>) -> Result<NodeId, Error> {
-        let Some((scalar, extents)) = find(name) else {
-            return Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{}`", Excerpt::quoted(name))));
-        };
-        self.graph.leaf(name, scalar, extents)
+impl<'s> Lowering<'s> {
+    pub(super) fn new(tree: &'s Tree, demands: Demands, graph: &'s mut Graph, leaves: &'s [NodeId]) -> Self {
+        let (extents, made) = (vec![None; tree.labels.len()], vec![None; tree.parts.len()]);
+        Lowering { tree, demands, graph, leaves, extents, made }
+    }
+
+    /// The node of the whole expression.
+    pub(super) fn value(&mut self) -> Result<NodeId, Error> {
+        for part in 0..self.tree.parts.len() {
+            if self.demands.is_delivered[part] {
+                let made = self.part(part as u32).map_err(|error| error.at(self.tree.spans[part]))?;
+                self.made[part] = Some(made);
+            }
+        }
+        self.node(self.tree.root())
     }
 
     /// The node of a part that others need.
@@ -72,7 +79,7 @@ impl Lowering<'_> {
     }
 
     fn part(&mut self, at: u32) -> Result<NodeId, Error> {
-        let tree = &self.statement.tree;
+        let tree = self.tree;
         Ok(match &tree.parts[at as usize] {
             Part::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
             // A number alone; those in products belong to their chains.
@@ -82,6 +89,7 @@ impl Lowering<'_> {
             Part::Sum(a, b) => self.combined(id::ADD, *a, *b)?,
             Part::Difference(a, b) => self.combined(id::SUBTRACT, *a, *b)?,
             Part::Product(..) => self.product(&Chain::of(tree, at), self.demands.wanted[at as usize])?,
+            Part::Map(op, of) => self.mapped(*op, of, self.demands.wanted[at as usize])?,
             Part::Whole(whole, of) => match summed_product(tree, at) {
                 Some(chain) => self.product(&chain, 0)?,
                 None => self.whole(*whole, *of)?,
@@ -111,12 +119,12 @@ impl Lowering<'_> {
         if known == extent {
             return Ok(());
         }
-        let name = Excerpt::quoted(&self.statement.tree.labels[label as usize]);
+        let name = Excerpt::quoted(&self.tree.labels[label as usize]);
         Err(Error::new(ErrorKind::SizeMismatch, format!("the label `{name}` has {known} indices and {extent}")))
     }
 
     fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<NodeId, Error> {
-        match [a, b].map(|part| self.statement.tree.parts[part as usize].clone()) {
+        match [a, b].map(|part| self.tree.parts[part as usize].clone()) {
             [_, Part::Number(number)] => self.with_number(op, a, number),
             [Part::Number(number), _] => {
                 let number = self.graph.constant(self.graph.scalar(self.node(b)?), number)?;
@@ -180,14 +188,7 @@ impl Lowering<'_> {
     fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<NodeId, Error> {
         let mut product = None;
         for factor in factors {
-            let own = self.demands.wanted[*factor as usize];
-            let node = self.node(*factor)?;
-            // Labels that it does not have are axes of extent 1, which broadcast.
-            let mut axes = self.graph.extents(node).iter().copied();
-            let extents: Extents = labels_of(wanted)
-                .map(|label| if own >> label & 1 == 0 { 1 } else { axes.next().unwrap_or(1) })
-                .collect();
-            let node = self.graph.reshape(node, &extents)?;
+            let node = self.beside(*factor, wanted)?;
             product = Some(match product {
                 Some(product) => self.graph.map(id::MULTIPLY, &[product, node])?,
                 None => node,
@@ -196,12 +197,42 @@ impl Lowering<'_> {
         product.ok_or_else(|| Error::new(ErrorKind::OperandCount, "a product of nothing"))
     }
 
+    /// A part with an axis for each of some labels. Labels that it does not have are axes of extent 1, which broadcast.
+    fn beside(&mut self, part: u32, wanted: Set) -> Result<NodeId, Error> {
+        let own = self.demands.wanted[part as usize];
+        let node = self.node(part)?;
+        let mut axes = self.graph.extents(node).iter().copied();
+        let extents: Extents =
+            labels_of(wanted).map(|label| if own >> label & 1 == 0 { 1 } else { axes.next().unwrap_or(1) }).collect();
+        self.graph.reshape(node, &extents)
+    }
+
+    /// An operator on the elements of parts; numbers are of the type that the others have in common.
+    fn mapped(&mut self, op: OpId, parts: &[u32], wanted: Set) -> Result<NodeId, Error> {
+        let mut nodes: SmallVec<[NodeId; 3]> = SmallVec::new();
+        let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();
+        for (at, part) in parts.iter().enumerate() {
+            if let Part::Number(number) = self.tree.parts[*part as usize] {
+                numbers.push((at, number));
+            }
+            nodes.push(self.beside(*part, wanted)?);
+        }
+        let others: SmallVec<[NodeId; 3]> = (nodes.iter().enumerate())
+            .filter(|(at, _)| numbers.iter().all(|(number, _)| number != at))
+            .map(|(_, node)| *node)
+            .collect();
+        for (at, number) in numbers {
+            nodes[at] = self.graph.number(number, &others)?;
+        }
+        self.graph.map(op, &nodes)
+    }
+
     /// A number made of all elements of a part.
     fn whole(&mut self, whole: Whole, of: u32) -> Result<NodeId, Error> {
         let node = self.node(of)?;
         let axes: Vec<usize> = (0..self.graph.extents(node).len()).collect();
         let absolute = |g: &mut Graph| g.map(id::ABS, &[node]);
-        let g = &mut self.graph;
+        let g = &mut *self.graph;
         match whole {
             Whole::Sum => g.reduce(Reduction::Sum, node, &axes),
             Whole::Product => g.reduce(Reduction::Product, node, &axes),
@@ -222,11 +253,10 @@ impl Lowering<'_> {
     }
 
     /// What the target is to be.
-    fn assigned(mut self, value: NodeId, find: Find<'_, '_>) -> Result<Assignment, Error> {
-        let statement = self.statement;
+    fn assigned(&mut self, statement: &Statement, value: NodeId, find: Find<'_, '_>) -> Result<NodeId, Error> {
         let Some((scalar, extents)) = find(&statement.target) else {
             return match statement.assign {
-                Assign::Set => Ok(Assignment { graph: self.graph, value }),
+                Assign::Set => Ok(value),
                 _ => {
                     let name = Excerpt::quoted(&statement.target);
                     Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{name}` to be changed")))
@@ -251,10 +281,10 @@ impl Lowering<'_> {
             let known = statement.tree.names.iter().position(|name| *name == statement.target);
             let old = match known {
                 Some(at) => self.leaves[at],
-                None => self.leaf(&statement.target, find)?,
+                None => leaf(self.graph, &statement.target, find)?,
             };
             value = self.graph.map(op, &[old, value])?;
         }
-        Ok(Assignment { graph: self.graph, value })
+        Ok(value)
     }
 }

@@ -1,10 +1,12 @@
 //! Statements over labelled tensors, `c("i,j") = a("i,k") * b("k,j")`, as text: a grammar of its own, beside the language of models.
 //! What is wrong with labels alone is found when a text is read, before there are tensors; the rest when a statement is made a graph.
 
+mod expression;
 mod labels;
 mod lower;
 mod syntax;
 
+pub use expression::{Expression, Part};
 pub use syntax::Assign;
 
 use crate::{Error, Graph, NodeId};

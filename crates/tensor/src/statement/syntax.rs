@@ -3,8 +3,10 @@
 
 use super::Statement;
 use crate::{Error, ErrorKind};
+use cembra_ops::OpId;
 use cembra_runtime::Excerpt;
 use cembra_value::Span;
+use smallvec::{SmallVec, smallvec};
 
 /// How a value is assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,16 +59,19 @@ pub(super) enum Part {
     Product(u32, u32),
     /// A part divided by a number.
     Quotient(u32, f64),
+    /// An operator on the elements of parts, which stand beside each other by their labels.
+    Map(OpId, SmallVec<[u32; 3]>),
     Whole(Whole, u32),
 }
 
 impl Part {
     /// The parts that it is made of.
-    pub(super) fn operands(&self) -> [Option<u32>; 2] {
+    pub(super) fn operands(&self) -> SmallVec<[u32; 3]> {
         match self {
-            Part::Tensor(..) | Part::Number(_) => [None, None],
-            Part::Negated(of) | Part::Quotient(of, _) | Part::Whole(_, of) => [Some(*of), None],
-            Part::Sum(a, b) | Part::Difference(a, b) | Part::Product(a, b) => [Some(*a), Some(*b)],
+            Part::Tensor(..) | Part::Number(_) => smallvec![],
+            Part::Negated(of) | Part::Quotient(of, _) | Part::Whole(_, of) => smallvec![*of],
+            Part::Sum(a, b) | Part::Difference(a, b) | Part::Product(a, b) => smallvec![*a, *b],
+            Part::Map(_, of) => of.clone(),
         }
     }
 }
@@ -85,7 +90,8 @@ impl Tree {
         self.parts.len().saturating_sub(1) as u32
     }
 
-    fn push(&mut self, part: Part, span: Span) -> u32 {
+    /// Adds a part; its number.
+    pub(super) fn push(&mut self, part: Part, span: Span) -> u32 {
         self.parts.push(part);
         self.spans.push(span);
         self.root()
@@ -103,7 +109,26 @@ impl Tree {
     }
 }
 
-type Positions = std::collections::HashMap<String, u32>;
+impl Tree {
+    /// The numbers of labels that stand in a text with commas between them.
+    pub(super) fn read_labels(&mut self, known: &mut Positions, text: &str) -> Result<Vec<u32>, Error> {
+        let mut labels = Vec::new();
+        if text.trim().is_empty() {
+            return Ok(labels);
+        }
+        for label in text.split(',').map(str::trim) {
+            if !label.starts_with(is_start) || !label.chars().all(is_part) {
+                let message = format!("`{}` is no label", Excerpt::quoted(label));
+                let error = Error::new(ErrorKind::BadLabel, message);
+                return Err(error.hint("a label is letters, digits and `_`, and begins with no digit"));
+            }
+            labels.push(Tree::number(&mut self.labels, known, label));
+        }
+        Ok(labels)
+    }
+}
+
+pub(super) type Positions = std::collections::HashMap<String, u32>;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Token<'t> {
@@ -288,19 +313,7 @@ impl Parser<'_> {
         };
         self.advance()?;
         self.wants(")")?;
-        let mut labels = Vec::new();
-        if text.trim().is_empty() {
-            return Ok(labels);
-        }
-        for label in text.split(',').map(str::trim) {
-            if !label.starts_with(is_start) || !label.chars().all(is_part) {
-                let message = format!("`{}` is no label", Excerpt::quoted(label));
-                let error = Error::new(ErrorKind::BadLabel, message).at(span);
-                return Err(error.hint("a label is letters, digits and `_`, and begins with no digit"));
-            }
-            labels.push(Tree::number(&mut self.tree.labels, &mut self.known_labels, label));
-        }
-        Ok(labels)
+        self.tree.read_labels(&mut self.known_labels, text).map_err(|error| error.at(span))
     }
 
     fn expression(&mut self) -> Result<(), Error> {

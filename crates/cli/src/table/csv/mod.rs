@@ -223,7 +223,8 @@ impl CsvData {
             | QType::Unspecified
             | QType::Function
             | QType::Dict(..)
-            | QType::Sequence(_) => Err(DataError::no_data(qtype).in_column(&place.path)),
+            | QType::Sequence(_)
+            | QType::Tensor(..) => Err(DataError::no_data(qtype).in_column(&place.path)),
         }
     }
 

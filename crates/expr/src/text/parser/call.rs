@@ -4,7 +4,7 @@ use super::expression::{Expect, Frame, Operand};
 use super::function::{Call, Function};
 use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
-use crate::infix::{APPLY, OPERATOR, Operation};
+use crate::infix::{APPLY, AT_LABELS, OPERATOR, Operation};
 use crate::name_index::Referent;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
@@ -21,6 +21,8 @@ pub(super) enum Target {
     Function(usize),
     /// A value that may be a function.
     Value(NodeId),
+    /// A tensor whose axes get labels.
+    Labelled(NodeId),
     /// Something that cannot be called; that is reported.
     Unknown,
 }
@@ -202,6 +204,9 @@ impl<'s> Parser<'s, '_> {
         };
         // What is erroneous is reported already.
         let Some(value) = value else { return Target::Unknown };
+        if self.at_labels() {
+            return Target::Labelled(value);
+        }
         if self.may_be_function(value) {
             return Target::Value(value);
         }
@@ -392,6 +397,8 @@ impl<'s> Parser<'s, '_> {
                 cursor.report(problem.at(keyword.span).hint("give them in order"));
                 return None;
             }
+            // There is nothing but one text in the brackets.
+            Target::Labelled(_) => return Some(Vec::new()),
             Target::Unknown => return None,
         };
         if keywords.is_empty() && signature.takes_exactly(count) {
@@ -441,6 +448,11 @@ impl<'s> Parser<'s, '_> {
             Target::Value(function) => {
                 arguments.insert(0, function);
                 let name = self.program.graph.intern(APPLY);
+                self.operator(name, arguments, call).map(Some)
+            }
+            Target::Labelled(tensor) => {
+                arguments.insert(0, tensor);
+                let name = self.program.graph.intern(AT_LABELS);
                 self.operator(name, arguments, call).map(Some)
             }
             Target::Unknown => Ok(None),

@@ -27,7 +27,7 @@ impl Parser<'_, '_> {
         let start = self.cursor.token.span;
         let qtype = self.cursor.read_type()?;
         let span = start.to(self.cursor.previous);
-        if !qtype.is_run_time() {
+        if !qtype.is_declarable() {
             let problem = Diagnostic::new(Code::TypeMismatch, format!("no value is of type {qtype}")).at(span);
             return Err(self.cursor.stop(problem.hint("values of this type exist only in the text of a model")));
         }

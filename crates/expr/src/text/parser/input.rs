@@ -56,7 +56,7 @@ impl Parser<'_, '_> {
         let start = self.cursor.token.span;
         let (qtype, promise) = self.cursor.read_input_type()?;
         let spelled = start.to(self.cursor.previous);
-        if !qtype.is_run_time() {
+        if !qtype.is_declarable() {
             let problem = Diagnostic::new(Code::InputType, format!("no input is of type {qtype}")).at(spelled);
             self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
         }

@@ -9,6 +9,7 @@ mod external;
 mod function;
 mod index;
 mod input;
+mod labels;
 mod lambda;
 mod membership;
 mod signature;
@@ -321,7 +322,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     fn definition(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let (name, span) = self.new_name()?;
-        let value = self.declared_expression();
+        let value = self.defined_value();
         // Even an erroneous definition defines the name, else every use would be an error too.
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         self.define(name, span, Meaning::Value(node), Some(Defines::Let));
@@ -332,7 +333,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     fn output(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
         let name = self.declared_name()?;
-        let value = self.declared_expression();
+        let value = self.defined_value();
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         if let Some(first) = self.output_names.get(&name.text) {
             let message = format!("the output `{}` is defined twice", name.text);
@@ -370,10 +371,12 @@ impl<'s, 'v> Parser<'s, 'v> {
         Ok(())
     }
 
-    /// `: type = expression`, where the type may be left out.
-    fn declared_expression(&mut self) -> Result<Operand, Stop> {
+    /// `("labels"): type = expression`, where labels and type may be left out.
+    fn defined_value(&mut self) -> Result<Operand, Stop> {
+        let labels = self.defined_labels()?;
         let declared = self.declared_type()?;
         let value = self.defining_expression()?;
+        let value = self.as_labelled(value, labels)?;
         self.as_declared(value, declared)
     }
 

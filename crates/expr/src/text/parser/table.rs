@@ -46,7 +46,7 @@ impl Parser<'_, '_> {
             return Err(self.cursor.unexpected("`:` and the types of the table, as in `text -> f64`"));
         }
         let key_span = self.cursor.token.span;
-        let key = self.cursor.read_dict_scalar("the type of the table's keys")?;
+        let key = self.cursor.read_scalar_type("the type of the table's keys")?;
         if !Dict::may_be_keys(key) {
             let problem = Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span);
             return Err(self.cursor.stop(problem));
@@ -56,7 +56,7 @@ impl Parser<'_, '_> {
             return Err(self.cursor.unexpected("`->` and the type of the table's values"));
         }
         let value_span = self.cursor.token.span;
-        let value = self.cursor.read_dict_scalar("the type of the table's values")?;
+        let value = self.cursor.read_scalar_type("the type of the table's values")?;
         self.check_readable(value, value_span)?;
         if !self.cursor.take(TokenKind::Equals) {
             return Err(self.cursor.unexpected("`=` and the name of a file"));

@@ -111,7 +111,8 @@ impl Instance<'_, '_, '_> {
             | QType::Unspecified
             | QType::Function
             | QType::Dict(..)
-            | QType::Sequence(_) => Ok(arg),
+            | QType::Sequence(_)
+            | QType::Tensor(..) => Ok(arg),
         }
     }
 

@@ -1,0 +1,293 @@
+//! Models with tensors among their inputs: what reads one, says its inputs and outputs, and evaluates it. The extents come with the tensors,
+//! so a model is lowered for each evaluation; what is compiled of it is kept by the evaluator.
+
+mod calls;
+mod lowering;
+mod nodes;
+
+use crate::error::Error;
+use crate::model::Model;
+use crate::signature::{Field, Signature};
+use crate::tensors::{Evaluator, Planned};
+use cembra_expr::{Node, NodeId, Program};
+use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_tensor::{ErrorKind, Graph, NodeId as TensorNode, Tensor};
+use cembra_value::{Code, Diagnostic, Limits};
+use lowering::{Lowering, type_of};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A model with tensors, whose types and labels are known to fit.
+///
+/// ```
+/// use cembra::tensor::{Evaluator, Tensor, TensorModel};
+/// use cembra::Options;
+/// use std::collections::BTreeMap;
+///
+/// let model = TensorModel::parse(r#"
+///     input a: tensor[f64, 2], b: tensor[f64, 2], scale: f64
+///     let product("i,j") = a("i,k") * b("k,j")
+///     output c = tensor.relu(scale * product - 1.0)
+///     output norm("") = product("i,j") * product("i,j")"#)?;
+/// assert_eq!(model.outputs()[0].qtype.to_string(), "tensor[f64, 2]");
+/// let matrix = |elements: [f64; 4]| Tensor::new(&[2, 2], elements.to_vec());
+/// let tensors = BTreeMap::from([
+///     ("a".to_owned(), matrix([1.0, 2.0, 3.0, 4.0])?),
+///     ("b".to_owned(), matrix([0.0, 1.0, 1.0, 0.0])?),
+///     ("scale".to_owned(), Tensor::scalar(0.5)),
+/// ]);
+/// let made = model.evaluate(&Evaluator::new(&Options::default()), &tensors)?;
+/// assert_eq!(&*made[0].0, "c");
+/// assert_eq!(made[0].1.to_vec::<f64>()?, [0.0, 0.0, 1.0, 0.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TensorModel {
+    model: Model,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+}
+
+/// The element type and the number of axes of an input.
+fn shape_of(qtype: &QType) -> Option<(Scalar, usize)> {
+    match qtype {
+        QType::Scalar(scalar) if scalar.is_tensor_element() => Some((*scalar, 0)),
+        QType::Tensor(scalar, rank) => Some((*scalar, usize::from(*rank))),
+        _ => None,
+    }
+}
+
+impl TensorModel {
+    /// True if some input of a program is a tensor: then [`TensorModel`] evaluates it, and else an executor.
+    #[must_use]
+    pub fn is_of(program: &Program) -> bool {
+        program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..))))
+    }
+
+    /// Reads a model from text.
+    ///
+    /// # Errors
+    /// What is wrong with the text, its types or its labels; or that no input is a tensor.
+    pub fn parse(source: &str) -> Result<TensorModel, Error> {
+        TensorModel::new(&Model::parse(source)?)
+    }
+
+    /// A model that is read already.
+    ///
+    /// ```
+    /// use cembra::Model;
+    /// use cembra::tensor::TensorModel;
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 2]; output y(\"i\") = x(\"i,j\")")?;
+    /// let error = TensorModel::new(&model).unwrap_err();
+    /// assert_eq!((error.code(), error.diagnostics()[0].message()), ("labels", "the label `j` is not in the target"));
+    /// assert_eq!(TensorModel::new(&Model::parse("input x: f64; x + 1.0")?).unwrap_err().code(), "tensors");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Its types or labels do not fit, or no input is a tensor.
+    pub fn new(model: &Model) -> Result<TensorModel, Error> {
+        let program = model.program();
+        if !TensorModel::is_of(program) {
+            let problem = Diagnostic::new(Code::Tensors, "no input of the model is a tensor");
+            return Err(problem.hint("`Model::executor` and `Model::compile` evaluate it, row by row").into());
+        }
+        let mut inputs = Vec::with_capacity(program.inputs.len());
+        for input in &program.inputs {
+            let Some(qtype) = &input.qtype else {
+                let message = format!("input `{}` has no type", input.name);
+                let hint = format!("declare it, as in `input {}: tensor[f64, 2]`", input.name);
+                return Err(Diagnostic::new(Code::MissingInputType, message).at(input.span).hint(hint).into());
+            };
+            if shape_of(qtype).is_none() {
+                let message = format!("input `{}` is {qtype}, beside tensors", input.name);
+                let problem = Diagnostic::new(Code::InputType, message).at(input.span);
+                return Err(problem.hint("inputs beside tensors are tensors, or bool, i32, i64, f32 or f64").into());
+            }
+            inputs.push(Field::new(&input.name, qtype));
+        }
+        let mut checked = TensorModel { model: model.clone(), inputs: inputs.into(), outputs: Box::default() };
+        let (graph, nodes) = checked.lowered(None)?;
+        let named = program.outputs.iter().zip(nodes);
+        checked.outputs = named.map(|(output, node)| Field::new(&output.name, &type_of(&graph, node))).collect();
+        Ok(checked)
+    }
+
+    /// The model as it was read.
+    #[must_use]
+    pub const fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The inputs, in the order of the model. Scalars are tensors without axes.
+    #[must_use]
+    pub const fn inputs(&self) -> &[Field] {
+        &self.inputs
+    }
+
+    /// The outputs with their types, in the order of the model.
+    #[must_use]
+    pub const fn outputs(&self) -> &[Field] {
+        &self.outputs
+    }
+
+    /// Inputs and outputs, as for a model without tensors.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        Signature { inputs: self.inputs.to_vec(), outputs: self.outputs.to_vec() }
+    }
+
+    /// The model as a graph, whose leaves are the inputs in their order, and the nodes of the outputs.
+    ///
+    /// # Errors
+    /// Another number of extents than of inputs, extents that do not fit the inputs or each other, or a graph that becomes too large.
+    pub fn graph(&self, extents: &[&[usize]]) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
+        self.lowered(Some(extents))
+    }
+
+    /// The graph for some extents, or if none are known, for an extent of 1 of each axis.
+    fn lowered(&self, extents: Option<&[&[usize]]>) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
+        const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
+        let program = self.model.program();
+        let most_nodes = Limits::default().nodes.saturating_mul(8);
+        let mut lowering = Lowering::new(&program.graph, self.model.registry(), most_nodes, extents.is_some());
+        if extents.is_some_and(|extents| extents.len() != self.inputs.len()) {
+            let message = format!("extents for another number of inputs than {}", self.inputs.len());
+            return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+        }
+        let leaves = leaves(program);
+        for (at, field) in self.inputs.iter().enumerate() {
+            let (scalar, rank) = shape_of(&field.qtype).unwrap_or((Scalar::Unit, 0));
+            let own = extents.and_then(|extents| extents.get(at)).map_or(&ONES[..rank], |own| *own);
+            if own.len() != rank {
+                return Err(misfit(field, &format!("has {} axes", own.len())));
+            }
+            lowering.set_leaf(leaves.get(&*field.name).copied(), scalar, own, &field.name)?;
+        }
+        lowering.lower(program.outputs.iter().map(|output| output.node))?;
+        let mut nodes = Vec::with_capacity(program.outputs.len());
+        for output in &program.outputs {
+            nodes.push(lowering.output(output.node).map_err(|error| match output.span {
+                Some(span) => error.at(span),
+                None => error,
+            })?);
+        }
+        Ok((lowering.graph, nodes))
+    }
+
+    /// Plans the model for tensors of these extents, one list for each input.
+    ///
+    /// # Errors
+    /// As for [`TensorModel::graph`]; or a constant that fails.
+    pub fn plan<'e>(
+        &self,
+        evaluator: &'e Evaluator,
+        extents: &[&[usize]],
+    ) -> Result<Planned<'e>, cembra_tensor::Error> {
+        let (graph, nodes) = self.graph(extents)?;
+        evaluator.plan(&graph, &nodes)
+    }
+
+    /// The outputs on tensors for the inputs, by name, through a plan. A scalar is a tensor without axes.
+    ///
+    /// # Errors
+    /// An input that there is no tensor for, or one of another type; extents that do not fit, or an element that fails.
+    pub fn evaluate(
+        &self,
+        evaluator: &Evaluator,
+        tensors: &BTreeMap<String, Tensor>,
+    ) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
+        let given = self.given(tensors)?;
+        let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
+        let made = self.plan(evaluator, &extents)?.run(&given)?;
+        Ok(self.named(made))
+    }
+
+    /// The outputs likewise, node by node as the text has them: what [`TensorModel::evaluate`] is compared with.
+    ///
+    /// # Errors
+    /// As for [`TensorModel::evaluate`].
+    pub fn evaluate_unplanned(
+        &self,
+        evaluator: &Evaluator,
+        tensors: &BTreeMap<String, Tensor>,
+    ) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
+        let given = self.given(tensors)?;
+        let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
+        let (graph, nodes) = self.graph(&extents)?;
+        Ok(self.named(evaluator.evaluate(&graph, &nodes, &given)?))
+    }
+
+    fn named(&self, made: Vec<Tensor>) -> Vec<(Arc<str>, Tensor)> {
+        self.outputs.iter().map(|output| output.name.clone()).zip(made).collect()
+    }
+
+    /// The tensors of the inputs, in their order.
+    fn given(&self, tensors: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        let mut given = Vec::with_capacity(self.inputs.len());
+        for field in &self.inputs {
+            let Some(tensor) = tensors.get(&*field.name) else {
+                let message = format!("there is no tensor for the input `{}`", Excerpt::quoted(&field.name));
+                return Err(cembra_tensor::Error::new(ErrorKind::UnknownName, message));
+            };
+            let fits = shape_of(&field.qtype) == Some((tensor.scalar_type(), tensor.extents().len()));
+            if !fits {
+                let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
+                return Err(misfit(field, &found));
+            }
+            given.push(tensor.clone());
+        }
+        Ok(given)
+    }
+}
+
+fn misfit(field: &Field, found: &str) -> cembra_tensor::Error {
+    let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.qtype);
+    cembra_tensor::Error::new(ErrorKind::RankMismatch, message)
+}
+
+/// The leaves of a program by name.
+fn leaves(program: &Program) -> BTreeMap<&str, NodeId> {
+    let nodes = (0..program.graph.len()).map(NodeId::from_index);
+    let leaf = |node| match program.graph.node(node) {
+        Node::Leaf(name) => Some((&**program.graph.name(name), node)),
+        _ => None,
+    };
+    nodes.filter_map(leaf).collect()
+}
+
+/// What is wrong with tensors as what is wrong with a model.
+impl From<cembra_tensor::Error> for Error {
+    fn from(error: cembra_tensor::Error) -> Error {
+        let code = match error.kind() {
+            ErrorKind::Broadcast
+            | ErrorKind::EmptyReduction
+            | ErrorKind::SizeMismatch
+            | ErrorKind::RankMismatch
+            | ErrorKind::Axis
+            | ErrorKind::Index => Code::Shape,
+            ErrorKind::BadLabel
+            | ErrorKind::UnknownOutputLabel
+            | ErrorKind::RepeatedOutputLabel
+            | ErrorKind::FreeLabel
+            | ErrorKind::ImplicitReduction
+            | ErrorKind::AddendLabels
+            | ErrorKind::RepeatedTargetLabel
+            | ErrorKind::UnboundTargetLabel => Code::Labels,
+            ErrorKind::ElementType => Code::TypeMismatch,
+            ErrorKind::OperandCount => Code::Arguments,
+            ErrorKind::UnknownName => Code::UnknownName,
+            ErrorKind::NotDifferentiable => Code::Derivative,
+            ErrorKind::Limit => Code::Limit,
+            ErrorKind::Evaluation => Code::Evaluation,
+            ErrorKind::Syntax => Code::Syntax,
+            _ => Code::Tensors,
+        };
+        let problem = Diagnostic::new(code, error.to_string()).at(error.span());
+        match error.help() {
+            Some(hint) => problem.hint(hint).into(),
+            None => problem.into(),
+        }
+    }
+}

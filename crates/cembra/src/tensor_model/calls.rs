@@ -1,0 +1,246 @@
+//! Calls of operators on whole tensors, lowered: their literal arguments (axes, extents, positions) are read, and the graph of tensors makes
+//! the nodes. What each operator means is said there, once.
+
+use super::lowering::Lowering;
+use cembra_expr::{Node, NodeId};
+use cembra_ops::{OpId, id};
+use cembra_runtime::Excerpt;
+use cembra_tensor::{Error, ErrorKind, Extents, NodeId as Tensor, Reduction, Slice};
+use cembra_value::{ScalarValue, Value};
+
+type Axes = Vec<usize>;
+
+/// The node of a call.
+pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
+    let made = made(lowering, op, operands)?;
+    let (extents, scalar) = (lowering.graph.extents(made), lowering.graph.scalar(made));
+    if lowering.has_extents || extents.iter().all(|extent| *extent == 1) {
+        return Ok(made);
+    }
+    // As long as nothing is known of extents, all are 1, so that all fit each other.
+    let ones = vec![1; extents.len()];
+    lowering.graph.leaf("", scalar, &ones)
+}
+
+fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
+    if let Some(reduction) = reduction(op) {
+        let &[x, axes, keep] = operands else { return Err(uncallable(operands.len())) };
+        let (x, axes) = with_axes(lowering, x, axes)?;
+        return match flag(lowering, keep)? {
+            true => lowering.graph.reduce_keeping(reduction, x, &axes),
+            false => lowering.graph.reduce(reduction, x, &axes),
+        };
+    }
+    match (op, operands) {
+        (id::TENSOR_MEAN, &[x, axes, keep]) => {
+            let (x, axes) = with_axes(lowering, x, axes)?;
+            let mut extents: Extents = lowering.graph.extents(x).into();
+            let mean = lowering.graph.mean(x, &axes)?;
+            if !flag(lowering, keep)? {
+                return Ok(mean);
+            }
+            axes.iter().for_each(|axis| extents[*axis] = 1);
+            lowering.graph.reshape(mean, &extents)
+        }
+        (id::TENSOR_SOFTMAX, &[x, axis]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            lowering.graph.softmax(x, axis)
+        }
+        (id::TENSOR_LOG_SOFTMAX, &[x, axis]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            lowering.graph.log_softmax(x, axis)
+        }
+        (id::TENSOR_LOGSUMEXP, &[x, axis]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            lowering.graph.logsumexp(x, axis)
+        }
+        (id::TENSOR_LAYER_NORM, &[x, axis, eps]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            let eps = number(lowering, eps)?;
+            lowering.graph.layer_norm(x, axis, eps)
+        }
+        (id::TENSOR_CROSS_ENTROPY, &[z, y]) => {
+            let (z, y) = (lowering.whole(z)?.node, lowering.whole(y)?.node);
+            lowering.graph.softmax_cross_entropy(z, y)
+        }
+        (id::TENSOR_TRANSPOSE, &[x, of]) => {
+            let node = lowering.whole(x)?.node;
+            let rank = lowering.graph.extents(node).len();
+            let of = if is_given(lowering, of) { axes(lowering, of, rank)? } else { (0..rank).rev().collect() };
+            lowering.graph.transpose(node, &of)
+        }
+        (id::TENSOR_RESHAPE, &[x, extents]) => {
+            let (x, extents) = with_extents(lowering, x, extents)?;
+            if lowering.has_extents {
+                return lowering.graph.reshape(x, &extents);
+            }
+            let scalar = lowering.graph.scalar(x);
+            lowering.graph.leaf("", scalar, &vec![1; extents.len()])
+        }
+        (id::TENSOR_BROADCAST, &[x, extents]) => {
+            let (x, extents) = with_extents(lowering, x, extents)?;
+            lowering.graph.broadcast(x, &extents)
+        }
+        (id::TENSOR_SLICE, &[x, axis, start, stop, step]) => sliced(lowering, x, [axis, start, stop, step]),
+        (id::TENSOR_TAKE, &[x, indices, axis]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            let indices = lowering.whole(indices)?.node;
+            lowering.graph.take(x, indices, axis)
+        }
+        (id::TENSOR_CONCAT, &[tensors, axis]) => concatenated(lowering, tensors, axis),
+        (id::TENSOR_GRAD, &[y, x]) => {
+            let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
+            let gradients = lowering.graph.gradients(y, &[x])?;
+            gradients.first().copied().ok_or_else(|| uncallable(2))
+        }
+        _ => Err(uncallable(operands.len())),
+    }
+}
+
+/// A call that no text has: of a graph that was not read by the parser.
+fn uncallable(count: usize) -> Error {
+    Error::new(ErrorKind::OperandCount, format!("an operator on tensors does not take {count} operands"))
+}
+
+fn reduction(op: OpId) -> Option<Reduction> {
+    Some(match op {
+        id::TENSOR_SUM => Reduction::Sum,
+        id::TENSOR_PRODUCT => Reduction::Product,
+        id::TENSOR_MAX => Reduction::Max,
+        id::TENSOR_MIN => Reduction::Min,
+        id::TENSOR_ANY => Reduction::Any,
+        id::TENSOR_ALL => Reduction::All,
+        _ => return None,
+    })
+}
+
+fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [NodeId; 4]) -> Result<Tensor, Error> {
+    let (x, axis) = with_axis(lowering, x, axis)?;
+    let [start, stop, step] = [integer(lowering, start)?, integer(lowering, stop)?, integer(lowering, step)?];
+    let extents = lowering.graph.extents(x);
+    let mut slices: Vec<Slice> = extents.iter().map(|extent| Slice::all(*extent)).collect();
+    // As NumPy has it: counted from the end where negative, and cut to what there is.
+    let extent = i64::try_from(extents[axis]).unwrap_or(i64::MAX);
+    let position = |at: i64| {
+        let at = if at < 0 { at.saturating_add(extent) } else { at };
+        usize::try_from(at.clamp(0, extent)).unwrap_or(0)
+    };
+    let Some(step) = isize::try_from(step).ok().filter(|step| *step >= 1) else {
+        return Err(Error::new(ErrorKind::Index, format!("a step of {step}: it is 1 at least")));
+    };
+    slices[axis] = Slice::new(position(start), position(stop), step)?;
+    lowering.graph.slice(x, &slices)
+}
+
+fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, Error> {
+    let Some(fields) = fields(lowering, tensors) else {
+        let error = Error::new(ErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
+        return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
+    };
+    let mut nodes = Vec::with_capacity(fields.len());
+    for field in fields {
+        nodes.push(lowering.whole(*field)?.node);
+    }
+    let rank = nodes.first().map_or(0, |node| lowering.graph.extents(*node).len());
+    let axis = axis_of(lowering, axis, rank)?;
+    lowering.graph.concat(&nodes, axis)
+}
+
+/// The fields of a tuple that is made on the spot.
+fn fields<'p>(lowering: &Lowering<'p>, node: NodeId) -> Option<&'p [NodeId]> {
+    match lowering.program.node(node) {
+        Node::Operator(name, operands) if &**lowering.program.name(name) == "core.make_tuple" => Some(operands),
+        _ => None,
+    }
+}
+
+/// A tensor, and those of its axes that are named; all of them if none are.
+fn with_axes(lowering: &mut Lowering<'_>, x: NodeId, named: NodeId) -> Result<(Tensor, Axes), Error> {
+    let x = lowering.whole(x)?.node;
+    let rank = lowering.graph.extents(x).len();
+    let axes = if is_given(lowering, named) { axes(lowering, named, rank)? } else { (0..rank).collect() };
+    Ok((x, axes))
+}
+
+fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Tensor, usize), Error> {
+    let x = lowering.whole(x)?.node;
+    let rank = lowering.graph.extents(x).len();
+    Ok((x, axis_of(lowering, axis, rank)?))
+}
+
+fn with_extents(lowering: &mut Lowering<'_>, x: NodeId, extents: NodeId) -> Result<(Tensor, Extents), Error> {
+    let x = lowering.whole(x)?.node;
+    let mut read = Extents::new();
+    for extent in integers(lowering, extents)? {
+        let Ok(extent) = usize::try_from(extent) else {
+            let error = Error::new(ErrorKind::SizeMismatch, format!("an extent of {extent}"));
+            return Err(error.at(lowering.span(extents)));
+        };
+        read.push(extent);
+    }
+    if read.len() > cembra_tensor::MOST_AXES {
+        let message = format!("a tensor of {} axes: it may have {}", read.len(), cembra_tensor::MOST_AXES);
+        return Err(Error::new(ErrorKind::RankMismatch, message).at(lowering.span(extents)));
+    }
+    Ok((x, read))
+}
+
+fn is_given(lowering: &Lowering<'_>, node: NodeId) -> bool {
+    !matches!(lowering.value(node), Some(Value::Unspecified))
+}
+
+/// Axes by their numbers; negative ones count from the end.
+fn axes(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Axes, Error> {
+    let axes = integers(lowering, node)?.into_iter();
+    axes.map(|axis| checked_axis(axis, rank).map_err(|error| error.at(lowering.span(node)))).collect()
+}
+
+fn axis_of(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<usize, Error> {
+    checked_axis(integer(lowering, node)?, rank).map_err(|error| error.at(lowering.span(node)))
+}
+
+fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
+    let from_start = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
+    usize::try_from(from_start)
+        .ok()
+        .filter(|axis| *axis < rank)
+        .ok_or_else(|| Error::new(ErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+}
+
+/// Literal integers: one, or a tuple of some.
+fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
+    match fields(lowering, node) {
+        Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
+        None => Ok(vec![integer(lowering, node)?]),
+    }
+}
+
+fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
+    match lowering.value(node) {
+        Some(Value::Scalar(ScalarValue::Int32(value))) => Ok((*value).into()),
+        Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(*value),
+        _ => Err(unread(lowering, node, "an integer, or a tuple of some", "as in `tensor.sum(x, (0, 1))`")),
+    }
+}
+
+fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
+    match lowering.value(node) {
+        Some(Value::Scalar(ScalarValue::WeakFloat(value) | ScalarValue::Float64(value))) => Ok(*value),
+        Some(Value::Scalar(ScalarValue::Float32(value))) => Ok((*value).into()),
+        _ => Err(unread(lowering, node, "a number with a fraction", "as in `1e-5`")),
+    }
+}
+
+fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, Error> {
+    match lowering.value(node) {
+        Some(Value::Scalar(ScalarValue::Boolean(value))) => Ok(*value),
+        _ => Err(unread(lowering, node, "`true` or `false`", "as in `keep=true`")),
+    }
+}
+
+fn unread(lowering: &Lowering<'_>, node: NodeId, wanted: &str, hint: &str) -> Error {
+    let found =
+        lowering.value(node).map_or_else(String::new, |value| format!(", not {}", Excerpt::quoted(&value.to_string())));
+    let error = Error::new(ErrorKind::Syntax, format!("this argument is {wanted}, written down{found}"));
+    error.at(lowering.span(node)).hint(hint)
+}

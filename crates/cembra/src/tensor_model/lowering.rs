@@ -1,0 +1,271 @@
+//! What nodes of a model become in a graph of tensors whose extents are known: literals, operators on elements, which are those of the
+//! registry, and what is labelled, which is handed to the expressions of `cembra_tensor` that know what labels mean. Which operator becomes
+//! what is said in `nodes`.
+
+use cembra_expr::{Graph as Program, Node, NodeId};
+use cembra_ops::{OpId, Registry, id};
+use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_tensor::{Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
+use cembra_value::{ScalarValue, Span, Value, common_scalar};
+
+/// Operators of the language whose results may be missing, and what they are of elements, of which none is.
+const OF_ELEMENTS: [(OpId, OpId); 12] = [
+    (id::PLUS, id::ADD),
+    (id::EQUAL, id::BOOL_EQUAL),
+    (id::NOT_EQUAL, id::BOOL_NOT_EQUAL),
+    (id::LESS, id::BOOL_LESS),
+    (id::LESS_EQUAL, id::BOOL_LESS_EQUAL),
+    (id::GREATER, id::BOOL_GREATER),
+    (id::GREATER_EQUAL, id::BOOL_GREATER_EQUAL),
+    (id::AND, id::LOGICAL_AND),
+    (id::OR, id::LOGICAL_OR),
+    (id::NOT, id::LOGICAL_NOT),
+    (id::SHORT_WHERE, id::TENSOR_WHERE),
+    (id::WHERE, id::TENSOR_WHERE),
+];
+
+/// A value of no labels: a node, and whether its type is still open, as that of a number with a fraction is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    pub(super) node: Tensor,
+    pub(super) is_weak: bool,
+}
+
+/// What a node of a program is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Made {
+    /// Nothing that is needed, or what only calls look at: a literal, a tuple.
+    Nothing,
+    /// A tensor.
+    Whole(Whole),
+    /// An expression over labelled tensors, which is lowered where it gets labels of its own.
+    Labelled,
+}
+
+/// What is lowered, and what was made of it so far.
+pub(super) struct Lowering<'p> {
+    pub(super) program: &'p Program,
+    pub(super) registry: &'static Registry,
+    pub(super) graph: Graph,
+    /// True if the extents are those of tensors; else all are 1, and only types and numbers of axes mean something.
+    pub(super) has_extents: bool,
+    pub(super) made: Vec<Made>,
+}
+
+impl<'p> Lowering<'p> {
+    pub(super) fn new(program: &'p Program, registry: &'static Registry, most_nodes: usize, has_extents: bool) -> Self {
+        let graph = Graph::new(registry).limited(most_nodes);
+        Lowering { program, registry, graph, has_extents, made: vec![Made::Nothing; program.len()] }
+    }
+
+    /// Says what a leaf of the program is.
+    pub(super) fn set_leaf(
+        &mut self,
+        leaf: Option<NodeId>,
+        scalar: Scalar,
+        extents: &[usize],
+        name: &str,
+    ) -> Result<(), Error> {
+        let node = self.graph.leaf(name, scalar, extents)?;
+        // Nothing may use an input.
+        if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
+            *made = Made::Whole(Whole { node, is_weak: false });
+        }
+        Ok(())
+    }
+
+    /// The tensor of an output.
+    pub(super) fn output(&mut self, node: NodeId) -> Result<Tensor, Error> {
+        if matches!(self.made[node.index()], Made::Labelled) {
+            let error = Error::new(ErrorKind::FreeLabel, "this output is labelled inside, and has no labels itself");
+            return Err(error.hint("name its axes: `output c(\"i,j\") = ..`; a number has none: `output c(\"\") = ..`"));
+        }
+        Ok(self.whole(node)?.node)
+    }
+
+    /// Where a node stands; nowhere if there is no text.
+    pub(super) fn span(&self, node: NodeId) -> Span {
+        self.program.span(node).unwrap_or_default()
+    }
+
+    /// A literal, if the node is one.
+    pub(super) fn value(&self, node: NodeId) -> Option<&'p Value> {
+        if let Node::Literal(value) = self.program.node(node) { Some(value) } else { None }
+    }
+
+    /// The tensor that a node is.
+    pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
+        match (self.made[node.index()], self.program.node(node)) {
+            (Made::Whole(whole), _) => Ok(whole),
+            (Made::Labelled, _) => {
+                let error = Error::new(ErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
+                Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
+            }
+            (Made::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
+                Ok(Whole { node: self.graph.constant(Scalar::Float64, *number)?, is_weak: true })
+            }
+            (Made::Nothing, Node::Literal(Value::Scalar(value))) => {
+                Ok(Whole { node: self.graph.literal(value)?, is_weak: false })
+            }
+            (Made::Nothing, Node::Leaf(name)) => {
+                let message = format!("there is no tensor `{}`", Excerpt::quoted(self.program.name(name)));
+                Err(Error::new(ErrorKind::UnknownName, message).at(self.span(node)))
+            }
+            (Made::Nothing, _) => {
+                let error = Error::new(ErrorKind::ElementType, "this is no tensor, and no scalar that tensors have");
+                Err(error.at(self.span(node)).hint("elements are bool, i32, i64, f32 or f64, and none is missing"))
+            }
+        }
+    }
+
+    /// The literal text of labels.
+    pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
+        match self.value(node) {
+            Some(Value::Scalar(ScalarValue::Text(labels))) => Ok(labels),
+            _ => Err(Error::new(ErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`")),
+        }
+    }
+
+    /// A tensor as one of a type that is written: cast to it, or declared to be of it.
+    pub(super) fn typed(&mut self, of: Whole, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
+        let Some(Value::Type(wanted)) = self.value(qtype) else {
+            return Err(Error::new(ErrorKind::ElementType, "this type is no literal"));
+        };
+        let rank = self.graph.extents(of.node).len();
+        let (scalar, fits) = match wanted {
+            QType::Scalar(scalar) => (*scalar, !is_declared || rank == 0),
+            QType::Tensor(scalar, axes) => (*scalar, usize::from(*axes) == rank),
+            _ => (Scalar::Unit, false),
+        };
+        let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
+        if fits && (!is_declared || common_scalar(own, scalar) == Some(scalar)) {
+            return self.graph.cast(of.node, scalar);
+        }
+        let found = type_of(&self.graph, of.node);
+        let (kind, said) = match (is_declared, fits) {
+            (true, true) => (ErrorKind::ElementType, "declared to be"),
+            (true, false) => (ErrorKind::RankMismatch, "declared to be"),
+            _ => (ErrorKind::ElementType, "cast to be"),
+        };
+        Err(Error::new(kind, format!("a value of type {found} is {said} of type {wanted}")))
+    }
+
+    /// An operator on each element.
+    pub(super) fn of_elements(&mut self, op: OpId, operands: &[Whole]) -> Result<Whole, Error> {
+        let op = of_elements(op);
+        let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
+        let strong: Vec<Tensor> = strong.collect();
+        let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
+        let is_weak = operands.iter().any(|operand| operand.is_weak) && !strong.iter().any(is_number);
+        let mut nodes = Vec::with_capacity(operands.len());
+        for operand in operands {
+            nodes.push(if operand.is_weak { self.strengthened(operand.node, &strong)? } else { operand.node });
+        }
+        let node = self.graph.map(op, &nodes)?;
+        Ok(Whole { node, is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64 })
+    }
+
+    /// A weak value as one of the type that it takes on beside others.
+    fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {
+        let scalar = self.graph.number_type(beside);
+        self.graph.cast(node, scalar)
+    }
+
+    /// A labelled expression as a tensor whose axes have these labels.
+    pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
+        let mut expression = Expression::new(labels, span)?;
+        let order = self.parts(of)?;
+        // Weak values take on the type of all that is beside them.
+        let mut strong: Vec<Tensor> = Vec::new();
+        for node in &order {
+            if let Some(whole) = self.tensor_of(*node)?.filter(|whole| !whole.is_weak) {
+                strong.push(whole.node);
+            }
+        }
+        let mut made: Vec<Part> = Vec::new();
+        for node in order {
+            let span = self.span(node);
+            let part = match self.program.node(node) {
+                Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number))) => expression.number(*number, span)?,
+                Node::Literal(Value::Scalar(ScalarValue::Int32(number))) => {
+                    expression.number((*number).into(), span)?
+                }
+                Node::Operator(name, operands) if matches!(self.made[node.index()], Made::Labelled) => {
+                    // Found when it was made.
+                    let op = self.registry.find(self.program.name(name)).unwrap_or(id::TENSOR_AT);
+                    if let (id::TENSOR_AT, &[of, labels]) = (op, operands) {
+                        let of = self.whole(of)?;
+                        expression.tensor(of.node, self.labels(labels).map_err(|error| error.at(span))?, span)?
+                    } else {
+                        let parts = made.split_off(made.len().saturating_sub(operands.len()));
+                        combined(&mut expression, op, &parts, span)?
+                    }
+                }
+                _ => {
+                    let Whole { node, is_weak } = self.whole(node)?;
+                    let node = if is_weak { self.strengthened(node, &strong)? } else { node };
+                    expression.tensor(node, "", span)?
+                }
+            };
+            made.push(part);
+        }
+        expression.lower(&mut self.graph)
+    }
+
+    /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.
+    fn tensor_of(&mut self, node: NodeId) -> Result<Option<Whole>, Error> {
+        match (self.made[node.index()], self.program.node(node)) {
+            (_, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(_) | ScalarValue::Int32(_)))) => Ok(None),
+            (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => self.whole(of).map(Some),
+            (Made::Labelled, _) => Ok(None),
+            _ => self.whole(node).map(Some),
+        }
+    }
+
+    fn is_at(&self, name: cembra_expr::NameId) -> bool {
+        self.registry.find(self.program.name(name)) == Some(id::TENSOR_AT)
+    }
+
+    /// The nodes of a labelled expression, operands before what they are operands of. What stands at several places is there as often,
+    /// because it may be summed over other labels at each.
+    fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, Error> {
+        let mut found = Vec::new();
+        let mut open = vec![of];
+        while let Some(node) = open.pop() {
+            Expression::check_room(found.len() + open.len()).map_err(|error| error.at(self.span(of)))?;
+            found.push(node);
+            if let (Made::Labelled, Node::Operator(name, operands)) = (self.made[node.index()], self.program.node(node))
+                && !self.is_at(name)
+            {
+                open.extend(operands);
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+}
+
+/// What an operator of the language is of elements.
+fn of_elements(op: OpId) -> OpId {
+    OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
+}
+
+/// A labelled part made of others.
+fn combined(expression: &mut Expression, op: OpId, parts: &[Part], span: Span) -> Result<Part, Error> {
+    match (of_elements(op), parts) {
+        (id::ADD, &[a, b]) => expression.sum(a, b, span),
+        (id::SUBTRACT, &[a, b]) => expression.difference(a, b, span),
+        (id::MULTIPLY, &[a, b]) => expression.product(a, b, span),
+        (id::DIVIDE, &[a, b]) => expression.quotient(a, b, span),
+        (id::NEG, &[of]) => expression.negated(of, span),
+        (id::POS, &[of]) => Ok(of),
+        (op, parts) => expression.map(op, parts, span),
+    }
+}
+
+/// The type of a node: that of a scalar if it has no axes.
+pub(super) fn type_of(graph: &Graph, node: Tensor) -> QType {
+    let (scalar, rank) = (graph.scalar(node), graph.extents(node).len());
+    // There are at most 16 axes.
+    if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) }
+}

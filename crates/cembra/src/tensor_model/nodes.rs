@@ -1,0 +1,65 @@
+//! Models with tensors, lowered: the nodes of the graph that a text was read to, in their order, so that nothing here recurses. Each
+//! operator is one on labels, a call on whole tensors, or one on elements.
+
+use super::calls;
+use super::lowering::{Lowering, Made, Whole};
+use cembra_expr::{Node, NodeId};
+use cembra_ops::id;
+use cembra_runtime::Excerpt;
+use cembra_tensor::{Error, ErrorKind, NodeId as Tensor};
+use cembra_value::{Value, near_names};
+
+impl Lowering<'_> {
+    /// Lowers what is needed for these nodes.
+    pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), Error> {
+        for (at, _) in self.program.reachable(outputs).into_iter().enumerate().filter(|(_, needed)| *needed) {
+            let node = NodeId::from_index(at);
+            if let Node::Operator(name, operands) = self.program.node(node) {
+                let name = self.program.name(name);
+                self.made[at] = self.operator(name, operands, node).map_err(|error| error.at(self.span(node)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+        let Some(op) = self.registry.find(name) else {
+            let error = Error::new(ErrorKind::UnknownName, format!("there is no operator `{}`", Excerpt::quoted(name)));
+            let near = near_names(name, 1, self.registry.iter().map(|(_, def)| def.name));
+            return Err(match near.first() {
+                Some(near) => error.hint(format!("is `{near}` meant?")),
+                None => error,
+            });
+        };
+        let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole { node, is_weak: false }));
+        match (op, operands) {
+            (id::TENSOR_AT, [_, _]) => Ok(Made::Labelled),
+            (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
+            (id::MAKE_TUPLE, _) => Ok(Made::Nothing),
+            _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
+            (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
+                if matches!(self.made[of.index()], Made::Labelled) =>
+            {
+                let error = Error::new(ErrorKind::Syntax, "a type of something that is labelled");
+                Err(error.hint("say it behind the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
+            }
+            _ if operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Labelled)) => {
+                Ok(Made::Labelled)
+            }
+            (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, qtype, ..]) => {
+                let of = self.whole(of)?;
+                whole(self.typed(of, qtype, op == id::DECLARED))
+            }
+            (id::SHORT_WHERE | id::WHERE, &[.., other]) if matches!(self.value(other), Some(Value::Nothing)) => {
+                let error =
+                    Error::new(ErrorKind::ElementType, "a condition without `else`: nothing is missing in a tensor");
+                Err(error.hint("say what is there otherwise: `if c then x else 0.0`"))
+            }
+            _ => {
+                let wholes = operands.iter().map(|operand| self.whole(*operand));
+                let wholes: Vec<Whole> = wholes.collect::<Result<_, Error>>()?;
+                self.of_elements(op, &wholes).map(Made::Whole)
+            }
+        }
+    }
+}

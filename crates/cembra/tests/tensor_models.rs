@@ -1,0 +1,351 @@
+//! Models with tensors in the text language: what they mean, that the plan gives what the reference gives, that they print as texts that are
+//! the same model, and what is said where labels, types or extents do not fit.
+
+use cembra::tensor::{Evaluator, Tensor, TensorModel, same_bits};
+use cembra::{Model, Options, print};
+use std::collections::BTreeMap;
+
+type Tensors = BTreeMap<String, Tensor>;
+
+fn f64s(extents: &[usize], elements: &[f64]) -> Tensor {
+    Tensor::new(extents, elements.to_vec()).expect("a tensor")
+}
+
+/// Small whole numbers, so that sums are exact in every order.
+fn counted(extents: &[usize], from: i32) -> Tensor {
+    let len = extents.iter().product::<usize>();
+    let elements = (0..len as i32).map(|at| f64::from((at * 7 + from) % 11 - 4));
+    Tensor::new(extents, elements.collect()).expect("a tensor")
+}
+
+fn tensors<const N: usize>(named: [(&str, Tensor); N]) -> Tensors {
+    named.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect()
+}
+
+/// The outputs by plan, which are those of the reference and of the model as it is printed.
+fn evaluated(text: &str, tensors: &Tensors) -> Vec<Tensor> {
+    let model = TensorModel::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+    let printed = print(model.model().program());
+    let again = TensorModel::parse(&printed).unwrap_or_else(|error| panic!("{printed}\n{}", error.render(&*printed)));
+    assert_eq!(again.model().program(), model.model().program(), "{printed}");
+    let kept = Model::from_binary(&model.model().to_binary()).expect("a file");
+    assert_eq!(kept.program(), model.model().program(), "{printed}");
+    let evaluator = Evaluator::new(&Options::default());
+    let made = model.evaluate(&evaluator, tensors).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    let reference = again.evaluate_unplanned(&evaluator, tensors).expect("outputs");
+    for ((made, reference), field) in made.iter().zip(&reference).zip(model.outputs()) {
+        assert_eq!(made.0, reference.0);
+        assert!(same_bits(&made.1, &reference.1), "{text}\n{}: {:?}, not {:?}", made.0, made.1, reference.1);
+        let of = (made.1.scalar_type(), made.1.extents().len());
+        assert_eq!(
+            field.qtype.to_string(),
+            if of.1 == 0 { of.0.short_name().to_owned() } else { format!("tensor[{}, {}]", of.0.short_name(), of.1) }
+        );
+    }
+    made.into_iter().map(|(_, tensor)| tensor).collect()
+}
+
+/// Code, message and place of what is wrong with a text.
+fn refused(text: &str) -> (&'static str, String, Option<&str>) {
+    let error = TensorModel::parse(text).expect_err(text);
+    (error.code(), error.to_string(), error.span().map(|span| span.text(text)))
+}
+
+#[test]
+fn labels_of_definitions_say_what_is_summed() {
+    let text = r#"
+        input a: tensor[f64, 2], b: tensor[f64, 2], d: tensor[f64, 2]
+        output c("i,j") = 2.0 * a("i,k") * b("k,j") - d("j,i")
+        let t("j,i") = c("i,j") / 2
+        output e("i") = t("i,j") * a("j,j")
+        output dot("") = c("i,j") * c("i,j")"#;
+    let given = tensors([
+        ("a", f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+        ("b", f64s(&[2, 3], &[1.0, 0.0, 2.0, 0.0, 1.0, 1.0])),
+        ("d", f64s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+    ]);
+    // `a("j,j")` is a diagonal of 2, `t` has 3 rows and 2 columns.
+    let made = evaluated(text, &given);
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [1.0, 1.0, 3.0, 4.0, 4.0, 14.0]);
+    assert_eq!(made[1].to_vec::<f64>().expect("floats"), [0.5 + 8.0, 0.5 + 8.0, 1.5 + 28.0]);
+    assert_eq!(made[2].get::<f64>(&[]).expect("a float"), 1.0 + 1.0 + 9.0 + 16.0 + 16.0 + 196.0);
+}
+
+#[test]
+fn whole_tensors_broadcast_and_scalars_are_parameters() {
+    let text = "
+        input x: tensor[f32, 2], bias: tensor[f32, 1], rate: f32, from: i32
+        let shifted = x * rate + bias
+        output positive = if shifted > 0.0 and not (bias == 3.0) then shifted else -0.5
+        output total = tensor.sum(shifted, 1)
+        output all = tensor.mean(shifted)
+        output count = from * 2
+        output weak = tensor.max(x) * (1.0 / 4.0)
+        output turned: tensor[f64, 2] = tensor.transpose(cast(x, f64))";
+    let given = tensors([
+        ("x", Tensor::new(&[2, 2], vec![1.0_f32, -2.0, 3.0, 4.0]).expect("a tensor")),
+        ("bias", Tensor::new(&[2], vec![0.5_f32, 3.0]).expect("a tensor")),
+        ("rate", Tensor::scalar(2.0_f32)),
+        ("from", Tensor::scalar(21)),
+    ]);
+    let made = evaluated(text, &given);
+    assert_eq!(made[0].to_vec::<f32>().expect("floats"), [2.5, -0.5, 6.5, -0.5]);
+    assert_eq!(made[1].to_vec::<f32>().expect("floats"), [1.5, 17.5]);
+    assert_eq!(made[2].get::<f32>(&[]).expect("a float"), 4.75);
+    assert_eq!(made[3].get::<i32>(&[]).expect("an integer"), 42);
+    assert_eq!(made[4].get::<f32>(&[]).expect("a float"), 1.0);
+    assert_eq!(made[5].to_vec::<f64>().expect("floats"), [1.0, 3.0, -2.0, 4.0]);
+}
+
+#[test]
+fn every_function_of_whole_tensors_has_a_form() {
+    let text = "
+        input x: tensor[f64, 3], i: tensor[i64, 1], flags: tensor[bool, 1]
+        output sum = tensor.sum(x, (0, -1))
+        output kept = tensor.sum(x, 1, keep=true)
+        output product = tensor.product(x, 2)
+        output largest = tensor.max(x, (1, 2))
+        output smallest = tensor.min(x)
+        output some = tensor.any(flags)
+        output each = tensor.all(flags, 0)
+        output mean = tensor.mean(x, 0, true)
+        output softmax = tensor.softmax(x)
+        output log_softmax = tensor.log_softmax(x, 0)
+        output logsumexp = tensor.logsumexp(x, -2)
+        output norm = tensor.layer_norm(x)
+        output turned = tensor.transpose(x, (2, 0, 1))
+        output flat = tensor.reshape(x, (4, 3))
+        output wide = tensor.broadcast(tensor.sum(x, 0), (5, 2, 3))
+        output sliced = tensor.slice(x, -1, -2, 100)
+        output every_other = tensor.slice(x, 2, 0, 3, 2)
+        output taken = tensor.take(x, i, 2)
+        output joined = tensor.concat((x, kept), 1)
+        let flat_sum = tensor.sum(flat * flat)
+        output gradient = tensor.grad(flat_sum, x)
+        output loss = tensor.softmax_cross_entropy(flat, flat)";
+    let given = tensors([
+        ("x", counted(&[2, 2, 3], 3)),
+        ("i", Tensor::new(&[2], vec![2_i64, 0]).expect("a tensor")),
+        ("flags", Tensor::new(&[2], vec![true, false]).expect("a tensor")),
+    ]);
+    let made = evaluated(text, &given);
+    let extents: Vec<&[usize]> = made.iter().map(Tensor::extents).collect();
+    let expected: [&[usize]; 21] = [
+        &[2],
+        &[2, 1, 3],
+        &[2, 2],
+        &[2],
+        &[],
+        &[],
+        &[],
+        &[1, 2, 3],
+        &[2, 2, 3],
+        &[2, 2, 3],
+        &[2, 3],
+        &[2, 2, 3],
+        &[3, 2, 2],
+        &[4, 3],
+        &[5, 2, 3],
+        &[2, 2, 2],
+        &[2, 2, 2],
+        &[2, 2, 2],
+        &[2, 3, 3],
+        &[2, 2, 3],
+        &[],
+    ];
+    assert_eq!(extents, expected);
+    let x = given["x"].to_vec::<f64>().expect("floats");
+    assert_eq!(made[0].to_vec::<f64>().expect("floats")[0], x[0] + x[1] + x[2] + x[6] + x[7] + x[8]);
+    assert!(made[5].get::<bool>(&[]).expect("a truth value") && !made[6].get::<bool>(&[]).expect("a truth value"));
+    assert_eq!(made[15].to_vec::<f64>().expect("floats")[..2], x[1..3]);
+    assert_eq!(made[16].to_vec::<f64>().expect("floats")[..2], [x[0], x[2]]);
+    assert_eq!(made[17].to_vec::<f64>().expect("floats")[..2], [x[2], x[0]]);
+    let doubled: Vec<f64> = x.iter().map(|x| 2.0 * x).collect();
+    assert_eq!(made[19].to_vec::<f64>().expect("floats"), doubled);
+}
+
+#[test]
+fn what_does_not_fit_is_said_where_it_stands() {
+    let of = |rest: &str| format!("input a: tensor[f64, 2], b: tensor[f64, 2], v: tensor[f64, 1], s: f64\n{rest}");
+    for (rest, code, message, place) in [
+        (
+            "output c(\"i,j\") = a(\"i,k\") * b(\"k,l\")",
+            "labels",
+            "the label `l` is in one factor only, and not in the target",
+            "b(\"k,l\")",
+        ),
+        ("output c(\"i\") = a(\"i,j\")", "labels", "the label `j` is not in the target", "a(\"i,j\")"),
+        (
+            "output c(\"i,q\") = a(\"i,j\") * v(\"j\")",
+            "labels",
+            "nothing has the label `q` of the target",
+            "(\"i,q\") = a(\"i,j\") * v(\"j\")",
+        ),
+        ("output c(\"i,i\") = a(\"i,i\")", "labels", "a label that the target has twice", "(\"i,i\") = a(\"i,i\")"),
+        (
+            "output c(\"i\") = v(\"i\") + a(\"i,j\") * s",
+            "labels",
+            "the label `j` is in one factor only, and not in the target",
+            "a(\"i,j\")",
+        ),
+        (
+            "output c(\"i,j\") = a(\"i,j\") + v(\"i\")",
+            "labels",
+            "this has not the label `j` that the others have",
+            "v(\"i\")",
+        ),
+        ("output c(\"i\") = v(\"1i\")", "labels", "`1i` is no label", "v(\"1i\")"),
+        ("output c(\"i\") = v(\"i,j\") * v(\"j\")", "shape", "2 labels for a tensor of 1 axes", "v(\"i,j\")"),
+        ("output c(\"i\") = v(\"i\") * a", "shape", "0 labels for a tensor of 2 axes", "a"),
+        ("output c = a(\"i,j\")", "labels", "this output is labelled inside, and has no labels itself", "c"),
+        (
+            "let t = v(\"i\")\noutput c = tensor.sum(t)",
+            "syntax",
+            "this is labelled, and what it is put into takes it whole",
+            "v(\"i\")",
+        ),
+        ("output c = tensor.sum(a, 2)", "shape", "axis 2 of a tensor of 2 axes", "2"),
+        ("output c = tensor.sum(a, (0, 0))", "shape", "axis 0 stands twice", "tensor.sum(a, (0, 0))"),
+        ("output c = tensor.sum(a, s)", "syntax", "this argument is an integer, or a tuple of some, written down", "s"),
+        ("output c = tensor.any(a)", "type-mismatch", "Any of elements of type FLOAT64", "tensor.any(a)"),
+        (
+            "output c: tensor[f64, 1] = a",
+            "shape",
+            "a value of type tensor[f64, 2] is declared to be of type tensor[f64, 1]",
+            "tensor[f64, 1] = a",
+        ),
+        (
+            "output c: tensor[f32, 2] = a",
+            "type-mismatch",
+            "a value of type tensor[f64, 2] is declared to be of type tensor[f32, 2]",
+            "tensor[f32, 2] = a",
+        ),
+        ("output c = a & (s > 1.0)", "type-mismatch", "core.presence_and", "a & (s > 1.0)"),
+        ("output c = tensor.grad(a, v)", "derivative", "the gradient of a FLOAT64 of [1, 1]", "tensor.grad(a, v)"),
+        ("output c = (a, b)", "type-mismatch", "this is no tensor, and no scalar that tensors have", "(a, b)"),
+        ("output c = summ(a)", "unknown-name", "there is no operator `summ`", "summ"),
+    ] {
+        let text = of(rest);
+        let (found, said, at) = refused(&text);
+        assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
+        assert!(said.starts_with(message), "{rest}: {said}");
+    }
+    assert_eq!(refused("input a: tensor[f64, 2], t: text; output c = a").0, "input-type");
+    assert_eq!(refused("input a: tensor[f64, 2], t; output c = a * t").0, "missing-input-type");
+}
+
+#[test]
+fn tensors_and_rows_are_told_apart() {
+    let model = Model::parse("input a: tensor[f64, 2], x: f64; output c = a * x").expect("a model");
+    for error in [
+        model.compile(&Options::default()).expect_err("no rows"),
+        model.batch(&Options::default()).expect_err("no rows"),
+        model.signature(&Options::default()).expect_err("no rows"),
+    ] {
+        assert_eq!((error.code(), error.span().map(|span| span.start)), ("tensors", Some(6)), "{error}");
+    }
+    let rows = Model::parse("input x: f64; output y = x + 1.0").expect("a model");
+    assert_eq!(TensorModel::new(&rows).expect_err("no tensors").code(), "tensors");
+    let error = Model::parse("input x: f64; output y = tensor.sum(x)").expect("a model");
+    assert_eq!(error.compile(&Options::default()).expect_err("no tensors").code(), "tensors");
+}
+
+#[test]
+fn labels_are_read_only_where_there_are_tensors() {
+    // `f` is a function: in a text without tensors nothing is labelled.
+    let text = "let f = fn(x) = x + \"!\"\noutput y = f(\"i,j\")";
+    let mut session =
+        Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model").session();
+    assert_eq!(session.evaluate(&[]).expect("a text")[0].to_string(), "'i,j!'");
+    // `tensor` is a name like any other.
+    let text = "input tensor: f64; let t = tensor * 2.0; output y = t";
+    assert_eq!(print(Model::parse(text).expect("a model").program()), "input tensor: f64\noutput y = tensor * 2.0\n");
+    let made = evaluated(
+        "input tensor: tensor[f64, 1]; output y(\"\") = tensor(\"i\") * tensor(\"i\")\noutput z = M.tensor.sum(tensor)",
+        &tensors([("tensor", f64s(&[2], &[3.0, 4.0]))]),
+    );
+    assert_eq!(made[0].get::<f64>(&[]).expect("a float"), 25.0);
+}
+
+#[test]
+fn functions_take_tensors_with_and_without_labels() {
+    let text = r#"
+        fn times(m: tensor[f64, 2], x) = m("i,j") * x("j")
+        fn centred(x) = x - tensor.mean(x)
+        input a: tensor[f64, 2], v: tensor[f64, 1]
+        let first("i") = times(a, v)
+        output y("i") = times(a, first) + first("i")
+        output z = centred(first)"#;
+    let made =
+        evaluated(text, &tensors([("a", f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("v", f64s(&[2], &[1.0, -1.0]))]));
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [-4.0, -8.0]);
+    assert_eq!(made[1].to_vec::<f64>().expect("floats"), [0.0, 0.0]);
+}
+
+#[test]
+fn operators_on_labelled_elements_stand_beside_each_other_by_labels() {
+    let text = r#"
+        input z: tensor[f64, 2], t: f64
+        output m("i") = tensor.max(z, 1)("i")"#;
+    assert_eq!(Model::parse(text).expect_err("no name").code(), "syntax");
+    let text = r#"
+        input z: tensor[f64, 2], t: f64
+        let largest = tensor.max(z, 1)
+        let e("i,j") = exp((z("i,j") - max(z("i,j"), largest("i"))) / t)
+        let sum = tensor.sum(e, 1)
+        output p("j,i") = e("i,j") / sum("i")
+        output clipped("i,j") = where(z("i,j") > 1.0, 1.0, z("i,j"))"#;
+    let made = evaluated(text, &tensors([("z", f64s(&[2, 2], &[1.0, 1.0, 3.0, 3.0])), ("t", Tensor::scalar(2.0))]));
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [0.5; 4]);
+    assert_eq!(made[1].to_vec::<f64>().expect("floats"), [1.0; 4]);
+}
+
+#[test]
+fn long_chains_of_whole_tensors_do_not_recurse() {
+    let mut text = "input x: tensor[f64, 1]\nlet t0 = x\n".to_owned();
+    for at in 0..50_000 {
+        text.push_str(&format!("let t{} = (t{at} + x) * 0.5\n", at + 1));
+    }
+    text.push_str("output y = t50000\noutput z(\"i\") = t50000(\"i\")");
+    let limits = cembra::Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..cembra::Limits::default() };
+    let evaluate = move || {
+        let model = Model::parse_within(&text, &limits).and_then(|model| TensorModel::new(&model)).expect("a model");
+        let extents: [&[usize]; 1] = [&[3]];
+        let (graph, outputs) = model.graph(&extents).expect("a graph");
+        assert!(graph.len() > 100_000);
+        assert_eq!(outputs[0], outputs[1]);
+    };
+    let small = std::thread::Builder::new().stack_size(256 << 10).spawn(evaluate).expect("a thread");
+    assert!(small.join().is_ok());
+}
+
+#[test]
+fn a_labelled_expression_that_unfolds_without_end_is_refused() {
+    let mut text = "input x: tensor[f64, 1]\nlet t0 = x(\"i\")\n".to_owned();
+    for at in 0..60 {
+        text.push_str(&format!("let t{} = t{at} + t{at}\n", at + 1));
+    }
+    text.push_str("output y(\"i\") = t60");
+    assert_eq!(refused(&text).0, "limit");
+}
+
+#[test]
+fn texts_are_printed_with_labels_where_they_can_be() {
+    let printed = |text: &str| {
+        let model = TensorModel::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+        print(model.model().program())
+    };
+    let text = "input a: tensor[f64, 2]\nlet t0(\"i,j\"): tensor[f64, 2] = a(\"j,i\") * 2.0\n\
+                output c(\"i,k\") = t0(\"i,j\") * a(\"j,k\")\noutput d(\"k\"): tensor[f64, 1] = t0(\"k,k\")\noutput e = t0\n";
+    assert_eq!(printed(text), text);
+    // What is used with labels gets a name, and so does what has some.
+    assert_eq!(
+        printed("input a: tensor[f64, 2]; let t = a + 1.0; let u(\"i\") = t(\"i,i\"); output c = tensor.sum(u)"),
+        "input a: tensor[f64, 2]\nlet t0 = a + 1.0\nlet t1(\"i\") = t0(\"i,i\")\noutput c = tensor.sum(t1, UNSPECIFIED{}, false)\n"
+    );
+    // An expression without its text has no names.
+    let model = Model::parse("input a: tensor[f64, 2]; output c(\"j,i\") = a(\"i,j\")").expect("a model");
+    let node = model.program().outputs[0].node;
+    let expected = "tensor._bind(tensor._at(a, \"i,j\"), \"j,i\")";
+    assert_eq!(cembra::print_expression(&model.program().graph, node), expected);
+}

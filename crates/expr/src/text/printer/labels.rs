@@ -1,0 +1,63 @@
+//! Labels as they are printed: `a("i,k")` where a tensor is used, `let t("i,j") = ..` where one is defined. Labels stand behind names only,
+//! so what has some gets a name; where that cannot be, `tensor._at` and `tensor._bind` are calls like any other.
+
+use super::Printer;
+use crate::infix::{AT_LABELS, BIND_LABELS};
+use crate::text::lexer;
+use crate::{Node, NodeId};
+use rustc_hash::FxHashSet;
+
+impl<'g> Printer<'g> {
+    /// The nodes that must have a name because labels only stand behind names: tensors that are used with labels, and values whose
+    /// definition has them, unless that is the definition of an output.
+    pub(super) fn labelled(&self, roots: &[NodeId], needed: &[bool], uses: &[u32]) -> FxHashSet<NodeId> {
+        let roots: FxHashSet<NodeId> = roots.iter().copied().collect();
+        let mut found = FxHashSet::default();
+        // What only has its type declared behind its labels is defined with that type.
+        let mut with_type = FxHashSet::default();
+        let may_define = |id: NodeId| self.scopes.innermost(id).is_none();
+        let ids = || (0..needed.len()).filter(|at| self.has_tensors && needed[*at]).map(NodeId::from_index);
+        for id in ids().filter(|id| may_define(*id)) {
+            if let Some((value, _)) = self.declared(id).filter(|(value, _)| self.bound(*value).is_some())
+                && uses[value.index()] == 1
+            {
+                with_type.insert(value);
+                if !roots.contains(&id) {
+                    found.insert(id);
+                }
+            }
+        }
+        for id in ids() {
+            let Node::Operator(name, &[of, labels]) = self.graph.node(id) else { continue };
+            if self.text(labels).is_none() {
+                continue;
+            }
+            match &**self.graph.name(name) {
+                AT_LABELS if matches!(self.graph.node(of), Node::Operator(..)) => found.insert(of),
+                BIND_LABELS if may_define(id) && !with_type.contains(&id) && !roots.contains(&id) => found.insert(id),
+                _ => false,
+            };
+        }
+        found
+    }
+
+    /// The value and the labels of a node whose definition has labels.
+    pub(super) fn bound(&self, id: NodeId) -> Option<(NodeId, &'g str)> {
+        let Node::Operator(name, &[value, labels]) = self.graph.node(id) else { return None };
+        let is_bound = self.has_tensors && **self.graph.name(name) == *BIND_LABELS;
+        Some((value, self.text(labels).filter(|_| is_bound)?))
+    }
+
+    /// True if labels behind a node are read as such: it prints as a name that the text defines.
+    pub(super) fn takes_labels(&self, of: NodeId) -> bool {
+        let is_named = match self.graph.node(of) {
+            Node::Leaf(name) => {
+                let name = self.graph.name(name);
+                self.defined.contains(&**name) && !self.parameters.contains(&**name) && lexer::is_plain_name(name)
+            }
+            Node::Placeholder(_) => self.scopes.is_parameter(of),
+            _ => self.lets.get(of.index()).copied().flatten().is_some(),
+        };
+        self.has_tensors && is_named
+    }
+}

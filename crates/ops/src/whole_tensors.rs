@@ -1,0 +1,104 @@
+//! Operators on whole tensors, as the text language calls them: names, parameters and what they do in a sentence. They have no values and
+//! no kernels: a model with tensors is lowered to a graph of tensors, which is where each is defined once.
+
+use crate::definition::{Example, Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
+use crate::typing::TypeFault;
+use cembra_expr::Parameter;
+use cembra_value::{Code, ScalarValue, Value};
+
+const fn integer(value: i32) -> Value {
+    Value::Scalar(ScalarValue::Int32(value))
+}
+
+/// The fault of a call in a model whose values are scalars and arrays.
+pub(crate) fn without_tensors(name: &str) -> TypeFault {
+    let message = format!("{name} is applied to tensors, and the model has no input that is one");
+    TypeFault { code: Code::Tensors, ..TypeFault::mismatch(message, None) }
+        .hint("declare one: `input x: tensor[f64, 2]`")
+}
+
+/// What all have in common.
+const WHOLE: OpDef = OpDef {
+    name: "",
+    aliases: &[],
+    summary: "",
+    params: &[param("x")],
+    variadic: false,
+    presence: PresenceRule::Custom,
+    faults: &[],
+    typing: Typing::OfTensors,
+    meaning: Meaning::Overloads(&[]),
+    laws: &[],
+    examples: &[],
+    over_arrays: OverArrays::Own,
+    derivative: None,
+};
+
+const AXES: Parameter = param_or("axes", Value::Unspecified);
+const AXIS: Parameter = param_or("axis", integer(-1));
+const KEEP: Parameter = param_or("keep", Value::Scalar(ScalarValue::Boolean(false)));
+
+macro_rules! whole {
+    ($($id:ident $name:literal ($($params:expr),*) $text:literal $summary:literal;)*) => {
+        $(pub(crate) static $id: OpDef = OpDef {
+            name: $name,
+            summary: $summary,
+            params: &[$($params),*],
+            // Tensors are no literals, so a call is shown in a function that nothing calls.
+            examples: {
+                const EXAMPLES: &[Example] = &[ex($text, "1")];
+                EXAMPLES
+            },
+            ..WHOLE
+        };)*
+    };
+}
+
+whole! {
+    AT "tensor._at" (param("x"), param("labels")) "fn f(x) = tensor._at(x, \"i,j\"); 1"
+        "The tensor with a label for each of its axes. Written `x(\"i,j\")`.";
+    BIND "tensor._bind" (param("x"), param("labels")) "fn f(x) = tensor._bind(x, \"i,j\"); 1"
+        "The tensor whose axes have these labels in what is labelled. Written `let x(\"i,j\") = ..`.";
+    SUM "tensor.sum" (param("x"), AXES, KEEP) "fn f(x) = tensor.sum(x, (0, 1)); 1"
+        "The sum over some axes, or over all; with `keep` they stay, with an extent of 1. Integers wrap around; 0 of none.";
+    PRODUCT "tensor.product" (param("x"), AXES, KEEP) "fn f(x) = tensor.product(x, 0); 1"
+        "The product over some axes, or over all. Integers wrap around; 1 of none.";
+    MAX "tensor.max" (param("x"), AXES, KEEP) "fn f(x) = tensor.max(x, 0, keep=true); 1"
+        "The largest over some axes, or over all: NaN if one is, and +0 is above -0.";
+    MIN "tensor.min" (param("x"), AXES, KEEP) "fn f(x) = tensor.min(x, -1); 1"
+        "The smallest over some axes, or over all: NaN if one is, and -0 is below +0.";
+    ANY "tensor.any" (param("x"), AXES, KEEP) "fn f(x) = tensor.any(x); 1"
+        "True if one is, over some axes or over all.";
+    ALL "tensor.all" (param("x"), AXES, KEEP) "fn f(x) = tensor.all(x); 1"
+        "True if all are, over some axes or over all.";
+    MEAN "tensor.mean" (param("x"), AXES, KEEP) "fn f(x) = tensor.mean(x, 0); 1"
+        "The sum over some axes, or over all, divided by how many were added.";
+    SOFTMAX "tensor.softmax" (param("x"), AXIS) "fn f(x) = tensor.softmax(x); 1"
+        "`e / sum(e)` along an axis, by default the last, where `e` is `exp(x - max(x))`.";
+    LOG_SOFTMAX "tensor.log_softmax" (param("x"), AXIS) "fn f(x) = tensor.log_softmax(x); 1"
+        "The logarithm of `tensor.softmax`.";
+    LOGSUMEXP "tensor.logsumexp" (param("x"), AXIS) "fn f(x) = tensor.logsumexp(x, 0); 1"
+        "`log(sum(exp(x)))` along an axis, which the result does not have.";
+    LAYER_NORM "tensor.layer_norm" (param("x"), AXIS, param_or("eps", Value::Scalar(ScalarValue::WeakFloat(1e-5))))
+        "fn f(x) = tensor.layer_norm(x, -1, 1e-6); 1"
+        "`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis.";
+    CROSS_ENTROPY "tensor.softmax_cross_entropy" (param("z"), param("y"))
+        "fn f(z, y) = tensor.softmax_cross_entropy(z, y); 1"
+        "The mean over rows of `-sum(y * log_softmax(z))`, for two matrices.";
+    TRANSPOSE "tensor.transpose" (param("x"), AXES) "fn f(x) = tensor.transpose(x, (1, 0, 2)); 1"
+        "The axes in another order, by default the opposite one: axis `i` of the result is axis `axes.i`.";
+    RESHAPE "tensor.reshape" (param("x"), param("extents")) "fn f(x) = tensor.reshape(x, (2, 3)); 1"
+        "The same elements in the same order under other extents.";
+    BROADCAST "tensor.broadcast" (param("x"), param("extents")) "fn f(x) = tensor.broadcast(x, (2, 3)); 1"
+        "The same elements for all indices of axes that are new, in front, or were of extent 1.";
+    SLICE "tensor.slice" (param("x"), param("axis"), param("start"), param("stop"), param_or("step", integer(1)))
+        "fn f(x) = tensor.slice(x, 0, 2, 10, 2); 1"
+        "The indices of an axis from `start` on, before `stop`, by steps of at least 1. Negative ones count from the end.";
+    TAKE "tensor.take" (param("x"), param("indices"), param_or("axis", integer(0)))
+        "fn f(x, i) = tensor.take(x, i); 1"
+        "The indices of an axis that another tensor names, whose axes stand in the place of that axis.";
+    CONCAT "tensor.concat" (param("tensors"), param_or("axis", integer(0))) "fn f(x, y) = tensor.concat((x, y)); 1"
+        "The tensors of a tuple, one behind the other along an axis.";
+    GRAD "tensor.grad" (param("y"), param("x")) "fn f(x) = tensor.grad(tensor.sum(x * x), x); 1"
+        "How much each element of `x` changes `y`, which is a float without axes.";
+}

@@ -1,0 +1,153 @@
+//! Labelled expressions that are put together part by part: for texts of another grammar than that of statements, in which labels mean the
+//! same. Nothing is known of names here; tensors are nodes of a graph.
+
+use super::labels::Demands;
+use super::lower::Lowering;
+use super::syntax::{self, Positions, Tree};
+use crate::{Error, ErrorKind, Graph, NodeId};
+use cembra_ops::OpId;
+use cembra_value::Span;
+
+/// A part of an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part(u32);
+
+/// An expression over labelled tensors, and the labels of what it is assigned to. The part that is added last is the whole of it.
+///
+/// ```
+/// use cembra_runtime::Scalar;
+/// use cembra_tensor::{Expression, Graph};
+/// use cembra_value::Span;
+///
+/// let mut g = Graph::standard();
+/// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
+/// let b = g.leaf("b", Scalar::Float64, &[3, 4])?;
+/// let here = Span::default();
+/// let mut e = Expression::new("i,j", here)?;
+/// let (a, b) = (e.tensor(a, "i,k", here)?, e.tensor(b, "k,j", here)?);
+/// e.product(a, b, here)?;
+/// let product = e.lower(&mut g)?;
+/// assert_eq!(g.extents(product), [2, 4]);
+/// # Ok::<(), cembra_tensor::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Expression {
+    tree: Tree,
+    known_labels: Positions,
+    target_labels: Vec<u32>,
+    target_span: Span,
+    nodes: Vec<NodeId>,
+}
+
+impl Expression {
+    /// The most parts that an expression may have.
+    const MOST_PARTS: usize = 1 << 20;
+
+    /// An expression without parts, for a target with these labels, which stand at a span.
+    ///
+    /// # Errors
+    /// What stands between the commas is no label.
+    pub fn new(target: &str, span: Span) -> Result<Expression, Error> {
+        let (mut tree, mut known_labels) = (Tree::default(), Positions::new());
+        // The labels of the target have the first numbers, which is the order of axes.
+        let target_labels = tree.read_labels(&mut known_labels, target).map_err(|error| error.at(span))?;
+        Ok(Expression { tree, known_labels, target_labels, target_span: span, nodes: Vec::new() })
+    }
+
+    /// An error if an expression may not have so many parts.
+    ///
+    /// # Errors
+    /// It is that error.
+    pub fn check_room(parts: usize) -> Result<(), Error> {
+        if parts <= Self::MOST_PARTS {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Limit, format!("a labelled expression of more than {} parts", Self::MOST_PARTS)))
+    }
+
+    fn push(&mut self, part: syntax::Part, span: Span) -> Result<Part, Error> {
+        Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
+        Ok(Part(self.tree.push(part, span)))
+    }
+
+    /// A node with labels for its axes; labels that stand twice are a diagonal.
+    ///
+    /// # Errors
+    /// What stands between the commas is no label, or there are too many parts.
+    pub fn tensor(&mut self, node: NodeId, labels: &str, span: Span) -> Result<Part, Error> {
+        let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
+        self.nodes.push(node);
+        self.push(syntax::Part::Tensor(self.nodes.len() as u32 - 1, labels), span)
+    }
+
+    /// A number, which takes on the type of what it meets.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn number(&mut self, number: f64, span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Number(number), span)
+    }
+
+    /// A part with the other sign.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Negated(of.0), span)
+    }
+
+    /// The sum of two parts, which have the same labels.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Sum(a.0, b.0), span)
+    }
+
+    /// The difference of two parts, which have the same labels.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Difference(a.0, b.0), span)
+    }
+
+    /// The product of two parts, summed over labels of both that are not wanted.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Product(a.0, b.0), span)
+    }
+
+    /// A part divided by another one: by a number, or element by element.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, Error> {
+        match self.tree.parts[by.0 as usize] {
+            syntax::Part::Number(by) => self.push(syntax::Part::Quotient(of.0, by), span),
+            _ => self.map(cembra_ops::id::DIVIDE, &[of, by], span),
+        }
+    }
+
+    /// An operator on the elements of parts. What has not all labels of the others is the same for all their indices.
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn map(&mut self, op: OpId, parts: &[Part], span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Map(op, parts.iter().map(|part| part.0).collect()), span)
+    }
+
+    /// The node of the expression, which has an axis for each label of the target.
+    ///
+    /// # Errors
+    /// Labels do not fit each other or the tensors, or the expression has no parts.
+    pub fn lower(&self, graph: &mut Graph) -> Result<NodeId, Error> {
+        if self.tree.parts.is_empty() {
+            return Err(Error::new(ErrorKind::Syntax, "an expression without parts").at(self.target_span));
+        }
+        let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
+        Lowering::new(&self.tree, demands, graph, &self.nodes).value()
+    }
+}
