@@ -1,5 +1,6 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
+use super::eval_tensors::{self, ArrayFile};
 use super::options_with_types_of;
 use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice};
 use crate::data::error::DataError;
@@ -14,6 +15,7 @@ use crate::table::input::Input;
 use crate::table::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop};
 use crate::table::sink::{self, Sink, WriteOptions};
 use crate::table::{BATCH_ROWS, Dataset, Form, Format, Keep, Named, ReadOptions, types};
+use cembra::tensor::TensorModel;
 use cembra::{Backend, Executor};
 use clap::ValueEnum;
 use std::collections::HashSet;
@@ -31,6 +33,8 @@ const NAME: &str = "eval";
 /// compressed with gzip or zstd; its columns are matched to the inputs of the model by name. It may be larger than memory.
 /// Without DATA the model is evaluated once, on the values of `-s`.
 ///
+/// A model with tensors is evaluated once: DATA is an archive of NumPy (`.npz`) with an array for each input, or one array (`.npy`).
+///
 /// Standard output carries the results and nothing else: the model's outputs in the order they are written.
 #[derive(clap::Args, Debug)]
 #[command(
@@ -47,7 +51,11 @@ pub(crate) struct Args {
 
     /// A value for an input, the same for all rows: `-s x=1.5`, `-s 'name="Ann"'`
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
-    set: Vec<Assignment>,
+    pub(super) set: Vec<Assignment>,
+
+    /// A `.npy` file of NumPy for an input that is a tensor: `--input a=a.npy`; may be given several times
+    #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
+    pub(super) input: Vec<ArrayFile>,
 
     /// What runs the model; all give the same bits
     #[arg(long, value_enum, default_value_t)]
@@ -59,26 +67,26 @@ pub(crate) struct Args {
 
     /// The form of the results; by default that of the output file's name, else a table on a terminal, else CSV
     #[arg(long, value_enum)]
-    format: Option<OutputFormat>,
+    pub(super) format: Option<OutputFormat>,
 
     #[command(flatten)]
     data_options: DataOptions,
 
     /// Compute and print only these outputs, in this order
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    only: Vec<String>,
+    pub(super) only: Vec<String>,
 
     /// Print the inputs too, before the outputs (one that an output has the name of is left out)
     #[arg(long)]
-    keep_inputs: bool,
+    pub(super) keep_inputs: bool,
 
     /// Print these columns of DATA too, before everything else, whether the model uses them or not
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', conflicts_with = "keep_all")]
-    keep: Vec<String>,
+    pub(super) keep: Vec<String>,
 
     /// Print all columns of DATA too
     #[arg(long)]
-    keep_all: bool,
+    pub(super) keep_all: bool,
 
     /// What happens to a row that cannot be read, or whose evaluation fails
     #[arg(long, value_enum, default_value_t)]
@@ -86,19 +94,19 @@ pub(crate) struct Args {
 
     /// Write a CSV of the rows that failed to a file
     #[arg(long, value_name = "FILE")]
-    errors: Option<PathBuf>,
+    pub(super) errors: Option<PathBuf>,
 
     /// How many threads compute; by default as many as there are processors
     #[arg(long, value_name = "N")]
-    threads: Option<NonZero<usize>>,
+    pub(super) threads: Option<NonZero<usize>>,
 
     /// Write the results to a file, which appears only when it is whole
     #[arg(short = 'o', long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
 
     /// Stop after so many rows
     #[arg(long, value_name = "N")]
-    limit: Option<u64>,
+    pub(super) limit: Option<u64>,
 
     /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
     #[arg(long)]
@@ -110,7 +118,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum, Debug)]
-enum OutputFormat {
+pub(super) enum OutputFormat {
     /// A table for people
     Table,
     /// Comma-separated values under a header
@@ -123,6 +131,10 @@ enum OutputFormat {
     Parquet,
     /// Arrow, as a file
     Arrow,
+    /// An array of NumPy, of a model with tensors
+    Npy,
+    /// Named arrays of NumPy, of a model with tensors
+    Npz,
 }
 
 #[derive(Clone, Copy, ValueEnum, Default, Debug)]
@@ -148,20 +160,23 @@ impl From<OnErrorChoice> for OnError {
 
 impl Args {
     /// The form of the results.
-    fn format(&self) -> Format {
-        match self.format {
+    fn format(&self) -> Result<Format, Failure> {
+        Ok(match self.format {
             Some(OutputFormat::Table) => Format::Table,
             Some(OutputFormat::Csv) => Format::Csv,
             Some(OutputFormat::Json) => Format::Json,
             Some(OutputFormat::Jsonl) => Format::JsonLines,
             Some(OutputFormat::Parquet) => Format::Parquet,
             Some(OutputFormat::Arrow) => Format::Arrow,
+            Some(OutputFormat::Npy | OutputFormat::Npz) => {
+                return Err(usage(NAME, "files of NumPy are written of models with tensors, not of rows"));
+            }
             None => match &self.output {
                 Some(path) => Format::of_path(path).unwrap_or(Format::Csv),
                 None if io::stdout().is_terminal() => Format::Table,
                 None => Format::Csv,
             },
-        }
+        })
     }
 
     /// Which columns of the data are carried through.
@@ -189,6 +204,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
     let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
     let model = text.parse()?;
+    if TensorModel::is_of(model.program()) {
+        return eval_tensors::run(args, &text, &model, data.as_deref());
+    }
+    if !args.input.is_empty() {
+        return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));
+    }
     let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     for (index, name) in args.only.iter().enumerate() {
         if args.only[..index].contains(name) {
@@ -200,7 +221,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(twice) = args.keep.iter().enumerate().find(|(at, name)| args.keep[..*at].contains(name)) {
         return Err(usage(NAME, format!("`--keep` names `{}` twice", twice.1)));
     }
-    let format = args.format();
+    let format = args.format()?;
     let on_error = OnError::from(args.on_error);
     let results_on_terminal = args.output.is_none() && io::stdout().is_terminal();
     let input = data.as_deref().map(open).transpose()?;

@@ -1,10 +1,12 @@
 //! `cembra explain`: shows what became of a model: on one screen, or what each stage made of it, down to the machine code.
 
+use super::explain_tensors::{self, InputExtents};
 use super::{options_with_types, overview, print, print_json, tell_json};
 use crate::arguments::{ModelArgs, Report};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
-use crate::source;
+use crate::source::ModelText;
+use cembra::tensor::TensorModel;
 use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, Sources, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -30,6 +32,10 @@ pub(crate) struct Args {
     /// The last pass of preparation to run, of which the stages up to it are shown
     #[arg(long, value_name = "PASS", value_parser = PASSES.iter().map(pass_value).collect::<Vec<_>>())]
     stop_after: Option<String>,
+
+    /// How many indices the axes of a tensor have, `a=64x32`, on which the steps of a model with tensors depend; may be given several times
+    #[arg(long, value_name = "NAME=NxM", value_parser = InputExtents::parse)]
+    extents: Vec<InputExtents>,
 
     /// The form of the answer; as JSON, an object with numbers, or with a text for each stage
     #[arg(long, value_enum, default_value_t)]
@@ -75,10 +81,18 @@ impl ValueEnum for StageChoice {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let tell = |failure| if args.format == Report::Json { tell_json(failure) } else { failure };
+    let text = args.model.load(NAME).map_err(tell)?;
+    if args.stage.is_none_or(|stage| stage == StageChoice::One(Stage::Plan)) {
+        let model = text.parse().map_err(tell)?;
+        if TensorModel::is_of(model.program()) {
+            return explain_tensors::run(&text, &model, &args.extents, args.format).map_err(tell);
+        }
+    }
     // A model whose preparation ends early has no plan to be told of.
     let stage = args.stage.or_else(|| args.stop_after.as_ref().map(|_| StageChoice::All));
-    let Some(stage) = stage else { return overview(args) };
-    let shown = explain(args, stage);
+    let Some(stage) = stage else { return overview(args, &text) };
+    let shown = explain(args, &text, stage);
     match args.format {
         Report::Text => {
             let shown = shown?;
@@ -97,11 +111,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// What became of a model, on one screen.
-fn overview(args: &Args) -> Result<(), Failure> {
+fn overview(args: &Args, text: &ModelText) -> Result<(), Failure> {
     let summary = || {
-        let text = args.model.load(NAME)?;
         let model = text.parse()?;
-        let options = options_with_types(&text, &model, &args.model, NAME)?.compat(args.compat);
+        let options = options_with_types(text, &model, &args.model, NAME)?.compat(args.compat);
         model.summary(&options).map_err(|error| text.blame(&error))
     };
     match args.format {
@@ -120,10 +133,9 @@ impl Serialize for Told {
 }
 
 /// The stages asked for, with their texts, each ended by a line end.
-fn explain(args: &Args, stage: StageChoice) -> Result<Vec<(Stage, String)>, Failure> {
-    let text = args.model.load(NAME)?;
+fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Stage, String)>, Failure> {
     let model = text.parse()?;
-    let mut options = options_with_types(&text, &model, &args.model, NAME)?.compat(args.compat);
+    let mut options = options_with_types(text, &model, &args.model, NAME)?.compat(args.compat);
     if let Some(pass) = &args.stop_after {
         options = options.stop_after(pass);
     }
@@ -138,11 +150,11 @@ fn explain(args: &Args, stage: StageChoice) -> Result<Vec<(Stage, String)>, Fail
             return Err(usage(NAME, message));
         }
     };
-    stages.into_iter().map(|stage| Ok((stage, one(&text, &model, &options, stage)?))).collect()
+    stages.into_iter().map(|stage| Ok((stage, one(text, &model, &options, stage)?))).collect()
 }
 
 /// A stage of a model as text, ended by a line end.
-pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
+pub(crate) fn one(text: &ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
         Stage::Asm if cfg!(target_arch = "x86_64") => match model.machine(options) {
             Ok(machine) => Ok(disassembly::listing(&machine.code, &notes(text, &machine))),
@@ -156,7 +168,7 @@ pub(crate) fn one(text: &source::ModelText, model: &Model, options: &Options, st
 }
 
 /// Operators with their places in the text, as notes on their machine code.
-fn notes(text: &source::ModelText, machine: &Machine) -> Vec<Note> {
+fn notes(text: &ModelText, machine: &Machine) -> Vec<Note> {
     let sources = text.sources();
     let note = |origin: &Origin| {
         let place = origin.span.map(|span| place(sources, span));

@@ -2,6 +2,7 @@
 //! results go. Batches of rows, and the forms of files, are in `table`.
 
 pub(crate) mod error;
+pub(crate) mod numpy;
 pub(crate) mod objects;
 pub(crate) mod output;
 pub(crate) mod scalar;

@@ -12,6 +12,7 @@ mod others;
 mod repl;
 mod shell;
 mod tables;
+mod tensors;
 mod tested;
 mod usage;
 mod used;

@@ -1,0 +1,332 @@
+//! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
+//! are no rows: the model is evaluated once, on whole tensors.
+
+use super::eval::{Args, OutputFormat, open};
+use crate::data::error::{DataCode, DataError};
+use crate::data::output::Output;
+use crate::data::{numpy, scalar};
+use crate::failure::{Failure, usage};
+use crate::inputs::check_among;
+use crate::source::ModelText;
+use cembra::tensor::{Data, Evaluator, Tensor, TensorModel};
+use cembra::{Field, Model, Options, QType, ScalarValue, Value, cast_literal};
+use cembra_value::ValueRef;
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const NAME: &str = "eval";
+
+/// The file endings of NumPy's files.
+const NPY: &str = "npy";
+const NPZ: &str = "npz";
+
+/// A file of an array for an input: `a=a.npy`.
+#[derive(Clone, Debug)]
+pub(super) struct ArrayFile {
+    name: String,
+    path: PathBuf,
+}
+
+impl ArrayFile {
+    pub(super) fn parse(argument: &str) -> Result<ArrayFile, String> {
+        match argument.split_once('=') {
+            Some((name, path)) if !name.trim().is_empty() && !path.is_empty() => {
+                Ok(ArrayFile { name: name.trim().to_owned(), path: path.into() })
+            }
+            _ => Err("expected a name and a file, as in `a=a.npy`".to_owned()),
+        }
+    }
+}
+
+/// The form of the results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Text,
+    Json,
+    Npy,
+    Npz,
+}
+
+/// Runs the command on a model with tensors.
+pub(super) fn run(args: &Args, text: &ModelText, model: &Model, data: Option<&Path>) -> Result<(), Failure> {
+    refuse_rows(args)?;
+    let model = TensorModel::new(model).map_err(|error| text.blame(&error))?;
+    let form = form(args, &model)?;
+    let tensors = inputs(args, text, &model, data)?;
+    let evaluator = Evaluator::new(&Options::default().limits(text.limits()));
+    let made = model.evaluate(&evaluator, &tensors).map_err(|error| text.blame(&error.into()))?;
+    let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();
+    let shown: Vec<(Arc<str>, Tensor)> =
+        if args.only.is_empty() { made.clone() } else { args.only.iter().filter_map(of).collect() };
+    let mut output = match &args.output {
+        Some(path) => Output::create(path)?,
+        None => Output::stdout(),
+    };
+    let written = match form {
+        Form::Text => output.write_all(&as_text(&shown)),
+        Form::Json => output.write_all(&as_json(&shown)),
+        Form::Npy => shown.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut output, tensor)),
+        Form::Npz => numpy::write_npz(&mut output, shown.iter().map(|(name, tensor)| (&**name, tensor))),
+    };
+    written.map_err(|cause| DataError::io("cannot write the results", cause))?;
+    Ok(output.commit()?)
+}
+
+/// An error if an option says something of rows, of which there are none.
+fn refuse_rows(args: &Args) -> Result<(), Failure> {
+    let option = [
+        ("--keep", !args.keep.is_empty()),
+        ("--keep-all", args.keep_all),
+        ("--keep-inputs", args.keep_inputs),
+        ("--errors", args.errors.is_some()),
+        ("--limit", args.limit.is_some()),
+        ("--threads", args.threads.is_some()),
+    ];
+    match option.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(usage(NAME, format!("`{option}` is of rows, and a model with tensors has none"))),
+        None => Ok(()),
+    }
+}
+
+/// The form of the results: what is asked for, else that of the output file's name, else text.
+fn form(args: &Args, model: &TensorModel) -> Result<Form, Failure> {
+    for name in &args.only {
+        check_among(name, "output", model.outputs().iter().map(|output| &*output.name), "--only", NAME)?;
+    }
+    let ending = args.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+    let form = match (args.format, ending) {
+        (Some(OutputFormat::Table), _) => Form::Text,
+        (Some(OutputFormat::Json), _) => Form::Json,
+        (Some(OutputFormat::Npy), _) => Form::Npy,
+        (Some(OutputFormat::Npz), _) => Form::Npz,
+        (Some(_), _) => {
+            let message = "the outputs of a model with tensors are no rows: `--format` is table, json, npy or npz";
+            return Err(usage(NAME, message));
+        }
+        (None, Some(NPY)) => Form::Npy,
+        (None, Some(NPZ)) => Form::Npz,
+        (None, Some("json")) => Form::Json,
+        (None, _) => Form::Text,
+    };
+    let count = if args.only.is_empty() { model.outputs().len() } else { args.only.len() };
+    if form == Form::Npy && count != 1 {
+        let message =
+            format!("a `.npy` file has one array, and the model has {count} outputs: write `.npz`, or `--only` one");
+        return Err(usage(NAME, message));
+    }
+    Ok(form)
+}
+
+/// The tensors for the inputs of the model.
+fn inputs(
+    args: &Args,
+    text: &ModelText,
+    model: &TensorModel,
+    data: Option<&Path>,
+) -> Result<BTreeMap<String, Tensor>, Failure> {
+    let most_bytes = text.limits().array_bytes;
+    let find = |name: &str| model.inputs().iter().find(|field| *field.name == *name);
+    let known = || model.inputs().iter().map(|field| &*field.name);
+    let mut tensors = BTreeMap::new();
+    for constant in &args.set {
+        check_among(&constant.name, "input", known(), "-s", NAME)?;
+        let Some(field) = find(&constant.name) else { continue };
+        let QType::Scalar(scalar) = field.qtype else {
+            let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
+            return Err(usage(NAME, format!("{message}: write `--input {}=FILE.npy`", field.name)));
+        };
+        let value = cast_literal(&constant.literal, &QType::Scalar(scalar)).as_ref().and_then(scalar_tensor);
+        let Some(tensor) = value else {
+            let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
+            return Err(usage(NAME, message));
+        };
+        insert(&mut tensors, &constant.name, tensor)?;
+    }
+    for file in &args.input {
+        check_among(&file.name, "input", known(), "--input", NAME)?;
+        let (name, bytes) = bytes_of(&file.path, most_bytes)?;
+        let tensor = numpy::read_npy(&bytes).map_err(|error| error.in_file(&name))?;
+        if let Some(field) = find(&file.name) {
+            check_type(field, &tensor).map_err(|error| error.in_file(&name))?;
+        }
+        insert(&mut tensors, &file.name, tensor)?;
+    }
+    let mut file = None;
+    if let Some(path) = data {
+        let (name, bytes) = bytes_of(path, most_bytes)?;
+        for (array, tensor) in arrays(model, &tensors, bytes, most_bytes).map_err(|error| error.in_file(&name))? {
+            if let Some(field) = find(&array) {
+                check_type(field, &tensor).map_err(|error| error.in_file(&name))?;
+            }
+            insert(&mut tensors, &array, tensor)?;
+        }
+        file = Some(name);
+    }
+    if let Some(absent) = model.inputs().iter().find(|field| !tensors.contains_key(&*field.name)) {
+        let message = format!("there is no array for the input `{}` ({})", absent.name, absent.qtype);
+        let error = DataError::new(DataCode::AbsentColumn, message);
+        let error = match file {
+            Some(name) => error.in_file(&name),
+            None => error,
+        };
+        return Err(match absent.qtype {
+            QType::Scalar(_) => error.hint(format!("say it on the command line: `-s {}=..`", absent.name)),
+            _ => error.hint(format!("name a file with it: `--input {}=FILE.npy`", absent.name)),
+        }
+        .into());
+    }
+    Ok(tensors)
+}
+
+fn insert(tensors: &mut BTreeMap<String, Tensor>, name: &str, tensor: Tensor) -> Result<(), Failure> {
+    match tensors.insert(name.to_owned(), tensor) {
+        None => Ok(()),
+        Some(_) => Err(usage(NAME, format!("input `{name}` is given twice"))),
+    }
+}
+
+/// The arrays of the data: those of an archive by their names, or the only one of a file, for the only tensor that is not given.
+fn arrays(
+    model: &TensorModel,
+    given: &BTreeMap<String, Tensor>,
+    bytes: Vec<u8>,
+    most_bytes: u64,
+) -> Result<Vec<(String, Tensor)>, DataError> {
+    if numpy::is_npz(&bytes) {
+        let is_wanted = |name: &str| model.inputs().iter().any(|field| *field.name == *name);
+        return numpy::read_npz(Cursor::new(bytes), is_wanted, most_bytes);
+    }
+    if !numpy::is_npy(&bytes) {
+        let error = DataError::unreadable("tensors are read from NumPy's files, and this is none");
+        return Err(error.hint("write it with `np.savez(file, a=a)` or `np.save(file, a)`"));
+    }
+    let open = model.inputs().iter().filter(|field| !given.contains_key(&*field.name));
+    let open: Vec<&Field> = open.filter(|field| matches!(field.qtype, QType::Tensor(..))).collect();
+    match open.as_slice() {
+        [field] => Ok(vec![(field.name.to_string(), numpy::read_npy(&bytes)?)]),
+        open => {
+            let message = format!("this file has one array, and {} inputs of the model have none", open.len());
+            Err(DataError::unreadable(message).hint("name them: `--input a=a.npy`, or write `np.savez(file, a=a)`"))
+        }
+    }
+}
+
+/// The name and the bytes of a file.
+fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, Vec<u8>), Failure> {
+    /// A header of an array, or the directory of an archive.
+    const BESIDE: u64 = 1 << 20;
+    let input = open(path)?;
+    let name = input.name().to_owned();
+    let mut bytes = Vec::new();
+    let most = most_bytes.saturating_add(BESIDE);
+    let read =
+        input.into_bytes().map_err(|error| error.in_file(&name))?.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|cause| DataError::unread(cause).in_file(&name))?;
+    if bytes.len() as u64 > most {
+        let error = DataError::unreadable(format!("the file has more than {most_bytes} bytes")).in_file(&name);
+        return Err(error.hint("raise the limit: `--set-limit array_bytes=..`").into());
+    }
+    Ok((name, bytes))
+}
+
+/// An error if an array is of another type than its input.
+fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
+    let (scalar, rank) = (tensor.scalar_type(), tensor.extents().len());
+    let found = if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) };
+    if found == field.qtype || field.qtype == QType::Tensor(scalar, rank as u8) {
+        return Ok(());
+    }
+    let message = format!("input `{}` is {}, and the array is {found}", field.name, field.qtype);
+    Err(DataError::new(DataCode::ColumnType, message)
+        .hint("convert it with `astype` or `reshape`, or declare the input so"))
+}
+
+/// A scalar as a tensor without axes.
+fn scalar_tensor(value: &Value) -> Option<Tensor> {
+    Some(match value {
+        Value::Scalar(ScalarValue::Boolean(value)) => Tensor::scalar(*value),
+        Value::Scalar(ScalarValue::Int32(value)) => Tensor::scalar(*value),
+        Value::Scalar(ScalarValue::Int64(value)) => Tensor::scalar(*value),
+        Value::Scalar(ScalarValue::Float32(value)) => Tensor::scalar(*value),
+        Value::Scalar(ScalarValue::Float64(value)) => Tensor::scalar(*value),
+        _ => return None,
+    })
+}
+
+/// A line with type and extents of each output, and its elements below.
+fn as_text(outputs: &[(Arc<str>, Tensor)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, tensor) in outputs {
+        let scalar = tensor.scalar_type().short_name();
+        if tensor.extents().is_empty() {
+            out.extend_from_slice(format!("{name}: {scalar} = ").as_bytes());
+        } else {
+            out.extend_from_slice(format!("{name}: {scalar} {:?}\n", tensor.extents()).as_bytes());
+        }
+        write_elements(&mut out, tensor, true);
+        out.push(b'\n');
+    }
+    out
+}
+
+/// An object with an array of arrays for each output. What JSON has no number for is a text.
+fn as_json(outputs: &[(Arc<str>, Tensor)]) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    for (at, (name, tensor)) in outputs.iter().enumerate() {
+        out.extend_from_slice(if at > 0 { b",\n " } else { b"" });
+        out.extend_from_slice(serde_json::Value::from(&**name).to_string().as_bytes());
+        out.extend_from_slice(b": ");
+        write_elements(&mut out, tensor, false);
+    }
+    out.extend_from_slice(b"}\n");
+    out
+}
+
+/// Writes elements in brackets, one pair for each axis; for people with a line for each index of all axes but the last.
+fn write_elements(out: &mut Vec<u8>, tensor: &Tensor, in_lines: bool) {
+    let extents = tensor.extents();
+    let rank = extents.len();
+    // How many elements the brackets of each axis are around.
+    let mut spans = vec![1; rank];
+    for axis in (0..rank).rev() {
+        spans[axis] = extents[axis] * spans.get(axis + 1).copied().unwrap_or(1);
+    }
+    let row_major = tensor.row_major();
+    let len: usize = extents.iter().product();
+    if len == 0 {
+        out.extend_from_slice(b"[]");
+    }
+    let first = row_major.layout().offset();
+    for at in 0..len {
+        let opened = spans.iter().filter(|span| at % **span == 0).count();
+        if at > 0 {
+            let is_line = opened > 0 && in_lines;
+            out.extend_from_slice(if is_line { b",\n" } else { b", " });
+            out.extend(std::iter::repeat_n(b' ', if is_line { rank - opened } else { 0 }));
+        }
+        out.extend(std::iter::repeat_n(b'[', opened));
+        write_element(out, row_major.data(), first + at, !in_lines);
+        out.extend(std::iter::repeat_n(b']', spans.iter().filter(|span| (at + 1) % **span == 0).count()));
+    }
+}
+
+fn write_element(out: &mut Vec<u8>, data: &Data, at: usize, is_json: bool) {
+    let value = match data {
+        Data::Bool(elements) => ValueRef::Boolean(elements[at]),
+        Data::Int32(elements) => ValueRef::Int32(elements[at]),
+        Data::Int64(elements) => ValueRef::Int64(elements[at]),
+        Data::Float32(elements) => ValueRef::Float32(elements[at]),
+        Data::Float64(elements) => ValueRef::Float64(elements[at]),
+    };
+    let is_number = match value {
+        ValueRef::Float32(value) => value.is_finite(),
+        ValueRef::Float64(value) => value.is_finite(),
+        _ => true,
+    };
+    let quote: &[u8] = if is_json && !is_number { b"\"" } else { b"" };
+    out.extend_from_slice(quote);
+    scalar::write(out, &value);
+    out.extend_from_slice(quote);
+}

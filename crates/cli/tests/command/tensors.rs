@@ -1,0 +1,191 @@
+//! Models with tensors: arrays of NumPy in and out, what is said of wrong ones, and the examples.
+
+use super::shell::{Shell, example};
+use std::fs;
+
+/// A file of NumPy: little ends, C order.
+fn npy(descr: &str, extents: &[usize], data: &[u8]) -> Vec<u8> {
+    let shape: String = extents.iter().map(|extent| format!("{extent},")).collect();
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape})}}\n");
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+fn f64s(extents: &[usize], elements: impl IntoIterator<Item = f64>) -> Vec<u8> {
+    npy("<f8", extents, &elements.into_iter().flat_map(f64::to_le_bytes).collect::<Vec<u8>>())
+}
+
+fn f32s(extents: &[usize], elements: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    npy("<f4", extents, &elements.into_iter().flat_map(f32::to_le_bytes).collect::<Vec<u8>>())
+}
+
+const PRODUCT: &str = "input a: tensor[f64, 2], b: tensor[f64, 2], by: f64\n\
+                       output c(\"i,j\") = by * a(\"i,k\") * b(\"k,j\")\noutput total = tensor.sum(c)\n";
+
+fn product() -> Shell {
+    Shell::new()
+        .file("m.cem", PRODUCT)
+        .file("a.npy", f64s(&[2, 2], [1.0, 2.0, 3.0, 4.0]))
+        .file("b.npy", f64s(&[2, 1], [0.5, f64::INFINITY]))
+}
+
+#[test]
+fn arrays_come_from_files_and_go_into_files() {
+    let shell = product();
+    let given = ["eval", "m.cem", "--input", "a=a.npy", "--input", "b=b.npy", "-s", "by=2"];
+    let with = |more: &[&'static str]| given.iter().chain(more).copied().collect::<Vec<&str>>();
+    assert_eq!(shell.stdout(&given), "c: f64 [2, 1]\n[[inf],\n [inf]]\ntotal: f64 = inf\n");
+    assert_eq!(shell.stdout(&with(&["--format", "json"])), "{\"c\": [[\"inf\"], [\"inf\"]],\n \"total\": \"inf\"}\n");
+    assert_eq!(shell.stdout(&with(&["--only", "total"])), "total: f64 = inf\n");
+    shell.stdout(&with(&["--output", "c.npz"]));
+    shell.stdout(&with(&["--output", "c.npy", "--only", "c"]));
+    // What was written is read: names and all.
+    let read = "input c: tensor[f64, 2], total: f64; output d = tensor.transpose(c) / total";
+    assert_eq!(shell.stdout(&["eval", "-e", read, "c.npz"]), "d: f64 [1, 2]\n[[nan, nan]]\n");
+    let read = "input c: tensor[f64, 2]; output least = tensor.min(c)";
+    assert_eq!(shell.stdout(&["eval", "-e", read, "c.npy"]), "least: f64 = inf\n");
+}
+
+#[test]
+fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
+    let shell = product()
+        .file("vector.npy", f64s(&[2], [1.0, 2.0]))
+        .file("three.npy", f64s(&[3, 1], [1.0, 2.0, 3.0]))
+        .file("half.npy", npy("<f2", &[2, 2], &[0; 8]))
+        .file("cut.npy", &f64s(&[2, 2], [1.0, 2.0, 3.0, 4.0])[..90])
+        .file("rows.csv", "a,b\n1,2\n");
+    let refused = |more: &[&str]| {
+        let args: Vec<&str> = ["eval", "m.cem", "-s", "by=1", "-o", "out.npz"].iter().chain(more).copied().collect();
+        let outcome = shell.run(&args);
+        assert_ne!(outcome.status, Some(0), "{args:?}");
+        assert!(!shell.path("out.npz").exists(), "{args:?}");
+        outcome.stderr
+    };
+    let with = |b: &str| refused(&["--input", "a=a.npy", "--input", &format!("b={b}")]);
+    for (stderr, said) in [
+        (with("vector.npy"), "input `b` is tensor[f64, 2], and the array is tensor[f64, 1]"),
+        (with("three.npy"), "the label `k` has 2 indices and 3"),
+        (with("half.npy"), "elements of NumPy's type `<f2`"),
+        (with("cut.npy"), "bytes for an array of [2, 2] of `<f8`"),
+        (with("rows.csv"), "this is no `.npy` file"),
+        (with("none.npy"), "cannot open"),
+        (refused(&["--input", "a=a.npy"]), "there is no array for the input `b` (tensor[f64, 2])"),
+        (refused(&["a.npy"]), "this file has one array, and 2 inputs of the model have none"),
+        (refused(&["rows.csv"]), "tensors are read from NumPy's files, and this is none"),
+        (refused(&["--input", "d=a.npy"]), "`--input`: the model has no input `d`"),
+        (refused(&["--input", "a=a.npy", "--input", "a=a.npy"]), "input `a` is given twice"),
+        (refused(&["-s", "a=1"]), "input `a` is tensor[f64, 2], and `-s` says scalars"),
+        (refused(&["--keep-all"]), "`--keep-all` is of rows, and a model with tensors has none"),
+        (refused(&["--format", "csv"]), "`--format` is table, json, npy or npz"),
+        (refused(&["--format", "npy"]), "a `.npy` file has one array, and the model has 2 outputs"),
+    ] {
+        assert!(stderr.contains(said), "{stderr}, not {said}");
+    }
+    let rows = shell.run(&["eval", "-e", "input x: f64; x", "--input", "x=a.npy"]);
+    assert!(rows.stderr.contains("the model has no tensor among its inputs"), "{}", rows.stderr);
+}
+
+#[test]
+fn models_with_tensors_are_checked_and_explained() {
+    let shell = product();
+    assert_eq!(
+        shell.stdout(&["check", "m.cem"]),
+        "input a: tensor[f64, 2]\ninput b: tensor[f64, 2]\ninput by: f64\noutput c: tensor[f64, 2]\noutput total: f64\n"
+    );
+    let wrong = shell.run(&["check", "-e", "input a: tensor[f64, 2]; output c(\"i\") = a(\"i,j\") * 2.0"]);
+    assert_eq!(
+        wrong.stderr,
+        "error[labels]: the label `j` is in one factor only, and not in the target\n --> <expression>:1:42\n  |\n\
+         1 | input a: tensor[f64, 2]; output c(\"i\") = a(\"i,j\") * 2.0\n  |                                          ^^^^^^^^\n  |\n  \
+         = help: sum over it before, by `einsum` or `tensor.sum`, or give it to the target\n"
+    );
+    let shown = shell.stdout(&["explain", "m.cem", "--extents", "a=8x4", "--extents", "b=4x2"]);
+    assert!(
+        shown.starts_with("input a: tensor[f64, 2] of [8, 4]\ninput b: tensor[f64, 2] of [4, 2]\ninput by: f64\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("steps"), "{shown}");
+    let wrong = shell.run(&["explain", "m.cem", "--extents", "a=8"]);
+    assert!(wrong.stderr.contains("`--extents` gives `a` 1 axes, and it is tensor[f64, 2]"), "{}", wrong.stderr);
+    let built = shell.run(&["build", "m.cem", "-o", "m.o"]);
+    assert!(built.stderr.contains("error[tensors]"), "{}", built.stderr);
+}
+
+/// The data of an example, which are made here: with `CEMBRA_REWRITE` they are written.
+fn check_data(shell: &Shell, types: &str, arrays: &[(&str, Vec<u8>)], file: &str) {
+    let copies: String = arrays.iter().map(|(name, _)| format!("output \"{name}\" = {name}\n")).collect();
+    fs::write(shell.path("copy.cem"), format!("input {types}\n{copies}")).expect("written");
+    let mut args = vec!["eval".to_owned(), "copy.cem".to_owned(), "-o".to_owned(), "made.npz".to_owned()];
+    for (name, bytes) in arrays {
+        fs::write(shell.path(name), bytes).expect("written");
+        args.extend(["--input".to_owned(), format!("{name}={name}")]);
+    }
+    shell.stdout(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let made = fs::read(shell.path("made.npz")).expect("there");
+    if std::env::var_os("CEMBRA_REWRITE").is_some() {
+        fs::write(example(file), &made).expect("written");
+    }
+    assert!(
+        made == fs::read(example(file)).expect("there"),
+        "{file} is out of date: run this test with CEMBRA_REWRITE=1"
+    );
+}
+
+#[test]
+fn softmax_regression_gets_nearer() {
+    let shell = Shell::new();
+    // Twelve points in three clouds, not all of which a plane can tell apart.
+    let class = |point: usize| (point * 5 + point / 4) % 3;
+    let x = (0..12).flat_map(|point| {
+        let near = [[1.0, 0.0], [-1.0, 1.0], [0.0, -1.5]][class(point)];
+        [near[0] + f64::from(point as u8 % 5) / 4.0 - 0.5, near[1] - f64::from(point as u8 % 3) / 2.0 + 0.5]
+    });
+    let y = (0..12).flat_map(|point| [0, 1, 2].map(|of| f64::from(u8::from(class(point) == of))));
+    let arrays = [
+        ("x", f64s(&[12, 2], x)),
+        ("y", f64s(&[12, 3], y)),
+        ("w", f64s(&[2, 3], [0.0; 6])),
+        ("bias", f64s(&[3], [0.0; 3])),
+    ];
+    let types = "x: tensor[f64, 2], y: tensor[f64, 2], w: tensor[f64, 2], bias: tensor[f64, 1]";
+    check_data(&shell, types, &arrays, "softmax.npz");
+    let (model, data) = (example("softmax.cem"), example("softmax.npz"));
+    let first = shell.stdout(&["eval", &model, &data, "-s", "rate=1", "--only", "loss"]);
+    let loss = |told: &str| told.trim_start_matches("loss: f64 = ").trim_end().parse::<f64>().expect("a number");
+    // Weights of zeros know nothing of three classes.
+    assert!((loss(&first) - 3_f64.ln()).abs() < 1e-12, "{first}");
+    // A step of training, whose weights are put beside the data for the next one.
+    let mut losses = Vec::new();
+    for name in ["x", "y", "w", "bias"] {
+        assert!(shell.path(name).exists());
+    }
+    for _ in 0..20 {
+        let given = ["--input", "x=x", "--input", "y=y", "--input", "w=w", "--input", "bias=bias", "-s", "rate=1"];
+        let run = |more: &[&str]| {
+            shell.stdout(&["eval", &model].iter().chain(&given).chain(more).copied().collect::<Vec<_>>())
+        };
+        losses.push(loss(&run(&["--only", "loss"])));
+        run(&["--only", "next_w", "--format", "npy", "-o", "next_w"]);
+        run(&["--only", "next_bias", "--format", "npy", "-o", "bias"]);
+        fs::rename(shell.path("next_w"), shell.path("w")).expect("renamed");
+    }
+    assert!(losses.windows(2).all(|two| two[1] < two[0]) && losses[19] < 0.3, "{losses:?}");
+}
+
+#[test]
+fn tensors_times_vectors() {
+    let shell = Shell::new();
+    let arrays = [
+        ("a", f32s(&[2, 3, 4], (0..24_u8).map(f32::from))),
+        ("u", f32s(&[2], [1.0, -1.0])),
+        ("v", f32s(&[3], [1.0, 0.5, 2.0])),
+        ("w", f32s(&[4], [1.0, 0.0, 0.0, 1.0])),
+    ];
+    let types = "a: tensor[f32, 3], u: tensor[f32, 1], v: tensor[f32, 1], w: tensor[f32, 1]";
+    check_data(&shell, types, &arrays, "ttv.npz");
+    assert_eq!(
+        shell.stdout(&["eval", &example("ttv.cem"), &example("ttv.npz")]),
+        "along_i: f32 [3, 4]\n[[-12, -12, -12, -12],\n [-12, -12, -12, -12],\n [-12, -12, -12, -12]]\n\
+         along_j: f32 [2, 4]\n[[18, 21.5, 25, 28.5],\n [60, 63.5, 67, 70.5]]\n\
+         along_k: f32 [2, 3]\n[[3, 11, 19],\n [27, 35, 43]]\nalong_all: f32 = -84\n"
+    );
+}
