@@ -11,7 +11,7 @@ use crate::signature::{Field, Signature};
 use crate::tensors::{Evaluator, Planned};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_runtime::{Excerpt, QType, Scalar};
-use cembra_tensor::{ErrorKind, Graph, NodeId as TensorNode, Tensor};
+use cembra_tensor::{Elements, ErrorKind, Graph, NodeId as TensorNode, Tensor};
 use cembra_value::{Code, Diagnostic, Limits};
 use lowering::{Lowering, type_of};
 use std::collections::BTreeMap;
@@ -192,7 +192,8 @@ impl TensorModel {
     /// The outputs on tensors for the inputs, by name, through a plan. A scalar is a tensor without axes.
     ///
     /// # Errors
-    /// An input that there is no tensor for, or one of another type; extents that do not fit, or an element that fails.
+    /// An input that there is no tensor for, or one of another type; extents that do not fit, an element that fails, or an output that has
+    /// more elements than the limit of bytes of arrays allows.
     pub fn evaluate(
         &self,
         evaluator: &Evaluator,
@@ -201,7 +202,7 @@ impl TensorModel {
         let given = self.given(tensors)?;
         let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
         let made = self.plan(evaluator, &extents)?.run(&given)?;
-        Ok(self.named(made))
+        self.named(made, evaluator)
     }
 
     /// The outputs likewise, node by node as the text has them: what [`TensorModel::evaluate`] is compared with.
@@ -216,11 +217,22 @@ impl TensorModel {
         let given = self.given(tensors)?;
         let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
         let (graph, nodes) = self.graph(&extents)?;
-        Ok(self.named(evaluator.evaluate(&graph, &nodes, &given)?))
+        self.named(evaluator.evaluate(&graph, &nodes, &given)?, evaluator)
     }
 
-    fn named(&self, made: Vec<Tensor>) -> Vec<(Arc<str>, Tensor)> {
-        self.outputs.iter().map(|output| output.name.clone()).zip(made).collect()
+    /// The outputs with their names. A view of little memory may have more elements than anybody has memory for, so that whoever copies one
+    /// would find none.
+    fn named(&self, made: Vec<Tensor>, evaluator: &Evaluator) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
+        for (output, tensor) in self.outputs.iter().zip(&made) {
+            let bytes = 8 * tensor.layout().len() as u128;
+            if bytes > u128::from(evaluator.most_bytes()) {
+                let name = Excerpt::quoted(&output.name);
+                let message = format!("output `{name}` of {:?} may take {bytes} bytes", tensor.extents());
+                let error = cembra_tensor::Error::new(ErrorKind::Limit, message);
+                return Err(error.hint("raise the limit of bytes of arrays"));
+            }
+        }
+        Ok(self.outputs.iter().map(|output| output.name.clone()).zip(made).collect())
     }
 
     /// The tensors of the inputs, in their order.

@@ -349,3 +349,25 @@ fn texts_are_printed_with_labels_where_they_can_be() {
     let expected = "tensor._bind(tensor._at(a, \"i,j\"), \"j,i\")";
     assert_eq!(cembra::print_expression(&model.program().graph, node), expected);
 }
+
+#[test]
+fn an_output_that_nobody_has_memory_for_is_refused() {
+    let text = "input x: tensor[f64, 1]; output y = tensor.broadcast(x, (1000000000000, 2))";
+    let model = TensorModel::parse(text).expect("a model");
+    let given = tensors([("x", f64s(&[2], &[1.0, 2.0]))]);
+    let error = model.evaluate(&Evaluator::new(&Options::default()), &given).expect_err("too large");
+    assert_eq!(error.to_string(), "output `y` of [1000000000000, 2] may take 16000000000000 bytes");
+    let wrong = tensors([("x", f64s(&[3], &[1.0, 2.0, 3.0]))]);
+    let error = model.evaluate(&Evaluator::new(&Options::default()), &wrong).expect_err("other extents");
+    assert_eq!(error.span().map(|span| span.text(text)), Some("tensor.broadcast(x, (1000000000000, 2))"));
+    let model = TensorModel::parse("input x: tensor[f64, 1]; output y = x").expect("a model");
+    for (tensor, message) in [
+        (f64s(&[1, 1], &[1.0]), "input `x` is tensor[f64, 1], and is given as f64 of [1, 1]"),
+        (Tensor::new(&[1], vec![1]).expect("a tensor"), "input `x` is tensor[f64, 1], and is given as i32 of [1]"),
+    ] {
+        let error = model.evaluate(&Evaluator::new(&Options::default()), &tensors([("x", tensor)]));
+        assert_eq!(error.expect_err("another type").to_string(), message);
+    }
+    let error = model.evaluate(&Evaluator::new(&Options::default()), &Tensors::new()).expect_err("no tensor");
+    assert_eq!(error.to_string(), "there is no tensor for the input `x`");
+}

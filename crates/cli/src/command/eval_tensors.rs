@@ -12,7 +12,7 @@ use cembra::tensor::{Data, Evaluator, Tensor, TensorModel};
 use cembra::{Field, Model, Options, QType, ScalarValue, Value, cast_literal};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read, Write};
+use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,17 +60,20 @@ pub(super) fn run(args: &Args, text: &ModelText, model: &Model, data: Option<&Pa
     let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();
     let shown: Vec<(Arc<str>, Tensor)> =
         if args.only.is_empty() { made.clone() } else { args.only.iter().filter_map(of).collect() };
-    let mut output = match &args.output {
+    let output = match &args.output {
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
     };
+    let mut buffered = BufWriter::new(output);
     let written = match form {
-        Form::Text => output.write_all(&as_text(&shown)),
-        Form::Json => output.write_all(&as_json(&shown)),
-        Form::Npy => shown.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut output, tensor)),
-        Form::Npz => numpy::write_npz(&mut output, shown.iter().map(|(name, tensor)| (&**name, tensor))),
+        Form::Text => write_text(&mut buffered, &shown),
+        Form::Json => write_json(&mut buffered, &shown),
+        Form::Npy => shown.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
+        Form::Npz => numpy::write_npz(&mut buffered, shown.iter().map(|(name, tensor)| (&**name, tensor))),
     };
-    written.map_err(|cause| DataError::io("cannot write the results", cause))?;
+    let cannot = |cause| DataError::io("cannot write the results", cause);
+    written.map_err(cannot)?;
+    let output = buffered.into_inner().map_err(|error| cannot(error.into_error()))?;
     Ok(output.commit()?)
 }
 
@@ -256,36 +259,33 @@ fn scalar_tensor(value: &Value) -> Option<Tensor> {
 }
 
 /// A line with type and extents of each output, and its elements below.
-fn as_text(outputs: &[(Arc<str>, Tensor)]) -> Vec<u8> {
-    let mut out = Vec::new();
+fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Result<()> {
     for (name, tensor) in outputs {
         let scalar = tensor.scalar_type().short_name();
         if tensor.extents().is_empty() {
-            out.extend_from_slice(format!("{name}: {scalar} = ").as_bytes());
+            write!(out, "{name}: {scalar} = ")?;
         } else {
-            out.extend_from_slice(format!("{name}: {scalar} {:?}\n", tensor.extents()).as_bytes());
+            writeln!(out, "{name}: {scalar} {:?}", tensor.extents())?;
         }
-        write_elements(&mut out, tensor, true);
-        out.push(b'\n');
+        write_elements(out, tensor, true)?;
+        out.write_all(b"\n")?;
     }
-    out
+    Ok(())
 }
 
 /// An object with an array of arrays for each output. What JSON has no number for is a text.
-fn as_json(outputs: &[(Arc<str>, Tensor)]) -> Vec<u8> {
-    let mut out = b"{".to_vec();
+fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Result<()> {
+    out.write_all(b"{")?;
     for (at, (name, tensor)) in outputs.iter().enumerate() {
-        out.extend_from_slice(if at > 0 { b",\n " } else { b"" });
-        out.extend_from_slice(serde_json::Value::from(&**name).to_string().as_bytes());
-        out.extend_from_slice(b": ");
-        write_elements(&mut out, tensor, false);
+        out.write_all(if at > 0 { b",\n " } else { b"" })?;
+        write!(out, "{}: ", serde_json::Value::from(&**name))?;
+        write_elements(out, tensor, false)?;
     }
-    out.extend_from_slice(b"}\n");
-    out
+    out.write_all(b"}\n")
 }
 
 /// Writes elements in brackets, one pair for each axis; for people with a line for each index of all axes but the last.
-fn write_elements(out: &mut Vec<u8>, tensor: &Tensor, in_lines: bool) {
+fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::Result<()> {
     let extents = tensor.extents();
     let rank = extents.len();
     // How many elements the brackets of each axis are around.
@@ -293,23 +293,23 @@ fn write_elements(out: &mut Vec<u8>, tensor: &Tensor, in_lines: bool) {
     for axis in (0..rank).rev() {
         spans[axis] = extents[axis] * spans.get(axis + 1).copied().unwrap_or(1);
     }
-    let row_major = tensor.row_major();
-    let len: usize = extents.iter().product();
-    if len == 0 {
-        out.extend_from_slice(b"[]");
-    }
-    let first = row_major.layout().offset();
-    for at in 0..len {
+    let mut text = Vec::new();
+    let mut is_empty = true;
+    for (at, position) in tensor.positions().enumerate() {
+        is_empty = false;
+        text.clear();
         let opened = spans.iter().filter(|span| at % **span == 0).count();
         if at > 0 {
             let is_line = opened > 0 && in_lines;
-            out.extend_from_slice(if is_line { b",\n" } else { b", " });
-            out.extend(std::iter::repeat_n(b' ', if is_line { rank - opened } else { 0 }));
+            text.extend_from_slice(if is_line { b",\n" } else { b", " });
+            text.extend(std::iter::repeat_n(b' ', if is_line { rank - opened } else { 0 }));
         }
-        out.extend(std::iter::repeat_n(b'[', opened));
-        write_element(out, row_major.data(), first + at, !in_lines);
-        out.extend(std::iter::repeat_n(b']', spans.iter().filter(|span| (at + 1) % **span == 0).count()));
+        text.extend(std::iter::repeat_n(b'[', opened));
+        write_element(&mut text, tensor.data(), position, !in_lines);
+        text.extend(std::iter::repeat_n(b']', spans.iter().filter(|span| (at + 1) % **span == 0).count()));
+        out.write_all(&text)?;
     }
+    if is_empty { out.write_all(b"[]") } else { Ok(()) }
 }
 
 fn write_element(out: &mut Vec<u8>, data: &Data, at: usize, is_json: bool) {
