@@ -2,7 +2,6 @@
 //! writes goes to memory of ours, whose size it cannot change; so it can be wrong, but not more.
 
 use crate::element::no_element;
-use crate::graph::is_element;
 use crate::layout::count;
 use crate::node::{Node, Operation};
 use crate::{Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor, TensorMut};
@@ -352,7 +351,7 @@ impl Graph {
     pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[NodeId]) -> Result<NodeId, Error> {
         let inputs: Vec<Meta> = operands.iter().map(|operand| Meta::of(self.node(*operand))).collect();
         let Meta { scalar, extents } = op.shape(&inputs)?;
-        if !is_element(scalar) {
+        if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
         }
         count(&extents)?;
