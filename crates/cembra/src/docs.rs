@@ -16,6 +16,7 @@ chapters! {
     GuideRust: "rust.md"
     GuideLoaders: "loaders.md"
     GuideTensors: "tensors.md"
+    GuideTensorModels: "tensor-models.md"
     GuideLabels: "labels.md"
     GuideGradients: "gradients.md"
     GuideTensorPlans: "tensor-plans.md"

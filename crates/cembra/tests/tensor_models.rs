@@ -272,14 +272,17 @@ fn functions_take_tensors_with_and_without_labels() {
     let text = r#"
         fn times(m: tensor[f64, 2], x) = m("i,j") * x("j")
         fn centred(x) = x - tensor.mean(x)
+        fn ends(x) = (tensor.min(x), tensor.max(x))
         input a: tensor[f64, 2], v: tensor[f64, 1]
         let first("i") = times(a, v)
         output y("i") = times(a, first) + first("i")
-        output z = centred(first)"#;
+        output z = centred(first)
+        output reach = ends(v).1 - ends(v).0"#;
     let made =
         evaluated(text, &tensors([("a", f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("v", f64s(&[2], &[1.0, -1.0]))]));
     assert_eq!(made[0].to_vec::<f64>().expect("floats"), [-4.0, -8.0]);
     assert_eq!(made[1].to_vec::<f64>().expect("floats"), [0.0, 0.0]);
+    assert_eq!(made[2].get::<f64>(&[]).expect("a float"), 2.0);
 }
 
 #[test]

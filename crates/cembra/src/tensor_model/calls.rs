@@ -2,7 +2,7 @@
 //! the nodes. What each operator means is said there, once.
 
 use super::lowering::Lowering;
-use cembra_expr::{Node, NodeId};
+use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Error, ErrorKind, Extents, NodeId as Tensor, Reduction, Slice};
@@ -133,7 +133,7 @@ fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [No
 }
 
 fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, Error> {
-    let Some(fields) = fields(lowering, tensors) else {
+    let Some(fields) = lowering.fields(tensors) else {
         let error = Error::new(ErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
@@ -144,14 +144,6 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
     let rank = nodes.first().map_or(0, |node| lowering.graph.extents(*node).len());
     let axis = axis_of(lowering, axis, rank)?;
     lowering.graph.concat(&nodes, axis)
-}
-
-/// The fields of a tuple that is made on the spot.
-fn fields<'p>(lowering: &Lowering<'p>, node: NodeId) -> Option<&'p [NodeId]> {
-    match lowering.program.node(node) {
-        Node::Operator(name, operands) if &**lowering.program.name(name) == "core.make_tuple" => Some(operands),
-        _ => None,
-    }
 }
 
 /// A tensor, and those of its axes that are named; all of them if none are.
@@ -209,7 +201,7 @@ fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
 
 /// Literal integers: one, or a tuple of some.
 fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
-    match fields(lowering, node) {
+    match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
         None => Ok(vec![integer(lowering, node)?]),
     }

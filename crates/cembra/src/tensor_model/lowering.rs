@@ -93,6 +93,16 @@ impl<'p> Lowering<'p> {
         if let Node::Literal(value) = self.program.node(node) { Some(value) } else { None }
     }
 
+    /// The fields of a tuple that is made on the spot.
+    pub(super) fn fields(&self, node: NodeId) -> Option<&'p [NodeId]> {
+        match self.program.node(node) {
+            Node::Operator(name, fields) if self.registry.find(self.program.name(name)) == Some(id::MAKE_TUPLE) => {
+                Some(fields)
+            }
+            _ => None,
+        }
+    }
+
     /// The tensor that a node is.
     pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
         match (self.made[node.index()], self.program.node(node)) {
