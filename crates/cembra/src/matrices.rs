@@ -62,9 +62,10 @@ pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
     if tensor.layout().is_empty() {
         return Ok(MatRef::from_column_major_slice(&[], rows, columns));
     }
-    let first = elements[tensor.layout().offset()..].as_ptr();
-    // SAFETY: MATRIX-WITHIN: the layout of a tensor has no position outside of its memory, which is borrowed for as long as the view lives.
-    Ok(unsafe { MatRef::from_raw_parts(first, rows, columns, row_stride, column_stride) })
+    let (first, offset) = (elements.as_ptr(), tensor.layout().offset());
+    // SAFETY: MATRIX-WITHIN: the layout of a tensor has no position outside of its memory, which is borrowed for as long as the view lives;
+    // the pointer is that of all of it, as strides may lead to what is before the first element.
+    Ok(unsafe { MatRef::from_raw_parts(first.add(offset), rows, columns, row_stride, column_stride) })
 }
 
 /// A matrix of faer as a tensor of its rows and columns. The elements are copied, once, into the order of their indices: a tensor has
