@@ -11,7 +11,7 @@ use crate::signature::{Field, Signature};
 use crate::tensors::{Evaluator, Planned};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_runtime::{Excerpt, QType, Scalar};
-use cembra_tensor::{Elements, ErrorKind, Graph, NodeId as TensorNode, Tensor};
+use cembra_tensor::{Elements, ErrorKind, Graph, NodeId as TensorNode, Tensor, check_bytes};
 use cembra_value::{Code, Diagnostic, Limits};
 use lowering::{Lowering, type_of};
 use std::collections::BTreeMap;
@@ -224,13 +224,11 @@ impl TensorModel {
     /// would find none.
     fn named(&self, made: Vec<Tensor>, evaluator: &Evaluator) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
         for (output, tensor) in self.outputs.iter().zip(&made) {
-            let bytes = 8 * tensor.layout().len() as u128;
-            if bytes > u128::from(evaluator.most_bytes()) {
-                let name = Excerpt::quoted(&output.name);
-                let message = format!("output `{name}` of {:?} may take {bytes} bytes", tensor.extents());
+            check_bytes(tensor.scalar_type(), tensor.extents(), evaluator.most_bytes()).map_err(|error| {
+                let message = format!("output `{}`: {error}", Excerpt::quoted(&output.name));
                 let error = cembra_tensor::Error::new(ErrorKind::Limit, message);
-                return Err(error.hint("raise the limit of bytes of arrays"));
-            }
+                error.hint("raise the limit of bytes of arrays")
+            })?;
         }
         Ok(self.outputs.iter().map(|output| output.name.clone()).zip(made).collect())
     }
