@@ -2,13 +2,15 @@
 
 use crate::error::Error;
 use crate::executor::{Executor, Session};
-use cembra_runtime::Scalar;
+use cembra_runtime::{FaultKind, Scalar};
 use cembra_tensor::{Body, ErrorKind, Single};
 use cembra_value::{ScalarValue, Value};
 
 /// An error of a model as one of tensors.
 pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
-    cembra_tensor::Error::new(ErrorKind::Evaluation, error.message())
+    let is_cancelled = error.fault_kind() == Some(FaultKind::Cancelled);
+    let kind = if is_cancelled { ErrorKind::Cancelled } else { ErrorKind::Evaluation };
+    cembra_tensor::Error::new(kind, error.message())
 }
 
 /// A session of a body's model.

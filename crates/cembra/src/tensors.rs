@@ -11,7 +11,7 @@ use crate::options::Options;
 use cembra_batch::{ColumnMut, InputColumn};
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
     Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId,
     Plan, Products, Program, Rewriter, Rewritten, Single, Tensor, check_bytes, pieces,
@@ -239,6 +239,32 @@ impl Planned<'_> {
         Ok(self.run_counted(inputs)?.0)
     }
 
+    /// The outputs likewise, until a token is cancelled, which ends the run with the error `cancelled`. The token is looked at before each step
+    /// and while elements are computed; one product of matrices is not interrupted.
+    ///
+    /// ```
+    /// use cembra::tensor::{ErrorKind, Evaluator, Graph, Tensor};
+    /// use cembra::{Cancellation, Options, Scalar};
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[1000])?;
+    /// let e = g.apply("exp", &[x])?;
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// let token = Cancellation::new();
+    /// token.cancel();
+    /// let inputs = [Tensor::new(&[1000], vec![0.0; 1000])?];
+    /// let error = evaluator.plan(&g, &[e])?.run_until(&inputs, &token).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Cancelled);
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`run`](Planned::run); or that the token was cancelled.
+    pub fn run_until(&self, inputs: &[Tensor], token: &Cancellation) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        let until = Until { evaluator: self.evaluator, token };
+        Ok(self.plan.run(&self.graph, inputs, &until)?.0)
+    }
+
     /// The outputs likewise, and what their products took.
     ///
     /// # Errors
@@ -304,14 +330,15 @@ const LONG_RUN: usize = 1 << 13;
 /// The rows of a block for which operands are copied where they do not fit one run.
 const BLOCK: usize = 1 << 14;
 
-impl Elements for Evaluator {
-    fn map_into(
+impl Evaluator {
+    /// [`Elements::map_into`], until a token is cancelled.
+    fn map_until(
         &self,
         body: &Body,
         operands: &[Tensor],
         extents: &[usize],
-        outputs: &mut [Data],
-        first: usize,
+        (outputs, first): (&mut [Data], usize),
+        token: Option<&Cancellation>,
     ) -> Result<(), cembra_tensor::Error> {
         let compile = || Ok(Arc::new(model(body, self.registry)?.batch(&self.options)?));
         let batch = self.kernels.get(body, || compile().map_err(|error: Error| in_elements(&error)))?;
@@ -323,7 +350,7 @@ impl Elements for Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&batch, &seen, first, rows, outputs);
+            return run(&batch, &seen, (outputs, first), rows, token);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -347,10 +374,23 @@ impl Elements for Evaluator {
                 let is_run = self::joined(&extents, std::slice::from_ref(&part)).len() < 2;
                 parts.push(if is_run { part } else { part.row_major() });
             }
-            run(&batch, &parts, first, rows, outputs)?;
+            run(&batch, &parts, (&mut *outputs, first), rows, token)?;
             first += rows;
         }
         Ok(())
+    }
+}
+
+impl Elements for Evaluator {
+    fn map_into(
+        &self,
+        body: &Body,
+        operands: &[Tensor],
+        extents: &[usize],
+        outputs: &mut [Data],
+        first: usize,
+    ) -> Result<(), cembra_tensor::Error> {
+        self.map_until(body, operands, extents, (outputs, first), None)
     }
 
     fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
@@ -365,6 +405,44 @@ impl Elements for Evaluator {
 
     fn products(&self) -> Option<&Products> {
         self.products.as_ref()
+    }
+}
+
+/// An evaluator until a token is cancelled.
+struct Until<'e> {
+    evaluator: &'e Evaluator,
+    token: &'e Cancellation,
+}
+
+impl Elements for Until<'_> {
+    fn map_into(
+        &self,
+        body: &Body,
+        operands: &[Tensor],
+        extents: &[usize],
+        outputs: &mut [Data],
+        first: usize,
+    ) -> Result<(), cembra_tensor::Error> {
+        self.evaluator.map_until(body, operands, extents, (outputs, first), Some(self.token))
+    }
+
+    fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
+        self.evaluator.single(body)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.evaluator.most_bytes()
+    }
+
+    fn go_on(&self) -> Result<(), cembra_tensor::Error> {
+        if self.token.is_cancelled() {
+            return Err(cembra_tensor::Error::new(ErrorKind::Cancelled, "the run was cancelled"));
+        }
+        Ok(())
+    }
+
+    fn products(&self) -> Option<&Products> {
+        self.evaluator.products()
     }
 }
 
@@ -391,9 +469,9 @@ fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
 fn run(
     batch: &Batch,
     operands: &[Tensor],
-    first: usize,
+    (outputs, first): (&mut [Data], usize),
     rows: usize,
-    outputs: &mut [Data],
+    token: Option<&Cancellation>,
 ) -> Result<(), cembra_tensor::Error> {
     let shared: Vec<Option<Value>> = operands.iter().map(shared).collect();
     let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
@@ -408,7 +486,9 @@ fn run(
     }
     let places: Option<Vec<_>> = outputs.iter_mut().map(|data| Some(Some(column_mut(data, first, rows)?))).collect();
     let places = places.ok_or_else(misfit)?;
-    batch.start().rows(rows).run_into(&columns, places).map_err(|error| in_elements(&error))?;
+    let start = batch.start().rows(rows);
+    let start = if let Some(token) = token { start.cancellation(token.clone()) } else { start };
+    start.run_into(&columns, places).map_err(|error| in_elements(&error))?;
     Ok(())
 }
 

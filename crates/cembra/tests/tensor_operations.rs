@@ -5,7 +5,7 @@ use cembra::tensor::{
     ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Tensor,
     TensorMut, TensorOp, Wanted, same_bits,
 };
-use cembra::{Backend, Limits, Options, Scalar, ScalarValue};
+use cembra::{Backend, Cancellation, Limits, Options, Scalar, ScalarValue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -480,4 +480,66 @@ fn shapes_that_no_tensor_has_are_refused() {
     assert_eq!(on.get(&g, large, &[], &[0]).unwrap_err().kind(), ErrorKind::Limit);
     let error = evaluator().evaluate(&g, &[large], &[]).unwrap_err();
     assert_eq!(error.to_string(), "`shaped` has neither a way to be executed nor an element form");
+}
+
+/// Cancels a token while it is executed.
+struct Cancels(Cancellation);
+
+impl TensorOp for Cancels {
+    fn name(&self) -> &'static str {
+        "cancels"
+    }
+
+    fn identity(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, _: &[Tensor], _: &mut TensorMut<'_>) -> Result<(), Error> {
+        self.0.cancel();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_ends_when_its_token_is_cancelled() {
+    let token = Cancellation::new();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[100]).expect("a leaf");
+    let cancelled = g.custom(Arc::new(Cancels(token.clone())), &[x]).expect("a node");
+    let last = g.custom(Arc::new(Counted(ran.clone())), &[cancelled]).expect("a node");
+    let on = evaluator();
+    let planned = on.plan(&g, &[last]).expect("a plan");
+    let inputs = [numbers(&[100], 1)];
+    let error = planned.run_until(&inputs, &token).expect_err("it was cancelled");
+    assert_eq!((error.kind(), ran.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0));
+    // Who does not ask is not told.
+    assert!(planned.run(&inputs).is_ok());
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+}
+
+/// Counts how often it is executed.
+struct Counted(Arc<AtomicUsize>);
+
+impl TensorOp for Counted {
+    fn name(&self) -> &'static str {
+        "counted"
+    }
+
+    fn identity(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, _: &[Tensor], _: &mut TensorMut<'_>) -> Result<(), Error> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
 }

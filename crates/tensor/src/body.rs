@@ -89,6 +89,14 @@ pub trait Elements: Sync {
     /// The most bytes that a tensor may have.
     fn most_bytes(&self) -> u64;
 
+    /// An error if the run is to end. It is asked before each step, and while a long one goes on.
+    ///
+    /// # Errors
+    /// It is to end.
+    fn go_on(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// What computes the products of plans. Without, they are what the reference makes of them, bit for bit.
     fn products(&self) -> Option<&Products> {
         None

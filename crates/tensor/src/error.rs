@@ -69,6 +69,8 @@ kinds! {
     Limit = "limit";
     /// An element that could not be computed.
     Evaluation = "evaluation";
+    /// A run that somebody ended.
+    Cancelled = "cancelled";
 }
 
 impl fmt::Display for ErrorKind {

@@ -90,6 +90,7 @@ impl Step {
         elements: &dyn Elements,
         counters: &mut Counters,
     ) -> Result<Tensor, Error> {
+        elements.go_on()?;
         let node = graph.node(self.node);
         check_size(node, elements.most_bytes())?;
         let operands = |node: &Node| -> Result<SmallVec<[&Tensor; 4]>, Error> {
@@ -161,6 +162,7 @@ impl<'p> Parts<'p> {
 
     /// The next part, which is a slice of each axis.
     fn take(&mut self, slices: &[Slice], data: Data) -> Result<(), Error> {
+        self.elements.go_on()?;
         let (count, [made]) = (self.count, &mut self.made);
         self.count += data.len();
         if let Some((then, others)) = &self.then {
