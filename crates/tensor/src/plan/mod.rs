@@ -74,7 +74,8 @@ pub struct PlanCounters {
 /// The steps by which outputs of a graph are computed.
 ///
 /// ```
-/// /// use cembra_tensor::{Graph, Plan, Reduction};
+/// use cembra_runtime::Scalar;
+/// use cembra_tensor::{Graph, Plan, Reduction};
 ///
 /// let mut g = Graph::standard();
 /// let a = g.leaf("a", Scalar::Float64, &[1000])?;
