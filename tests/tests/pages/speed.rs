@@ -107,6 +107,7 @@ fn the_page_of_speed_is_made_from_the_records() {
     compiling(&mut page);
     rows(&mut page);
     arrays(&mut page);
+    tensors(&mut page);
     texts(&mut page);
     user(&mut page);
     life(&mut page);
@@ -263,6 +264,51 @@ Nanoseconds of an element of 100,000 by one thread: the definition by hand in AV
     );
 }
 
+fn tensors(page: &mut String) {
+    let record = Record::read("2026-11-22-tensor");
+    *page += "\
+## Tensors
+
+Products by labels beside faer called for the same numbers of rows, columns and terms; the others beside loops by hand, compiled for the
+processor. Microseconds of the limit, then how many times as long a plan takes; one thread.
+
+";
+    let workloads = [
+        ("product-64-f32", "a product of matrices of 64, `f32`"),
+        ("product-64-f64", "the same, `f64`"),
+        ("product-512-f32", "of 512, `f32`"),
+        ("product-512-f64", "of 512, `f64`"),
+        ("product-1024-f32", "of 1,024, `f32`"),
+        ("product-1024-f64", "of 1,024, `f64`"),
+        ("ijk,kl->ijl", "`ijk,kl->ijl` of 128, `f32`"),
+        ("ijk,jl->lik", "`ijk,jl->lik`"),
+        ("bij,bjk->bik", "`bij,bjk->bik`"),
+        ("ijk,ikl->jil", "`ijk,ikl->jil`"),
+        ("relu(2ab+bias)-512-f32", "`relu(2ab + bias)` of 512, `f32`, beside the product alone"),
+        ("chain-1e3", "`(a * b + c) * d - a`, 1,000 elements, `f64`"),
+        ("chain-1e5", "100,000"),
+        ("chain-1e7", "10,000,000"),
+        ("sum(a*b)-1e3", "the sum of `a * b`, 1,000, `f64`"),
+        ("sum(a*b)-1e5", "100,000"),
+        ("sum(a*b)-1e7", "10,000,000"),
+        ("softmax-cross-entropy-4096x1024", "softmax cross-entropy, 4096 x 1024, `f32`"),
+    ];
+    ratios(page, &record, ("us_per_run", "limit"), &workloads, &[("limit", "limit, us"), ("cembra", "cembra")]);
+    let small = |metric| record.best("3x3-and-bias", "cembra", metric).expect("a time");
+    let node = |metric| number(record.best("nodes-10000", "cembra", metric).expect("a time"));
+    let _ = write!(
+        page,
+        "A product of 3 x 3 with a bias takes {} us from the graph to the first result, and {} ns a call: a plan looks at layouts anew each time,\n\
+         so short calls are what it is not fast at. Rewriting takes {} us for a node, planning {}; tensors of another size compile nothing. A \
+         tensor\ntimes a vector, over each axis of tensors of three to five axes, is in the record beside a triad that moves as many bytes.\n\n\
+         Record `2026-11-22-tensor`: an AMD EPYC, 2 processors of a virtual machine, nothing else running. `versus -- tensor`\n\n",
+        number(small("us_to_first_result")),
+        number(small("ns_per_call")),
+        node("us_to_rewrite"),
+        node("us_to_plan"),
+    );
+}
+
 fn texts(page: &mut String) {
     let record = Record::read("2026-11-21-texts-1");
     *page += "\
@@ -350,6 +396,7 @@ cargo run --release -p cembra-benches --bin versus -- scalar
 cargo run --release -p cembra-benches --bin versus -- compile
 cargo run --release -p cembra-benches --bin versus -- batch --most-rows 100000
 cargo run --release -p cembra-benches --bin versus -- arrays --most-rows 100000
+cargo run --release -p cembra-benches --bin versus -- tensor
 cargo run --release -p cembra-benches --bin versus -- texts
 cargo run --release -p cembra-benches --bin versus -- user
 cargo run --release -p cembra-benches --bin versus -- life --models 10000
