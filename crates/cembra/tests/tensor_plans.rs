@@ -427,6 +427,16 @@ fn steps_over_the_same_rows_are_one() {
         vec![g.reduce(Reduction::Sum, below, &[1]).unwrap()]
     };
     by_rows(crossed, &[300, 300]);
+    // Of a diagonal the second index is that of the row, too: among a few rows it would be another.
+    let diagonal = |g: &mut Graph, x: NodeId| {
+        let sums = g.reduce(Reduction::Sum, x, &[2]).unwrap();
+        let diagonal = g.with_axes(sums, &[0, 0]).unwrap();
+        let column = g.reshape(diagonal, &[60, 1]).unwrap();
+        let [y] = leaves(g, [&[60, 1000]]);
+        let below = g.apply("math.subtract", &[y, column]).unwrap();
+        vec![g.reduce(Reduction::Max, below, &[1]).unwrap()]
+    };
+    assert_eq!(by_rows(diagonal, &[60, 60, 20]).steps, 2);
 }
 
 #[test]
