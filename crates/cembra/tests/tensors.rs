@@ -389,3 +389,28 @@ fn windows_that_overlap_are_copied_to_be_reshaped() {
     let windows = Tensor::from_parts(Arc::new(Data::Int32(vec![1, 2, 3, 4])), layout).unwrap();
     assert_eq!(windows.reshaped(&[6]).unwrap().to_vec::<i32>().unwrap(), [1, 2, 2, 3, 3, 4]);
 }
+
+#[test]
+fn elements_that_lie_together_are_reduced_as_those_that_do_not() {
+    let on = Evaluator::new(&Options::default());
+    // Lines of more sums than are added to at a time, and sums of several blocks; with a rest each.
+    for (extents, axis) in
+        [(&[3, 5000][..], 0), (&[2, 3, 4500], 1), (&[2, 70_001], 1), (&[3, 100], 1), (&[70_001, 2], 0)]
+    {
+        let count: usize = extents.iter().product();
+        let number = |at: usize| ((at * 7919 % 1601) as f64).sin() * 10_f64.powi((at % 7) as i32 - 3);
+        let together = Tensor::new(extents, (0..count).map(number).collect()).expect("a tensor");
+        // The same elements, of which neighbours along each axis lie apart.
+        let reversed: Vec<usize> = (0..extents.len()).rev().collect();
+        let apart = together.transposed(&reversed).and_then(|turned| turned.row_major().transposed(&reversed));
+        let apart = apart.expect("a view");
+        assert_ne!(together.layout(), apart.layout());
+        for reduction in [Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::Min] {
+            let mut g = Graph::standard();
+            let x = g.leaf("x", Scalar::Float64, extents).expect("a leaf");
+            let made = g.reduce(reduction, x, &[axis]).expect("a node");
+            let [a, b] = [&together, &apart].map(|x| on.evaluate(&g, &[made], from_ref(x)).expect("a value").remove(0));
+            assert!(same_bits(&a, &b), "{reduction:?} of {extents:?} over {axis}");
+        }
+    }
+}
