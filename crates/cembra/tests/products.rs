@@ -2,7 +2,7 @@
 
 use cembra::tensor::{
     Axes, Axis, Data, Element, ErrorKind, Evaluator, Graph, Kernel, Labels, Layout, MatrixLayout, MatrixProduct,
-    Multiplication, PlainProduct, ProductPlan, Slice, Tensor, contract, matrices, same_bits,
+    Multiplication, PlainProduct, ProductPlan, Products, Slice, Tensor, contract, matrices, same_bits,
 };
 use cembra::{Options, Scalar};
 use fastrand::Rng;
@@ -255,6 +255,68 @@ fn what_is_copied_is_counted() {
     assert_eq!(made, expected(&labels, [&a, &b]));
     assert_eq!((counters.gemm_calls, counters.permutes, counters.temporaries), (1, 2, 2));
     assert_eq!(counters.permute_bytes, 8 * (24 + 40));
+}
+
+#[test]
+fn planned_products_are_written_over_what_is_there() {
+    let mut rng = Rng::with_seed(6);
+    let products = Products::new(matrices());
+    // By loops, as products of matrices, and of labels whose result is made in another order first.
+    for spec in ["ij,jk->ik", "ij,j->i", "ij,i->j", "ij,ij->ij", "ij,jk->k", "ijk,jl->lik", "ijk,jl->ilk"] {
+        for scalar in [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64] {
+            let labels = labels(spec);
+            let of = |axes: &Axes| axes.iter().map(|label| 9 + usize::from(label % 4)).collect::<Vec<_>>();
+            let [a, b] = [0, 1].map(|at| whole(&mut rng, scalar, &of(&labels.operands[at])));
+            let planned = products.planned(&labels, [&a, &b]).expect("fits");
+            let expected = expected(&labels, [&a, &b]);
+            assert_eq!(planned.extents(), expected.extents());
+            let len: usize = planned.extents().iter().product();
+            let before = whole(&mut rng, scalar, &[len + 5]);
+            let mut to = (**before.data()).clone();
+            planned.run_into([&a, &b], &mut to, 2).expect("a product");
+            let line = Layout::row_major(&[len + 5]).expect("fits");
+            let to = Tensor::from_parts(Arc::new(to), line).expect("fits");
+            let part = |of: &Tensor, start, count| of.sliced(&[Slice { start, step: 1, count }]).expect("fits");
+            assert_eq!(part(&to, 2, len), expected.reshaped(&[len]).expect("fits"), "{spec} {scalar:?}");
+            for (start, count) in [(0, 2), (len + 2, 3)] {
+                assert_eq!(part(&to, start, count), part(&before, start, count), "{spec} {scalar:?}");
+            }
+            let mut again = (**before.data()).clone();
+            products.contract_into(&labels, [&a, &b], expected.extents(), &mut again, 2).expect("a product");
+            assert_eq!(&again, &**to.data());
+            // Memory that is too small, or of another type, stays as it is.
+            for first in [6, len + 6, usize::MAX] {
+                let kind = planned.run_into([&a, &b], &mut again, first).expect_err("refused").kind();
+                assert_eq!((kind, &again), (ErrorKind::Index, &**to.data()));
+            }
+            let kind = planned.run_into([&a, &b], &mut Data::Bool(vec![true; len]), 0).expect_err("refused").kind();
+            assert_eq!(kind, ErrorKind::ElementType);
+        }
+    }
+}
+
+#[test]
+fn planned_products_are_of_other_places_in_memory_too_but_not_of_other_layouts() {
+    let mut rng = Rng::with_seed(7);
+    let products = Products::new(&PlainProduct);
+    let (labels, all) = (labels("ij,jk->ik"), whole(&mut rng, Scalar::Float64, &[12, 5]));
+    let rows = |start, count| all.sliced(&[Slice { start, step: 1, count }, Slice::all(5)]).expect("fits");
+    let b = whole(&mut rng, Scalar::Float64, &[5, 6]);
+    let planned = products.planned(&labels, [&rows(0, 4), &b]).expect("fits");
+    for start in [0, 1, 8] {
+        let mut to = Data::Float64(vec![f64::NAN; 24]);
+        planned.run_into([&rows(start, 4), &b], &mut to, 0).expect("a product");
+        assert_eq!(&to, &**expected(&labels, [&rows(start, 4), &b]).data());
+        assert!(Arc::ptr_eq(&planned, &products.planned(&labels, [&rows(start, 4), &b]).expect("fits")));
+    }
+    let mut to = Data::Float64(vec![7.0; 24]);
+    let backwards = all.sliced(&[Slice { start: 3, step: -1, count: 4 }, Slice::all(5)]).expect("fits");
+    let of_ints = [whole(&mut rng, Scalar::Int32, &[4, 5]), whole(&mut rng, Scalar::Int32, &[5, 6])];
+    for operands in [[&rows(0, 3), &b], [&backwards, &b], [&of_ints[0], &of_ints[1]]] {
+        assert!(!planned.fits(operands));
+        let kind = planned.run_into(operands, &mut to, 0).expect_err("refused").kind();
+        assert_eq!((kind, &to), (ErrorKind::SizeMismatch, &Data::Float64(vec![7.0; 24])));
+    }
 }
 
 #[test]

@@ -42,8 +42,8 @@ pub use layout::{Extents, Layout, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{
-    CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Preparation, ProductPlan,
-    Products, Run, contract,
+    CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct,
+    Preparation, ProductPlan, Products, Run, contract,
 };
 pub use reference::{evaluate, same_bits};
 pub use residuals::Residuals;

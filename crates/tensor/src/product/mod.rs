@@ -5,22 +5,20 @@ mod matrix;
 mod nest;
 mod number;
 mod plan;
+mod planned;
 mod walk;
 
 pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 pub use plan::{CopiedAxis, Kernel, Preparation, ProductPlan, Run};
+pub use planned::{PlannedProduct, Products};
 
-use crate::element::no_element;
 use crate::node::Labels;
-use crate::{Data, Error, ErrorKind, Extents, Layout, Tensor};
-use cembra_runtime::Scalar;
+use crate::{Data, Error, Tensor};
 use nest::{Memory, nest};
 use number::Number;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use planned::Form;
 use smallvec::SmallVec;
-use std::hash::BuildHasher;
 use std::ops::AddAssign;
-use std::sync::{Arc, Mutex, PoisonError};
 use walk::{WalkedAxis, copy, walk};
 
 /// What products by labels took.
@@ -70,130 +68,19 @@ pub fn contract(
     extents: &[usize],
     matrices: &dyn MatrixProduct,
 ) -> Result<(Data, Counters), Error> {
-    let known = Known::of(labels, operands)?;
-    known.run(operands, extents, matrices)
+    Form::of(labels, operands)?.contract(operands, extents, matrices)
 }
 
-/// A product that was planned: for operands of these layouts it is as it was planned.
-#[derive(Debug)]
-struct Known {
-    labels: Labels,
-    layouts: [Layout; 2],
-    scalar: Scalar,
-    /// Those of the result.
-    extents: Extents,
-    plan: ProductPlan,
-}
-
-impl Known {
-    fn of(labels: &Labels, operands: [&Tensor; 2]) -> Result<Known, Error> {
-        let [left, right] = operands.map(Tensor::scalar_type);
-        if left != right {
-            let message = format!("a product of elements of type {} and {}", left.name(), right.name());
-            return Err(Error::new(ErrorKind::ElementType, message).hint("cast one of them"));
-        }
-        let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;
-        let extents = labels.output_extents(&operands.map(Tensor::extents))?;
-        let plan = ProductPlan::of(labels, operands.map(Tensor::layout), bytes)?;
-        let layouts = operands.map(|operand| operand.layout().clone());
-        Ok(Known { labels: labels.clone(), layouts, scalar: left, extents, plan })
-    }
-
-    /// True if it is the product by these labels of such operands.
-    fn is_of(&self, labels: &Labels, operands: [&Tensor; 2]) -> bool {
-        let is_like =
-            |(layout, operand): (&Layout, &Tensor)| layout == operand.layout() && self.scalar == operand.scalar_type();
-        self.labels == *labels && self.layouts.iter().zip(operands).all(is_like)
-    }
-
-    fn run(
-        &self,
-        operands: [&Tensor; 2],
-        extents: &[usize],
-        matrices: &dyn MatrixProduct,
-    ) -> Result<(Data, Counters), Error> {
-        if self.extents[..] != *extents {
-            let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
-        }
-        let (plan, len) = (&self.plan, extents.iter().product());
-        match (&**operands[0].data(), &**operands[1].data()) {
-            (Data::Int32(a), Data::Int32(b)) => run(plan, operands, [a, b], len, matrices),
-            (Data::Int64(a), Data::Int64(b)) => run(plan, operands, [a, b], len, matrices),
-            (Data::Float32(a), Data::Float32(b)) => run(plan, operands, [a, b], len, matrices),
-            (Data::Float64(a), Data::Float64(b)) => run(plan, operands, [a, b], len, matrices),
-            _ => Err(no_element_of_products(operands[0].scalar_type())),
-        }
-    }
-}
-
-/// The most products whose plans are kept.
-const MOST_KNOWN: usize = 1024;
-
-/// What computes products of two operands, and keeps the plans of those that it has met. Shared between threads.
-#[derive(Debug)]
-pub struct Products {
-    matrices: &'static dyn MatrixProduct,
-    /// By the hashes of what they are of.
-    known: Mutex<FxHashMap<u64, Arc<Known>>>,
-}
-
-impl Products {
-    /// Products by way of these products of matrices.
-    #[must_use]
-    pub fn new(matrices: &'static dyn MatrixProduct) -> Products {
-        Products { matrices, known: Mutex::default() }
-    }
-
-    /// The product of two operands by labels, as [`contract`] gives it.
-    ///
-    /// # Errors
-    /// As for [`contract`].
-    pub fn contract(
-        &self,
-        labels: &Labels,
-        operands: [&Tensor; 2],
-        extents: &[usize],
-    ) -> Result<(Data, Counters), Error> {
-        self.known(labels, operands)?.run(operands, extents, self.matrices)
-    }
-
-    fn known(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<Known>, Error> {
-        let of = (labels, operands.map(|operand| (operand.layout(), operand.scalar_type())));
-        let hash = FxBuildHasher.hash_one(of);
-        let all = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all().get(&hash).filter(|known| known.is_of(labels, operands)) {
-            return Ok(known.clone());
-        }
-        let made = Arc::new(Known::of(labels, operands)?);
-        let mut all = all();
-        if all.len() == MOST_KNOWN {
-            all.clear();
-        }
-        all.insert(hash, made.clone());
-        Ok(made)
-    }
-}
-
-#[cold]
-fn no_element_of_products(scalar: Scalar) -> Error {
-    no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
-}
-
-fn run<T: Number>(
+/// Computes a product of operands, whose first elements are at these positions, over what is in the memory of the result, all of which it is.
+fn run_into<T: Number>(
     plan: &ProductPlan,
-    operands: [&Tensor; 2],
-    elements: [&[T]; 2],
-    len: usize,
+    factors: [Memory<'_, T>; 2],
+    result: &mut [T],
     matrices: &dyn MatrixProduct,
-) -> Result<(Data, Counters), Error> {
+) -> Result<Counters, Error> {
     let mut counters = Counters::default();
-    if plan.kernel == Kernel::Zeros {
-        return Ok((T::data(vec![T::default(); len]), counters));
-    }
     let mut prepared = |of: usize| {
-        let first = operands[of].layout().offset();
-        let made = prepare(&plan.operands[of], elements[of], first)?;
+        let made = prepare(&plan.operands[of], factors[of])?;
         counters.temporaries += 1;
         if matches!(plan.operands[of], Preparation::Permute(_)) {
             counters.permutes += 1;
@@ -205,34 +92,45 @@ fn run<T: Number>(
     let memory = |of: usize| -> Memory<'_, T> {
         match &made[of] {
             Some(made) => (made, 0),
-            None => (elements[of], operands[of].layout().offset()),
+            None => factors[of],
         }
     };
     let factors = [memory(0), memory(1)];
-    let mut result = vec![T::default(); len];
-    match &plan.kernel {
-        Kernel::Zeros => {}
+    let Some(axes) = &plan.result else {
+        counters.gemm_calls += compute(&plan.kernel, factors, result, matrices)?;
+        return Ok(counters);
+    };
+    let mut unordered = vec![T::default(); result.len()];
+    counters.gemm_calls += compute(&plan.kernel, factors, &mut unordered, matrices)?;
+    copy(&unordered, 0, result, axes);
+    counters.permutes += 1;
+    counters.permute_bytes += size_of_val(result) as u64;
+    counters.temporaries += 1;
+    Ok(counters)
+}
+
+/// Computes a product of operands that are as they are needed; how many products of matrices there were.
+fn compute<T: Number>(
+    kernel: &Kernel,
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    matrices: &dyn MatrixProduct,
+) -> Result<u64, Error> {
+    match kernel {
+        Kernel::Zeros => to.fill(T::default()),
         Kernel::Nest { kept, summed, inner, is_sum } => {
             let zero = if *is_sum { T::Wide::default() } else { T::NOTHING };
-            nest(factors, &mut result, (kept, summed), *inner, zero);
+            nest(factors, to, (kept, summed), *inner, zero);
         }
         Kernel::Matrices { kept, summed, dimensions } => {
-            counters.gemm_calls += multiply(factors, &mut result, (kept, summed), *dimensions, matrices)?;
+            return multiply(factors, to, (kept, summed), *dimensions, matrices);
         }
     }
-    if let Some(axes) = &plan.result {
-        let mut ordered = vec![T::default(); len];
-        copy(&result, 0, &mut ordered, axes);
-        counters.permutes += 1;
-        counters.permute_bytes += size_of_val(&*ordered) as u64;
-        counters.temporaries += 1;
-        result = ordered;
-    }
-    Ok((T::data(result), counters))
+    Ok(0)
 }
 
 /// An operand as it is needed, if it is not yet.
-fn prepare<T: Number>(preparation: &Preparation, elements: &[T], first: usize) -> Option<Vec<T>> {
+fn prepare<T: Number>(preparation: &Preparation, (elements, first): Memory<'_, T>) -> Option<Vec<T>> {
     let zeros = |axes: &[CopiedAxis]| vec![T::default(); axes.iter().map(|axis| axis.extent).product()];
     match preparation {
         Preparation::None => None,

@@ -1,0 +1,235 @@
+//! Products that were planned once, for operands of these types and layouts, and what keeps those that it has met. How they are computed
+//! is said by their plans, not here.
+
+use super::matrix::MatrixProduct;
+use super::number::Number;
+use super::plan::ProductPlan;
+use super::{Counters, run_into};
+use crate::element::no_element;
+use crate::node::Labels;
+use crate::{Data, Element, Error, ErrorKind, Extents, Layout, Tensor};
+use cembra_runtime::Scalar;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A product by labels of operands of some type, extents and strides: all that is known of it but the elements, and where the first are.
+#[derive(Debug)]
+pub(super) struct Form {
+    labels: Labels,
+    layouts: [Layout; 2],
+    scalar: Scalar,
+    /// Those of the result.
+    extents: Extents,
+    /// The number of elements of the result.
+    len: usize,
+    plan: ProductPlan,
+}
+
+impl Form {
+    pub(super) fn of(labels: &Labels, operands: [&Tensor; 2]) -> Result<Form, Error> {
+        let [left, right] = operands.map(Tensor::scalar_type);
+        if left != right {
+            let message = format!("a product of elements of type {} and {}", left.name(), right.name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("cast one of them"));
+        }
+        let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;
+        let extents = labels.output_extents(&operands.map(Tensor::extents))?;
+        let plan = ProductPlan::of(labels, operands.map(Tensor::layout), bytes)?;
+        let layouts = operands.map(|operand| operand.layout().clone());
+        let len = extents.iter().product();
+        Ok(Form { labels: labels.clone(), layouts, scalar: left, extents, len, plan })
+    }
+
+    /// True if these operands are as those that it was planned for. They may begin elsewhere in their memory.
+    fn fits(&self, operands: [&Tensor; 2]) -> bool {
+        let is_like = |(known, operand): (&Layout, &Tensor)| {
+            let layout = operand.layout();
+            known.extents() == layout.extents()
+                && known.strides() == layout.strides()
+                && self.scalar == operand.scalar_type()
+        };
+        self.layouts.iter().zip(operands).all(is_like)
+    }
+
+    /// The product as memory of its own.
+    pub(super) fn contract(
+        &self,
+        operands: [&Tensor; 2],
+        extents: &[usize],
+        matrices: &dyn MatrixProduct,
+    ) -> Result<(Data, Counters), Error> {
+        self.check_extents(extents)?;
+        let mut made = Data::zeros(self.scalar, self.len)?;
+        let counters = self.run_into(operands, (&mut made, 0), matrices)?;
+        Ok((made, counters))
+    }
+
+    fn check_extents(&self, extents: &[usize]) -> Result<(), Error> {
+        if self.extents[..] == *extents {
+            return Ok(());
+        }
+        let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
+        Err(Error::new(ErrorKind::SizeMismatch, message))
+    }
+
+    /// The product of operands like those that it was planned for, over what is in memory from a position on.
+    fn run_into(
+        &self,
+        operands: [&Tensor; 2],
+        (to, first): (&mut Data, usize),
+        matrices: &dyn MatrixProduct,
+    ) -> Result<Counters, Error> {
+        match self.scalar {
+            Scalar::Int32 => self.run_typed::<i32>(operands, to, first, matrices),
+            Scalar::Int64 => self.run_typed::<i64>(operands, to, first, matrices),
+            Scalar::Float32 => self.run_typed::<f32>(operands, to, first, matrices),
+            Scalar::Float64 => self.run_typed::<f64>(operands, to, first, matrices),
+            other => Err(no_element_of_products(other)),
+        }
+    }
+
+    fn run_typed<T: Number>(
+        &self,
+        [left, right]: [&Tensor; 2],
+        to: &mut Data,
+        first: usize,
+        matrices: &dyn MatrixProduct,
+    ) -> Result<Counters, Error> {
+        let (Some(a), Some(b), Some(to)) = (T::of(left.data()), T::of(right.data()), T::of_mut(to)) else {
+            return Err(Error::new(ErrorKind::ElementType, "a product of other elements than it was planned for"));
+        };
+        let factors = [(a, left.layout().offset()), (b, right.layout().offset())];
+        run_into(&self.plan, factors, part(to, first, self.len)?, matrices)
+    }
+}
+
+/// So many elements of memory from a position on.
+fn part<T: Element>(to: &mut [T], first: usize, len: usize) -> Result<&mut [T], Error> {
+    let memory = to.len();
+    first.checked_add(len).and_then(|end| to.get_mut(first..end)).ok_or_else(|| {
+        let message = format!("a product of {len} elements from {first} on is not within memory of {memory}");
+        Error::new(ErrorKind::Index, message)
+    })
+}
+
+#[cold]
+fn no_element_of_products(scalar: Scalar) -> Error {
+    no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
+}
+
+/// A product that was planned, to be run as often as one likes, and by several threads at once. Nothing is looked up for a run.
+#[derive(Debug)]
+pub struct PlannedProduct {
+    form: Form,
+    matrices: &'static dyn MatrixProduct,
+}
+
+impl PlannedProduct {
+    /// True if these operands have the type, the extents and the strides that it was planned for. They may begin elsewhere in their memory.
+    #[must_use]
+    pub fn fits(&self, operands: [&Tensor; 2]) -> bool {
+        self.form.fits(operands)
+    }
+
+    /// The extents of the result.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        &self.form.extents
+    }
+
+    /// The product of operands like those that it was planned for. Its elements are written one after the other over what is in memory,
+    /// from a position on. Where that is refused, the memory is as it was.
+    ///
+    /// # Errors
+    /// The operands are other ones than those that it was planned for, or there is no such memory for elements of their type.
+    pub fn run_into(&self, operands: [&Tensor; 2], to: &mut Data, first: usize) -> Result<Counters, Error> {
+        if !self.fits(operands) {
+            return Err(Error::new(ErrorKind::SizeMismatch, "a product of other operands than it was planned for"));
+        }
+        self.form.run_into(operands, (to, first), self.matrices)
+    }
+}
+
+/// The most products whose plans are kept.
+const MOST_KNOWN: usize = 1024;
+
+/// What computes products of two operands, and keeps the plans of those that it has met. Shared between threads.
+#[derive(Debug)]
+pub struct Products {
+    matrices: &'static dyn MatrixProduct,
+    /// By the hashes of what they are of.
+    known: Mutex<FxHashMap<u64, Arc<PlannedProduct>>>,
+}
+
+impl Products {
+    /// Products by way of these products of matrices.
+    #[must_use]
+    pub fn new(matrices: &'static dyn MatrixProduct) -> Products {
+        Products { matrices, known: Mutex::default() }
+    }
+
+    /// The product of two operands by labels, as [`contract`](crate::contract) gives it.
+    ///
+    /// # Errors
+    /// As for [`contract`](crate::contract).
+    pub fn contract(
+        &self,
+        labels: &Labels,
+        operands: [&Tensor; 2],
+        extents: &[usize],
+    ) -> Result<(Data, Counters), Error> {
+        self.planned(labels, operands)?.form.contract(operands, extents, self.matrices)
+    }
+
+    /// The same, written over what is in memory from a position on. Where it is refused, the memory is as it was.
+    ///
+    /// # Errors
+    /// As for [`contract`](crate::contract); and there is no such memory for elements of their type.
+    pub fn contract_into(
+        &self,
+        labels: &Labels,
+        operands: [&Tensor; 2],
+        extents: &[usize],
+        to: &mut Data,
+        first: usize,
+    ) -> Result<Counters, Error> {
+        let planned = self.planned(labels, operands)?;
+        planned.form.check_extents(extents)?;
+        planned.form.run_into(operands, (to, first), self.matrices)
+    }
+
+    /// The product by these labels of operands of these types, extents and strides, planned: for who runs it more than once.
+    ///
+    /// ```
+    /// use cembra_tensor::{Data, Labels, PlainProduct, Products, Tensor};
+    ///
+    /// let products = Products::new(&PlainProduct);
+    /// let labels = Labels { operands: vec![[0, 1][..].into(), [1][..].into()], output: [0][..].into() };
+    /// let (a, x) = (Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?, Tensor::new(&[2], vec![10.0, 1.0])?);
+    /// let planned = products.planned(&labels, [&a, &x])?;
+    /// let mut to = Data::Float64(vec![-1.0; 3]);
+    /// planned.run_into([&a, &x], &mut to, 1)?;
+    /// assert_eq!(to, Data::Float64(vec![-1.0, 12.0, 34.0]));
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There are not two lists of labels, the operands do not fit them, or their elements are of two types or no numbers.
+    pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, Error> {
+        let of = operands.map(|operand| (operand.extents(), operand.layout().strides(), operand.scalar_type()));
+        let hash = FxBuildHasher.hash_one((labels, of));
+        let all = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |known: &&Arc<PlannedProduct>| known.form.labels == *labels && known.fits(operands);
+        if let Some(known) = all().get(&hash).filter(is_it) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(PlannedProduct { form: Form::of(labels, operands)?, matrices: self.matrices });
+        let mut all = all();
+        if all.len() == MOST_KNOWN {
+            all.clear();
+        }
+        all.insert(hash, made.clone());
+        Ok(made)
+    }
+}
