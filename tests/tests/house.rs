@@ -56,6 +56,7 @@ const UNSAFE: &[&str] = &[
     "crates/batch/src/slice.rs",
     "crates/batch/src/source.rs",
     "crates/batch/src/strings.rs",
+    "crates/batch/src/strips.rs",
     "crates/batch/src/target.rs",
     "crates/batch/tests/lanes.rs",
     "crates/cembra/src/array_fields.rs",

@@ -16,6 +16,7 @@ mod run;
 mod slice;
 mod source;
 mod strings;
+mod strips;
 mod target;
 
 pub use bitmap::{Bitmap, BitmapMut};
@@ -26,6 +27,7 @@ pub use lanes::{LaneFunction, facts, ports};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
+pub use strips::{Line, LineMut, Pace, Sink, Strips, line_forms};
 
 use cembra_runtime::QType;
 

@@ -14,7 +14,7 @@ use cembra_runtime::{
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The least strips of all the rows that they may have that are worth a thread.
 const RANGE_STRIPS: usize = 8;
@@ -104,7 +104,7 @@ pub struct Job<'a> {
 /// A function for columns of some forms, with the memory that its threads have used.
 #[derive(Debug)]
 pub struct Player {
-    function: Option<Box<dyn BatchFunction>>,
+    function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
     #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
     pool: Mutex<Vec<Box<Workspace>>>,
@@ -115,6 +115,12 @@ impl Player {
     #[must_use]
     pub fn function(&self) -> Option<&dyn BatchFunction> {
         self.function.as_deref()
+    }
+
+    /// The same, to be run elsewhere too.
+    #[must_use]
+    pub fn shared_function(&self) -> Option<Arc<dyn BatchFunction>> {
+        self.function.clone()
     }
 }
 
@@ -189,6 +195,11 @@ impl Batch {
         }
     }
 
+    /// The types of the inputs, and of the outputs.
+    pub(crate) fn types(&self) -> [&[QType]; 2] {
+        [&self.inputs, &self.outputs]
+    }
+
     /// Bytes of memory besides itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -248,6 +259,7 @@ impl Batch {
     /// A function, or the reference, as what plays jobs of these forms.
     #[must_use]
     pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Player {
+        let function = function.map(Arc::from);
         Player { function, transfers: self.reference.transfers(&forms.0), pool: Mutex::default() }
     }
 

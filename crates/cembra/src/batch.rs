@@ -8,7 +8,7 @@ use crate::options::Started;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
-use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
+use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, Pace, Sink, Strips};
 use cembra_expr::Program;
 use cembra_runtime::{Cancellation, QType};
 use cembra_value::{Diagnostic, Value};
@@ -155,6 +155,14 @@ impl Batch {
     #[must_use]
     pub fn start(&self) -> BatchRun<'_> {
         BatchRun { inner: &self.0, rows: None, how: RowSettings::new(BatchRun::KEPT) }
+    }
+
+    /// What evaluates lines of numbers of these paces, if something evaluates several rows at a time.
+    pub(crate) fn strips(&self, paces: &[Pace], sinks: &[Sink]) -> Result<Option<Strips>, Error> {
+        match &*self.0 {
+            Inner::Plan(plan) => plan.strips(paces, sinks),
+            Inner::Lists(_) => Ok(None),
+        }
     }
 
     /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.

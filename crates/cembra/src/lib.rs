@@ -84,6 +84,7 @@ mod spans;
 mod stages;
 mod summary;
 mod tensor_access;
+mod tensor_kernels;
 mod tensor_model;
 mod tensors;
 mod text_fields;

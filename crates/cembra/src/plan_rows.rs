@@ -8,7 +8,10 @@ use crate::options::Started;
 use crate::players::{Chosen, choose};
 use crate::signature::Field;
 use crate::sites::Sites;
-use cembra_batch::{ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Player, Refused, Settings, Stop};
+use cembra_batch::{
+    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Pace, Player, Refused, Settings, Sink, Stop, Strips,
+    line_forms,
+};
 use cembra_expr::Program;
 use cembra_native::Tier;
 use cembra_plan::Plan;
@@ -137,6 +140,13 @@ impl PlanRows {
     /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
     pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.evaluation)).ok()?.function
+    }
+
+    /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
+    pub(crate) fn strips(&self, paces: &[Pace], sinks: &[Sink]) -> Result<Option<Strips>, Error> {
+        let played = self.played(line_forms(paces, sinks))?;
+        let function = played.player.shared_function();
+        Ok(function.and_then(|function| self.batch.strips(function, paces, sinks, self.limits.context())))
     }
 
     /// Bytes of memory that it holds: plan, interpreted and machine code.

@@ -8,17 +8,18 @@ use crate::executor::Executor;
 use crate::kernels::{KernelCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
-use cembra_batch::{ColumnMut, InputColumn};
+use crate::tensor_kernels::{BodyLines, BodySums, run};
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
-    Assignment, Body, BodyStep, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, MatrixProduct, NodeId,
-    Plan, Products, Program, Rewriter, Rewritten, Single, Tensor, check_bytes, pieces,
+    Assignment, Body, BodyStep, BoundPlan, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, Line,
+    LineKernel, MatrixProduct, NodeId, Plan, Products, Program, Rewriter, Rewritten, Single, SumKernel, Tensor,
+    check_bytes, pieces,
 };
 use cembra_value::{ScalarValue, Value};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most expressions of elements that are kept compiled.
 const MOST_KERNELS: usize = 1024;
@@ -121,7 +122,7 @@ impl Evaluator {
         let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs)? } else { None };
         let (graph, outputs) = ordered.unwrap_or((graph, outputs));
         let plan = Plan::of(&graph, &outputs);
-        Ok(Planned { evaluator: self, graph, plan })
+        Ok(Planned { evaluator: self, graph, plan, bound: Mutex::default() })
     }
 
     /// Runs statements on tensors by name, one after the other. A target that is not there yet is made; all of a right side is evaluated
@@ -228,6 +229,8 @@ pub struct Planned<'e> {
     evaluator: &'e Evaluator,
     graph: Graph,
     plan: Plan,
+    /// The plan as it is bound to how inputs lay, one for each thread that has run it at the same time as others.
+    bound: Mutex<Vec<BoundPlan>>,
 }
 
 impl Planned<'_> {
@@ -262,7 +265,7 @@ impl Planned<'_> {
     /// As for [`run`](Planned::run); or that the token was cancelled.
     pub fn run_until(&self, inputs: &[Tensor], token: &Cancellation) -> Result<Vec<Tensor>, cembra_tensor::Error> {
         let until = Until { evaluator: self.evaluator, token };
-        Ok(self.plan.run(&self.graph, inputs, &until)?.0)
+        Ok(self.run_on(inputs, &until)?.0)
     }
 
     /// The outputs likewise, and what their products took.
@@ -270,7 +273,32 @@ impl Planned<'_> {
     /// # Errors
     /// As for [`run`](Planned::run).
     pub fn run_counted(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
-        self.plan.run(&self.graph, inputs, self.evaluator)
+        self.run_on(inputs, self.evaluator)
+    }
+
+    fn run_on(
+        &self,
+        inputs: &[Tensor],
+        elements: &dyn Elements,
+    ) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
+        let all = || self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outputs = Vec::with_capacity(self.plan.outputs());
+        let kept = all().pop();
+        let mut kept = kept.map(|bound| (bound, None));
+        if let Some((bound, counters)) = &mut kept {
+            *counters = bound.run(inputs, elements, &mut outputs)?;
+        }
+        let (bound, counters) = match kept {
+            Some((bound, Some(counters))) => (bound, counters),
+            // How the inputs lie is another one than it was.
+            _ => {
+                let mut bound = self.plan.bind(&self.graph, inputs, elements)?;
+                let counters = bound.run(inputs, elements, &mut outputs)?.unwrap_or_default();
+                (bound, counters)
+            }
+        };
+        all().push(bound);
+        Ok((outputs, counters))
     }
 
     /// The steps.
@@ -331,6 +359,12 @@ const LONG_RUN: usize = 1 << 13;
 const BLOCK: usize = 1 << 14;
 
 impl Evaluator {
+    /// A body, compiled for many rows.
+    fn batch(&self, body: &Body) -> Result<Arc<Batch>, cembra_tensor::Error> {
+        let compile = || Ok(Arc::new(model(body, self.registry)?.batch(&self.options)?));
+        self.kernels.get(body, || compile().map_err(|error: Error| in_elements(&error)))
+    }
+
     /// [`Elements::map_into`], until a token is cancelled.
     fn map_until(
         &self,
@@ -340,8 +374,7 @@ impl Evaluator {
         (outputs, first): (&mut [Data], usize),
         token: Option<&Cancellation>,
     ) -> Result<(), cembra_tensor::Error> {
-        let compile = || Ok(Arc::new(model(body, self.registry)?.batch(&self.options)?));
-        let batch = self.kernels.get(body, || compile().map_err(|error: Error| in_elements(&error)))?;
+        let batch = self.batch(body)?;
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -350,7 +383,7 @@ impl Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&batch, &seen, (outputs, first), rows, token);
+            return run(&batch, &lines(&seen), (outputs, first), rows, token);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -374,11 +407,24 @@ impl Evaluator {
                 let is_run = self::joined(&extents, std::slice::from_ref(&part)).len() < 2;
                 parts.push(if is_run { part } else { part.row_major() });
             }
-            run(&batch, &parts, (&mut *outputs, first), rows, token)?;
+            run(&batch, &lines(&parts), (&mut *outputs, first), rows, token)?;
             first += rows;
         }
         Ok(())
     }
+}
+
+/// Tensors whose elements lie in one line each.
+fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
+    let line = |tensor| -> Line<'_> {
+        let tensor: &Tensor = tensor;
+        let layout = tensor.layout();
+        let joined = joined(layout.extents(), std::slice::from_ref(tensor));
+        let is_one = layout.extents().iter().zip(layout.strides()).all(|(extent, stride)| *extent == 1 || *stride == 0);
+        let step = if is_one { 0 } else { joined.last().map_or(1, |(_, strides)| strides[0]) };
+        Line { data: tensor.data(), first: layout.offset(), step }
+    };
+    tensors.iter().map(line).collect()
 }
 
 impl Elements for Evaluator {
@@ -391,6 +437,15 @@ impl Elements for Evaluator {
         first: usize,
     ) -> Result<(), cembra_tensor::Error> {
         self.map_until(body, operands, extents, (outputs, first), None)
+    }
+
+    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
+        Ok(Box::new(BodyLines::of(self.batch(body)?, body, steps)?))
+    }
+
+    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, cembra_tensor::Error> {
+        let sums = BodySums::of(&*self.batch(body)?, body, steps)?;
+        Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
     }
 
     fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
@@ -424,6 +479,14 @@ impl Elements for Until<'_> {
         first: usize,
     ) -> Result<(), cembra_tensor::Error> {
         self.evaluator.map_until(body, operands, extents, (outputs, first), Some(self.token))
+    }
+
+    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
+        self.evaluator.kernel(body, steps)
+    }
+
+    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, cembra_tensor::Error> {
+        self.evaluator.sum_kernel(body, steps)
     }
 
     fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
@@ -463,76 +526,4 @@ fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
         }
     }
     joined
-}
-
-/// Runs a batch over operands that each lie in one run, and writes to so many rows of the outputs from one on.
-fn run(
-    batch: &Batch,
-    operands: &[Tensor],
-    (outputs, first): (&mut [Data], usize),
-    rows: usize,
-    token: Option<&Cancellation>,
-) -> Result<(), cembra_tensor::Error> {
-    let shared: Vec<Option<Value>> = operands.iter().map(shared).collect();
-    let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
-    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(batch.inputs().len());
-    for field in batch.inputs() {
-        let at = field.name.strip_prefix('x').and_then(|number| number.parse::<usize>().ok()).ok_or_else(misfit)?;
-        let column = match shared.get(at).ok_or_else(misfit)? {
-            Some(value) => InputColumn::shared(value),
-            None => column(&operands[at], rows).ok_or_else(misfit)?,
-        };
-        columns.push(column);
-    }
-    let places: Option<Vec<_>> = outputs.iter_mut().map(|data| Some(Some(column_mut(data, first, rows)?))).collect();
-    let places = places.ok_or_else(misfit)?;
-    let start = batch.start().rows(rows);
-    let start = if let Some(token) = token { start.cancellation(token.clone()) } else { start };
-    start.run_into(&columns, places).map_err(|error| in_elements(&error))?;
-    Ok(())
-}
-
-/// The value of a tensor that has the same for all indices.
-fn shared(tensor: &Tensor) -> Option<Value> {
-    let layout = tensor.layout();
-    let is_one = layout.extents().iter().zip(layout.strides()).all(|(extent, stride)| *extent == 1 || *stride == 0);
-    let at = Some(layout.offset()).filter(|_| is_one && !layout.is_empty())?;
-    Some(Value::Scalar(match &**tensor.data() {
-        Data::Bool(elements) => ScalarValue::Boolean(elements[at]),
-        Data::Int32(elements) => ScalarValue::Int32(elements[at]),
-        Data::Int64(elements) => ScalarValue::Int64(elements[at]),
-        Data::Float32(elements) => ScalarValue::Float32(elements[at]),
-        Data::Float64(elements) => ScalarValue::Float64(elements[at]),
-    }))
-}
-
-/// The elements of a tensor that lie in one run.
-fn column(tensor: &Tensor, rows: usize) -> Option<InputColumn<'_>> {
-    let layout = tensor.layout();
-    let step = match &joined(layout.extents(), std::slice::from_ref(tensor))[..] {
-        _ if rows == 0 => 1,
-        [] => 1,
-        [(_, strides)] => strides[0],
-        _ => return None,
-    };
-    let first = layout.offset();
-    match &**tensor.data() {
-        Data::Bool(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Int32(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Int64(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Float32(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Float64(elements) => InputColumn::stepped(elements, first, step, rows),
-    }
-}
-
-/// So many elements of memory, from one on.
-fn column_mut(data: &mut Data, first: usize, rows: usize) -> Option<ColumnMut<'_>> {
-    let place = first..first.checked_add(rows)?;
-    Some(match data {
-        Data::Bool(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Int32(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Int64(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Float32(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Float64(elements) => ColumnMut::values(elements.get_mut(place)?),
-    })
 }

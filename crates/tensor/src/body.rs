@@ -3,7 +3,7 @@
 
 use crate::{Data, Error, Products, Tensor};
 use cembra_ops::OpId;
-use cembra_runtime::Scalar;
+use cembra_runtime::{CHAINS, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 
@@ -52,6 +52,33 @@ pub trait Single: Send + Debug {
     fn fork(&self) -> Box<dyn Single>;
 }
 
+/// Elements of memory: one, and how far it is to each other one.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// The memory.
+    pub data: &'a Data,
+    /// The position of the first element.
+    pub first: usize,
+    /// From one element to the next; 0 where there is but one.
+    pub step: isize,
+}
+
+/// An expression of elements that is ready to be evaluated on lines, in memory of its own.
+pub trait LineKernel: Send + Debug {
+    /// Evaluates so many elements of each line, and writes the first output over what is in memory of its type from a position on.
+    ///
+    /// # Errors
+    /// Lines or memory do not fit, or an element fails.
+    fn run(&mut self, lines: &[Line<'_>], count: usize, to: &mut Data, first: usize) -> Result<(), Error>;
+}
+
+/// An expression of elements, of a type of floats, that is ready to be summed over lines.
+pub trait SumKernel: Send + Debug {
+    /// Adds the first output, for so many elements of each line, to sums: that of element `i` to sum `i` modulo so many. No sum is -0
+    /// before. False if that cannot be done, because an element fails or may: then sums are anything.
+    fn add(&mut self, lines: &[Line<'_>], count: usize, sums: &mut [f64; CHAINS]) -> bool;
+}
+
 /// What evaluates expressions of elements.
 pub trait Elements: Sync {
     /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
@@ -79,6 +106,18 @@ pub trait Elements: Sync {
         self.map_into(body, operands, extents, &mut outputs, 0)?;
         Ok(outputs)
     }
+
+    /// A body that is evaluated on lines of these steps.
+    ///
+    /// # Errors
+    /// The body cannot be compiled.
+    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, Error>;
+
+    /// A body that is summed over lines of these steps; none where that is not done at once.
+    ///
+    /// # Errors
+    /// The body cannot be compiled.
+    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, Error>;
 
     /// A body that is evaluated on one element of each input.
     ///

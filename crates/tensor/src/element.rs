@@ -1,6 +1,6 @@
 //! The elements of tensors: values of one scalar type, in memory of its own type. Truth values are bytes.
 
-use crate::{Error, ErrorKind};
+use crate::{Axis, Error, ErrorKind, Layout};
 use cembra_runtime::Scalar;
 use std::fmt::Debug;
 
@@ -135,6 +135,14 @@ impl Data {
         self.len() == 0
     }
 
+    /// No elements, of the same type.
+    pub(crate) fn none(&self) -> Data {
+        fn none<T: Element>(_: &[T]) -> Data {
+            T::data(Vec::new())
+        }
+        with_data!(self, elements => none(elements))
+    }
+
     /// The bits of one element.
     pub(crate) fn bits(&self, at: usize) -> u64 {
         with_data!(self, elements => elements[at].bits())
@@ -159,12 +167,13 @@ impl Data {
         with_data!(self, elements => elements.resize(len, Default::default()));
     }
 
-    /// Adds elements of the same type at the end.
-    pub(crate) fn append(&mut self, from: &Data) {
-        fn append<T: Element>(to: &mut Vec<T>, from: &Data) {
-            to.extend_from_slice(T::of(from).unwrap_or_default());
+    /// Writes all elements of other data of the same type over those from a position on.
+    pub(crate) fn copy_from(&mut self, from: &Data, first: usize) {
+        fn copy<T: Element>(to: &mut [T], from: &Data) {
+            let from = T::of(from).unwrap_or_default();
+            to[..from.len()].copy_from_slice(from);
         }
-        with_data!(self, elements => append(elements, from));
+        with_data!(self, elements => copy(&mut elements[first..], from));
     }
 
     /// The elements at these positions, in their order.
@@ -175,31 +184,52 @@ impl Data {
         with_data!(self, elements => gather(elements, positions))
     }
 
-    /// Lines of so many elements each, which begin at these positions and are even distances apart.
-    pub(crate) fn gathered_lines(
-        &self,
-        starts: impl ExactSizeIterator<Item = usize>,
-        count: usize,
-        step: isize,
-    ) -> Data {
-        fn gather<T: Element>(
-            elements: &[T],
-            starts: impl ExactSizeIterator<Item = usize>,
-            count: usize,
-            step: isize,
-        ) -> Data {
-            let mut made = Vec::with_capacity(starts.len() * count);
-            for start in starts {
+    /// Adds elements of other data of the same type at the end, in the order of the indices of a layout.
+    pub(crate) fn append_ordered(&mut self, from: &Data, layout: &Layout) {
+        fn append<T: Element>(to: &mut Vec<T>, from: &Data, layout: &Layout) {
+            let from = T::of(from).unwrap_or_default();
+            let Some(last) = layout.rank().checked_sub(1) else {
+                to.extend(layout.positions().map(|at| from[at]));
+                return;
+            };
+            // Lines of the last axis, those before by their positions.
+            let [outer, line] = layout.split(&[last as Axis]);
+            let (count, step) = (line.len(), line.strides()[0]);
+            to.reserve(layout.len());
+            for start in outer.positions().take(if count == 0 { 0 } else { usize::MAX }) {
                 match step {
-                    _ if count == 0 => {}
-                    1 => made.extend_from_slice(&elements[start..][..count]),
-                    0 => made.extend(std::iter::repeat_n(elements[start], count)),
-                    _ => made.extend((0..count).map(|at| elements[start.wrapping_add_signed(at.cast_signed() * step)])),
+                    1 => to.extend_from_slice(&from[start..][..count]),
+                    0 => to.extend(std::iter::repeat_n(from[start], count)),
+                    _ => to.extend((0..count).map(|at| from[start.wrapping_add_signed(at.cast_signed() * step)])),
                 }
             }
-            T::data(made)
         }
-        with_data!(self, elements => gather(elements, starts, count, step))
+        with_data!(self, elements => append(elements, from, layout));
+    }
+
+    /// Becomes lines of other data of the same type, each of so many elements a step apart, which begin at these distances from a position.
+    pub(crate) fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], (count, step): (usize, isize)) {
+        fn copy<T: Element>(
+            to: &mut Vec<T>,
+            from: &Data,
+            first: usize,
+            distances: &[isize],
+            (count, step): (usize, isize),
+        ) {
+            const SHORT: usize = 16;
+            let from = T::of(from).unwrap_or_default();
+            to.clear();
+            to.reserve(distances.len() * count);
+            for distance in distances {
+                let start = first.wrapping_add_signed(*distance);
+                match step {
+                    1 if count >= SHORT => to.extend_from_slice(&from[start..][..count]),
+                    0 => to.extend(std::iter::repeat_n(from[start], count)),
+                    _ => to.extend((0..count).map(|at| from[start.wrapping_add_signed(at.cast_signed() * step)])),
+                }
+            }
+        }
+        with_data!(self, elements => copy(elements, from, first, distances, (count, step)));
     }
 
     /// Writes the elements of the other data to these positions, one after the other.

@@ -16,11 +16,18 @@ pub type Extents = SmallVec<[usize; 6]>;
 pub type Strides = SmallVec<[isize; 6]>;
 
 /// How indices map to positions: `offset` and the sum of each index times the stride of its axis.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Layout {
     extents: Extents,
     strides: Strides,
     offset: usize,
+}
+
+impl Clone for Layout {
+    // Whole copies of a few numbers: layouts are cloned for every view and every run.
+    fn clone(&self) -> Self {
+        self.moved(0)
+    }
 }
 
 /// Indices of one axis: so many, a step apart, from a first one on.
@@ -142,6 +149,18 @@ impl Layout {
                 Err(Error::new(ErrorKind::Index, message))
             }
         }
+    }
+
+    /// A layout of as many strides, of which it is known that they lead nowhere else.
+    pub(crate) fn within(extents: &[usize], strides: Strides, offset: usize) -> Layout {
+        debug_assert_eq!(extents.len(), strides.len());
+        Layout { extents: extents.into(), strides, offset }
+    }
+
+    /// The same, further on in memory.
+    pub(crate) fn moved(&self, distance: usize) -> Layout {
+        let (extents, strides) = (Extents::from_slice(&self.extents), Strides::from_slice(&self.strides));
+        Layout { extents, strides, offset: self.offset.wrapping_add(distance) }
     }
 
     /// The number of indices of each axis.

@@ -28,7 +28,7 @@ mod tensor;
 
 pub use ::half::{bf16, f16};
 pub use access::Reader;
-pub use body::{Body, BodyStep, Elements, Operand, Single};
+pub use body::{Body, BodyStep, Elements, Line, LineKernel, Operand, Single, SumKernel};
 pub use cembra_runtime::MOST_AXES;
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
@@ -40,7 +40,7 @@ pub use graph::{Graph, MOST_FACTORS};
 pub use half::{Half, HalfTensor};
 pub use layout::{Extents, Layout, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
-pub use plan::{Plan, PlanCounters, pieces};
+pub use plan::{BoundPlan, Plan, PlanCounters, pieces};
 pub use product::{
     CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct,
     Preparation, ProductPlan, Products, Run, contract,

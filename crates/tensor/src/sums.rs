@@ -123,7 +123,8 @@ pub(crate) fn take_row<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide>(sums: &mu
     }
 }
 
-fn joined<W: Copy>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) -> W {
+/// Chains that become one: those of the second half are added to those of the first, until there is one.
+pub(crate) fn joined<W: Copy>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) -> W {
     let mut width = CHAINS;
     while width > 1 {
         width /= 2;

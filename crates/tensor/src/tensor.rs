@@ -98,6 +98,11 @@ impl Tensor {
         (self.data, self.layout)
     }
 
+    /// Memory under a layout that is within it.
+    pub(crate) const fn of_parts(data: Arc<Data>, layout: Layout) -> Tensor {
+        Tensor { data, layout }
+    }
+
     /// The same memory under another layout that is within it.
     pub(crate) fn seen(&self, layout: Layout) -> Tensor {
         Tensor { data: self.data.clone(), layout }
@@ -140,10 +145,9 @@ impl Tensor {
 
     /// The elements in the order of their indices.
     pub(crate) fn gathered(&self) -> Data {
-        let Some(last) = self.layout.rank().checked_sub(1) else { return self.data.gathered(self.layout.positions()) };
-        // Lines of the last axis, those before by their positions.
-        let [outer, line] = self.layout.split(&[last as u8]);
-        self.data.gathered_lines(outer.positions(), line.len(), line.strides()[0])
+        let mut made = self.data.none();
+        made.append_ordered(&self.data, &self.layout);
+        made
     }
 
     /// A tensor of the same elements that lie in the order of their indices: this one, or a copy.

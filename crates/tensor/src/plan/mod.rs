@@ -2,11 +2,12 @@
 //! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result, but for
 //! sums of products where those are computed as products of matrices.
 
+mod bound;
 mod region;
 mod rows;
-mod run;
 mod view;
 
+pub use bound::BoundPlan;
 pub(crate) use region::{computed_alone, region};
 pub(crate) use view::View;
 pub use view::pieces;
@@ -117,6 +118,12 @@ impl Plan {
     #[must_use]
     pub const fn counters(&self) -> PlanCounters {
         self.counters
+    }
+
+    /// How many outputs there are.
+    #[must_use]
+    pub const fn outputs(&self) -> usize {
+        self.outputs.len()
     }
 
     /// A line for each step, and one for the counters. The graph is the one that was planned.

@@ -2,7 +2,7 @@
 //! axis of the space; transpositions, diagonals, slices, broadcasts and axes of extent 1 are of this form, and so is one after the other.
 
 use crate::node::{Axis, Node, Operation};
-use crate::{Error, Extents, Layout, Strides, Tensor};
+use crate::{Extents, Layout, Strides};
 use smallvec::SmallVec;
 
 /// Where the index of an axis comes from: `start` and `step` times the index of an axis of the space, if it goes along with one.
@@ -106,9 +106,8 @@ impl View {
         })
     }
 
-    /// A tensor seen from an index space of these extents.
-    pub(crate) fn of(&self, tensor: &Tensor, extents: &[usize]) -> Result<Tensor, Error> {
-        let layout = tensor.layout();
+    /// A layout seen from an index space of these extents.
+    pub(crate) fn layout(&self, layout: &Layout, extents: &[usize]) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, extents.len());
         let mut offset = layout.offset().cast_signed();
         for (place, stride) in self.0.iter().zip(layout.strides()) {
@@ -118,7 +117,7 @@ impl View {
             }
         }
         let offset = if extents.contains(&0) { 0 } else { offset.cast_unsigned() };
-        Ok(tensor.seen(Layout::strided(extents, &strides, offset, tensor.data().len())?))
+        Layout::within(extents, strides, offset)
     }
 }
 

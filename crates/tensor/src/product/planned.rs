@@ -77,30 +77,39 @@ impl Form {
     fn run_into(
         &self,
         operands: [&Tensor; 2],
-        (to, first): (&mut Data, usize),
+        to: (&mut Data, usize),
+        matrices: &dyn MatrixProduct,
+    ) -> Result<Counters, Error> {
+        let factors = operands.map(|operand| (&**operand.data(), operand.layout().offset()));
+        self.run_at(factors, to, matrices)
+    }
+
+    /// The same of memory of operands, and the positions where they begin.
+    fn run_at(
+        &self,
+        factors: [(&Data, usize); 2],
+        to: (&mut Data, usize),
         matrices: &dyn MatrixProduct,
     ) -> Result<Counters, Error> {
         match self.scalar {
-            Scalar::Int32 => self.run_typed::<i32>(operands, to, first, matrices),
-            Scalar::Int64 => self.run_typed::<i64>(operands, to, first, matrices),
-            Scalar::Float32 => self.run_typed::<f32>(operands, to, first, matrices),
-            Scalar::Float64 => self.run_typed::<f64>(operands, to, first, matrices),
+            Scalar::Int32 => self.run_typed::<i32>(factors, to, matrices),
+            Scalar::Int64 => self.run_typed::<i64>(factors, to, matrices),
+            Scalar::Float32 => self.run_typed::<f32>(factors, to, matrices),
+            Scalar::Float64 => self.run_typed::<f64>(factors, to, matrices),
             other => Err(no_element_of_products(other)),
         }
     }
 
     fn run_typed<T: Number>(
         &self,
-        [left, right]: [&Tensor; 2],
-        to: &mut Data,
-        first: usize,
+        [(left, a_first), (right, b_first)]: [(&Data, usize); 2],
+        (to, first): (&mut Data, usize),
         matrices: &dyn MatrixProduct,
     ) -> Result<Counters, Error> {
-        let (Some(a), Some(b), Some(to)) = (T::of(left.data()), T::of(right.data()), T::of_mut(to)) else {
+        let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), T::of_mut(to)) else {
             return Err(Error::new(ErrorKind::ElementType, "a product of other elements than it was planned for"));
         };
-        let factors = [(a, left.layout().offset()), (b, right.layout().offset())];
-        run_into(&self.plan, factors, part(to, first, self.len)?, matrices)
+        run_into(&self.plan, [(a, a_first), (b, b_first)], part(to, first, self.len)?, matrices)
     }
 }
 
@@ -148,6 +157,11 @@ impl PlannedProduct {
             return Err(Error::new(ErrorKind::SizeMismatch, "a product of other operands than it was planned for"));
         }
         self.form.run_into(operands, (to, first), self.matrices)
+    }
+
+    /// The same of the memory of such operands, and the positions where they begin.
+    pub(crate) fn run_at(&self, factors: [(&Data, usize); 2], to: &mut Data, first: usize) -> Result<Counters, Error> {
+        self.form.run_at(factors, (to, first), self.matrices)
     }
 }
 

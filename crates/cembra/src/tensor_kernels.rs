@@ -1,0 +1,183 @@
+//! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
+//! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, a batch does it, and says why.
+
+use crate::batch::Batch;
+use crate::body_session::in_elements;
+use crate::error::Error;
+use cembra_batch::{ColumnMut, InputColumn, LineMut, Pace, Sink, Strips};
+use cembra_runtime::{CHAINS, Cancellation, Scalar};
+use cembra_tensor::{Body, Data, ErrorKind, Line, LineKernel, SumKernel};
+use cembra_value::{ScalarValue, Value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The inputs of a batch of a body: which input of the body each is.
+type Order = SmallVec<[usize; 4]>;
+
+fn misfit() -> cembra_tensor::Error {
+    cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
+}
+
+/// Which inputs of a body a batch has.
+fn order(batch: &Batch) -> Result<Order, cembra_tensor::Error> {
+    let number = |name: &str| name.strip_prefix('x').and_then(|number| number.parse::<usize>().ok());
+    batch.inputs().iter().map(|field| number(&field.name).ok_or_else(misfit)).collect()
+}
+
+/// A body's function for lines of these steps, if one evaluates several rows at a time.
+fn strips(batch: &Batch, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
+    let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
+    let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
+    batch.strips(&paces, &[sink])
+}
+
+/// A body that is evaluated on lines.
+#[derive(Debug)]
+pub(crate) struct BodyLines {
+    batch: Arc<Batch>,
+    order: Order,
+    strips: Option<Strips>,
+}
+
+impl BodyLines {
+    pub(crate) fn of(batch: Arc<Batch>, body: &Body, steps: &[isize]) -> Result<BodyLines, cembra_tensor::Error> {
+        let order = order(&batch)?;
+        let strips = strips(&batch, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
+        Ok(BodyLines { batch, order, strips })
+    }
+}
+
+/// The lines of a batch's inputs; none if one is not within its memory.
+fn inputs<'l>(order: &Order, lines: &[Line<'l>], count: usize) -> Option<SmallVec<[cembra_batch::Line<'l>; 8]>> {
+    let input = |at: &usize| {
+        let Line { data, first, step } = *lines.get(*at)?;
+        match data {
+            Data::Bool(elements) => cembra_batch::Line::of(elements, first, step, count),
+            Data::Int32(elements) => cembra_batch::Line::of(elements, first, step, count),
+            Data::Int64(elements) => cembra_batch::Line::of(elements, first, step, count),
+            Data::Float32(elements) => cembra_batch::Line::of(elements, first, step, count),
+            Data::Float64(elements) => cembra_batch::Line::of(elements, first, step, count),
+        }
+    };
+    let mut inputs = SmallVec::new();
+    for at in order {
+        inputs.push(input(at)?);
+    }
+    Some(inputs)
+}
+
+/// So many elements of memory, from one on.
+fn output(data: &mut Data, first: usize, count: usize) -> Option<LineMut<'_>> {
+    let place = first..first.checked_add(count)?;
+    Some(match data {
+        Data::Bool(elements) => LineMut::values(elements.get_mut(place)?),
+        Data::Int32(elements) => LineMut::values(elements.get_mut(place)?),
+        Data::Int64(elements) => LineMut::values(elements.get_mut(place)?),
+        Data::Float32(elements) => LineMut::values(elements.get_mut(place)?),
+        Data::Float64(elements) => LineMut::values(elements.get_mut(place)?),
+    })
+}
+
+impl LineKernel for BodyLines {
+    fn run(
+        &mut self,
+        lines: &[Line<'_>],
+        count: usize,
+        to: &mut Data,
+        first: usize,
+    ) -> Result<(), cembra_tensor::Error> {
+        if let Some(strips) = &mut self.strips
+            && let Some(inputs) = inputs(&self.order, lines, count)
+            && let Some(output) = output(to, first, count)
+            && strips.run(&inputs, &mut [output], count)
+        {
+            return Ok(());
+        }
+        run(&self.batch, lines, (std::slice::from_mut(to), first), count, None)
+    }
+}
+
+/// A body that is summed over lines.
+#[derive(Debug)]
+pub(crate) struct BodySums {
+    order: Order,
+    strips: Strips,
+    scalar: Scalar,
+}
+
+impl BodySums {
+    /// None if nothing sums several rows at a time.
+    pub(crate) fn of(batch: &Batch, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, cembra_tensor::Error> {
+        let order = order(batch)?;
+        let Some((_, scalar)) = body.outputs.first() else { return Ok(None) };
+        let strips = strips(batch, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
+        Ok(strips.map(|strips| BodySums { order, strips, scalar: *scalar }))
+    }
+}
+
+impl SumKernel for BodySums {
+    fn add(&mut self, lines: &[Line<'_>], count: usize, sums: &mut [f64; CHAINS]) -> bool {
+        let sums = LineMut::chains(self.scalar, sums);
+        inputs(&self.order, lines, count).is_some_and(|inputs| self.strips.run(&inputs, &mut [sums], count))
+    }
+}
+
+/// Runs a batch of a body over lines of so many elements, and writes to the outputs from one on.
+pub(crate) fn run(
+    batch: &Batch,
+    lines: &[Line<'_>],
+    (outputs, first): (&mut [Data], usize),
+    rows: usize,
+    token: Option<&Cancellation>,
+) -> Result<(), cembra_tensor::Error> {
+    let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
+    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(batch.inputs().len());
+    for at in order(batch)? {
+        let column = match shared.get(at).ok_or_else(misfit)? {
+            Some(value) => InputColumn::shared(value),
+            None => column(&lines[at], rows).ok_or_else(misfit)?,
+        };
+        columns.push(column);
+    }
+    let places: Option<Vec<_>> = outputs.iter_mut().map(|data| Some(Some(column_mut(data, first, rows)?))).collect();
+    let places = places.ok_or_else(misfit)?;
+    let start = batch.start().rows(rows);
+    let start = if let Some(token) = token { start.cancellation(token.clone()) } else { start };
+    start.run_into(&columns, places).map_err(|error| in_elements(&error))?;
+    Ok(())
+}
+
+/// The value that all elements of a line are.
+fn shared(line: &Line<'_>) -> Option<Value> {
+    let at = Some(line.first).filter(|at| line.step == 0 && *at < line.data.len())?;
+    Some(Value::Scalar(match line.data {
+        Data::Bool(elements) => ScalarValue::Boolean(elements[at]),
+        Data::Int32(elements) => ScalarValue::Int32(elements[at]),
+        Data::Int64(elements) => ScalarValue::Int64(elements[at]),
+        Data::Float32(elements) => ScalarValue::Float32(elements[at]),
+        Data::Float64(elements) => ScalarValue::Float64(elements[at]),
+    }))
+}
+
+fn column<'l>(line: &Line<'l>, rows: usize) -> Option<InputColumn<'l>> {
+    let Line { data, first, step } = *line;
+    match data {
+        Data::Bool(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Int32(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Int64(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Float32(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Float64(elements) => InputColumn::stepped(elements, first, step, rows),
+    }
+}
+
+/// So many elements of memory, from one on.
+fn column_mut(data: &mut Data, first: usize, rows: usize) -> Option<ColumnMut<'_>> {
+    let place = first..first.checked_add(rows)?;
+    Some(match data {
+        Data::Bool(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Int32(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Int64(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Float32(elements) => ColumnMut::values(elements.get_mut(place)?),
+        Data::Float64(elements) => ColumnMut::values(elements.get_mut(place)?),
+    })
+}

@@ -1,0 +1,71 @@
+//! Something that is done for each piece of an index space. Pieces are of one shape, but for those at the end of the axis that is cut; what
+//! is to be known of a shape is found out once.
+
+use crate::plan::view::pieces;
+use crate::{Error, Extents};
+use smallvec::SmallVec;
+
+/// An index space in pieces, and something for each shape that they have.
+#[derive(Debug)]
+pub(super) struct Cut<T> {
+    extents: Extents,
+    most: usize,
+    full: T,
+    last: Option<T>,
+    /// How many pieces there are at the most: 0, 1, or any number.
+    count: usize,
+}
+
+impl<T> Cut<T> {
+    /// An index space in pieces of at most so many indices.
+    pub(super) fn of(
+        extents: &[usize],
+        most: usize,
+        mut bind: impl FnMut(&[usize]) -> Result<T, Error>,
+    ) -> Result<Cut<T>, Error> {
+        let counts =
+            |slices: SmallVec<[crate::Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
+        let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
+        let count = pieces(extents, most).take(2).count();
+        let full = bind(&first)?;
+        // What is left of the axis that is cut.
+        let cut = first.iter().zip(extents).rposition(|(count, extent)| count != extent && *count > 0);
+        let left = cut.map_or(0, |axis| extents[axis] % first[axis]);
+        let last = match cut.filter(|_| left > 0) {
+            None => None,
+            Some(axis) => {
+                let mut shape = first.clone();
+                shape[axis] = left;
+                Some(bind(&shape)?)
+            }
+        };
+        Ok(Cut { extents: extents.into(), most, full, last, count })
+    }
+
+    /// Visits the pieces in the order of their indices: what there is for its shape, where it begins, and how many indices there are before.
+    pub(super) fn run(
+        &mut self,
+        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.count == 1 {
+            const ZEROS: [usize; 32] = [0; 32];
+            return match ZEROS.get(..self.extents.len()) {
+                Some(starts) => visit(&mut self.full, starts, 0),
+                None => visit(&mut self.full, &vec![0; self.extents.len()], 0),
+            };
+        }
+        let mut whole = None;
+        let mut before = 0;
+        for slices in pieces(&self.extents, self.most) {
+            let starts: SmallVec<[usize; 8]> = slices.iter().map(|slice| slice.start).collect();
+            let count: usize = slices.iter().map(|slice| slice.count).product();
+            let piece = match &mut self.last {
+                Some(last) if count < *whole.get_or_insert(count) => last,
+                _ => &mut self.full,
+            };
+            visit(piece, &starts, before)?;
+            before += count;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! Maps over a piece of an index space, bound to how their operands lie there: one line, lines beside each other, or blocks for which what
+//! lies otherwise is copied.
+
+use super::cut::Cut;
+use super::memory::{Memory, Operand};
+use crate::body::{Body, Elements, Line, LineKernel};
+use crate::{Data, Error, Extents, Layout, Strides, Tensor};
+use smallvec::SmallVec;
+
+/// The fewest elements that are worth a call, where operands do not lie so that all are one line.
+const LONG_LINE: usize = 256;
+
+/// The elements of a block for which operands are copied where they do not lie in one line.
+const BLOCK: usize = 1 << 12;
+
+/// From how many elements on a line is for whoever has threads for it, and a way past the caches.
+const LARGE: usize = 1 << 18;
+
+type Lines<'l> = SmallVec<[Line<'l>; 4]>;
+
+/// Maps over a piece.
+#[derive(Debug)]
+pub(super) struct MapPiece {
+    operands: SmallVec<[Operand; 4]>,
+    count: usize,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// One line, so far apart.
+    One { steps: Strides, kernel: Box<dyn LineKernel> },
+    /// One line that is large.
+    Large { steps: Strides, body: Body },
+    /// Lines beside each other: the axes in front of them, with the strides of each operand, and how many elements a line has.
+    Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<dyn LineKernel> },
+    /// Blocks.
+    Blocks(Box<Blocks>),
+}
+
+/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the
+/// stride of each operand.
+pub(super) fn joined<'s>(
+    extents: &[usize],
+    strides: impl Iterator<Item = &'s Strides> + Clone,
+) -> SmallVec<[(usize, Strides); 4]> {
+    let mut joined: SmallVec<[(usize, Strides); 4]> = SmallVec::new();
+    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        let strides: Strides = strides.clone().map(|strides| strides[axis]).collect();
+        match joined.last_mut() {
+            Some((count, outer))
+                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
+            {
+                *count *= extent;
+                *outer = strides;
+            }
+            _ => joined.push((*extent, strides)),
+        }
+    }
+    joined
+}
+
+/// Visits the indices of axes: the first positions of so many operands.
+pub(super) fn walk(
+    axes: &[(usize, Strides)],
+    firsts: &mut [usize],
+    mut visit: impl FnMut(&[usize]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
+    loop {
+        visit(firsts)?;
+        let mut axis = axes.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+            axis = next;
+            let (extent, strides) = &axes[axis];
+            index[axis] += 1;
+            let steps = if index[axis] < *extent { 1 } else { 1 - extent.cast_signed() };
+            firsts.iter_mut().zip(strides).for_each(|(at, stride)| *at = at.wrapping_add_signed(stride * steps));
+            if index[axis] < *extent {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}
+
+impl MapPiece {
+    /// Maps over a piece of these extents.
+    pub(super) fn of(
+        body: &Body,
+        operands: impl Iterator<Item = Operand>,
+        extents: &[usize],
+        elements: &dyn Elements,
+    ) -> Result<MapPiece, Error> {
+        let operands: SmallVec<[Operand; 4]> = operands.collect();
+        let count: usize = extents.iter().product();
+        let mut axes = joined(extents, operands.iter().map(|operand| &operand.strides));
+        let way = match axes.len() {
+            0 | 1 => {
+                let none = || SmallVec::from_elem(1, operands.len());
+                let steps = axes.pop().map_or_else(none, |(_, strides)| strides);
+                if count >= LARGE {
+                    Way::Large { steps, body: body.clone() }
+                } else {
+                    Way::One { kernel: elements.kernel(body, &steps)?, steps }
+                }
+            }
+            several => {
+                let (inner, steps) = axes[several - 1].clone();
+                if count == 0 {
+                    Way::One { kernel: elements.kernel(body, &steps)?, steps }
+                } else if inner >= LONG_LINE {
+                    axes.pop();
+                    Way::Beside { kernel: elements.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
+                } else {
+                    Way::Blocks(Box::new(Blocks::of(body, &operands, &axes, elements)?))
+                }
+            }
+        };
+        Ok(MapPiece { operands, count, way })
+    }
+
+    /// How many elements the piece has.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Computes the piece that begins at these indices, and writes its elements to memory from a position on.
+    pub(super) fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        elements: &dyn Elements,
+        starts: &[usize],
+        (to, first): (&mut Data, usize),
+    ) -> Result<(), Error> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let operands = &self.operands;
+        match &mut self.way {
+            Way::One { steps, kernel } => kernel.run(&lines(memory, operands, steps, starts)?, self.count, to, first),
+            Way::Large { steps, body } => {
+                let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
+                    let layout =
+                        Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
+                    Ok(Tensor::of_parts(memory.shared(operand.place)?.clone(), layout))
+                };
+                let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
+                elements.map_into(body, &operands?, &[self.count], std::slice::from_mut(to), first)
+            }
+            Way::Beside { axes, inner, steps, kernel } => {
+                let mut lines = lines(memory, operands, steps, starts)?;
+                let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
+                let mut at = first;
+                walk(axes, &mut firsts, |firsts| {
+                    elements.go_on()?;
+                    lines.iter_mut().zip(firsts).for_each(|(line, first)| line.first = *first);
+                    kernel.run(&lines, *inner, to, at)?;
+                    at += *inner;
+                    Ok(())
+                })
+            }
+            Way::Blocks(blocks) => blocks.run(memory, operands, elements, starts, (to, first)),
+        }
+    }
+}
+
+/// The lines that operands are, from where they begin.
+pub(super) fn lines<'m>(
+    memory: &'m Memory<'_>,
+    operands: &[Operand],
+    steps: &[isize],
+    starts: &[usize],
+) -> Result<Lines<'m>, Error> {
+    let mut lines = Lines::new();
+    for (operand, step) in operands.iter().zip(steps) {
+        let data = memory.shared(operand.place)?;
+        lines.push(Line { data, first: operand.first(memory, starts), step: *step });
+    }
+    Ok(lines)
+}
+
+/// An index space in blocks. Operands that are one line are read where they lie, others are copied for each block.
+#[derive(Debug)]
+struct Blocks {
+    cut: Cut<Shape>,
+    /// Of the lines that blocks are made of.
+    steps: Strides,
+    /// Where operands are copied to, and how far apart what is copied is along each axis.
+    copies: SmallVec<[Option<(Data, Strides)>; 4]>,
+    kernel: Box<dyn LineKernel>,
+}
+
+/// A shape of blocks.
+#[derive(Debug)]
+struct Shape {
+    count: usize,
+    /// The elements of the last axis.
+    inner: usize,
+    /// For each operand that is copied, how far the elements of the last axis begin from the first of the block.
+    distances: SmallVec<[Vec<isize>; 4]>,
+}
+
+impl Blocks {
+    fn of(
+        body: &Body,
+        operands: &[Operand],
+        axes: &[(usize, Strides)],
+        elements: &dyn Elements,
+    ) -> Result<Blocks, Error> {
+        let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
+        let mut steps = Strides::new();
+        let mut copies = SmallVec::new();
+        for (at, scalar) in body.inputs.iter().enumerate().take(operands.len()) {
+            let strides: Strides = axes.iter().map(|(_, strides)| strides[at]).collect();
+            let (step, copy) = match &joined(&extents, std::iter::once(&strides))[..] {
+                [] => (1, None),
+                [(_, step)] => (step[0], None),
+                _ => (1, Some((Data::zeros(*scalar, 0)?, strides))),
+            };
+            steps.push(step);
+            copies.push(copy);
+        }
+        let distances = |shape: &[usize], copy: &Option<(Data, Strides)>| -> Vec<isize> {
+            let Some((_, strides)) = copy else { return Vec::new() };
+            let outer = shape.len().saturating_sub(1);
+            let layout = Layout::within(&shape[..outer], strides[..outer].into(), 0);
+            layout.positions().map(usize::cast_signed).collect()
+        };
+        let cut = Cut::of(&extents, BLOCK, |shape| {
+            let distances = copies.iter().map(|copy| distances(shape, copy)).collect();
+            Ok(Shape { count: shape.iter().product(), inner: shape.last().copied().unwrap_or(1), distances })
+        })?;
+        Ok(Blocks { cut, kernel: elements.kernel(body, &steps)?, steps, copies })
+    }
+
+    fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        operands: &[Operand],
+        elements: &dyn Elements,
+        starts: &[usize],
+        (to, first): (&mut Data, usize),
+    ) -> Result<(), Error> {
+        let Blocks { cut, steps, copies, kernel } = self;
+        let whole = lines(memory, operands, steps, starts)?;
+        cut.run(|shape, starts, before| {
+            elements.go_on()?;
+            for ((copy, line), distances) in copies.iter_mut().zip(&whole).zip(&shape.distances) {
+                if let Some((copy, strides)) = copy {
+                    let shift = |at: usize, (start, stride): (&usize, &isize)| {
+                        at.wrapping_add_signed(start.cast_signed() * stride)
+                    };
+                    let first = starts.iter().zip(&*strides).fold(line.first, shift);
+                    let step = strides.last().copied().unwrap_or(1);
+                    copy.copy_lines(line.data, first, distances, (shape.inner, step));
+                }
+            }
+            let mut lines = Lines::new();
+            for ((copy, line), step) in copies.iter().zip(&whole).zip(&*steps) {
+                lines.push(match copy {
+                    Some((copy, _)) => Line { data: copy, first: 0, step: 1 },
+                    None => Line { first: line.first.wrapping_add_signed(before.cast_signed() * step), ..*line },
+                });
+            }
+            kernel.run(&lines, shape.count, to, first + before)
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where nobody else has it by then.
+
+use crate::node::Axis;
+use crate::{Data, Error, ErrorKind, Layout, Strides, Tensor};
+use cembra_runtime::Scalar;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// From how many bytes on a temporary is not kept from one run to the next.
+const LARGE: usize = 1 << 16;
+
+/// Where a value is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Place {
+    /// An input.
+    Input(u32),
+    /// Memory of the plan.
+    Slot(u32),
+}
+
+/// A value as a step sees it: positions are counted from where the value begins.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) place: Place,
+    pub(super) layout: Layout,
+}
+
+/// What a step reads, seen from a piece of its index space: where the first element is depends on which piece it is.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    pub(super) place: Place,
+    offset: usize,
+    /// For each index that says which piece it is.
+    shifts: SmallVec<[isize; 4]>,
+    /// For each axis of the piece.
+    pub(super) strides: Strides,
+}
+
+impl Operand {
+    /// What is seen from all of an index space, as pieces of it see it that begin at indices of these axes.
+    pub(super) fn of(seen: &Seen, pieces: &[Axis]) -> Operand {
+        let (strides, offset) = (seen.layout.strides(), seen.layout.offset());
+        let shifts = pieces.iter().map(|axis| strides[usize::from(*axis)]).collect();
+        Operand { place: seen.place, offset, shifts, strides: strides.into() }
+    }
+
+    /// What is seen from pieces that begin at indices of one axis, from one of which to the next it is so far.
+    pub(super) fn along(seen: &Seen, shift: isize) -> Operand {
+        Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
+    }
+
+    /// What is made anew for each piece, of which so many indices say which it is.
+    pub(super) fn of_piece(seen: &Seen, pieces: usize) -> Operand {
+        Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
+    }
+
+    /// The same with the axes in this order, as pieces of those pieces see it, which begin at indices of all of them.
+    pub(super) fn turned(&self, axes: &[usize]) -> Operand {
+        let strides: Strides = axes.iter().map(|axis| self.strides[*axis]).collect();
+        let shifts = self.shifts.iter().chain(&strides).copied().collect();
+        Operand { shifts, strides, ..*self }
+    }
+
+    /// The position of the first element.
+    pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
+        let at = match self.place {
+            Place::Input(at) => memory.inputs[at as usize].layout().offset().wrapping_add(self.offset),
+            Place::Slot(_) => self.offset,
+        };
+        let shift = |at: usize, (shift, start): (&isize, &usize)| at.wrapping_add_signed(shift * start.cast_signed());
+        self.shifts.iter().zip(starts).fold(at, shift)
+    }
+}
+
+/// Memory of a plan.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) scalar: Scalar,
+    pub(super) len: usize,
+    data: Option<Arc<Data>>,
+}
+
+/// The slots of a plan, as they are handed out while it is bound.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slots {
+    pub(super) all: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    /// Room for so many elements: what nobody needs by then, if there is any as large.
+    pub(super) fn take(&mut self, scalar: Scalar, len: usize) -> u32 {
+        let fits = |slot: &u32| {
+            let slot = &self.all[*slot as usize];
+            (slot.scalar, slot.len) == (scalar, len)
+        };
+        if let Some(at) = self.free.iter().position(fits) {
+            return self.free.swap_remove(at);
+        }
+        self.all.push(Slot { scalar, len, data: None });
+        self.all.len() as u32 - 1
+    }
+
+    /// Nobody needs what is there any more.
+    pub(super) fn release(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+}
+
+impl Slot {
+    fn bytes(&self) -> usize {
+        Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
+    }
+
+    /// Drops what is there if it is much.
+    pub(super) fn shrink(&mut self) {
+        if self.bytes() >= LARGE {
+            self.data = None;
+        }
+    }
+}
+
+/// The memory of a run.
+pub(super) struct Memory<'m> {
+    pub(super) inputs: &'m [Tensor],
+    pub(super) slots: &'m mut [Slot],
+}
+
+impl Memory<'_> {
+    /// What is in a place.
+    pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
+        match place {
+            Place::Input(at) => Ok(self.inputs[at as usize].data()),
+            Place::Slot(at) => self.slots[at as usize].data.as_ref().ok_or_else(not_computed),
+        }
+    }
+
+    /// A value as a tensor.
+    pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, Error> {
+        let base = match seen.place {
+            Place::Input(at) => self.inputs[at as usize].layout().offset(),
+            Place::Slot(_) => 0,
+        };
+        Ok(Tensor::of_parts(self.shared(seen.place)?.clone(), seen.layout.moved(base)))
+    }
+
+    /// The memory of a slot to be written to, for so many elements, which may be anything yet. It is to be [put](Memory::put) back.
+    pub(super) fn take(&mut self, slot: u32, len: usize) -> Result<Arc<Data>, Error> {
+        let slot = &mut self.slots[slot as usize];
+        if let Some(mut data) = slot.data.take()
+            && let Some(own) = Arc::get_mut(&mut data)
+        {
+            if own.len() != len {
+                own.resize(len);
+            }
+            return Ok(data);
+        }
+        Ok(Arc::new(Data::zeros(slot.scalar, len)?))
+    }
+
+    /// What a slot has from now on.
+    pub(super) fn put(&mut self, slot: u32, data: Arc<Data>) {
+        self.slots[slot as usize].data = Some(data);
+    }
+}
+
+/// Memory that was taken, to be written to.
+pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
+    Arc::get_mut(data).ok_or_else(not_computed)
+}
+
+#[cold]
+fn not_computed() -> Error {
+    Error::new(ErrorKind::Evaluation, "a value that was not computed")
+}

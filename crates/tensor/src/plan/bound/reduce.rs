@@ -1,0 +1,345 @@
+//! Reductions over a piece of an index space, bound to how their operands lie there. Floats are summed as they are computed where that can
+//! be done; else what is reduced is computed a block at a time, in memory that stays in the caches. Elements are combined in the order
+//! that the reference has, whatever the blocks.
+
+use super::cut::Cut;
+use super::map::{MapPiece, joined, lines, walk};
+use super::memory::{Memory, Operand};
+use crate::body::{Elements, SumKernel};
+use crate::element::with_data;
+use crate::node::Reduction;
+use crate::plan::Region;
+use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
+use crate::{Axis, Data, Element, Error, ErrorKind, Extents, Layout, Strides};
+use cembra_runtime::{CHAINS, Scalar};
+use smallvec::SmallVec;
+
+/// The elements that are computed at a time.
+const BLOCK: usize = 1 << 12;
+
+/// The fewest elements of a sum that are worth a call.
+const LONG_SUM: usize = 256;
+
+/// The elements after which sums of chains are joined.
+const CHAINED: usize = 1 << 16;
+
+/// A reduction over a piece.
+#[derive(Debug)]
+pub(super) struct ReducePiece {
+    reduction: Reduction,
+    operands: SmallVec<[Operand; 4]>,
+    /// Where elements are that are computed before they are combined.
+    block: Data,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// Of what is in memory.
+    Memory(SmallVec<[Axis; 8]>, Extents),
+    /// Nothing.
+    Nothing(SmallVec<[Axis; 8]>, Extents),
+    /// Sums of so many elements that are added as they are computed: the axes in front of each, and how it goes along.
+    Sums(Box<Sums>),
+    /// Runs of so many elements; several of them at a time, or each in parts.
+    Runs(usize, Box<Cut<MapPiece>>),
+    LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
+    /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
+    Beside(Box<Cut<(usize, Cut<MapPiece>)>>),
+}
+
+#[derive(Debug)]
+struct Sums {
+    axes: Vec<(usize, Strides)>,
+    length: usize,
+    steps: Strides,
+    kernel: Box<dyn SumKernel>,
+    /// What says which element fails, where one does.
+    otherwise: Otherwise,
+}
+
+/// The same without sums that are added as they are computed.
+#[derive(Debug)]
+struct Otherwise {
+    axes: SmallVec<[Axis; 8]>,
+    of: Region,
+    operands: SmallVec<[Operand; 4]>,
+    whole: Extents,
+    bound: Option<Box<ReducePiece>>,
+}
+
+impl ReducePiece {
+    /// A reduction of a region over axes of a piece of these extents.
+    pub(super) fn of(
+        reduction: (Reduction, &[Axis]),
+        of: &Region,
+        operands: impl Iterator<Item = Operand>,
+        whole: &[usize],
+        elements: &dyn Elements,
+    ) -> Result<ReducePiece, Error> {
+        ReducePiece::bound(reduction, of, operands.collect(), whole, elements, true)
+    }
+
+    fn bound(
+        (reduction, axes): (Reduction, &[Axis]),
+        of: &Region,
+        operands: SmallVec<[Operand; 4]>,
+        whole: &[usize],
+        elements: &dyn Elements,
+        at_once: bool,
+    ) -> Result<ReducePiece, Error> {
+        let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
+        let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
+        let kept: SmallVec<[usize; 8]> = (0..whole.len()).filter(is_kept).collect();
+        let made = |way, operands| Ok(ReducePiece { reduction, operands, block: Data::zeros(scalar, 0)?, way });
+        if whole.contains(&0) {
+            return made(Way::Nothing(axes.into(), whole.into()), operands);
+        }
+        if of.body.steps.is_empty() {
+            return made(Way::Memory(axes.into(), whole.into()), operands);
+        }
+        // The axes whose elements are next to each other in a block come last: so elements of a sum are, or sums are.
+        let order = Order::of(axes, whole.len());
+        let reduced = axes.iter().map(|axis| usize::from(*axis));
+        let turned: SmallVec<[usize; 8]> = match order {
+            Order::Chains => kept.iter().copied().chain(reduced).collect(),
+            Order::InOrder => reduced.chain(kept.iter().copied()).collect(),
+        };
+        let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
+        let upright = operands;
+        let operands: SmallVec<[Operand; 4]> = upright.iter().map(|operand| operand.turned(&turned)).collect();
+        let map = |extents: &[usize]| MapPiece::of(&of.body, operands.iter().cloned(), extents, elements);
+        let together = |first: &[usize], then: &[usize]| -> Extents { first.iter().chain(then).copied().collect() };
+        let way = match order {
+            Order::Chains => {
+                let (kept, reduced) = extents.split_at(kept.len());
+                let length: usize = reduced.iter().product();
+                let is_float = matches!(scalar, Scalar::Float32 | Scalar::Float64);
+                let within = operands.iter().map(|operand| Strides::from(&operand.strides[kept.len()..]));
+                let within: Vec<Strides> = within.collect();
+                let lines = joined(reduced, within.iter());
+                let sums = match &lines[..] {
+                    [(_, steps)] if at_once && reduction == Reduction::Sum && is_float && length >= LONG_SUM => {
+                        elements.sum_kernel(&of.body, steps)?.map(|kernel| (kernel, steps.clone()))
+                    }
+                    _ => None,
+                };
+                if let Some((kernel, steps)) = sums {
+                    let before = operands.iter().map(|operand| Strides::from(&operand.strides[..kept.len()]));
+                    let before: Vec<Strides> = before.collect();
+                    let axes = joined(kept, before.iter()).into_vec();
+                    let (of, whole) = (of.clone(), whole.into());
+                    let otherwise = Otherwise {
+                        axes: turned[kept.len()..].iter().map(|axis| *axis as Axis).collect(),
+                        of,
+                        operands: upright,
+                        whole,
+                        bound: None,
+                    };
+                    Way::Sums(Box::new(Sums { axes, length, steps, kernel, otherwise }))
+                } else if length <= BLOCK {
+                    let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
+                    Way::Runs(length, Box::new(cut))
+                } else {
+                    let ones = Extents::from_elem(1, kept.len());
+                    let parts = Cut::of(reduced, BLOCK, |reduced| map(&together(&ones, reduced)))?;
+                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, Box::new(parts))
+                }
+            }
+            Order::InOrder => {
+                let (reduced, kept) = extents.split_at(axes.len());
+                let cut = Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                    let width: usize = kept.iter().product();
+                    let parts = Cut::of(reduced, BLOCK / width, |reduced| map(&together(reduced, kept)))?;
+                    Ok((width, parts))
+                })?;
+                Way::Beside(Box::new(cut))
+            }
+        };
+        made(way, operands)
+    }
+
+    /// Combines what is in the piece that begins at these indices, and writes what comes of it to memory from a position on.
+    pub(super) fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        elements: &dyn Elements,
+        starts: &[usize],
+        (to, first): (&mut Data, usize),
+    ) -> Result<(), Error> {
+        let ReducePiece { reduction, operands, block, way } = self;
+        match way {
+            Way::Memory(axes, extents) => {
+                let Some(operand) = operands.first() else { return Err(no_block()) };
+                let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
+                to.copy_from(&sums::reduce(*reduction, axes, memory.shared(operand.place)?, &layout)?, first);
+                Ok(())
+            }
+            Way::Nothing(axes, extents) => {
+                to.copy_from(&sums::reduce(*reduction, axes, block, &Layout::row_major(extents)?)?, first);
+                Ok(())
+            }
+            Way::Sums(sums) => {
+                if sums.run(memory, elements, starts, operands, (to, first))? {
+                    return Ok(());
+                }
+                let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
+                let bound = match bound {
+                    Some(bound) => bound,
+                    none => {
+                        let reduction = (*reduction, &axes[..]);
+                        let made = ReducePiece::bound(reduction, of, operands.clone(), whole, elements, false)?;
+                        none.insert(Box::new(made))
+                    }
+                };
+                bound.run(memory, elements, starts, (to, first))
+            }
+            Way::Runs(length, cut) => cut.run(|map, kept, before| {
+                elements.go_on()?;
+                let reduced = std::iter::repeat_n(0, operands.first().map_or(0, |operand| operand.strides.len()));
+                let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().chain(reduced).collect();
+                let count = map.count();
+                block.resize(count);
+                map.run(memory, elements, &starts, (block, 0))?;
+                with_data!(&*block, run => fold_runs(run, *reduction, *length, (to, first + before)))
+            }),
+            Way::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
+                let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
+                let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
+                    parts.run(|map, reduced, _| {
+                        elements.go_on()?;
+                        let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).copied().collect();
+                        block.resize(map.count());
+                        map.run(memory, elements, &starts, (block, 0))?;
+                        take(block);
+                        Ok(())
+                    })
+                };
+                let like = block.none();
+                with_data!(&like, like => fold_parts(like, *reduction, *length, block, &mut part, (to, first + before)))
+            }),
+            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+                let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
+                    parts.run(|map, reduced, _| {
+                        elements.go_on()?;
+                        let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).chain(kept).copied().collect();
+                        block.resize(map.count());
+                        map.run(memory, elements, &starts, (block, 0))?;
+                        take(block);
+                        Ok(())
+                    })
+                };
+                let like = block.none();
+                with_data!(&like, like => fold_beside(like, *reduction, *width, block, &mut part, (to, first + before)))
+            }),
+        }
+    }
+}
+
+/// Computes parts in a block, one after the other, and hands each on.
+type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), Error>;
+
+impl Sums {
+    /// False if an element fails, or may.
+    fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        elements: &dyn Elements,
+        starts: &[usize],
+        operands: &[Operand],
+        (to, first): (&mut Data, usize),
+    ) -> Result<bool, Error> {
+        let Sums { axes, length, steps, kernel, .. } = self;
+        let mut lines = lines(memory, operands, steps, starts)?;
+        let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
+        let (mut at, mut succeeds) = (first, true);
+        walk(axes, &mut firsts, |firsts| {
+            let mut total = 0.0_f64;
+            for start in (0..*length).step_by(CHAINED) {
+                elements.go_on()?;
+                let count = CHAINED.min(*length - start);
+                for ((line, first), step) in lines.iter_mut().zip(firsts).zip(&*steps) {
+                    line.first = first.wrapping_add_signed(start.cast_signed() * step);
+                }
+                let mut chains = [0.0; CHAINS];
+                succeeds = succeeds && kernel.add(&lines, count, &mut chains);
+                total += sums::joined(&mut chains, |a, b| a + b);
+            }
+            match to {
+                Data::Float32(to) => to[at] = total as f32,
+                Data::Float64(to) => to[at] = total,
+                _ => return Err(no_block()),
+            }
+            at += 1;
+            Ok(())
+        })?;
+        Ok(succeeds)
+    }
+}
+
+#[cold]
+fn no_block() -> Error {
+    Error::new(ErrorKind::ElementType, "elements of another type")
+}
+
+fn of<T: Element>(data: &mut Data, first: usize) -> Result<&mut [T], Error> {
+    T::of_mut(data).and_then(|elements| elements.get_mut(first..)).ok_or_else(no_block)
+}
+
+/// Runs of so many elements, which follow each other.
+fn fold_runs<T: Reduced>(
+    elements: &[T],
+    reduction: Reduction,
+    length: usize,
+    (to, first): (&mut Data, usize),
+) -> Result<(), Error> {
+    with_reduction!(T, reduction, how => {
+        for (to, run) in of::<T>(to, first)?.iter_mut().zip(elements.chunks_exact(length)) {
+            let mut fold = Fold::new(Order::Chains, length, how);
+            fold.extend_slice(run);
+            *to = T::narrow(fold.finish());
+        }
+    });
+    Ok(())
+}
+
+/// One run, in parts.
+fn fold_parts<T: Reduced>(
+    _: &[T],
+    reduction: Reduction,
+    length: usize,
+    block: &mut Data,
+    parts: Parts<'_>,
+    (to, first): (&mut Data, usize),
+) -> Result<(), Error> {
+    with_reduction!(T, reduction, how => {
+        let mut fold = Fold::new(Order::Chains, length, how);
+        parts(block, &mut |part| fold.extend_slice(T::of(part).unwrap_or_default()))?;
+        if let Some(to) = of::<T>(to, first)?.first_mut() {
+            *to = T::narrow(fold.finish());
+        }
+    });
+    Ok(())
+}
+
+/// Results that lie side by side, to each of which an element is added after the other.
+fn fold_beside<T: Reduced>(
+    _: &[T],
+    reduction: Reduction,
+    width: usize,
+    block: &mut Data,
+    parts: Parts<'_>,
+    (to, first): (&mut Data, usize),
+) -> Result<(), Error> {
+    with_reduction!(T, reduction, how => {
+        let (neutral, combine) = how;
+        let mut sums = vec![neutral; width];
+        parts(block, &mut |part| {
+            for row in T::of(part).unwrap_or_default().chunks_exact(width) {
+                take_row(&mut sums, row, combine);
+            }
+        })?;
+        of::<T>(to, first)?.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
+    });
+    Ok(())
+}
