@@ -67,9 +67,12 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
     }
 
     /// The next elements, which lie together.
-    pub(crate) fn extend_slice<T: Reduced<Wide = W>>(&mut self, mut elements: &[T]) {
+    pub(crate) fn extend_slice<T: Copy>(&mut self, mut elements: &[T])
+    where
+        W: Folded<T>,
+    {
         let Some(chains) = &mut self.chains else {
-            self.total = elements.iter().fold(self.total, |total, element| (self.combine)(total, element.widen()));
+            self.total = elements.iter().fold(self.total, |total, element| (self.combine)(total, W::of(*element)));
             return;
         };
         while !elements.is_empty() {
@@ -79,15 +82,14 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
                 self.at = 0;
             }
             let (first, left) = (self.at % CHAINS, elements.len().min(BLOCK - self.at));
-            let count = if first == 0 && left >= CHAINS { left - left % CHAINS } else { left.min(CHAINS - first) };
-            let (next, others) = elements.split_at(count);
-            if first == 0 && count >= CHAINS {
+            let (next, others) = elements.split_at(if first == 0 { left } else { left.min(CHAINS - first) });
+            if first == 0 {
                 take_rows(chains, next, self.combine);
             } else {
-                take_row(&mut chains[first..first + count], next, self.combine);
+                take_row(&mut chains[first..], next, self.combine);
             }
             elements = others;
-            self.at += count;
+            self.at += next.len();
         }
     }
 
@@ -99,55 +101,106 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
     }
 }
 
-/// Rows of elements, each of which goes to one of the chains. The code is compiled for each kind of vectors.
+/// One row of elements, each of which goes to a sum of its own. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-fn take_rows<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide>(
-    chains: &mut [T::Wide; CHAINS],
-    elements: &[T],
-    combine: C,
-) {
-    let mut own = *chains;
-    for row in elements.as_chunks::<CHAINS>().0 {
-        for (chain, element) in own.iter_mut().zip(row) {
-            *chain = combine(*chain, element.widen());
-        }
+pub(crate) fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
+    for (sum, element) in sums.iter_mut().zip(row) {
+        *sum = combine(*sum, W::of(*element));
     }
+}
+
+/// Elements from the first chain on, likewise.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn take_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], elements: &[T], combine: C) {
+    let mut own = *chains;
+    add_rows(&mut own, elements, combine);
     *chains = own;
 }
 
-/// One row of elements, each of which goes to a sum of its own.
+/// Lines of so many elements, one behind the other: what each gives in the order of [`Order::Chains`], likewise. Of many short ones that
+/// takes less time than a [`Fold`] for each.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn take_row<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide>(sums: &mut [T::Wide], row: &[T], combine: C) {
-    for (sum, element) in sums.iter_mut().zip(row) {
-        *sum = combine(*sum, element.widen());
+pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
+    elements: &[T],
+    length: usize,
+    (neutral, combine): (W, C),
+    made: &mut [T],
+) {
+    for (made, line) in made.iter_mut().zip(elements.chunks_exact(length.max(1))) {
+        let mut total = neutral;
+        if length <= CHAINS {
+            total = line.iter().fold(total, |total, element| combine(total, W::of(*element)));
+        } else {
+            for block in line.chunks(BLOCK) {
+                let mut chains = [neutral; CHAINS];
+                add_rows(&mut chains, block, combine);
+                total = combine(total, joined(&mut chains, combine));
+            }
+        }
+        *made = total.narrow();
     }
 }
 
-/// Chains that become one: those of the second half are added to those of the first, until there is one.
-pub(crate) fn joined<W: Copy>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) -> W {
-    let mut width = CHAINS;
-    while width > 1 {
-        width /= 2;
-        for at in 0..width {
-            chains[at] = combine(chains[at], chains[at + width]);
+#[inline(always)]
+fn add_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], elements: &[T], combine: C) {
+    let (rows, rest) = elements.as_chunks::<CHAINS>();
+    for row in rows {
+        for (chain, element) in chains.iter_mut().zip(row) {
+            *chain = combine(*chain, W::of(*element));
         }
     }
+    for (chain, element) in chains.iter_mut().zip(rest) {
+        *chain = combine(*chain, W::of(*element));
+    }
+}
+
+/// What chains give together: those of the second half go to those of the first, until there is one.
+#[inline(always)]
+pub(crate) fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], combine: C) -> W {
+    /// With a width that is known when this is compiled, so that the chains are vectors.
+    #[inline(always)]
+    fn halve<W: Copy, const WIDTH: usize>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) {
+        for at in 0..WIDTH {
+            chains[at] = combine(chains[at], chains[at + WIDTH]);
+        }
+    }
+    halve::<W, 32>(chains, combine);
+    halve::<W, 16>(chains, combine);
+    halve::<W, 8>(chains, combine);
+    halve::<W, 4>(chains, combine);
+    halve::<W, 2>(chains, combine);
+    halve::<W, 1>(chains, combine);
     chains[0]
 }
 
-/// An element that can be reduced: what it is widened to meanwhile, from what on, and how two become one.
+/// What elements of a type are while they are combined.
+pub(crate) trait Folded<T>: Copy {
+    fn of(element: T) -> Self;
+    fn narrow(self) -> T;
+}
+
+/// An element that can be reduced: what it is meanwhile, from what on, and how two become one.
 pub(crate) trait Reduced: Element {
-    type Wide: Copy;
+    /// For sums and products.
+    type Wide: Folded<Self>;
+    /// For the largest.
+    type Above: Folded<Self>;
+    /// For the smallest.
+    type Below: Folded<Self>;
     const ZERO: Self::Wide;
     const ONE: Self::Wide;
-    const LEAST: Self::Wide;
-    const MOST: Self::Wide;
-    fn widen(self) -> Self::Wide;
-    fn narrow(wide: Self::Wide) -> Self;
+    const LEAST: Self::Above;
+    const MOST: Self::Below;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    fn larger(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    fn smaller(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn larger(a: Self::Above, b: Self::Above) -> Self::Above;
+    fn smaller(a: Self::Below, b: Self::Below) -> Self::Below;
+
+    /// What elements have become, as an element.
+    #[inline]
+    fn narrow<W: Folded<Self>>(folded: W) -> Self {
+        folded.narrow()
+    }
 }
 
 /// Runs code with the number that changes nothing, and how two become one. Truth values are any where they are the larger.
@@ -176,33 +229,87 @@ macro_rules! with_reduction {
 
 pub(crate) use with_reduction;
 
-/// The smaller of two floats: a NaN wins, and -0 is below +0.
-macro_rules! smaller {
-    ($a:expr, $b:expr) => {{
-        let (a, b) = ($a, $b);
-        if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
-    }};
+/// How many floats there are between minus infinity and this one, from -0 to +0 one; a NaN is above infinity. So the largest of floats is
+/// that of whole numbers, which vectors have an instruction for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Above<U>(U);
+
+/// How many there are between this one and infinity; a NaN is below minus infinity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Below<U>(U);
+
+macro_rules! ranked {
+    ($($float:ident as $bits:ty, $signed:ty;)*) => { $(
+        impl Above<$bits> {
+            /// The floats in their order, as whole numbers in theirs; NaNs are at both ends. It is its own inverse.
+            #[inline]
+            const fn turned(bits: $bits) -> $bits {
+                bits ^ ((bits.cast_signed() >> (<$bits>::BITS - 1)).cast_unsigned() >> 1)
+            }
+        }
+
+        impl Folded<$float> for Above<$bits> {
+            #[inline]
+            fn of(element: $float) -> Above<$bits> {
+                const LEAST: $bits = Above::<$bits>::turned($float::NEG_INFINITY.to_bits());
+                Above(Above::<$bits>::turned(element.to_bits()).wrapping_sub(LEAST))
+            }
+
+            #[inline]
+            fn narrow(self) -> $float {
+                const LEAST: $bits = Above::<$bits>::turned($float::NEG_INFINITY.to_bits());
+                let element = $float::from_bits(Above::<$bits>::turned(self.0.wrapping_add(LEAST)));
+                // NaNs are all one, whichever was the first.
+                if element.is_nan() { $float::NAN } else { element }
+            }
+        }
+
+        impl Folded<$float> for Below<$bits> {
+            #[inline]
+            fn of(element: $float) -> Below<$bits> {
+                const MOST: $bits = $float::INFINITY.to_bits();
+                Below(MOST.wrapping_sub(Above::<$bits>::turned(element.to_bits())))
+            }
+
+            #[inline]
+            fn narrow(self) -> $float {
+                const MOST: $bits = $float::INFINITY.to_bits();
+                let element = $float::from_bits(Above::<$bits>::turned(MOST.wrapping_sub(self.0)));
+                if element.is_nan() { $float::NAN } else { element }
+            }
+        }
+    )* };
+}
+
+ranked! {
+    f32 as u32, i32;
+    f64 as u64, i64;
 }
 
 macro_rules! reduced {
-    ($($ty:ty as $wide:ty, $zero:expr, $one:expr, $least:expr, $most:expr => |$x:ident| $narrow:expr, |$a:ident, $b:ident|
-        $add:expr, $multiply:expr, $larger:expr, $smaller:expr;)*) => { $(
-        impl Reduced for $ty {
-            type Wide = $wide;
-            const ZERO: $wide = $zero;
-            const ONE: $wide = $one;
-            const LEAST: $wide = $least;
-            const MOST: $wide = $most;
-
+    ($($ty:ty: $wide:ty, $above:ty, $below:ty; $zero:expr, $one:expr, $least:expr, $most:expr;
+        |$x:ident| $narrow:expr, |$a:ident, $b:ident| $add:expr, $multiply:expr, $larger:expr, $smaller:expr;)*) => { $(
+        impl Folded<$ty> for $wide {
             #[inline]
-            fn widen(self) -> $wide {
-                self.into()
+            fn of(element: $ty) -> $wide {
+                element.into()
             }
 
             #[inline]
-            fn narrow($x: $wide) -> $ty {
+            fn narrow(self) -> $ty {
+                let $x = self;
                 $narrow
             }
+        }
+
+        impl Reduced for $ty {
+            type Wide = $wide;
+            type Above = $above;
+            type Below = $below;
+            const ZERO: $wide = $zero;
+            const ONE: $wide = $one;
+            const LEAST: $above = $least;
+            const MOST: $below = $most;
 
             #[inline]
             fn add($a: $wide, $b: $wide) -> $wide {
@@ -215,12 +322,12 @@ macro_rules! reduced {
             }
 
             #[inline]
-            fn larger($a: $wide, $b: $wide) -> $wide {
+            fn larger($a: $above, $b: $above) -> $above {
                 $larger
             }
 
             #[inline]
-            fn smaller($a: $wide, $b: $wide) -> $wide {
+            fn smaller($a: $below, $b: $below) -> $below {
                 $smaller
             }
         }
@@ -228,63 +335,100 @@ macro_rules! reduced {
 }
 
 reduced! {
-    f32 as f64, 0.0, 1.0, f64::NEG_INFINITY, f64::INFINITY => |x| x as f32, |a, b| a + b, a * b, -smaller!(-a, -b), smaller!(a, b);
-    f64 as f64, 0.0, 1.0, f64::NEG_INFINITY, f64::INFINITY => |x| x, |a, b| a + b, a * b, -smaller!(-a, -b), smaller!(a, b);
-    i32 as i32, 0, 1, i32::MIN, i32::MAX => |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
-    i64 as i64, 0, 1, i64::MIN, i64::MAX => |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
-    bool as bool, false, true, false, true => |x| x, |a, b| a ^ b, a & b, a | b, a & b;
+    f32: f64, Above<u32>, Below<u32>; 0.0, 1.0, Above(0), Below(0); |x| x as f32, |a, b| a + b, a * b, a.max(b), a.max(b);
+    f64: f64, Above<u64>, Below<u64>; 0.0, 1.0, Above(0), Below(0); |x| x, |a, b| a + b, a * b, a.max(b), a.max(b);
+    i32: i32, i32, i32; 0, 1, i32::MIN, i32::MAX; |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
+    i64: i64, i64, i64; 0, 1, i64::MIN, i64::MAX; |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
+    bool: bool, bool, bool; false, true, false, true; |x| x, |a, b| a ^ b, a & b, a | b, a & b;
 }
 
 /// The elements of a reduction over some axes.
 pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &Layout) -> Result<Data, Error> {
-    fn all<T: Reduced, C: Fn(T::Wide, T::Wide) -> T::Wide + Copy>(
+    let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
+    let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
+    let mut made = Data::zeros(data.scalar(), len)?;
+    reduce_into(reduction, axes, (data, layout), (&mut made, 0))?;
+    Ok(made)
+}
+
+/// The same, over what is in memory of the same type from a position on.
+pub(crate) fn reduce_into(
+    reduction: Reduction,
+    axes: &[Axis],
+    (data, layout): (&Data, &Layout),
+    (to, first): (&mut Data, usize),
+) -> Result<(), Error> {
+    fn all<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
         elements: &[T],
         order: Order,
-        how: (T::Wide, C),
-        [kept, reduced]: [&Layout; 2],
-    ) -> Data {
-        let mut made = Vec::with_capacity(kept.len());
+        how: (W, C),
+        [whole, kept, reduced]: [&Layout; 3],
+        to: &mut [T],
+    ) {
         if reduced.is_row_major() && !reduced.is_empty() {
-            for first in kept.positions() {
-                let mut fold = Fold::new(order, reduced.len(), how);
-                fold.extend_slice(&elements[first..][..reduced.len()]);
-                made.push(T::narrow(fold.finish()));
+            let length = reduced.len();
+            match order {
+                // All lines are one run.
+                Order::Chains if whole.is_row_major() => {
+                    let elements = if whole.is_empty() { &[] } else { &elements[whole.offset()..][..whole.len()] };
+                    take_lines(elements, length, how, to);
+                }
+                Order::Chains => {
+                    for (first, to) in kept.positions().zip(to.chunks_exact_mut(1)) {
+                        take_lines(&elements[first..][..length], length, how, to);
+                    }
+                }
+                Order::InOrder => {
+                    for (first, to) in kept.positions().zip(to) {
+                        let mut fold = Fold::new(order, length, how);
+                        fold.extend_slice(&elements[first..][..length]);
+                        *to = T::narrow(fold.finish());
+                    }
+                }
             }
-            return T::data(made);
+            return;
         }
         if let (Order::InOrder, Some(last)) = (order, kept.rank().checked_sub(1))
             && kept.strides()[last] == 1
+            && !kept.is_empty()
         {
             // Sums lie side by side.
             let [outer, line] = kept.split(&[last as Axis]);
-            for first in outer.positions() {
-                for start in (0..line.len()).step_by(SIDE_BY_SIDE) {
-                    let width = SIDE_BY_SIDE.min(line.len() - start);
-                    let mut sums = vec![how.0; width];
+            for (first, to) in outer.positions().zip(to.chunks_exact_mut(line.len())) {
+                for (start, to) in (0..line.len()).step_by(SIDE_BY_SIDE).zip(to.chunks_mut(SIDE_BY_SIDE)) {
+                    let mut sums = vec![how.0; to.len()];
                     for distance in reduced.positions() {
                         let at = (first + start).wrapping_add(distance);
-                        take_row(&mut sums, &elements[at..][..width], how.1);
+                        take_row(&mut sums, &elements[at..][..to.len()], how.1);
                     }
-                    made.extend(sums.into_iter().map(T::narrow));
+                    to.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
                 }
             }
-            return T::data(made);
+            return;
         }
-        for first in kept.positions() {
+        for (first, to) in kept.positions().zip(to) {
             let mut fold = Fold::new(order, reduced.len(), how);
             // Positions of the reduced axes are distances from the first, and may be negative.
-            fold.extend(reduced.positions().map(|at| elements[first.wrapping_add(at)].widen()));
-            made.push(T::narrow(fold.finish()));
+            fold.extend(reduced.positions().map(|at| W::of(elements[first.wrapping_add(at)])));
+            *to = T::narrow(fold.finish());
         }
-        T::data(made)
     }
-    fn of_type<T: Reduced>(elements: &[T], reduction: Reduction, order: Order, parts: [&Layout; 2]) -> Data {
-        with_reduction!(T, reduction, how => all(elements, order, how, parts))
+    fn of_type<T: Reduced>(
+        elements: &[T],
+        reduction: Reduction,
+        order: Order,
+        parts: [&Layout; 3],
+        (to, first): (&mut Data, usize),
+    ) -> Result<(), Error> {
+        let to = T::of_mut(to).and_then(|to| to.get_mut(first..)?.get_mut(..parts[1].len()));
+        let to = to.ok_or_else(|| Error::new(ErrorKind::ElementType, "memory that does not fit the elements"))?;
+        with_reduction!(T, reduction, how => all(elements, order, how, parts, to));
+        Ok(())
     }
     let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
         return Err(Error::new(ErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
     }
-    Ok(with_data!(data, elements => of_type(elements, reduction, order, [&kept, &reduced])))
+    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], (to, first)))
 }

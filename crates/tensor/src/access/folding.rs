@@ -1,7 +1,7 @@
 //! Numbers that are reduced one by one, by their bits: what `sums.rs` does with many of one type, where only one is known at a time.
 
 use crate::node::Reduction;
-use crate::sums::{Fold, Order, with_reduction};
+use crate::sums::{Above, Below, Fold, Folded, Order, with_reduction};
 use cembra_runtime::Scalar;
 
 /// An element as reductions widen it. Integers of 32 bits wrap when they are narrowed again, to the same as if they had all along.
@@ -63,23 +63,36 @@ type Combine<W> = fn(W, W) -> W;
 /// A reduction that has seen some of its elements.
 pub(super) enum Folding {
     Float(Fold<f64, Combine<f64>>),
+    Largest(Fold<Above<u64>, Combine<Above<u64>>>),
+    Smallest(Fold<Below<u64>, Combine<Below<u64>>>),
     Integer(Fold<i64, Combine<i64>>),
     Truth(Fold<bool, Combine<bool>>),
 }
 
+macro_rules! foldings {
+    ($($variant:ident of $number:ty),*) => { $(
+        impl From<Fold<$number, Combine<$number>>> for Folding {
+            fn from(fold: Fold<$number, Combine<$number>>) -> Folding {
+                Folding::$variant(fold)
+            }
+        }
+    )* };
+}
+
+foldings!(Float of f64, Largest of Above<u64>, Smallest of Below<u64>, Integer of i64, Truth of bool);
+
 impl Folding {
     /// A reduction of so many elements, of which it has seen none.
     pub(super) fn new(scalar: Scalar, reduction: Reduction, order: Order, len: usize) -> Folding {
+        macro_rules! of {
+            ($ty:ty) => {
+                with_reduction!($ty, reduction, how => Fold::new(order, len, (how.0, how.1 as Combine<_>)).into())
+            };
+        }
         match scalar {
-            Scalar::Float32 | Scalar::Float64 => with_reduction!(f64, reduction, how => {
-                Folding::Float(Fold::new(order, len, (how.0, how.1 as Combine<f64>)))
-            }),
-            Scalar::Boolean => with_reduction!(bool, reduction, how => {
-                Folding::Truth(Fold::new(order, len, (how.0, how.1 as Combine<bool>)))
-            }),
-            _ => with_reduction!(i64, reduction, how => {
-                Folding::Integer(Fold::new(order, len, (how.0, how.1 as Combine<i64>)))
-            }),
+            Scalar::Float32 | Scalar::Float64 => of!(f64),
+            Scalar::Boolean => of!(bool),
+            _ => of!(i64),
         }
     }
 
@@ -87,6 +100,8 @@ impl Folding {
     pub(super) fn add(&mut self, element: Wide) {
         match (self, element) {
             (Folding::Float(fold), Wide::Float(number)) => fold.extend(std::iter::once(number)),
+            (Folding::Largest(fold), Wide::Float(number)) => fold.extend(std::iter::once(Above::of(number))),
+            (Folding::Smallest(fold), Wide::Float(number)) => fold.extend(std::iter::once(Below::of(number))),
             (Folding::Integer(fold), Wide::Integer(number)) => fold.extend(std::iter::once(number)),
             (Folding::Truth(fold), Wide::Truth(truth)) => fold.extend(std::iter::once(truth)),
             _ => {}
@@ -96,6 +111,8 @@ impl Folding {
     pub(super) fn finish(self) -> Wide {
         match self {
             Folding::Float(fold) => Wide::Float(fold.finish()),
+            Folding::Largest(fold) => Wide::Float(fold.finish().narrow()),
+            Folding::Smallest(fold) => Wide::Float(fold.finish().narrow()),
             Folding::Integer(fold) => Wide::Integer(fold.finish()),
             Folding::Truth(fold) => Wide::Truth(fold.finish()),
         }

@@ -9,7 +9,7 @@ use crate::body::{Elements, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::Region;
-use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
+use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_lines, take_row, with_reduction};
 use crate::{Axis, Data, Element, Error, ErrorKind, Extents, Layout, Strides};
 use cembra_runtime::{CHAINS, Scalar};
 use smallvec::SmallVec;
@@ -172,12 +172,11 @@ impl ReducePiece {
             Way::Memory(axes, extents) => {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
-                to.copy_from(&sums::reduce(*reduction, axes, memory.shared(operand.place)?, &layout)?, first);
-                Ok(())
+                let from = (&**memory.shared(operand.place)?, &layout);
+                sums::reduce_into(*reduction, axes, from, (to, first))
             }
             Way::Nothing(axes, extents) => {
-                to.copy_from(&sums::reduce(*reduction, axes, block, &Layout::row_major(extents)?)?, first);
-                Ok(())
+                sums::reduce_into(*reduction, axes, (block, &Layout::row_major(extents)?), (to, first))
             }
             Way::Sums(sums) => {
                 if sums.run(memory, elements, starts, operands, (to, first))? {
@@ -293,13 +292,8 @@ fn fold_runs<T: Reduced>(
     length: usize,
     (to, first): (&mut Data, usize),
 ) -> Result<(), Error> {
-    with_reduction!(T, reduction, how => {
-        for (to, run) in of::<T>(to, first)?.iter_mut().zip(elements.chunks_exact(length)) {
-            let mut fold = Fold::new(Order::Chains, length, how);
-            fold.extend_slice(run);
-            *to = T::narrow(fold.finish());
-        }
-    });
+    let to = of::<T>(to, first)?;
+    with_reduction!(T, reduction, how => take_lines(elements, length, how, to));
     Ok(())
 }
 
