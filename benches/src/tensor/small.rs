@@ -1,14 +1,18 @@
-//! The smallest programs: a product of 3 x 3 and a bias, from the graph to something callable and per call; how long rewriting and planning
-//! take per node; and how often something is compiled.
+//! The smallest programs: a product of 3 x 3 and a bias, from the graph or the text to something callable and per call; how long rewriting
+//! and planning take per node; and how often something is compiled.
 
 use super::{CEMBRA, failed};
 use crate::Error;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
-use cembra::tensor::{Evaluator, Graph, NodeId, Plan, Rewriter, Tensor};
+use cembra::tensor::{Evaluator, Graph, NodeId, Plan, Rewriter, Tensor, TensorModel};
 use cembra::{Options, Scalar};
 
 const SMALL: &str = "3x3-and-bias";
+const MODEL: &str = r#"
+input a: tensor[f64, 2], b: tensor[f64, 2], bias: tensor[f64, 1]
+let product("i,j") = a("i,k") * b("k,j")
+output c = product + bias"#;
 const NODES: &str = "nodes-10000";
 const SHAPES: &str = "shapes-1000";
 
@@ -78,7 +82,28 @@ fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
         Ok(())
     };
     let call = || planned.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
-    Ok(measured(SMALL, vec![task("us_to_first_result", 1e6, 1, compile), task("ns_per_call", 1e9, 1, call)], effort))
+    let parsed =
+        || TensorModel::parse(MODEL).map_err(|source| Error::Model { workload: SMALL, source: Box::new(source) });
+    let compile_model = || {
+        let model = parsed()?;
+        let on = Evaluator::new(&Options::default());
+        let made = model.executor(&on).run(&inputs).map_err(failed(SMALL))?;
+        std::hint::black_box(made);
+        Ok(())
+    };
+    let model = match parsed() {
+        Ok(model) => model,
+        Err(error) => return Ok(Err(error)),
+    };
+    let executor = model.executor(&on);
+    let call_model = || executor.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
+    let tasks = vec![
+        task("us_to_first_result", 1e6, 1, compile),
+        task("us_text_to_first_result", 1e6, 1, compile_model),
+        task("ns_per_call", 1e9, 1, call),
+        task("ns_per_call_of_model", 1e9, 1, call_model),
+    ];
+    Ok(measured(SMALL, tasks, effort))
 }
 
 /// A chain of sums, products and views of ten thousand nodes.

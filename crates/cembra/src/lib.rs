@@ -51,7 +51,7 @@ mod fields;
 mod folder;
 #[cfg(feature = "json")]
 mod json;
-mod kernels;
+mod kept;
 mod listener;
 mod lists;
 mod loaded;
@@ -156,10 +156,10 @@ pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
 pub mod tensor {
-    pub use crate::kernels::KernelCounters;
+    pub use crate::kept::CacheCounters;
     #[cfg(feature = "tensor")]
     pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
-    pub use crate::tensor_model::TensorModel;
+    pub use crate::tensor_model::{TensorExecutor, TensorModel};
     pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;
 }
@@ -186,6 +186,7 @@ const _: () = {
     shared::<tensor::Tensor>();
     shared::<tensor::Reader<'static>>();
     shared::<tensor::TensorModel>();
+    shared::<tensor::TensorExecutor<'static>>();
     shared::<Pool<Session>>();
     shared::<Pool<ModelExecutor<(), f64>>>();
     sent::<Session>();

@@ -1,7 +1,8 @@
 //! Models with tensors among their inputs: what reads one, says its inputs and outputs, and evaluates it. The extents come with the tensors,
-//! so a model is lowered for each evaluation; what is compiled of it is kept by the evaluator.
+//! so a model is lowered and planned for those; an executor keeps the plans, the evaluator what is compiled of them.
 
 mod calls;
+mod executor;
 mod lowering;
 mod nodes;
 
@@ -16,6 +17,8 @@ use cembra_value::{Code, Diagnostic, Limits};
 use lowering::{Lowering, type_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use executor::TensorExecutor;
 
 /// A model with tensors, whose types and labels are known to fit.
 ///
@@ -189,7 +192,13 @@ impl TensorModel {
         evaluator.plan(&graph, &nodes)
     }
 
-    /// The outputs on tensors for the inputs, by name, through a plan. A scalar is a tensor without axes.
+    /// What evaluates the model many times: it plans once for tensors of the same extents.
+    #[must_use]
+    pub fn executor<'e>(&'e self, evaluator: &'e Evaluator) -> TensorExecutor<'e> {
+        TensorExecutor::new(self, evaluator)
+    }
+
+    /// The outputs on tensors for the inputs, by name, through a plan that is made for this once. A scalar is a tensor without axes.
     ///
     /// # Errors
     /// An input that there is no tensor for, or one of another type; extents that do not fit, an element that fails, or an output that has
@@ -199,10 +208,7 @@ impl TensorModel {
         evaluator: &Evaluator,
         tensors: &BTreeMap<String, Tensor>,
     ) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
-        let given = self.given(tensors)?;
-        let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
-        let made = self.plan(evaluator, &extents)?.run(&given)?;
-        self.named(made, evaluator)
+        self.executor(evaluator).evaluate(tensors)
     }
 
     /// The outputs likewise, node by node as the text has them: what [`TensorModel::evaluate`] is compared with.
@@ -215,40 +221,60 @@ impl TensorModel {
         tensors: &BTreeMap<String, Tensor>,
     ) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
         let given = self.given(tensors)?;
+        self.check(&given)?;
         let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
         let (graph, nodes) = self.graph(&extents)?;
-        self.named(evaluator.evaluate(&graph, &nodes, &given)?, evaluator)
+        self.check_outputs(&graph, &nodes, evaluator)?;
+        Ok(self.named(evaluator.evaluate(&graph, &nodes, &given)?))
     }
 
-    /// The outputs with their names. A view of little memory may have more elements than anybody has memory for, so that whoever copies one
-    /// would find none.
-    fn named(&self, made: Vec<Tensor>, evaluator: &Evaluator) -> Result<Vec<(Arc<str>, Tensor)>, cembra_tensor::Error> {
-        for (output, tensor) in self.outputs.iter().zip(&made) {
-            check_bytes(tensor.scalar_type(), tensor.extents(), evaluator.most_bytes()).map_err(|error| {
+    /// The outputs with their names.
+    fn named(&self, made: Vec<Tensor>) -> Vec<(Arc<str>, Tensor)> {
+        self.outputs.iter().map(|output| output.name.clone()).zip(made).collect()
+    }
+
+    /// The tensors of the inputs, in their order.
+    fn given(&self, tensors: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        let given = self.inputs.iter().map(|field| {
+            tensors.get(&*field.name).cloned().ok_or_else(|| {
+                let message = format!("there is no tensor for the input `{}`", Excerpt::quoted(&field.name));
+                cembra_tensor::Error::new(ErrorKind::UnknownName, message)
+            })
+        });
+        given.collect()
+    }
+
+    /// An error if these are not of the types of the inputs.
+    fn check(&self, given: &[Tensor]) -> Result<(), cembra_tensor::Error> {
+        if given.len() != self.inputs.len() {
+            let message = format!("{} tensors for {} inputs", given.len(), self.inputs.len());
+            return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+        }
+        for (field, tensor) in self.inputs.iter().zip(given) {
+            if shape_of(&field.qtype) != Some((tensor.scalar_type(), tensor.extents().len())) {
+                let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
+                return Err(misfit(field, &found));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if an output takes more memory than arrays may have. A view of little memory may have more elements than anybody has memory
+    /// for, so that whoever copies one would find none.
+    fn check_outputs(
+        &self,
+        graph: &Graph,
+        nodes: &[TensorNode],
+        evaluator: &Evaluator,
+    ) -> Result<(), cembra_tensor::Error> {
+        for (output, node) in self.outputs.iter().zip(nodes) {
+            check_bytes(graph.scalar(*node), graph.extents(*node), evaluator.most_bytes()).map_err(|error| {
                 let message = format!("output `{}`: {error}", Excerpt::quoted(&output.name));
                 let error = cembra_tensor::Error::new(ErrorKind::Limit, message);
                 error.hint("raise the limit of bytes of arrays")
             })?;
         }
-        Ok(self.outputs.iter().map(|output| output.name.clone()).zip(made).collect())
-    }
-
-    /// The tensors of the inputs, in their order.
-    fn given(&self, tensors: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, cembra_tensor::Error> {
-        let mut given = Vec::with_capacity(self.inputs.len());
-        for field in &self.inputs {
-            let Some(tensor) = tensors.get(&*field.name) else {
-                let message = format!("there is no tensor for the input `{}`", Excerpt::quoted(&field.name));
-                return Err(cembra_tensor::Error::new(ErrorKind::UnknownName, message));
-            };
-            let fits = shape_of(&field.qtype) == Some((tensor.scalar_type(), tensor.extents().len()));
-            if !fits {
-                let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
-                return Err(misfit(field, &found));
-            }
-            given.push(tensor.clone());
-        }
-        Ok(given)
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::batch::Batch;
 use crate::body_session::{self, in_elements};
 use crate::error::Error;
 use crate::executor::Executor;
-use crate::kernels::{KernelCounters, Kernels};
+use crate::kept::{CacheCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
 use crate::tensor_kernels::{BodyLines, BodySums, run};
@@ -218,7 +218,7 @@ impl Evaluator {
     /// # Ok::<(), cembra::tensor::Error>(())
     /// ```
     #[must_use]
-    pub fn kernel_counters(&self) -> KernelCounters {
+    pub fn kernel_counters(&self) -> CacheCounters {
         self.kernels.counters()
     }
 }
