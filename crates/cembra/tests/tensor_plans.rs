@@ -216,10 +216,60 @@ fn a_plan_is_printed() {
     let more = g.apply("math.add", &[sum, one]).unwrap();
     let expected = "\
         %2 [4] = map math.exp (%1); drops %1\n\
-        %6 [3] = reduce Sum [1] of math.multiply then math.add (%0, %2); drops %0, %2\n\
+        %6 [3] = reduce Sum [1] of math.multiply then math.add(_, f64{1}) (%0, %2); drops %0, %2\n\
         outputs %6\n\
         2 steps, 3 kernels, 1 temporaries of 32 bytes";
     assert_eq!(Plan::of(&g, &[more]).listing(&g).to_string(), expected);
+}
+
+#[test]
+fn the_listing_of_a_product_says_what_it_copies() {
+    let on = Evaluator::new(&Options::default());
+    let extent = |label: u8| 3 + usize::from(label - b'a');
+    // The labels that an operand is brought into the order of, or that the result is made in.
+    for (spec, line) in [
+        ("ab,bc->ac", "contract ab,bc->ac by gemm 3x5x4 (%0, %1)"),
+        ("ab,ac->cb", "contract ab,ac->cb by gemm 4x5x3 (%0, %1)"),
+        ("ab,ab->", "contract ab,ab-> by loops (%0, %1)"),
+        ("abc,bd->dac", "contract abc,bd->dac by gemm 15x6x4 (%0 [P (acb)], %1); moves 480 bytes"),
+        ("ab,cad->bcd", "contract ab,cad->bcd by gemm 4x30x3 (%0, %1 [P (acd)]); moves 720 bytes"),
+        ("abc,abd->acd", "contract abc,abd->acd by 3 gemm 5x6x4 (%0, %1)"),
+        ("abcd,bfde->afce", ""),
+        ("abc,bd->adc", ""),
+        ("abcd,bfde->acfe", ""),
+        ("aab,bc->ac", ""),
+        ("abg,bc->ac", ""),
+    ] {
+        let (operands, _) = spec.split_once("->").unwrap();
+        let extents: Vec<Vec<usize>> = operands.split(',').map(|own| own.bytes().map(extent).collect()).collect();
+        let mut g = Graph::standard();
+        let [a, b] = leaves(&mut g, [&extents[0], &extents[1]]);
+        let product = g.einsum(spec, &[a, b]).unwrap();
+        let planned = on.plan(&g, &[product]).unwrap();
+        let listing = planned.to_string();
+        assert!(listing.lines().next().unwrap().contains(line), "{listing}");
+        // It is what running it counts.
+        let (_, counters) = planned.run_counted(&[numbers(&extents[0], 0), numbers(&extents[1], 1)]).unwrap();
+        assert_eq!(listing.matches("[P (").count() as u64, counters.permutes, "{listing}");
+        let moves = format!("moves {} bytes", counters.permute_bytes);
+        let total =
+            format!("temporaries of 0 bytes, {} permutes of {} bytes", counters.permutes, counters.permute_bytes);
+        assert_eq!(listing.contains(&moves), counters.permutes > 0, "{listing}");
+        assert_eq!(listing.ends_with(&total), counters.permutes > 0, "{listing}");
+    }
+    // A transposition and the scale are folded into the product, a slice is seen as it lies, and so are views of views.
+    let mut g = Graph::standard();
+    let [a, b] = leaves(&mut g, [&[8, 9], &[6, 18]]);
+    let turned = g.transpose(a, &[1, 0]).unwrap();
+    let cut = g.slice(b, &[Slice::all(6), Slice { start: 17, step: -2, count: 9 }]).unwrap();
+    let product = g.einsum("ab,ca->cb", &[turned, cut]).unwrap();
+    let two = g.constant(Scalar::Float64, 2.5).unwrap();
+    let one = g.constant(Scalar::Float64, 1.0).unwrap();
+    let scaled = g.apply("math.multiply", &[two, product]).unwrap();
+    let less = g.apply("math.subtract", &[one, scaled]).unwrap();
+    let listing = on.plan(&g, &[less]).unwrap().to_string();
+    let expected = "contract ba,ca->cb by gemm 8x6x9 then math.multiply(f64{2.5}, _) math.subtract(f64{1}, _) (%0, %3)";
+    assert!(listing.contains(expected) && !listing.contains("[P"), "{listing}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! sums of products where those are computed as products of matrices.
 
 mod bound;
+mod listing;
 mod region;
 mod rows;
 mod view;
@@ -17,7 +18,6 @@ use crate::element::bytes;
 use crate::node::{Operation, Reduction};
 use crate::{Axis, Extents, Graph, Node, NodeId};
 use smallvec::SmallVec;
-use std::fmt;
 
 /// A node, and how it is seen from the index space of a step.
 pub(crate) type Seen = (NodeId, View);
@@ -125,17 +125,6 @@ impl Plan {
     pub const fn outputs(&self) -> usize {
         self.outputs.len()
     }
-
-    /// A line for each step, and one for the counters. The graph is the one that was planned.
-    #[must_use]
-    pub fn listing<'p>(&'p self, graph: &'p Graph) -> impl fmt::Display + 'p {
-        Listing { plan: self, graph }
-    }
-}
-
-struct Listing<'p> {
-    plan: &'p Plan,
-    graph: &'p Graph,
 }
 
 impl Step {
@@ -165,53 +154,6 @@ impl Step {
             Work::Rows { steps, .. } => steps.iter().map(Step::kernels).sum(),
             Work::Node => 0,
         }
-    }
-
-    /// What it does, in one line.
-    fn line(&self, graph: &Graph) -> String {
-        let body = |region: &Region| -> String {
-            let name = |step: &crate::BodyStep| match step {
-                crate::BodyStep::Constant(..) => None,
-                crate::BodyStep::Apply(op, _) => Some(graph.registry().get(*op).name),
-            };
-            let names: Vec<&str> = region.body.steps.iter().filter_map(name).collect();
-            match names.len() {
-                0..=8 => names.join(" "),
-                count => format!("{} .. {} operators", names[..8].join(" "), count),
-            }
-        };
-        let read: Vec<String> = self.reads(graph).iter().map(|node| format!("%{}", node.index())).collect();
-        let work = match &self.work {
-            Work::Map(region) => format!("map {}", body(region)),
-            Work::Product { product, then } => {
-                let mut line = format!("{:?}", graph.node(*product).operation).to_lowercase();
-                if let Some(then) = then {
-                    line.push_str(&format!(" then {}", body(then)));
-                }
-                line
-            }
-            Work::Reduce { reduction, axes, of, then } => {
-                let mut line = format!("reduce {reduction:?} {:?}", &axes[..]);
-                for (what, region) in [(" of", Some(of)), (" then", then.as_ref())] {
-                    if let Some(region) = region.filter(|region| !region.body.steps.is_empty()) {
-                        line.push_str(&format!("{what} {}", body(region)));
-                    }
-                }
-                line
-            }
-            Work::Rows { depth, steps } => {
-                let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", step.line(graph))).collect();
-                format!("rows of {depth} axes{}\n   ", lines.concat())
-            }
-            Work::Node => format!("{:?}", graph.node(self.node).operation).to_lowercase(),
-        };
-        let extents = &graph.node(self.node).extents[..];
-        let mut line = format!("%{} {extents:?} = {work} ({})", self.node.index(), read.join(", "));
-        if !self.last_uses.is_empty() {
-            let freed: Vec<String> = self.last_uses.iter().map(|node| format!("%{}", node.index())).collect();
-            line.push_str(&format!("; drops {}", freed.join(", ")));
-        }
-        line
     }
 }
 
@@ -258,16 +200,4 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
         }
     }
     counters
-}
-
-impl fmt::Display for Listing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in &self.plan.steps {
-            writeln!(f, "{}", step.line(self.graph))?;
-        }
-        let outputs: Vec<String> = self.plan.outputs.iter().map(|output| format!("%{}", output.index())).collect();
-        let PlanCounters { steps, kernels, temporaries, temp_bytes } = self.plan.counters;
-        writeln!(f, "outputs {}", outputs.join(", "))?;
-        write!(f, "{steps} steps, {kernels} kernels, {temporaries} temporaries of {temp_bytes} bytes")
-    }
 }

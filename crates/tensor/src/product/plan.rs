@@ -151,8 +151,17 @@ impl ProductPlan {
     /// How many operands or results are copied into another order.
     #[must_use]
     pub fn permutes(&self) -> usize {
-        let is_permuted = |operand: &&Preparation| matches!(operand, Preparation::Permute(_));
-        self.operands.iter().filter(is_permuted).count() + usize::from(self.result.is_some())
+        self.copied().iter().flatten().count()
+    }
+
+    /// The axes of each operand and of the result that are copied into another order, in the ascending order of their labels, without those
+    /// of one index; none of what is read or written as it is.
+    pub(crate) fn copied(&self) -> [Option<&[CopiedAxis]>; 3] {
+        let operand = |of: usize| match &self.operands[of] {
+            Preparation::Permute(axes) => Some(&axes[..]),
+            _ => None,
+        };
+        [operand(0), operand(1), self.result.as_deref()]
     }
 }
 

@@ -1,0 +1,257 @@
+//! Plans as text: a line for each step, with what it computes, reads and drops; for products also the labels, what is copied into another
+//! order, and how they are computed. That is said for inputs whose elements lie in the order of their indices, and for products that are
+//! computed as products of matrices; what is counted when a plan is run depends on the tensors that it is given.
+
+use super::{Plan, PlanCounters, Region, Step, Work, is_view};
+use crate::body::{Body, BodyStep, Operand};
+use crate::element::Data;
+use crate::node::{Axes, Axis, Labels, Operation};
+use crate::product::{CopiedAxis, Kernel, ProductPlan, Run};
+use crate::{Error, Graph, Layout, NodeId};
+use cembra_value::ScalarValue;
+use rustc_hash::FxHashMap;
+use std::fmt;
+
+impl Plan {
+    /// A line for each step, and one for the counters. The graph is the one that was planned.
+    ///
+    /// Of a product it says the labels, whether it is made by products of matrices (`gemm`, of rows, columns and terms) or in loops, which
+    /// operands are copied (`[P (ba)]`, in the order of these labels), whether the result is, from such an order, and how many bytes that
+    /// is, if all inputs lie in the order of their indices.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Graph, Plan};
+    ///
+    /// let mut g = Graph::standard();
+    /// let a = g.leaf("a", Scalar::Float32, &[3, 4, 5])?;
+    /// let b = g.leaf("b", Scalar::Float32, &[4, 6])?;
+    /// let product = g.einsum("ijk,jl->lik", &[a, b])?;
+    /// let listing = Plan::of(&g, &[product]).listing(&g).to_string();
+    /// let line = "%2 [6, 3, 5] = contract abc,bd->dac by gemm 15x6x4 (%0 [P (acb)], %1); moves 240 bytes; drops %0, %1";
+    /// assert_eq!(listing.lines().next(), Some(line));
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub fn listing<'p>(&'p self, graph: &'p Graph) -> impl fmt::Display + 'p {
+        Listing { plan: self, graph }
+    }
+}
+
+struct Listing<'p> {
+    plan: &'p Plan,
+    graph: &'p Graph,
+}
+
+impl fmt::Display for Listing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Lines { graph: self.graph, layouts: FxHashMap::default(), permutes: 0, bytes: 0 };
+        for step in &self.plan.steps {
+            writeln!(f, "{}", lines.line(step))?;
+        }
+        let PlanCounters { steps, kernels, temporaries, temp_bytes } = self.plan.counters;
+        writeln!(f, "outputs {}", names(&self.plan.outputs))?;
+        write!(f, "{steps} steps, {kernels} kernels, {temporaries} temporaries of {temp_bytes} bytes")?;
+        match lines.permutes {
+            0 => Ok(()),
+            permutes => write!(f, ", {permutes} permutes of {} bytes", lines.bytes),
+        }
+    }
+}
+
+fn name(node: NodeId) -> String {
+    format!("%{}", node.index())
+}
+
+fn names(nodes: &[NodeId]) -> String {
+    nodes.iter().map(|node| name(*node)).collect::<Vec<String>>().join(", ")
+}
+
+/// A label as a letter, as long as there are some.
+fn letter(label: Axis) -> String {
+    match label {
+        0..26 => char::from(b'a' + label).to_string(),
+        26..52 => char::from(b'A' + (label - 26)).to_string(),
+        _ => format!("<{label}>"),
+    }
+}
+
+fn letters(labels: &[Axis]) -> String {
+    labels.iter().map(|label| letter(*label)).collect()
+}
+
+/// Lists of labels as a text of einsum.
+fn spec(labels: &Labels) -> String {
+    let operands: Vec<String> = labels.operands.iter().map(|own| letters(own)).collect();
+    format!("{}->{}", operands.join(","), letters(&labels.output))
+}
+
+/// The operators of an expression in their order, those on constants with these: a scale that is folded into a product is one.
+fn operators(graph: &Graph, body: &Body) -> String {
+    const MOST: usize = 8;
+    let constant = |operand: &Operand| {
+        let BodyStep::Constant(scalar, bits) = body.steps.get((*operand as usize).checked_sub(body.inputs.len())?)?
+        else {
+            return None;
+        };
+        ScalarValue::from_bits(*scalar, *bits)
+    };
+    let applied = |step: &BodyStep| {
+        let BodyStep::Apply(op, operands) = step else { return None };
+        let mut text = graph.registry().get(*op).name.to_owned();
+        if operands.iter().any(|operand| constant(operand).is_some()) {
+            let shown = |operand| constant(operand).map_or_else(|| "_".to_owned(), |value| value.to_string());
+            let operands: Vec<String> = operands.iter().map(shown).collect();
+            text.push_str(&format!("({})", operands.join(", ")));
+        }
+        Some(text)
+    };
+    let count = body.steps.iter().filter(|step| matches!(step, BodyStep::Apply(..))).count();
+    let first: Vec<String> = body.steps.iter().filter_map(applied).take(MOST).collect();
+    if count <= MOST { first.join(" ") } else { format!("{} .. {count} operators", first.join(" ")) }
+}
+
+/// What is copied for a product: the order of labels that each operand is brought into, that of the result before it is brought into its
+/// own, and the bytes.
+#[derive(Default)]
+struct Moved {
+    orders: [Option<Axes>; 3],
+    bytes: u64,
+    /// How it is computed.
+    kernel: String,
+}
+
+/// What lines are made of, and what they add up to.
+struct Lines<'p> {
+    graph: &'p Graph,
+    /// How nodes lie in memory that are views, of those that were asked for.
+    layouts: FxHashMap<NodeId, Layout>,
+    permutes: usize,
+    bytes: u64,
+}
+
+impl Lines<'_> {
+    /// What a step does, in one line; of several at once in a line each.
+    fn line(&mut self, step: &Step) -> String {
+        let graph = self.graph;
+        let mut read: Vec<String> = step.reads(graph).into_iter().map(name).collect();
+        let mut moved = String::new();
+        let of = |what: &str, region: Option<&Region>| match region {
+            Some(region) if !region.body.steps.is_empty() => format!(" {what} {}", operators(graph, &region.body)),
+            _ => String::new(),
+        };
+        let work = match &step.work {
+            Work::Map(region) => format!("map {}", operators(graph, &region.body)),
+            Work::Product { product, then } => {
+                let Moved { orders, bytes, kernel } = self.moved(*product).unwrap_or_default();
+                let mark = |order: &Option<Axes>| match order {
+                    Some(order) => format!(" [P ({})]", letters(order)),
+                    None => String::new(),
+                };
+                // The operands are what is read first.
+                for (operand, order) in read.iter_mut().zip(&orders[..2]) {
+                    operand.push_str(&mark(order));
+                }
+                if bytes > 0 {
+                    moved = format!("; moves {bytes} bytes");
+                }
+                self.bytes = self.bytes.saturating_add(bytes);
+                self.permutes += orders.iter().flatten().count();
+                let then = of("then", then.as_ref());
+                format!("{}{} by {kernel}{then}", self.operation(*product), mark(&orders[2]))
+            }
+            Work::Reduce { reduction, axes, of: inner, then } => {
+                let (inner, then) = (of("of", Some(inner)), of("then", then.as_ref()));
+                format!("reduce {reduction:?} {:?}{inner}{then}", &axes[..])
+            }
+            Work::Rows { depth, steps } => {
+                let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", self.line(step))).collect();
+                format!("rows of {depth} axes{}\n   ", lines.concat())
+            }
+            Work::Node => self.operation(step.node),
+        };
+        let dropped = match &step.last_uses[..] {
+            [] => String::new(),
+            nodes => format!("; drops {}", names(nodes)),
+        };
+        let extents = graph.extents(step.node);
+        format!("{} {extents:?} = {work} ({}){moved}{dropped}", name(step.node), read.join(", "))
+    }
+
+    fn operation(&self, node: NodeId) -> String {
+        match &self.graph.node(node).operation {
+            Operation::Contract(labels) => format!("contract {}", spec(labels)),
+            operation => format!("{operation:?}").to_lowercase(),
+        }
+    }
+
+    /// What is copied for a product of two, and how it is computed.
+    fn moved(&mut self, product: NodeId) -> Result<Moved, Error> {
+        let node = self.graph.node(product);
+        let (Operation::Contract(labels), [a, b]) = (&node.operation, &node.operands[..]) else {
+            return Ok(Moved::default());
+        };
+        let layouts = [self.layout(*a)?, self.layout(*b)?];
+        let size = Data::element_size(node.scalar).unwrap_or(0);
+        let plan = ProductPlan::of(labels, layouts.each_ref(), size)?;
+        let extents = labels.label_extents(&layouts.each_ref().map(Layout::extents))?;
+        let count = |runs: &[Run]| runs.iter().map(|run| run.extent).product::<usize>();
+        let kernel = match &plan.kernel {
+            Kernel::Zeros => "zeros".to_owned(),
+            Kernel::Nest { .. } => "loops".to_owned(),
+            Kernel::Matrices { kept, summed, dimensions: [rows, columns, terms] } => {
+                let times = match count(kept) * count(summed) {
+                    1 => String::new(),
+                    times => format!("{times} "),
+                };
+                format!("{times}gemm {}x{}x{}", rows.extent, columns.extent, terms.extent)
+            }
+        };
+        let copied = plan.copied();
+        let elements = |axes: &[CopiedAxis]| axes.iter().map(|axis| axis.extent).product::<usize>();
+        let bytes = copied.iter().flatten().map(|axes| (elements(axes) * size) as u64).sum();
+        let order = |axes: Option<&[CopiedAxis]>, own: &Axes, stride: fn(&CopiedAxis) -> isize| -> Option<Axes> {
+            // They are of the labels in ascending order, without those of one index.
+            let long = (0..extents.len() as Axis).filter(|label| extents[usize::from(*label)] != 1);
+            let mut order: Vec<(Axis, &CopiedAxis)> = long.filter(|label| own.contains(label)).zip(axes?).collect();
+            order.sort_by_key(|(_, axis)| std::cmp::Reverse(stride(axis)));
+            Some(order.into_iter().map(|(label, _)| label).collect())
+        };
+        let [left, right, result] = copied;
+        let orders = [
+            order(left, &labels.operands[0], |axis| axis.to),
+            order(right, &labels.operands[1], |axis| axis.to),
+            order(result, &labels.output, |axis| axis.from),
+        ];
+        Ok(Moved { orders, bytes, kernel })
+    }
+
+    /// How a node lies in memory, if what it is a view of lies in the order of its indices.
+    fn layout(&mut self, node: NodeId) -> Result<Layout, Error> {
+        let mut views = Vec::new();
+        let mut base = node;
+        while !self.layouts.contains_key(&base) && is_view(self.graph, self.graph.node(base)) {
+            views.push(base);
+            base = self.graph.node(base).operands[0];
+        }
+        let mut layout = match self.layouts.get(&base) {
+            Some(known) => known.clone(),
+            None => Layout::row_major(self.graph.extents(base))?,
+        };
+        for view in views.into_iter().rev() {
+            let node = self.graph.node(view);
+            layout = match &node.operation {
+                Operation::Axes(to) => {
+                    let to: Vec<usize> = to.iter().map(|axis| usize::from(*axis)).collect();
+                    layout.with_axes(&to)?
+                }
+                Operation::Slice(slices) => layout.sliced(slices)?,
+                Operation::Broadcast => layout.broadcast_to(&node.extents)?,
+                Operation::Reshape => layout.reshaped(&node.extents)?.unwrap_or(Layout::row_major(&node.extents)?),
+                _ => layout,
+            };
+            self.layouts.insert(view, layout.clone());
+        }
+        Ok(layout)
+    }
+}
