@@ -402,6 +402,70 @@ fn products_that_are_no_sums_are_maps() {
 }
 
 #[test]
+fn sums_over_labels_of_one_operand_are_reductions_of_views() {
+    // Sums of less than a block of chains, of more than one, and of none.
+    for (wide, long) in [(3, 5), (1, 1), (2, 0), (40, 66), (150, 130), (3, 66_000), (66_000, 3), (200, 65)] {
+        for spec in ["ij->i", "ij->j", "ij->", "ji->", "ijk->ki", "ijk->j", "ijk->jk", "ijk->"] {
+            let (axes, kept) = spec.split_once("->").unwrap();
+            let extent = |label: u8| [wide, long, 2][usize::from(label - b'i')];
+            let extents: Vec<usize> = axes.bytes().map(extent).collect();
+            let mut g = Graph::standard();
+            let [x] = leaves(&mut g, [&extents]);
+            let sum = g.einsum(spec, &[x]).unwrap();
+            let counters = planned(&g, &[sum]);
+            // Sums of one element each are maps.
+            let is_one = axes.bytes().all(|label| kept.bytes().any(|known| known == label) || extent(label) == 1);
+            let kernels = usize::from(is_one);
+            assert_eq!((counters.steps, counters.kernels, counters.temporaries), (1, kernels, 0), "{spec}");
+        }
+    }
+    for extent in [1, 4, 65, 150] {
+        for spec in ["ii->", "iij->j", "iij->i", "jii->j", "iji->j", "iijj->j", "ijji->", "ijij->i"] {
+            let axes = spec.split_once("->").unwrap().0;
+            let extents = axes.bytes().map(|label| if label == b'i' { extent } else { 3 }).collect::<Vec<usize>>();
+            let mut g = Graph::standard();
+            let [x] = leaves(&mut g, [&extents]);
+            let sum = g.einsum(spec, &[x]).unwrap();
+            assert_eq!(planned(&g, &[sum]).steps, 1, "{spec}");
+        }
+    }
+    // What is summed is no temporary, and what follows is in the same step; of a transposed tensor it is one view.
+    let mut g = Graph::standard();
+    let [x] = leaves(&mut g, [&[300, 40]]);
+    let e = g.apply("exp", &[x]).unwrap();
+    let turned = g.transpose(e, &[1, 0]).unwrap();
+    let sum = g.einsum("ij->i", &[turned]).unwrap();
+    let log = g.apply("log", &[sum]).unwrap();
+    assert_eq!(steps(&g, log), (1, 0));
+    // Every type: FLOAT32 is added in FLOAT64, integers wrap.
+    let mut g = Graph::standard();
+    let types = [Scalar::Float32, Scalar::Int32, Scalar::Int64];
+    let inputs = [
+        Tensor::new(&[150, 140], (0..21_000).map(|at| (at as f32).sin() * 1e3).collect()).unwrap(),
+        Tensor::new(&[150, 140], (0..21_000_i32).map(|at| at.wrapping_mul(2_000_000_011)).collect()).unwrap(),
+        Tensor::new(&[150, 140], (0..21_000_i64).map(|at| at.wrapping_mul(i64::MAX / 77)).collect()).unwrap(),
+    ];
+    let mut outputs = Vec::new();
+    for scalar in types {
+        let x = g.leaf("", scalar, &[150, 140]).unwrap();
+        outputs.extend(["ij->i", "ij->j", "ij->"].map(|spec| g.einsum(spec, &[x]).unwrap()));
+    }
+    let on = Evaluator::new(&Options::default());
+    let found = on.plan(&g, &outputs).and_then(|planned| planned.run(&inputs)).unwrap();
+    for (at, (expected, found)) in on.evaluate(&g, &outputs, &inputs).unwrap().iter().zip(&found).enumerate() {
+        assert!(same_bits(expected, found), "{at}: {found:?} is not {expected:?}");
+    }
+    // A sum begins with zero, one of one element too.
+    let mut g = Graph::standard();
+    let [x] = leaves(&mut g, [&[2, 1]]);
+    let sums = ["ij->i", "ij->j"].map(|spec| g.einsum(spec, &[x]).unwrap());
+    let minus = Tensor::new(&[2, 1], vec![-0.0, -0.0]).unwrap();
+    for made in on.plan(&g, &sums).and_then(|planned| planned.run(&[minus])).unwrap() {
+        assert!(made.to_vec::<f64>().unwrap().iter().all(|sum| sum.to_bits() == 0), "{made:?}");
+    }
+}
+
+#[test]
 fn expressions_are_compiled_once_for_all_extents_and_threads() {
     let on = Evaluator::new(&Options::default());
     std::thread::scope(|scope| {

@@ -101,6 +101,84 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
     }
 }
 
+/// Sums whose elements lie side by side, each in the order of a [`Fold`] of its own: a row of elements has the next one of each.
+struct SumsSideBySide<W, C> {
+    neutral: W,
+    combine: C,
+    /// How many chains each sum has; one where they are added one after the other.
+    chains: usize,
+    /// How many sums there are.
+    width: usize,
+    /// A row of sums for each chain.
+    rows: Vec<W>,
+    /// The position in the block.
+    at: usize,
+    /// What all blocks before gave.
+    totals: Vec<W>,
+}
+
+impl<W: Copy, C: Fn(W, W) -> W + Copy> SumsSideBySide<W, C> {
+    /// Sums of so many elements each.
+    fn new(order: Order, len: usize, (neutral, combine): (W, C)) -> Self {
+        let chains = if order == Order::Chains && len > CHAINS { CHAINS } else { 1 };
+        SumsSideBySide { neutral, combine, chains, width: 0, rows: Vec::new(), at: 0, totals: Vec::new() }
+    }
+
+    /// How many there are at the most: as many as leave room for the elements in a near cache.
+    fn most(&self) -> usize {
+        if self.chains == 1 { SIDE_BY_SIDE } else { SIDE_BY_SIDE / 16 }
+    }
+
+    /// So many new ones.
+    fn begin(&mut self, width: usize) {
+        (self.width, self.at) = (width, 0);
+        self.rows.clear();
+        self.rows.resize(width * self.chains, self.neutral);
+        self.totals.clear();
+        self.totals.resize(width, self.neutral);
+    }
+
+    /// The next elements, which begin a slice.
+    fn take<T: Copy>(&mut self, elements: &[T])
+    where
+        W: Folded<T>,
+    {
+        if self.chains > 1 && self.at == BLOCK {
+            self.end_block();
+        }
+        let row = self.width * (self.at % self.chains);
+        take_row(&mut self.rows[row..][..self.width], &elements[..self.width], self.combine);
+        self.at += 1;
+    }
+
+    /// Adds the chains up, as those of a [`Fold`] are.
+    fn end_block(&mut self) {
+        let mut left = self.rows.len();
+        while left > self.width {
+            left /= 2;
+            let (to, from) = self.rows.split_at_mut(left);
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = (self.combine)(*to, *from);
+            }
+        }
+        for (total, sum) in self.totals.iter_mut().zip(&self.rows) {
+            *total = (self.combine)(*total, *sum);
+        }
+        self.rows.fill(self.neutral);
+        self.at = 0;
+    }
+
+    fn finish(&mut self) -> &[W] {
+        if self.chains == 1 {
+            return &self.rows;
+        }
+        if self.at > 0 {
+            self.end_block();
+        }
+        &self.totals
+    }
+}
+
 /// One row of elements, each of which goes to a sum of its own. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub(crate) fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
@@ -388,20 +466,21 @@ pub(crate) fn reduce_into(
             }
             return;
         }
-        if let (Order::InOrder, Some(last)) = (order, kept.rank().checked_sub(1))
+        if let Some(last) = kept.rank().checked_sub(1)
             && kept.strides()[last] == 1
             && !kept.is_empty()
         {
             // Sums lie side by side.
             let [outer, line] = kept.split(&[last as Axis]);
+            let mut sums = SumsSideBySide::new(order, reduced.len(), how);
             for (first, to) in outer.positions().zip(to.chunks_exact_mut(line.len())) {
-                for (start, to) in (0..line.len()).step_by(SIDE_BY_SIDE).zip(to.chunks_mut(SIDE_BY_SIDE)) {
-                    let mut sums = vec![how.0; to.len()];
+                let most = sums.most();
+                for (start, to) in (0..line.len()).step_by(most).zip(to.chunks_mut(most)) {
+                    sums.begin(to.len());
                     for distance in reduced.positions() {
-                        let at = (first + start).wrapping_add(distance);
-                        take_row(&mut sums, &elements[at..][..to.len()], how.1);
+                        sums.take::<T>(&elements[(first + start).wrapping_add(distance)..]);
                     }
-                    to.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
+                    to.iter_mut().zip(sums.finish()).for_each(|(to, sum)| *to = T::narrow(*sum));
                 }
             }
             return;

@@ -11,7 +11,7 @@ pub use pattern::Found;
 pub use rules::{Rule, rules};
 
 use crate::body::{Body, Elements};
-use crate::node::{Labels, Node, Operation};
+use crate::node::{Labels, Node, Operation, Reduction};
 use crate::{Data, Error, Graph, NodeId, Tensor};
 use cembra_ops::Law;
 use pattern::{Compiled, Match};
@@ -261,6 +261,17 @@ impl Run<'_> {
     /// A product by labels, rewritten.
     pub(crate) fn contract(&mut self, labels: Labels, operands: &[NodeId]) -> Result<NodeId, Error> {
         let plain = self.made.contract(labels, operands)?;
+        self.again(plain)
+    }
+
+    /// A reduction, rewritten.
+    pub(crate) fn reduce(&mut self, reduction: Reduction, operand: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+        let plain = self.made.reduce(reduction, operand, axes)?;
+        self.again(plain)
+    }
+
+    /// A node that was made as it is, rewritten.
+    fn again(&mut self, plain: NodeId) -> Result<NodeId, Error> {
         let node = self.made.node(plain).clone();
         if self.left > 0 { self.node(node) } else { Ok(plain) }
     }

@@ -36,10 +36,16 @@ pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
             Ok(Some(("reshape_reshape", run.made.reshape(of, &node.extents)?)))
         }
         Operation::Reduce(reduction, axes) => of_reduction(run, *reduction, axes, node),
-        Operation::Contract(labels) => match without_sum(run, labels, node)? {
-            Some(made) => Ok(Some(("product_without_sum", made))),
-            None => into_product(run, labels, node),
-        },
+        Operation::Contract(labels) => {
+            if let Some(made) = without_sum(run, labels, node)? {
+                return Ok(Some(("product_without_sum", made)));
+            }
+            // Axes of the operand first, so that a sum is of one view.
+            if let Some(made) = into_product(run, labels, node)? {
+                return Ok(Some(made));
+            }
+            Ok(sum_of_one(run, labels, node)?.map(|made| ("sum_of_one", made)))
+        }
         _ => Ok(None),
     }
 }
@@ -192,6 +198,21 @@ fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option
         [one] => Ok(Some(one)),
         _ => Ok(None),
     }
+}
+
+/// A "product" of one operand is a sum of it, or of a diagonal. The labels that are summed are the last axes of the view that it is of, in
+/// their order: so the positions of the sum are those of the product, and the order in which they are added is, too.
+fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<NodeId>, Error> {
+    let ([operand], [own]) = (&node.operands[..], &labels.operands[..]) else { return Ok(None) };
+    let mut summed: Axes = own.iter().copied().filter(|label| !labels.output.contains(label)).collect();
+    summed.sort_unstable();
+    summed.dedup();
+    let order: Axes = labels.output.iter().chain(&summed).copied().collect();
+    let place = |label: &Axis| order.iter().position(|known| known == label).unwrap_or(0);
+    let to: SmallVec<[usize; 8]> = own.iter().map(place).collect();
+    let seen = run.made.with_axes(*operand, &to)?;
+    let axes: SmallVec<[usize; 8]> = (labels.output.len()..order.len()).collect();
+    run.reduce(Reduction::Sum, seen, &axes).map(Some)
 }
 
 /// An order of axes of an operand of a product is an order of labels.
