@@ -45,7 +45,8 @@ impl Model {
     }
 
     /// The type of each node of the program, by position, as far as it can be found: of what is wrong, of what is made of it, and
-    /// of what depends on the parameter of a function there is none. A weak float is an f64, as it is where it is an output.
+    /// of what depends on the parameter of a function there is none. A weak float is an f64, as it is where it is an output. In a model with
+    /// tensors an expression over labels has none, as it is an element for each index; a tensor that is given labels has its own.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar};
@@ -58,6 +59,9 @@ impl Model {
     /// ```
     #[must_use]
     pub fn node_types(&self, options: &Options) -> Vec<Option<QType>> {
+        if TensorModel::is_of(self.program()) {
+            return TensorModel::node_types(self);
+        }
         let options = &self.started(options);
         let leaf_type = |name: &str| options.input_types.get(name).cloned();
         let mut types = cembra_prepare::node_types(self.program(), &leaf_type, &options.prepare);

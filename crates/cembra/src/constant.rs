@@ -50,7 +50,7 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType) -> Option<Value
 }
 
 /// The type with f64 for weak floats: what a value has outside of a model's text.
-fn strong(qtype: &QType) -> QType {
+pub(crate) fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,

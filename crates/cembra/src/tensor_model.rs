@@ -51,6 +51,14 @@ pub struct TensorModel {
     outputs: Box<[Field]>,
 }
 
+/// The extents of what no extents are known of.
+const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
+
+/// The most nodes that a model may become.
+fn most_nodes() -> usize {
+    Limits::default().nodes.saturating_mul(8)
+}
+
 /// The element type and the number of axes of an input.
 fn shape_of(qtype: &QType) -> Option<(Scalar, usize)> {
     match qtype {
@@ -149,12 +157,25 @@ impl TensorModel {
         self.lowered(Some(extents))
     }
 
+    /// The type of each node of a model that may be wrong, by position; none of what has none, and of what is labelled.
+    pub(crate) fn node_types(model: &Model) -> Vec<Option<QType>> {
+        let program = model.program();
+        let mut lowering = Lowering::new(&program.graph, model.registry(), most_nodes(), false);
+        let leaves = leaves(program);
+        for input in &program.inputs {
+            if let Some((scalar, rank)) = input.qtype.as_ref().and_then(shape_of) {
+                // What becomes too large has no type, and what is made of it has none.
+                let _ = lowering.set_leaf(leaves.get(&*input.name).copied(), scalar, &ONES[..rank], &input.name);
+            }
+        }
+        lowering.lower_as_far_as_possible();
+        (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
+    }
+
     /// The graph for some extents, or if none are known, for an extent of 1 of each axis.
     fn lowered(&self, extents: Option<&[&[usize]]>) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
-        const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
         let program = self.model.program();
-        let most_nodes = Limits::default().nodes.saturating_mul(8);
-        let mut lowering = Lowering::new(&program.graph, self.model.registry(), most_nodes, extents.is_some());
+        let mut lowering = Lowering::new(&program.graph, self.model.registry(), most_nodes(), extents.is_some());
         if extents.is_some_and(|extents| extents.len() != self.inputs.len()) {
             let message = format!("extents for another number of inputs than {}", self.inputs.len());
             return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));

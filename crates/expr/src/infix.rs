@@ -40,9 +40,9 @@ pub(crate) const APPLY: &str = "core.apply";
 pub(crate) const DECLARED: &str = "core._declared";
 
 /// `a("i,k")` for a tensor `a`; the labels of its axes are a `TEXT` literal.
-pub(crate) const AT_LABELS: &str = "tensor._at";
+pub const AT_LABELS: &str = "tensor._at";
 /// `let t("i,j") = value`; the labels of the axes of what the value gives are a `TEXT` literal.
-pub(crate) const BIND_LABELS: &str = "tensor._bind";
+pub const BIND_LABELS: &str = "tensor._bind";
 
 /// How tightly a form binds; larger is tighter.
 pub(crate) type Level = u8;

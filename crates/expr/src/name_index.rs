@@ -42,7 +42,7 @@ pub struct NamedPlace {
     pub kind: NameKind,
     /// The name where it is defined; with its quotes, if it has some. It tells the name from all others.
     pub name: Span,
-    /// The name with what says how it is used: parameters and types that are written.
+    /// The name with what says how it is used: parameters and types that are written, and labels of axes.
     pub signature: Span,
     /// All of the statement; of a local name its signature.
     pub whole: Span,

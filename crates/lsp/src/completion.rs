@@ -3,12 +3,13 @@
 
 use crate::analysis::Analysis;
 use crate::hover::{declaration, operator};
-use cembra::{Registry, Span, reference};
+use cembra::{QType, Registry, Span, print_type, reference};
 use cembra_expr::{CursorContext, ExpectedAt, NameKind, NamedPlace, OpenCall, Referent, cursor_context};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, Documentation, MarkupContent, MarkupKind,
     ParameterInformation, ParameterLabel, Range, SignatureHelp, SignatureInformation, TextEdit,
 };
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Words that begin a statement, and those that begin a value.
@@ -73,7 +74,7 @@ pub(crate) fn signature(analysis: &Analysis, byte: usize) -> Option<SignatureHel
         .map(|name| ParameterInformation { label: ParameterLabel::Simple(name), documentation: None });
     let information = SignatureInformation {
         label: callee.form,
-        documentation: callee.summary.map(|summary| Documentation::String(summary.to_owned())),
+        documentation: callee.summary.map(|summary| Documentation::String(summary.into_owned())),
         parameters: Some(parameters.collect()),
         active_parameter: active,
     };
@@ -85,7 +86,7 @@ struct Callee {
     form: String,
     parameters: Vec<String>,
     variadic: bool,
-    summary: Option<&'static str>,
+    summary: Option<Cow<'static, str>>,
 }
 
 /// What a call calls: a function of the text, or an operator.
@@ -108,12 +109,31 @@ fn callee(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
             summary: None,
         });
     }
+    if let Some(tensor) = known.and_then(|known| labelled(analysis, known)) {
+        return Some(tensor);
+    }
     let def = operator(written.strip_prefix("M.").unwrap_or(written))?;
     Some(Callee {
         form: reference::call_form(def),
         parameters: def.params.iter().map(|param| param.name.to_owned()).collect(),
         variadic: def.variadic,
-        summary: Some(def.summary),
+        summary: Some(def.summary.into()),
+    })
+}
+
+/// The labels that a tensor is called with, if a name stands for one.
+fn labelled(analysis: &Analysis, known: &NamedPlace) -> Option<Callee> {
+    let declared = || analysis.input(known.name)?.qtype.as_ref();
+    let qtype = analysis.type_of(known).or_else(declared)?;
+    let QType::Tensor(_, rank) = qtype else { return None };
+    // As many letters as there are axes, of which there are at most 16.
+    let letters: Vec<String> = ('i'..='z').take(usize::from(*rank)).map(String::from).collect();
+    let labels = format!("\"{}\"", letters.join(","));
+    Some(Callee {
+        form: format!("{}({labels})", analysis.text_at(known.name)),
+        parameters: vec![labels],
+        variadic: false,
+        summary: Some(format!("{}: a label for each axis", print_type(qtype)).into()),
     })
 }
 
@@ -150,6 +170,11 @@ impl List {
     fn types(mut self) -> List {
         for scalar in cembra::Scalar::ALL.into_iter().filter(|scalar| *scalar != cembra::Scalar::WeakFloat) {
             self.push(scalar.short_name(), CompletionItemKind::TYPE_PARAMETER, Rank::Word, None);
+        }
+        for rank in 1..=2 {
+            let tensor = print_type(&QType::Tensor(cembra::Scalar::Float64, rank));
+            let detail = if rank == 1 { "a tensor of one axis" } else { "a tensor of two axes" };
+            self.push(&tensor, CompletionItemKind::TYPE_PARAMETER, Rank::Word, Some(detail.to_owned()));
         }
         self
     }

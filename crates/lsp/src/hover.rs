@@ -3,8 +3,9 @@
 
 use crate::analysis::Analysis;
 use cembra::{OpDef, QType, Registry, Span, print_default, print_input_type, print_type, reference};
-use cembra_expr::{NameKind, NamedPlace, Node, NodeId, Referent};
+use cembra_expr::{AT_LABELS, BIND_LABELS, NameKind, NamedPlace, Node, NodeId, Referent};
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
+use std::collections::HashSet;
 
 /// The most types that are listed of what has several, in a function that is called with several.
 const TYPES: usize = 4;
@@ -28,6 +29,11 @@ pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
 pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
     let registry = Registry::standard();
     Some(registry.get(registry.find(name)?))
+}
+
+/// True for the operators that labels behind a name are.
+fn is_labelling(name: &str) -> bool {
+    matches!(name, AT_LABELS | BIND_LABELS)
 }
 
 /// A block of text of the language.
@@ -67,9 +73,13 @@ fn named(analysis: &Analysis, name: &NamedPlace) -> String {
 /// How a name is, or might be, declared: with the type that was found.
 pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
     let written = analysis.text_at(name.name);
-    let with_type = |word: &str| match analysis.type_of(name) {
-        Some(qtype) => format!("{word} {written}: {}", print_type(qtype)),
-        None => format!("{word} {written}"),
+    // With the labels of the axes, where it is defined with some.
+    let with_type = |word: &str| {
+        let signature = analysis.text_at(name.signature);
+        match analysis.type_of(name) {
+            Some(qtype) => format!("{word} {signature}: {}", print_type(qtype)),
+            None => format!("{word} {signature}"),
+        }
     };
     match name.kind {
         NameKind::Input => {
@@ -107,8 +117,15 @@ fn comment_above(analysis: &Analysis, name: &NamedPlace) -> Option<String> {
 /// The innermost expression around a byte of the text that has a type, and what there is to say of it.
 fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
     let graph = &analysis.program().graph;
+    let nodes = || (0..graph.len()).map(NodeId::from_index);
+    // Labels of axes are a part of what has them, and no texts.
+    let labels = |node| match graph.node(node) {
+        Node::Operator(name, &[_, labels]) if is_labelling(graph.name(name)) => Some(labels),
+        _ => None,
+    };
+    let labels: HashSet<NodeId> = nodes().filter_map(labels).collect();
     let mut found: Option<(Span, Vec<NodeId>)> = None;
-    for node in (0..graph.len()).map(NodeId::from_index) {
+    for node in nodes().filter(|node| !labels.contains(node)) {
         for span in graph.spans(node) {
             if byte < span.start as usize || span.end as usize <= byte || span.end as usize > analysis.text().len() {
                 continue;
@@ -121,7 +138,12 @@ fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
             }
         }
     }
-    let (span, nodes) = found?;
+    let (span, mut nodes) = found?;
+    // Arguments that are left out stand where the call does.
+    let is_literal = |node: &NodeId| matches!(graph.node(*node), Node::Literal(_));
+    if !nodes.iter().all(is_literal) {
+        nodes.retain(|node| !is_literal(node));
+    }
     let mut types: Vec<&QType> = nodes.iter().filter_map(|node| analysis.node_type(*node)).collect();
     types.dedup();
     let mut spelled: Vec<String> = Vec::new();
@@ -142,7 +164,9 @@ fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
         Node::Operator(name, _) => operator(graph.name(name)),
         _ => None,
     }) {
-        text.push_str(&format!("{}{}", heading(def), def.summary));
+        // What gives labels is called by no name.
+        text.push_str(&if is_labelling(def.name) { String::new() } else { heading(def) });
+        text.push_str(def.summary);
     }
     (!text.is_empty()).then_some((span, text))
 }

@@ -232,7 +232,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    fn is_at(&self, name: cembra_expr::NameId) -> bool {
+    pub(super) fn is_at(&self, name: cembra_expr::NameId) -> bool {
         self.registry.find(self.program.name(name)) == Some(id::TENSOR_AT)
     }
 

@@ -2,10 +2,11 @@
 //! operator is one on labels, a call on whole tensors, or one on elements.
 
 use super::calls;
-use super::lowering::{Lowering, Made, Whole};
+use super::lowering::{Lowering, Made, Whole, type_of};
+use crate::constant::strong;
 use cembra_expr::{Node, NodeId};
 use cembra_ops::id;
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::{Error, ErrorKind, NodeId as Tensor};
 use cembra_value::{ScalarValue, Value, near_names};
 
@@ -20,6 +21,31 @@ impl Lowering<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Lowers all nodes that can be lowered; what is made of others is nothing, too.
+    pub(super) fn lower_as_far_as_possible(&mut self) {
+        for at in 0..self.program.len() {
+            let node = NodeId::from_index(at);
+            if let Node::Operator(name, operands) = self.program.node(node)
+                && let Ok(made) = self.operator(self.program.name(name), operands, node)
+            {
+                self.made[at] = made;
+            }
+        }
+    }
+
+    /// The type of a node that was lowered, or is a literal; of a tensor with labels that of the tensor.
+    pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
+        match (self.made[node.index()], self.program.node(node)) {
+            (Made::Whole(whole), _) => Some(type_of(&self.graph, whole.node)),
+            (Made::Nothing, Node::Literal(value)) => Some(strong(&value.qtype())),
+            (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => match self.made[of.index()] {
+                Made::Whole(whole) => Some(type_of(&self.graph, whole.node)),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {

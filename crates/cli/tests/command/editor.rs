@@ -275,6 +275,98 @@ fn what_is_known_is_completed() {
     assert_eq!(editor.end(), Some(0));
 }
 
+const TENSORS: &str = "\
+input a: tensor[f64, 2], b: tensor[f32, 2], by: f32
+# What both make.
+let product(\"i,j\") = b(\"i,k\") * b(\"k,j\") / by
+let scaled = b(\"i,j\") * by
+let z: tensor[f64, 2] = exp(a) + 1.0
+output sums = tensor.sum(z, 1)
+output c(\"j\") = product(\"j,j\")
+output d(\"j,i\"): tensor[f32, 2] = scaled * 2.0
+";
+
+#[test]
+fn tensors_are_shown_with_types_and_labels() {
+    let shell = Shell::new();
+    let model = uri(&shell, "t.cem");
+    let mut editor = Editor::start(&shell, json!({}));
+    editor.open(&model, TENSORS);
+    assert_eq!(editor.codes(&model), Vec::<String>::new());
+    let mut hover = |line, character| editor.hover(&model, line, character);
+    let name = |text: &str, what: &str| format!("```cem\n{text}\n```\n{what}\n");
+    // Names, where they are defined and where they are used; extents are nobody's type.
+    assert_eq!(hover(0, 6).0, name("input a: tensor[f64, 2]", "an input"));
+    let product = name("let product(\"i,j\"): tensor[f32, 2]", "a definition") + "\nWhat both make.\n";
+    assert_eq!(hover(2, 5), (product.clone(), range(2, 4, 11)));
+    assert_eq!(hover(6, 17), (product, range(6, 16, 23)));
+    assert_eq!(hover(4, 4).0, name("let z: tensor[f64, 2]", "a definition"));
+    assert_eq!(hover(5, 8).0, name("output sums: tensor[f64, 1]", "an output"));
+    assert_eq!(hover(6, 7).0, name("output c(\"j\"): tensor[f32, 1]", "an output"));
+    assert_eq!(hover(7, 7).0, name("output d(\"j,i\"): tensor[f32, 2]", "an output"));
+    // An expression over labels is an element for each index, and no tensor.
+    assert_eq!(hover(3, 5).0, name("let scaled", "a definition"));
+    // A tensor that is given labels, and expressions: whole ones have types.
+    let (text, place) = hover(2, 24);
+    assert_eq!(place, range(2, 21, 29));
+    assert_eq!(
+        text,
+        "```cem\ntensor[f32, 2]\n```\nThe tensor with a label for each of its axes. Written `x(\"i,j\")`."
+    );
+    let (text, place) = hover(2, 13);
+    assert_eq!(place, range(2, 11, 45));
+    assert!(text.starts_with("```cem\ntensor[f32, 2]\n```\nThe tensor whose axes have these labels"), "{text}");
+    let (text, _) = hover(4, 31);
+    assert!(text.starts_with("```cem\ntensor[f64, 2]\n```\n```cem\ncore._plus(x, y)"), "{text}");
+    let (text, _) = hover(5, 27);
+    assert!(text.starts_with("```cem\ntensor[f64, 1]\n```\n```cem\ntensor.sum(x, axes="), "{text}");
+    let (text, _) = hover(4, 35);
+    assert_eq!(text, "```cem\nf64\n```\n");
+
+    // The outline has them too.
+    let names = editor.ask("textDocument/documentSymbol", json!({ "textDocument": { "uri": model } }));
+    assert_eq!(names[3]["detail"], "let product(\"i,j\"): tensor[f32, 2]");
+
+    // Operators on whole tensors are completed and say what they take; what only labels are written as is not.
+    let line =
+        |line: u32| json!({ "start": { "line": line, "character": 0 }, "end": { "line": line, "character": 0 } });
+    editor.edit(&model, 2, line(8), "let w = tensor.s");
+    let labels = editor.completed(&model, 8, 16);
+    for label in ["tensor.sum", "tensor.softmax", "tensor.grad", "product", "z"] {
+        assert!(labels.iter().any(|known| known == label), "{label}");
+    }
+    assert!(!labels.iter().any(|label| label.contains("._")), "{labels:?}");
+    let items = editor.at("textDocument/completion", &model, 8, 16);
+    let item =
+        |label: &str| items["items"].as_array().expect("a list").iter().find(|item| item["label"] == label).cloned();
+    assert_eq!(item("product").expect("it is there")["detail"], "let product(\"i,j\"): tensor[f32, 2]");
+    let sum = item("tensor.sum").expect("it is there");
+    assert_eq!(sum["textEdit"], json!({ "newText": "tensor.sum", "range": range(8, 8, 16) }));
+    // The labels of a tensor, as many as it has axes: of an input, of what is defined, and of what has other letters.
+    for (version, text, form, note) in [
+        (3, "let w = tensor.sum(z, ", "tensor.sum(x, axes", "The sum over some axes"),
+        (4, "let v = a(", "a(\"i,j\")", "tensor[f64, 2]: a label for each axis"),
+        (5, "let v = a(\"p,q\") * product(", "product(\"i,j\")", "tensor[f32, 2]: a label for each axis"),
+        (6, "let v = sums(", "sums(\"i\")", "tensor[f64, 1]: a label for each axis"),
+    ] {
+        let whole = json!({ "start": { "line": 8, "character": 0 }, "end": { "line": 9, "character": 0 } });
+        editor.edit(&model, version, whole, text);
+        let help = editor.at("textDocument/signatureHelp", &model, 8, text.len() as u32);
+        let signature = &help["signatures"][0];
+        assert!(signature["label"].as_str().expect("a form").starts_with(form), "{help}");
+        assert!(signature["documentation"].as_str().expect("a note").starts_with(note), "{help}");
+    }
+    let whole = json!({ "start": { "line": 8, "character": 0 }, "end": { "line": 9, "character": 0 } });
+    editor.edit(&model, 7, whole, "input q: te");
+    assert!(editor.completed(&model, 8, 11).contains(&"tensor[f64, 2]".to_owned()));
+    // What does not fit is told where it stands, and costs other types nothing.
+    editor.edit(&model, 8, range(8, 0, 11), "output wrong = tensor.sum(z, 2)");
+    while editor.problems(&model).iter().all(|(code, ..)| code != "shape") {}
+    assert_eq!(editor.hover(&model, 5, 8).0, name("output sums: tensor[f64, 1]", "an output"));
+    assert_eq!(editor.hover(&model, 8, 8).0, name("output wrong", "an output"));
+    assert_eq!(editor.end(), Some(0));
+}
+
 #[test]
 fn a_file_that_is_used_is_that_of_the_editor_and_may_be_renamed() {
     let shell = files();

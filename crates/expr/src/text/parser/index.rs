@@ -40,6 +40,13 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Notes that the name that was noted last has labels behind it.
+    pub(super) fn note_labels(&mut self, labels: Option<Span>) {
+        if let (Some(last), Some(labels)) = (self.index.as_deref_mut().and_then(NameIndex::last), labels) {
+            last.signature = last.name.to(labels);
+        }
+    }
+
     /// Corrects the name that was noted last.
     pub(super) fn correct_name(&mut self, kind: NameKind, node: Option<NodeId>) {
         if let Some(last) = self.index.as_deref_mut().and_then(NameIndex::last) {

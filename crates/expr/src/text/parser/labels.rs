@@ -16,7 +16,7 @@ pub(super) struct Labels {
     /// The labels, as a literal.
     node: NodeId,
     /// Where they stand, their brackets included.
-    span: Span,
+    pub(super) span: Span,
 }
 
 impl Parser<'_, '_> {

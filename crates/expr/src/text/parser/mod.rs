@@ -324,8 +324,9 @@ impl<'s, 'v> Parser<'s, 'v> {
         let (name, span) = self.new_name()?;
         let value = self.defined_value();
         // Even an erroneous definition defines the name, else every use would be an error too.
-        let node = value.as_ref().ok().and_then(|operand| operand.node);
+        let (node, labels) = value.as_ref().map_or((None, None), |(value, labels)| (value.node, *labels));
         self.define(name, span, Meaning::Value(node), Some(Defines::Let));
+        self.note_labels(labels);
         value.map(drop)
     }
 
@@ -334,7 +335,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.cursor.advance();
         let name = self.declared_name()?;
         let value = self.defined_value();
-        let node = value.as_ref().ok().and_then(|operand| operand.node);
+        let (node, labels) = value.as_ref().map_or((None, None), |(value, labels)| (value.node, *labels));
         if let Some(first) = self.output_names.get(&name.text) {
             let message = format!("the output `{}` is defined twice", name.text);
             let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first defined here");
@@ -343,6 +344,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
         self.output_names.insert(name.text.clone(), name.span);
         self.note_name(NameKind::Output, name.span, node);
+        self.note_labels(labels);
         if let Some(word) = name.word {
             // `output d = d` only exports what `d` means already.
             let known = self.symbols.get(word).map(|symbol| symbol.meaning);
@@ -371,13 +373,13 @@ impl<'s, 'v> Parser<'s, 'v> {
         Ok(())
     }
 
-    /// `("labels"): type = expression`, where labels and type may be left out.
-    fn defined_value(&mut self) -> Result<Operand, Stop> {
+    /// `("labels"): type = expression`, where labels and type may be left out; the value, and where its labels stand.
+    fn defined_value(&mut self) -> Result<(Operand, Option<Span>), Stop> {
         let labels = self.defined_labels()?;
         let declared = self.declared_type()?;
         let value = self.defining_expression()?;
         let value = self.as_labelled(value, labels)?;
-        self.as_declared(value, declared)
+        Ok((self.as_declared(value, declared)?, labels.map(|labels| labels.span)))
     }
 
     /// `= expression`
