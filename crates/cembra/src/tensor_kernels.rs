@@ -4,9 +4,10 @@
 use crate::batch::Batch;
 use crate::body_session::in_elements;
 use crate::error::Error;
+use crate::tensors::Threads;
 use cembra_batch::{ColumnMut, InputColumn, LineMut, Pace, Sink, Strips};
 use cembra_runtime::{CHAINS, Cancellation, Scalar};
-use cembra_tensor::{Body, Data, ErrorKind, Line, LineKernel, SumKernel};
+use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, SumKernel};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -47,53 +48,50 @@ impl BodyLines {
     }
 }
 
-/// The lines of a batch's inputs; none if one is not within its memory.
-fn inputs<'l>(order: &Order, lines: &[Line<'l>], count: usize) -> Option<SmallVec<[cembra_batch::Line<'l>; 8]>> {
-    let input = |at: &usize| {
-        let Line { data, first, step } = *lines.get(*at)?;
-        match data {
-            Data::Bool(elements) => cembra_batch::Line::of(elements, first, step, count),
-            Data::Int32(elements) => cembra_batch::Line::of(elements, first, step, count),
-            Data::Int64(elements) => cembra_batch::Line::of(elements, first, step, count),
-            Data::Float32(elements) => cembra_batch::Line::of(elements, first, step, count),
-            Data::Float64(elements) => cembra_batch::Line::of(elements, first, step, count),
-        }
-    };
-    let mut inputs = SmallVec::new();
-    for at in order {
-        inputs.push(input(at)?);
+/// The lines of a batch's inputs. They are filled in where they are used, for each line that elements are computed of.
+#[derive(Default)]
+struct Inputs<'l>(SmallVec<[cembra_batch::Line<'l>; 4]>);
+
+impl<'l> Inputs<'l> {
+    /// False if one is not within its memory.
+    #[inline]
+    fn fill(&mut self, order: &Order, lines: &[Line<'l>], count: usize) -> bool {
+        order.iter().all(|at| {
+            let Some(Line { data, first, step }) = lines.get(*at).copied() else { return false };
+            let line = match data {
+                Data::Bool(elements) => cembra_batch::Line::of(elements, first, step, count),
+                Data::Int32(elements) => cembra_batch::Line::of(elements, first, step, count),
+                Data::Int64(elements) => cembra_batch::Line::of(elements, first, step, count),
+                Data::Float32(elements) => cembra_batch::Line::of(elements, first, step, count),
+                Data::Float64(elements) => cembra_batch::Line::of(elements, first, step, count),
+            };
+            let Some(line) = line else { return false };
+            self.0.push(line);
+            true
+        })
     }
-    Some(inputs)
 }
 
-/// So many elements of memory, from one on.
-fn output(data: &mut Data, first: usize, count: usize) -> Option<LineMut<'_>> {
-    let place = first..first.checked_add(count)?;
-    Some(match data {
-        Data::Bool(elements) => LineMut::values(elements.get_mut(place)?),
-        Data::Int32(elements) => LineMut::values(elements.get_mut(place)?),
-        Data::Int64(elements) => LineMut::values(elements.get_mut(place)?),
-        Data::Float32(elements) => LineMut::values(elements.get_mut(place)?),
-        Data::Float64(elements) => LineMut::values(elements.get_mut(place)?),
-    })
+fn output(to: DataMut<'_>) -> LineMut<'_> {
+    match to {
+        DataMut::Bool(elements) => LineMut::values(elements),
+        DataMut::Int32(elements) => LineMut::values(elements),
+        DataMut::Int64(elements) => LineMut::values(elements),
+        DataMut::Float32(elements) => LineMut::values(elements),
+        DataMut::Float64(elements) => LineMut::values(elements),
+    }
 }
 
 impl LineKernel for BodyLines {
-    fn run(
-        &mut self,
-        lines: &[Line<'_>],
-        count: usize,
-        to: &mut Data,
-        first: usize,
-    ) -> Result<(), cembra_tensor::Error> {
+    fn run(&mut self, lines: &[Line<'_>], mut to: DataMut<'_>) -> Result<(), cembra_tensor::Error> {
+        let (mut inputs, count) = (Inputs::default(), to.len());
         if let Some(strips) = &mut self.strips
-            && let Some(inputs) = inputs(&self.order, lines, count)
-            && let Some(output) = output(to, first, count)
-            && strips.run(&inputs, &mut [output], count)
+            && inputs.fill(&self.order, lines, count)
+            && strips.run(&inputs.0, &mut [output(to.reborrow())], count)
         {
             return Ok(());
         }
-        run(&self.batch, lines, (std::slice::from_mut(to), first), count, None)
+        run(&self.batch, lines, &mut [to], count, (None, None))
     }
 }
 
@@ -117,18 +115,19 @@ impl BodySums {
 
 impl SumKernel for BodySums {
     fn add(&mut self, lines: &[Line<'_>], count: usize, sums: &mut [f64; CHAINS]) -> bool {
-        let sums = LineMut::chains(self.scalar, sums);
-        inputs(&self.order, lines, count).is_some_and(|inputs| self.strips.run(&inputs, &mut [sums], count))
+        let mut inputs = Inputs::default();
+        inputs.fill(&self.order, lines, count)
+            && self.strips.run(&inputs.0, &mut [LineMut::chains(self.scalar, sums)], count)
     }
 }
 
-/// Runs a batch of a body over lines of so many elements, and writes to the outputs from one on.
+/// Runs a batch of a body over lines of so many elements, and writes over the outputs; until a token is cancelled, on these threads.
 pub(crate) fn run(
     batch: &Batch,
     lines: &[Line<'_>],
-    (outputs, first): (&mut [Data], usize),
+    outputs: &mut [DataMut<'_>],
     rows: usize,
-    token: Option<&Cancellation>,
+    (token, threads): (Option<&Cancellation>, Option<&Threads>),
 ) -> Result<(), cembra_tensor::Error> {
     let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
     let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(batch.inputs().len());
@@ -139,9 +138,8 @@ pub(crate) fn run(
         };
         columns.push(column);
     }
-    let places: Option<Vec<_>> = outputs.iter_mut().map(|data| Some(Some(column_mut(data, first, rows)?))).collect();
-    let places = places.ok_or_else(misfit)?;
-    let start = batch.start().rows(rows);
+    let places = outputs.iter_mut().map(|to| Some(column_mut(to.reborrow()))).collect();
+    let start = threads.map_or_else(|| batch.start(), |threads| threads.start(batch)).rows(rows);
     let start = if let Some(token) = token { start.cancellation(token.clone()) } else { start };
     start.run_into(&columns, places).map_err(|error| in_elements(&error))?;
     Ok(())
@@ -170,14 +168,12 @@ fn column<'l>(line: &Line<'l>, rows: usize) -> Option<InputColumn<'l>> {
     }
 }
 
-/// So many elements of memory, from one on.
-fn column_mut(data: &mut Data, first: usize, rows: usize) -> Option<ColumnMut<'_>> {
-    let place = first..first.checked_add(rows)?;
-    Some(match data {
-        Data::Bool(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Int32(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Int64(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Float32(elements) => ColumnMut::values(elements.get_mut(place)?),
-        Data::Float64(elements) => ColumnMut::values(elements.get_mut(place)?),
-    })
+fn column_mut(to: DataMut<'_>) -> ColumnMut<'_> {
+    match to {
+        DataMut::Bool(elements) => ColumnMut::values(elements),
+        DataMut::Int32(elements) => ColumnMut::values(elements),
+        DataMut::Int64(elements) => ColumnMut::values(elements),
+        DataMut::Float32(elements) => ColumnMut::values(elements),
+        DataMut::Float64(elements) => ColumnMut::values(elements),
+    }
 }

@@ -1,7 +1,7 @@
 //! Tensors: what evaluates the expressions of their elements. A body becomes a model whose inputs are the elements of its operands, and
 //! is run as a batch over them; so operators mean for elements what they mean for scalars, in every backend.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchRun};
 use crate::body_session::{self, in_elements};
 use crate::error::Error;
 use crate::executor::Executor;
@@ -13,8 +13,8 @@ use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
-    Assignment, Body, BodyStep, BoundPlan, Counters, Data, Elements, ErrorKind, Graph, Labels, Layout, Line,
-    LineKernel, MatrixProduct, NodeId, Plan, Products, Program, Rewriter, Rewritten, Single, SumKernel, Tensor,
+    Assignment, Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, Labels, Layout, Line,
+    LineKernel, MatrixProduct, NodeId, Plan, Products, Program, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
     check_bytes, pieces,
 };
 use cembra_value::{ScalarValue, Value};
@@ -49,6 +49,7 @@ pub struct Evaluator {
     kernels: Kernels<Arc<Batch>>,
     /// What was compiled to be run on single elements.
     executors: Kernels<Executor>,
+    threads: Threads,
 }
 
 impl Evaluator {
@@ -58,7 +59,8 @@ impl Evaluator {
         let registry = options.registry.unwrap_or_else(Registry::standard);
         let products = Some(Products::new(matrices()));
         let (kernels, executors) = (Kernels::new(MOST_KERNELS), Kernels::new(MOST_KERNELS));
-        Evaluator { options: options.clone(), registry, products, kernels, executors }
+        let threads = Threads { count: 1, pool: None };
+        Evaluator { options: options.clone(), registry, products, kernels, executors, threads }
     }
 
     /// The same, whose plans change no bit of what [`evaluate`](Evaluator::evaluate) gives: products of floats are summed in the order of
@@ -79,6 +81,34 @@ impl Evaluator {
     #[must_use]
     pub fn in_order(self) -> Evaluator {
         Evaluator { products: None, ..self }
+    }
+
+    /// The same, whose runs of plans are shared out to so many threads of rayon's pool for the process. Results do not depend on it: what is
+    /// shared out are pieces that are computed as they are on one thread.
+    ///
+    /// ```
+    /// use cembra::tensor::{Evaluator, Graph, Reduction, Tensor};
+    /// use cembra::{Options, Scalar};
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[1000, 1000])?;
+    /// let sums = g.reduce(Reduction::Sum, x, &[1])?;
+    /// let inputs = [Tensor::new(&[1000, 1000], (0..1_000_000).map(|at| f64::from(at % 7) * 0.1).collect())?];
+    /// let on = |threads| Evaluator::new(&Options::default()).threads(threads);
+    /// let [one, five] = [on(1), on(5)];
+    /// let [one, five] = [&one, &five].map(|on| on.plan(&g, &[sums])?.run(&inputs));
+    /// assert_eq!(one?[0].to_vec::<f64>()?, five?[0].to_vec::<f64>()?);
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Evaluator {
+        Evaluator { threads: Threads { count: threads.max(1), ..self.threads }, ..self }
+    }
+
+    /// The same, whose runs of plans are shared out to the threads of this pool.
+    #[must_use]
+    pub fn pool(self, pool: Arc<rayon::ThreadPool>) -> Evaluator {
+        Evaluator { threads: Threads { count: pool.current_num_threads(), pool: Some(pool) }, ..self }
     }
 
     /// Evaluates nodes of a graph on tensors for its leaves, node by node: the reference.
@@ -220,6 +250,38 @@ impl Evaluator {
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.kernels.counters()
+    }
+}
+
+/// How many threads runs of plans have, and whose they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Threads {
+    count: usize,
+    /// Those of the process if there is none.
+    pool: Option<Arc<rayon::ThreadPool>>,
+}
+
+impl Threads {
+    /// A run over a batch that has them.
+    pub(crate) fn start<'b>(&'b self, batch: &'b Batch) -> BatchRun<'b> {
+        match &self.pool {
+            Some(pool) => batch.start().pool(pool),
+            None => batch.start().threads(self.count),
+        }
+    }
+
+    fn together(&self, tasks: Vec<Task<'_>>) {
+        let scope = || {
+            rayon::scope(|scope| {
+                for task in tasks {
+                    scope.spawn(|_| task());
+                }
+            });
+        };
+        match &self.pool {
+            Some(pool) => pool.install(scope),
+            None => scope(),
+        }
     }
 }
 
@@ -371,7 +433,7 @@ impl Evaluator {
         body: &Body,
         operands: &[Tensor],
         extents: &[usize],
-        (outputs, first): (&mut [Data], usize),
+        outputs: &mut [DataMut<'_>],
         token: Option<&Cancellation>,
     ) -> Result<(), cembra_tensor::Error> {
         let batch = self.batch(body)?;
@@ -383,7 +445,7 @@ impl Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&batch, &lines(&seen), (outputs, first), rows, token);
+            return run(&batch, &lines(&seen), outputs, rows, (token, Some(&self.threads)));
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -397,7 +459,7 @@ impl Evaluator {
                 *tensor = Tensor::from_parts(tensor.data().clone(), layout)?;
             }
         }
-        let mut first = first;
+        let mut first = 0;
         for slices in pieces(&extents, most) {
             let extents: Vec<usize> = slices.iter().map(|slice| slice.count).collect();
             let rows = extents.iter().product();
@@ -407,7 +469,9 @@ impl Evaluator {
                 let is_run = self::joined(&extents, std::slice::from_ref(&part)).len() < 2;
                 parts.push(if is_run { part } else { part.row_major() });
             }
-            run(&batch, &lines(&parts), (&mut *outputs, first), rows, token)?;
+            let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
+            let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
+            run(&batch, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, (token, Some(&self.threads)))?;
             first += rows;
         }
         Ok(())
@@ -433,10 +497,9 @@ impl Elements for Evaluator {
         body: &Body,
         operands: &[Tensor],
         extents: &[usize],
-        outputs: &mut [Data],
-        first: usize,
+        outputs: &mut [DataMut<'_>],
     ) -> Result<(), cembra_tensor::Error> {
-        self.map_until(body, operands, extents, (outputs, first), None)
+        self.map_until(body, operands, extents, outputs, None)
     }
 
     fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
@@ -458,6 +521,14 @@ impl Elements for Evaluator {
         self.options.prepare.budget.limits().array_bytes
     }
 
+    fn threads(&self) -> usize {
+        self.threads.count
+    }
+
+    fn together(&self, tasks: Vec<Task<'_>>) {
+        self.threads.together(tasks);
+    }
+
     fn products(&self) -> Option<&Products> {
         self.products.as_ref()
     }
@@ -475,10 +546,9 @@ impl Elements for Until<'_> {
         body: &Body,
         operands: &[Tensor],
         extents: &[usize],
-        outputs: &mut [Data],
-        first: usize,
+        outputs: &mut [DataMut<'_>],
     ) -> Result<(), cembra_tensor::Error> {
-        self.evaluator.map_until(body, operands, extents, (outputs, first), Some(self.token))
+        self.evaluator.map_until(body, operands, extents, outputs, Some(self.token))
     }
 
     fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
@@ -502,6 +572,14 @@ impl Elements for Until<'_> {
             return Err(cembra_tensor::Error::new(ErrorKind::Cancelled, "the run was cancelled"));
         }
         Ok(())
+    }
+
+    fn threads(&self) -> usize {
+        Elements::threads(self.evaluator)
+    }
+
+    fn together(&self, tasks: Vec<Task<'_>>) {
+        self.evaluator.together(tasks);
     }
 
     fn products(&self) -> Option<&Products> {

@@ -1,7 +1,7 @@
 //! Expressions of elements: what the maps of a graph do to one element, for whatever evaluates it on many. One map is a body of one
 //! step, a region of maps that are evaluated together is a body of several.
 
-use crate::{Data, Error, Products, Tensor};
+use crate::{Data, DataMut, Error, Products, Tensor};
 use cembra_ops::OpId;
 use cembra_runtime::{CHAINS, Scalar};
 use smallvec::SmallVec;
@@ -65,11 +65,11 @@ pub struct Line<'a> {
 
 /// An expression of elements that is ready to be evaluated on lines, in memory of its own.
 pub trait LineKernel: Send + Debug {
-    /// Evaluates so many elements of each line, and writes the first output over what is in memory of its type from a position on.
+    /// Evaluates as many elements of each line as there is memory for, and writes the first output over what is there.
     ///
     /// # Errors
     /// Lines or memory do not fit, or an element fails.
-    fn run(&mut self, lines: &[Line<'_>], count: usize, to: &mut Data, first: usize) -> Result<(), Error>;
+    fn run(&mut self, lines: &[Line<'_>], to: DataMut<'_>) -> Result<(), Error>;
 }
 
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.
@@ -79,10 +79,13 @@ pub trait SumKernel: Send + Debug {
     fn add(&mut self, lines: &[Line<'_>], count: usize, sums: &mut [f64; CHAINS]) -> bool;
 }
 
+/// Something that may be done on another thread.
+pub type Task<'t> = Box<dyn FnOnce() + Send + 't>;
+
 /// What evaluates expressions of elements.
 pub trait Elements: Sync {
     /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
-    /// elements of each output, the last axis the fastest, over what is in memory of their type from a position on.
+    /// elements of each output, the last axis the fastest, over what is in memory of their type.
     ///
     /// # Errors
     /// The body cannot be compiled, the memory does not fit, or an element fails.
@@ -91,8 +94,7 @@ pub trait Elements: Sync {
         body: &Body,
         operands: &[Tensor],
         extents: &[usize],
-        outputs: &mut [Data],
-        first: usize,
+        outputs: &mut [DataMut<'_>],
     ) -> Result<(), Error>;
 
     /// Evaluates a body likewise: the elements of each output.
@@ -103,7 +105,8 @@ pub trait Elements: Sync {
         let rows = extents.iter().product();
         let zeros = body.outputs.iter().map(|(_, scalar)| Data::zeros(*scalar, rows));
         let mut outputs = zeros.collect::<Result<Vec<Data>, Error>>()?;
-        self.map_into(body, operands, extents, &mut outputs, 0)?;
+        let mut all: Vec<DataMut<'_>> = outputs.iter_mut().map(Data::all_mut).collect();
+        self.map_into(body, operands, extents, &mut all)?;
         Ok(outputs)
     }
 
@@ -134,6 +137,16 @@ pub trait Elements: Sync {
     /// It is to end.
     fn go_on(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// How many threads there are for a run. Results do not depend on it.
+    fn threads(&self) -> usize {
+        1
+    }
+
+    /// Does all of these, in any order and on as many threads as there are.
+    fn together(&self, tasks: Vec<Task<'_>>) {
+        tasks.into_iter().for_each(|task| task());
     }
 
     /// What computes the products of plans. Without, they are what the reference makes of them, bit for bit.

@@ -19,6 +19,21 @@ pub enum Data {
     Float64(Vec<f64>),
 }
 
+/// Elements of somebody's memory that are to be written over, all of one type.
+#[derive(Debug)]
+pub enum DataMut<'d> {
+    /// Truth values.
+    Bool(&'d mut [bool]),
+    /// Integers of 32 bits.
+    Int32(&'d mut [i32]),
+    /// Integers of 64 bits.
+    Int64(&'d mut [i64]),
+    /// Floats of 32 bits.
+    Float32(&'d mut [f32]),
+    /// Floats of 64 bits.
+    Float64(&'d mut [f64]),
+}
+
 /// A type that elements of tensors may have. It is implemented for `bool`, `i32`, `i64`, `f32` and `f64`.
 pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
     /// The scalar type.
@@ -29,6 +44,9 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
 
     /// The elements to be changed, if they are of this type.
     fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>>;
+
+    /// The elements to be written over, if they are of this type.
+    fn of_part<'d>(data: DataMut<'d>) -> Option<&'d mut [Self]>;
 
     /// Elements of this type.
     fn data(elements: Vec<Self>) -> Data;
@@ -68,6 +86,10 @@ macro_rules! elements {
                 if let Data::$variant(elements) = data { Some(elements) } else { None }
             }
 
+            fn of_part<'d>(data: DataMut<'d>) -> Option<&'d mut [Self]> {
+                if let DataMut::$variant(elements) = data { Some(elements) } else { None }
+            }
+
             fn data(elements: Vec<Self>) -> Data {
                 Data::$variant(elements)
             }
@@ -84,7 +106,42 @@ macro_rules! elements {
             }
         })*
 
+        impl<'d> DataMut<'d> {
+            /// How many elements there are.
+            #[must_use]
+            pub const fn len(&self) -> usize {
+                match self { $(DataMut::$variant(elements) => elements.len(),)* }
+            }
+
+            /// The same, for a shorter time.
+            pub const fn reborrow(&mut self) -> DataMut<'_> {
+                match self { $(DataMut::$variant(elements) => DataMut::$variant(elements),)* }
+            }
+
+            /// The first so many, and the others; none if there are not as many.
+            #[must_use]
+            pub fn split_at(self, at: usize) -> Option<[DataMut<'d>; 2]> {
+                match self {
+                    $(DataMut::$variant(elements) => {
+                        let (first, others) = elements.split_at_mut_checked(at)?;
+                        Some([DataMut::$variant(first), DataMut::$variant(others)])
+                    })*
+                }
+            }
+
+            /// So many elements from a position on, if there are as many.
+            pub fn part(&mut self, first: usize, len: usize) -> Option<DataMut<'_>> {
+                let place = first..first.checked_add(len)?;
+                Some(match self { $(DataMut::$variant(elements) => DataMut::$variant(elements.get_mut(place)?),)* })
+            }
+        }
+
         impl Data {
+            /// All elements, to be written over.
+            pub const fn all_mut(&mut self) -> DataMut<'_> {
+                match self { $(Data::$variant(elements) => DataMut::$variant(elements.as_mut_slice()),)* }
+            }
+
             /// The type of the elements.
             #[must_use]
             pub const fn scalar(&self) -> Scalar {
@@ -120,6 +177,25 @@ elements! {
     Int64(i64) = Int64: |x| x.cast_unsigned(), |bits| bits.cast_signed();
     Float32(f32) = Float32: |x| u64::from(x.to_bits()), |bits| f32::from_bits(bits as u32);
     Float64(f64) = Float64: |x| x.to_bits(), |bits| f64::from_bits(bits);
+}
+
+impl DataMut<'_> {
+    /// True if there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies all elements of other data, of which there are as many of the same type.
+    pub(crate) fn copy_from(self, from: &Data) -> Result<(), Error> {
+        fn copy<T: Element>(from: &[T], to: DataMut<'_>) -> Option<()> {
+            let to = T::of_part(to).filter(|to| to.len() == from.len())?;
+            to.copy_from_slice(from);
+            Some(())
+        }
+        let misfit = || Error::new(ErrorKind::ElementType, "memory that does not fit the elements");
+        with_data!(from, from => copy(from, self)).ok_or_else(misfit)
+    }
 }
 
 impl Data {
@@ -165,15 +241,6 @@ impl Data {
     /// Drops elements from the end, or adds zeros, so that there are so many.
     pub(crate) fn resize(&mut self, len: usize) {
         with_data!(self, elements => elements.resize(len, Default::default()));
-    }
-
-    /// Writes all elements of other data of the same type over those from a position on.
-    pub(crate) fn copy_from(&mut self, from: &Data, first: usize) {
-        fn copy<T: Element>(to: &mut [T], from: &Data) {
-            let from = T::of(from).unwrap_or_default();
-            to[..from.len()].copy_from_slice(from);
-        }
-        with_data!(self, elements => copy(&mut elements[first..], from));
     }
 
     /// The elements at these positions, in their order.

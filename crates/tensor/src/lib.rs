@@ -28,13 +28,13 @@ mod tensor;
 
 pub use ::half::{bf16, f16};
 pub use access::Reader;
-pub use body::{Body, BodyStep, Elements, Line, LineKernel, Operand, Single, SumKernel};
+pub use body::{Body, BodyStep, Elements, Line, LineKernel, Operand, Single, SumKernel, Task};
 pub use cembra_runtime::MOST_AXES;
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;
 pub use einsum::MOST_LABELS;
-pub use element::{Data, Element, check_bytes};
+pub use element::{Data, DataMut, Element, check_bytes};
 pub use error::{Error, ErrorKind};
 pub use graph::{Graph, MOST_FACTORS};
 pub use half::{Half, HalfTensor};

@@ -2,7 +2,7 @@
 //! the layout; floats are added up in FLOAT64, in the order that is stated here.
 
 use crate::element::with_data;
-use crate::{Axis, Data, Element, Error, ErrorKind, Layout, Reduction};
+use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
 use multiversion::multiversion;
 
@@ -425,16 +425,16 @@ pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &
     let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
     let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
     let mut made = Data::zeros(data.scalar(), len)?;
-    reduce_into(reduction, axes, (data, layout), (&mut made, 0))?;
+    reduce_into(reduction, axes, (data, layout), made.all_mut())?;
     Ok(made)
 }
 
-/// The same, over what is in memory of the same type from a position on.
+/// The same, over what is in memory of the same type.
 pub(crate) fn reduce_into(
     reduction: Reduction,
     axes: &[Axis],
     (data, layout): (&Data, &Layout),
-    (to, first): (&mut Data, usize),
+    to: DataMut<'_>,
 ) -> Result<(), Error> {
     fn all<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
         elements: &[T],
@@ -497,9 +497,9 @@ pub(crate) fn reduce_into(
         reduction: Reduction,
         order: Order,
         parts: [&Layout; 3],
-        (to, first): (&mut Data, usize),
+        to: DataMut<'_>,
     ) -> Result<(), Error> {
-        let to = T::of_mut(to).and_then(|to| to.get_mut(first..)?.get_mut(..parts[1].len()));
+        let to = T::of_part(to).filter(|to| to.len() == parts[1].len());
         let to = to.ok_or_else(|| Error::new(ErrorKind::ElementType, "memory that does not fit the elements"))?;
         with_reduction!(T, reduction, how => all(elements, order, how, parts, to));
         Ok(())
@@ -509,5 +509,5 @@ pub(crate) fn reduce_into(
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
         return Err(Error::new(ErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
     }
-    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], (to, first)))
+    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], to))
 }

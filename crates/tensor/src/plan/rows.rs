@@ -17,7 +17,7 @@ const STRIP: usize = 1 << 15;
 impl Step {
     /// The extents of the index space over which it computes, and how many of the leading axes its result has too; none of what is not
     /// computed row by row.
-    fn space(&self) -> Option<(&Extents, usize)> {
+    pub(super) fn space(&self) -> Option<(&Extents, usize)> {
         match &self.work {
             Work::Map(region) => Some((&region.extents, region.extents.len())),
             Work::Reduce { axes, of, .. } => {

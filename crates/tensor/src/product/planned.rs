@@ -7,7 +7,7 @@ use super::plan::ProductPlan;
 use super::{Counters, run_into};
 use crate::element::no_element;
 use crate::node::Labels;
-use crate::{Data, Element, Error, ErrorKind, Extents, Layout, Tensor};
+use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Tensor};
 use cembra_runtime::Scalar;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
@@ -77,9 +77,10 @@ impl Form {
     fn run_into(
         &self,
         operands: [&Tensor; 2],
-        to: (&mut Data, usize),
+        (to, first): (&mut Data, usize),
         matrices: &dyn MatrixProduct,
     ) -> Result<Counters, Error> {
+        let to = part(to, first, self.len)?;
         let factors = operands.map(|operand| (&**operand.data(), operand.layout().offset()));
         self.run_at(factors, to, matrices)
     }
@@ -88,7 +89,7 @@ impl Form {
     fn run_at(
         &self,
         factors: [(&Data, usize); 2],
-        to: (&mut Data, usize),
+        to: DataMut<'_>,
         matrices: &dyn MatrixProduct,
     ) -> Result<Counters, Error> {
         match self.scalar {
@@ -103,20 +104,22 @@ impl Form {
     fn run_typed<T: Number>(
         &self,
         [(left, a_first), (right, b_first)]: [(&Data, usize); 2],
-        (to, first): (&mut Data, usize),
+        to: DataMut<'_>,
         matrices: &dyn MatrixProduct,
     ) -> Result<Counters, Error> {
-        let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), T::of_mut(to)) else {
+        let to = T::of_part(to).filter(|to| to.len() == self.len);
+        let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), to) else {
             return Err(Error::new(ErrorKind::ElementType, "a product of other elements than it was planned for"));
         };
-        run_into(&self.plan, [(a, a_first), (b, b_first)], part(to, first, self.len)?, matrices)
+        run_into(&self.plan, [(a, a_first), (b, b_first)], to, matrices)
     }
 }
 
 /// So many elements of memory from a position on.
-fn part<T: Element>(to: &mut [T], first: usize, len: usize) -> Result<&mut [T], Error> {
+fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
     let memory = to.len();
-    first.checked_add(len).and_then(|end| to.get_mut(first..end)).ok_or_else(|| {
+    let others = to.all_mut().split_at(first).and_then(|[_, others]| others.split_at(len));
+    others.map(|[part, _]| part).ok_or_else(|| {
         let message = format!("a product of {len} elements from {first} on is not within memory of {memory}");
         Error::new(ErrorKind::Index, message)
     })
@@ -160,8 +163,8 @@ impl PlannedProduct {
     }
 
     /// The same of the memory of such operands, and the positions where they begin.
-    pub(crate) fn run_at(&self, factors: [(&Data, usize); 2], to: &mut Data, first: usize) -> Result<Counters, Error> {
-        self.form.run_at(factors, (to, first), self.matrices)
+    pub(crate) fn run_at(&self, factors: [(&Data, usize); 2], to: DataMut<'_>) -> Result<Counters, Error> {
+        self.form.run_at(factors, to, self.matrices)
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::plan::view::pieces;
 use crate::{Error, Extents};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// An index space in pieces, and something for each shape that they have.
 #[derive(Debug)]
@@ -12,8 +13,10 @@ pub(super) struct Cut<T> {
     most: usize,
     full: T,
     last: Option<T>,
-    /// How many pieces there are at the most: 0, 1, or any number.
+    /// How many pieces there are.
     count: usize,
+    /// How many indices the first has.
+    size: usize,
 }
 
 impl<T> Cut<T> {
@@ -26,7 +29,8 @@ impl<T> Cut<T> {
         let counts =
             |slices: SmallVec<[crate::Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
         let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
-        let count = pieces(extents, most).take(2).count();
+        let count = pieces(extents, most).count();
+        let size = first.iter().product();
         let full = bind(&first)?;
         // What is left of the axis that is cut.
         let cut = first.iter().zip(extents).rposition(|(count, extent)| count != extent && *count > 0);
@@ -39,33 +43,53 @@ impl<T> Cut<T> {
                 Some(bind(&shape)?)
             }
         };
-        Ok(Cut { extents: extents.into(), most, full, last, count })
+        Ok(Cut { extents: extents.into(), most, full, last, count, size })
     }
 
     /// Visits the pieces in the order of their indices: what there is for its shape, where it begins, and how many indices there are before.
-    pub(super) fn run(
+    pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
+        self.run_some(0..usize::MAX, visit)
+    }
+
+    /// Visits these of the pieces. Indices before are counted from the first of them.
+    pub(super) fn run_some(
         &mut self,
+        which: Range<usize>,
         mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if self.count == 1 {
-            const ZEROS: [usize; 32] = [0; 32];
-            return match ZEROS.get(..self.extents.len()) {
-                Some(starts) => visit(&mut self.full, starts, 0),
-                None => visit(&mut self.full, &vec![0; self.extents.len()], 0),
-            };
+        const ZEROS: [usize; 32] = [0; 32];
+        if self.count == 1
+            && let Some(starts) = ZEROS.get(..self.extents.len())
+        {
+            return visit(&mut self.full, starts, 0);
         }
-        let mut whole = None;
         let mut before = 0;
-        for slices in pieces(&self.extents, self.most) {
+        for slices in pieces(&self.extents, self.most).take(which.end).skip(which.start) {
             let starts: SmallVec<[usize; 8]> = slices.iter().map(|slice| slice.start).collect();
             let count: usize = slices.iter().map(|slice| slice.count).product();
             let piece = match &mut self.last {
-                Some(last) if count < *whole.get_or_insert(count) => last,
+                Some(last) if count < self.size => last,
                 _ => &mut self.full,
             };
             visit(piece, &starts, before)?;
             before += count;
         }
         Ok(())
+    }
+
+    /// True if something is true of what there is for a shape.
+    pub(super) fn any(&self, is_it: impl Fn(&T) -> bool) -> bool {
+        is_it(&self.full) || self.last.as_ref().is_some_and(is_it)
+    }
+
+    /// How many pieces there are.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many indices these of the pieces have.
+    pub(super) fn indices(&self, which: Range<usize>) -> usize {
+        let count = |slices: SmallVec<[crate::Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();
+        pieces(&self.extents, self.most).take(which.end).skip(which.start).map(count).sum()
     }
 }

@@ -4,7 +4,7 @@
 use super::cut::Cut;
 use super::memory::{Memory, Operand};
 use crate::body::{Body, Elements, Line, LineKernel};
-use crate::{Data, Error, Extents, Layout, Strides, Tensor};
+use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
 /// The fewest elements that are worth a call, where operands do not lie so that all are one line.
@@ -121,25 +121,30 @@ impl MapPiece {
         Ok(MapPiece { operands, count, way })
     }
 
+    /// True if it is for whoever has threads for it.
+    pub(super) const fn is_large(&self) -> bool {
+        matches!(self.way, Way::Large { .. })
+    }
+
     /// How many elements the piece has.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Computes the piece that begins at these indices, and writes its elements to memory from a position on.
+    /// Computes the piece that begins at these indices, and writes its elements over what is in memory.
     pub(super) fn run(
         &mut self,
         memory: &Memory<'_>,
         elements: &dyn Elements,
         starts: &[usize],
-        (to, first): (&mut Data, usize),
+        mut to: DataMut<'_>,
     ) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
         }
         let operands = &self.operands;
         match &mut self.way {
-            Way::One { steps, kernel } => kernel.run(&lines(memory, operands, steps, starts)?, self.count, to, first),
+            Way::One { steps, kernel } => kernel.run(&lines(memory, operands, steps, starts)?, to),
             Way::Large { steps, body } => {
                 let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
                     let layout =
@@ -147,23 +152,29 @@ impl MapPiece {
                     Ok(Tensor::of_parts(memory.shared(operand.place)?.clone(), layout))
                 };
                 let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
-                elements.map_into(body, &operands?, &[self.count], std::slice::from_mut(to), first)
+                elements.map_into(body, &operands?, &[self.count], &mut [to])
             }
             Way::Beside { axes, inner, steps, kernel } => {
                 let mut lines = lines(memory, operands, steps, starts)?;
                 let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
-                let mut at = first;
+                let mut at = 0;
                 walk(axes, &mut firsts, |firsts| {
                     elements.go_on()?;
                     lines.iter_mut().zip(firsts).for_each(|(line, first)| line.first = *first);
-                    kernel.run(&lines, *inner, to, at)?;
+                    kernel.run(&lines, to.part(at, *inner).ok_or_else(no_room)?)?;
                     at += *inner;
                     Ok(())
                 })
             }
-            Way::Blocks(blocks) => blocks.run(memory, operands, elements, starts, (to, first)),
+            Way::Blocks(blocks) => blocks.run(memory, operands, elements, starts, to),
         }
     }
+}
+
+/// The error that a value is larger than what there is for it.
+#[cold]
+pub(super) fn no_room() -> Error {
+    Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// The lines that operands are, from where they begin.
@@ -241,7 +252,7 @@ impl Blocks {
         operands: &[Operand],
         elements: &dyn Elements,
         starts: &[usize],
-        (to, first): (&mut Data, usize),
+        mut to: DataMut<'_>,
     ) -> Result<(), Error> {
         let Blocks { cut, steps, copies, kernel } = self;
         let whole = lines(memory, operands, steps, starts)?;
@@ -264,7 +275,7 @@ impl Blocks {
                     None => Line { first: line.first.wrapping_add_signed(before.cast_signed() * step), ..*line },
                 });
             }
-            kernel.run(&lines, shape.count, to, first + before)
+            kernel.run(&lines, to.part(before, shape.count).ok_or_else(no_room)?)
         })
     }
 }

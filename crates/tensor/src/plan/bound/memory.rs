@@ -1,7 +1,7 @@
 //! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where nobody else has it by then.
 
 use crate::node::Axis;
-use crate::{Data, Error, ErrorKind, Layout, Strides, Tensor};
+use crate::{Counters, Data, DataMut, Error, ErrorKind, Layout, Strides, Tensor};
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub(super) enum Place {
     Input(u32),
     /// Memory of the plan.
     Slot(u32),
+    /// Memory of who computes pieces of a step.
+    Local(u32),
 }
 
 /// A value as a step sees it: positions are counted from where the value begins.
@@ -65,7 +67,7 @@ impl Operand {
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         let at = match self.place {
             Place::Input(at) => memory.inputs[at as usize].layout().offset().wrapping_add(self.offset),
-            Place::Slot(_) => self.offset,
+            Place::Slot(_) | Place::Local(_) => self.offset,
         };
         let shift = |at: usize, (shift, start): (&isize, &usize)| at.wrapping_add_signed(shift * start.cast_signed());
         self.shifts.iter().zip(starts).fold(at, shift)
@@ -120,34 +122,10 @@ impl Slot {
     }
 }
 
-/// The memory of a run.
-pub(super) struct Memory<'m> {
-    pub(super) inputs: &'m [Tensor],
-    pub(super) slots: &'m mut [Slot],
-}
-
-impl Memory<'_> {
-    /// What is in a place.
-    pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
-        match place {
-            Place::Input(at) => Ok(self.inputs[at as usize].data()),
-            Place::Slot(at) => self.slots[at as usize].data.as_ref().ok_or_else(not_computed),
-        }
-    }
-
-    /// A value as a tensor.
-    pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, Error> {
-        let base = match seen.place {
-            Place::Input(at) => self.inputs[at as usize].layout().offset(),
-            Place::Slot(_) => 0,
-        };
-        Ok(Tensor::of_parts(self.shared(seen.place)?.clone(), seen.layout.moved(base)))
-    }
-
-    /// The memory of a slot to be written to, for so many elements, which may be anything yet. It is to be [put](Memory::put) back.
-    pub(super) fn take(&mut self, slot: u32, len: usize) -> Result<Arc<Data>, Error> {
-        let slot = &mut self.slots[slot as usize];
-        if let Some(mut data) = slot.data.take()
+impl Slot {
+    /// The memory, to be written to, for so many elements, which may be anything yet. It is to be [put](Slot::put) back.
+    pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
+        if let Some(mut data) = self.data.take()
             && let Some(own) = Arc::get_mut(&mut data)
         {
             if own.len() != len {
@@ -155,12 +133,54 @@ impl Memory<'_> {
             }
             return Ok(data);
         }
-        Ok(Arc::new(Data::zeros(slot.scalar, len)?))
+        Ok(Arc::new(Data::zeros(self.scalar, len)?))
     }
 
-    /// What a slot has from now on.
-    pub(super) fn put(&mut self, slot: u32, data: Arc<Data>) {
-        self.slots[slot as usize].data = Some(data);
+    /// What is there from now on.
+    pub(super) fn put(&mut self, data: Arc<Data>) {
+        self.data = Some(data);
+    }
+}
+
+/// The memory of a run, as who computes pieces of a step has it.
+pub(super) struct Memory<'m> {
+    pub(super) inputs: &'m [Tensor],
+    pub(super) slots: &'m [Slot],
+    pub(super) locals: &'m mut [Slot],
+    /// What products took.
+    pub(super) counters: &'m mut Counters,
+}
+
+impl Memory<'_> {
+    /// What is in a place.
+    pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
+        let slot = match place {
+            Place::Input(at) => return Ok(self.inputs[at as usize].data()),
+            Place::Slot(at) => &self.slots[at as usize],
+            Place::Local(at) => &self.locals[at as usize],
+        };
+        slot.data.as_ref().ok_or_else(not_computed)
+    }
+
+    /// A value as a tensor.
+    pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, Error> {
+        let base = match seen.place {
+            Place::Input(at) => self.inputs[at as usize].layout().offset(),
+            Place::Slot(_) | Place::Local(_) => 0,
+        };
+        Ok(Tensor::of_parts(self.shared(seen.place)?.clone(), seen.layout.moved(base)))
+    }
+
+    /// Writes so many elements to memory of who computes pieces.
+    pub(super) fn write(
+        &mut self,
+        (local, len): (u32, usize),
+        write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut made = self.locals[local as usize].take(len)?;
+        write(self, own(&mut made)?.all_mut())?;
+        self.locals[local as usize].put(made);
+        Ok(())
     }
 }
 

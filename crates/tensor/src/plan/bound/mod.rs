@@ -10,21 +10,25 @@ mod reduce;
 
 use super::rows::rows_at_a_time;
 use super::{Plan, Region, Step, View, Work, is_view};
-use crate::body::Elements;
+use crate::body::{Elements, Task};
 use crate::node::Operation;
 use crate::reference::{check_inputs, check_size, node_value};
-use crate::{Axis, Counters, Data, Error, ErrorKind, Extents, Graph, Layout, Node, NodeId, Tensor};
+use crate::{Axis, Counters, DataMut, Error, ErrorKind, Extents, Graph, Layout, Node, NodeId, Tensor};
 use cembra_runtime::Scalar;
 use cut::Cut;
 use map::MapPiece;
 use memory::{Memory, Operand, Place, Seen, Slot, Slots, own};
-use product::ProductStep;
+use product::ProductPiece;
 use reduce::ReducePiece;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// The results of a reduction that are made at a time where maps of them follow.
 const STRIP: usize = 1 << 15;
+
+/// The elements that are worth a turn of a thread.
+const SHARE: usize = 1 << 16;
 
 /// A plan, bound to how its inputs lie, with the memory that it needs. One thread runs it.
 #[derive(Debug)]
@@ -48,28 +52,33 @@ struct BoundStep {
 
 #[derive(Debug)]
 enum BoundWork {
-    /// Parts that are run for each piece of the leading axes of the value, and how many elements it has for each index of these.
-    Parts(Cut<Vec<Part>>, usize),
-    /// A product by labels.
-    Product(Box<ProductStep>),
+    /// What is done for each piece of the leading axes of the value, by whoever does some of the pieces; and how many elements the value has
+    /// for each index of these.
+    Pieces(Vec<Worker>, usize),
     /// A node as the reference evaluates it.
-    Node(Box<Node>, SmallVec<[Seen; 2]>),
+    Node(Box<Node>, Vec<Seen>),
 }
 
-/// A map or a reduction over a piece, and where it leaves what it makes, if that is not a piece of the step's value.
+/// Who computes pieces of a step, with memory of its own.
+#[derive(Debug)]
+struct Worker {
+    cut: Cut<Vec<Part>>,
+    locals: Vec<Slot>,
+}
+
+/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value: there are so many elements of it.
 #[derive(Debug)]
 struct Part {
     work: PartWork,
-    left: Option<(u32, usize)>,
+    len: usize,
+    left: Option<u32>,
 }
 
 #[derive(Debug)]
 enum PartWork {
     Map(Box<MapPiece>),
-    /// A reduction.
     Reduce(Box<ReducePiece>),
-    /// A reduction, where its results go, how many there are, and maps of them.
-    ReduceThen(Box<ReducePiece>, (u32, usize), Box<MapPiece>),
+    Product(Box<ProductPiece>),
 }
 
 impl Part {
@@ -78,18 +87,47 @@ impl Part {
         memory: &mut Memory<'_>,
         elements: &dyn Elements,
         starts: &[usize],
-        to: (&mut Data, usize),
+        to: DataMut<'_>,
     ) -> Result<(), Error> {
         match &mut self.work {
             PartWork::Map(map) => map.run(memory, elements, starts, to),
             PartWork::Reduce(reduce) => reduce.run(memory, elements, starts, to),
-            PartWork::ReduceThen(reduce, (slot, len), then) => {
-                let mut made = memory.take(*slot, *len)?;
-                reduce.run(memory, elements, starts, (own(&mut made)?, 0))?;
-                memory.put(*slot, made);
-                then.run(memory, elements, starts, to)
-            }
+            PartWork::Product(product) => product.run(memory, starts, to),
         }
+    }
+}
+
+impl Worker {
+    /// True if a map is shared out by whoever evaluates it.
+    fn is_large(&self) -> bool {
+        let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
+        self.cut.any(|parts| parts.iter().any(is_large))
+    }
+
+    /// Computes these of the pieces, each index of which has so many elements, over what is in memory.
+    fn run(
+        &mut self,
+        which: Range<usize>,
+        (inputs, slots): (&[Tensor], &[Slot]),
+        elements: &dyn Elements,
+        within: usize,
+        mut to: DataMut<'_>,
+    ) -> Result<Counters, Error> {
+        let mut counters = Counters::default();
+        let mut memory = Memory { inputs, slots, locals: &mut self.locals, counters: &mut counters };
+        self.cut.run_some(which, |parts, starts, before| {
+            elements.go_on()?;
+            for part in parts {
+                if let Some(local) = part.left {
+                    memory.write((local, part.len), |memory, to| part.run(memory, elements, starts, to))?;
+                    continue;
+                }
+                let to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
+                part.run(&mut memory, elements, starts, to)?;
+            }
+            Ok(())
+        })?;
+        Ok(counters)
     }
 }
 
@@ -248,61 +286,104 @@ impl Binding<'_> {
         Ok(true)
     }
 
-    fn work(&mut self, step: &Step) -> Result<BoundWork, Error> {
+    fn work(&self, step: &Step) -> Result<BoundWork, Error> {
         let node = self.graph.node(step.node);
+        let one = std::slice::from_ref(step);
+        let rank = node.extents.len();
         match &step.work {
             Work::Node => {
                 let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
-            Work::Product { product, then } => {
-                Ok(BoundWork::Product(Box::new(ProductStep::of(self, *product, then.as_ref())?)))
+            Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())),
+            Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Reduce { of, then, .. } => {
+                let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
+                // What one thread does at once, several do piece by piece.
+                match then {
+                    _ if self.is_shared_out(step) => self.pieces(one, (rank, (SHARE / each.max(1)).max(1))),
+                    Some(_) => self.pieces(one, (rank, STRIP)),
+                    None => self.pieces(one, (0, 1)),
+                }
             }
-            Work::Rows { depth, steps } => self.parts(steps, *depth, rows_at_a_time(steps, *depth)),
-            Work::Reduce { then: Some(_), .. } => self.parts(std::slice::from_ref(step), node.extents.len(), STRIP),
-            Work::Map(_) | Work::Reduce { .. } => self.parts(std::slice::from_ref(step), 0, 1),
+            Work::Map(_) => {
+                let work = self.pieces(one, (0, 1))?;
+                // What is large and lies in one line is shared out by whoever evaluates it.
+                let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
+                if is_large || !self.is_shared_out(step) { Ok(work) } else { self.pieces(one, (rank, SHARE)) }
+            }
         }
     }
 
-    /// Steps that are run for pieces of so many leading axes of what they make; the last one makes the value.
-    fn parts(&mut self, steps: &[Step], depth: usize, most: usize) -> Result<BoundWork, Error> {
-        let graph = self.graph;
-        let extents = steps.last().map_or(&[][..], |step| &graph.node(step.node).extents);
-        let (rows, within) = extents.split_at(depth);
-        let mut slots: Vec<u32> = Vec::new();
-        let cut = Cut::of(rows, most, |rows| {
-            let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
-            let mut parts = Vec::with_capacity(steps.len());
-            for (at, step) in steps.iter().enumerate() {
-                let is_last = at + 1 == steps.len();
-                let node = graph.node(step.node);
-                let work = self.part(step, rows, &left, &mut slots)?;
-                let piece: Extents = rows.iter().chain(&node.extents[depth..]).copied().collect();
-                let len = piece.iter().product();
-                let slot = if is_last { None } else { Some((self.slots.take(node.scalar, len), len)) };
-                if let Some((slot, _)) = slot {
-                    slots.push(slot);
-                    left.insert(step.node, Seen { place: Place::Slot(slot), layout: Layout::row_major(&piece)? });
-                }
-                parts.push(Part { work, left: slot });
-            }
-            Ok(parts)
-        })?;
-        slots.into_iter().for_each(|slot| self.slots.release(slot));
-        Ok(BoundWork::Parts(cut, within.iter().product()))
+    /// True if a step is worth several threads, and there are any.
+    fn is_shared_out(&self, step: &Step) -> bool {
+        let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
+        self.elements.threads() > 1 && size >= 2 * SHARE
     }
 
-    /// A step for a piece of so many indices of the leading axes of what it makes.
-    fn part(
-        &mut self,
-        step: &Step,
-        rows: &[usize],
-        left: &FxHashMap<NodeId, Seen>,
-        slots: &mut Vec<u32>,
-    ) -> Result<PartWork, Error> {
+    /// Steps that are run for pieces of so many leading axes of what they make, each of so many indices; the last one makes the value.
+    fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+        let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
+        let (rows, within) = extents.split_at(depth);
+        let worker = || -> Result<Worker, Error> {
+            let mut locals = Slots::default();
+            let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
+            Ok(Worker { cut, locals: locals.all })
+        };
+        let mut workers = vec![worker()?];
+        let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
+        if steps.iter().any(is_worth) {
+            for _ in 1..self.elements.threads().min(workers[0].cut.count()) {
+                workers.push(worker()?);
+            }
+        }
+        Ok(BoundWork::Pieces(workers, within.iter().product()))
+    }
+
+    /// What steps do for a piece of so many indices of the leading axes of what they make.
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
+        let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
+        let mut parts = Vec::with_capacity(steps.len());
+        for (at, step) in steps.iter().enumerate() {
+            let node = self.graph.node(step.node);
+            let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
+            let mut local = |scalar: Scalar, extents: &[usize]| -> Result<(u32, Seen), Error> {
+                let slot = locals.take(scalar, extents.iter().product());
+                Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
+            };
+            let then = match &step.work {
+                Work::Reduce { then, .. } | Work::Product { then, .. } => then.as_ref(),
+                _ => None,
+            };
+            let own = piece(&node.extents);
+            let mut first = None;
+            if let Some(then) = then {
+                let made = piece(&then.extents);
+                let (slot, seen) = local(then.body.inputs.first().copied().unwrap_or(Scalar::Float64), &made)?;
+                let work = self.part(step, rows, &left)?;
+                parts.push(Part { work, len: made.iter().product(), left: Some(slot) });
+                first = Some((then, seen));
+            }
+            let work = match first {
+                Some((then, seen)) => PartWork::Map(Box::new(self.map(then, rows, &left, Some(seen))?)),
+                None => self.part(step, rows, &left)?,
+            };
+            let mut slot = None;
+            if at + 1 < steps.len() {
+                let (made, seen) = local(node.scalar, &own)?;
+                slot = Some(made);
+                left.insert(step.node, seen);
+            }
+            parts.push(Part { work, len: own.iter().product(), left: slot });
+        }
+        Ok(parts)
+    }
+
+    /// A step, without what follows, for a piece of so many indices of the leading axes of what it makes.
+    fn part(&self, step: &Step, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<PartWork, Error> {
         match &step.work {
             Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left, None)?))),
-            Work::Reduce { reduction, axes, of, then } => {
+            Work::Reduce { reduction, axes, of, .. } => {
                 let is_kept = |axis: &Axis| !axes.contains(axis);
                 let kept: SmallVec<[Axis; 8]> =
                     (0..of.extents.len() as Axis).filter(is_kept).take(rows.len()).collect();
@@ -311,18 +392,10 @@ impl Binding<'_> {
                 let operands = self.operands(of, &extents, &kept, left)?;
                 let reduction = (*reduction, &axes[..]);
                 let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.elements)?;
-                let reduce = Box::new(reduce);
-                let Some(then) = then else { return Ok(PartWork::Reduce(reduce)) };
-                let made: Extents = rows.iter().chain(&then.extents[rows.len()..]).copied().collect();
-                let len = made.iter().product();
-                let scalar = then.body.inputs.first().copied().unwrap_or(Scalar::Float64);
-                let slot = self.slots.take(scalar, len);
-                slots.push(slot);
-                let seen = Seen { place: Place::Slot(slot), layout: Layout::row_major(&made)? };
-                let then = self.map(then, rows, left, Some(seen))?;
-                Ok(PartWork::ReduceThen(reduce, (slot, len), Box::new(then)))
+                Ok(PartWork::Reduce(Box::new(reduce)))
             }
-            _ => Err(Error::new(ErrorKind::Evaluation, "a step that has no pieces")),
+            Work::Product { product, .. } => Ok(PartWork::Product(Box::new(ProductPiece::of(self, *product, rows)?))),
+            Work::Rows { .. } | Work::Node => Err(Error::new(ErrorKind::Evaluation, "a step that has no pieces")),
         }
     }
 
@@ -393,59 +466,80 @@ impl BoundPlan {
         if !self.fits(inputs) {
             return Ok(None);
         }
-        let mut memory = Memory { inputs, slots: &mut self.slots };
         let mut counters = Counters::default();
         for step in &mut self.steps {
             elements.go_on()?;
-            step.run(&mut memory, elements, &mut counters)?;
-            step.shrunk.iter().for_each(|slot| memory.slots[*slot as usize].shrink());
+            step.run(inputs, &mut self.slots, elements, &mut counters)?;
+            step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
         }
+        let memory = Memory { inputs, slots: &self.slots, locals: &mut [], counters: &mut Counters::default() };
         for seen in &self.outputs {
             outputs.push(memory.tensor(seen)?);
         }
-        memory.slots.iter_mut().for_each(Slot::shrink);
+        self.slots.iter_mut().for_each(Slot::shrink);
         Ok(Some(counters))
     }
 }
 
 impl BoundStep {
-    fn run(&mut self, memory: &mut Memory<'_>, elements: &dyn Elements, counters: &mut Counters) -> Result<(), Error> {
+    fn run(
+        &mut self,
+        inputs: &[Tensor],
+        slots: &mut [Slot],
+        elements: &dyn Elements,
+        counters: &mut Counters,
+    ) -> Result<(), Error> {
         match &mut self.work {
-            BoundWork::Parts(cut, within) => {
-                let mut made = memory.take(self.target, self.len)?;
-                let to = own(&mut made)?;
-                cut.run(|parts, starts, before| {
-                    elements.go_on()?;
-                    for part in parts {
-                        let Some((slot, len)) = part.left else {
-                            part.run(memory, elements, starts, (&mut *to, before * *within))?;
-                            continue;
-                        };
-                        let mut made = memory.take(slot, len)?;
-                        part.run(memory, elements, starts, (own(&mut made)?, 0))?;
-                        memory.put(slot, made);
-                    }
-                    Ok(())
-                })?;
-                memory.put(self.target, made);
-                Ok(())
-            }
-            BoundWork::Product(product) => {
-                *counters += product.run(memory, elements, (self.target, self.len))?;
+            BoundWork::Pieces(workers, within) => {
+                let mut made = slots[self.target as usize].take(self.len)?;
+                let (to, within) = (own(&mut made)?.all_mut(), *within);
+                match &mut workers[..] {
+                    [all] => *counters += all.run(0..usize::MAX, (inputs, slots), elements, within, to)?,
+                    several => *counters += share_out(several, (inputs, slots), elements, within, to)?,
+                }
+                slots[self.target as usize].put(made);
                 Ok(())
             }
             BoundWork::Node(node, operands) => {
+                let memory = Memory { inputs, slots, locals: &mut [], counters };
                 let operands: Result<SmallVec<[Tensor; 2]>, Error> =
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
-                let value = node_value(node, &read, memory.inputs, elements)?.row_major();
+                let value = node_value(node, &read, inputs, elements)?.row_major();
                 let (data, layout) = value.into_parts();
                 let is_all = layout.offset() == 0 && data.len() == self.len;
                 let data = if is_all { data } else { Tensor::of_parts(data, layout).gathered().into() };
-                memory.put(self.target, data);
+                slots[self.target as usize].put(data);
                 Ok(())
             }
         }
     }
+}
+
+/// Shares the pieces of a step out to workers, as many to each. The error is that of the first piece that fails.
+fn share_out(
+    workers: &mut [Worker],
+    memory: (&[Tensor], &[Slot]),
+    elements: &dyn Elements,
+    within: usize,
+    to: DataMut<'_>,
+) -> Result<Counters, Error> {
+    let (count, each) = (workers[0].cut.count(), workers[0].cut.count().div_ceil(workers.len()));
+    let mut results: Vec<Result<Counters, Error>> = Vec::new();
+    results.resize_with(workers.len(), || Ok(Counters::default()));
+    let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
+    for (at, (worker, result)) in workers.iter_mut().zip(&mut results).enumerate() {
+        let which = (at * each).min(count)..((at + 1) * each).min(count);
+        let len = worker.cut.indices(which.clone()) * within;
+        let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
+        rest = others;
+        tasks.push(Box::new(move || *result = worker.run(which, memory, elements, within, own)));
+    }
+    elements.together(tasks);
+    let mut counters = Counters::default();
+    for result in results {
+        counters += result?;
+    }
+    Ok(counters)
 }

@@ -3,14 +3,14 @@
 //! that the reference has, whatever the blocks.
 
 use super::cut::Cut;
-use super::map::{MapPiece, joined, lines, walk};
+use super::map::{MapPiece, joined, lines, no_room, walk};
 use super::memory::{Memory, Operand};
 use crate::body::{Elements, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::Region;
 use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_lines, take_row, with_reduction};
-use crate::{Axis, Data, Element, Error, ErrorKind, Extents, Layout, Strides};
+use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Extents, Layout, Strides};
 use cembra_runtime::{CHAINS, Scalar};
 use smallvec::SmallVec;
 
@@ -159,13 +159,13 @@ impl ReducePiece {
         made(way, operands)
     }
 
-    /// Combines what is in the piece that begins at these indices, and writes what comes of it to memory from a position on.
+    /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
     pub(super) fn run(
         &mut self,
         memory: &Memory<'_>,
         elements: &dyn Elements,
         starts: &[usize],
-        (to, first): (&mut Data, usize),
+        mut to: DataMut<'_>,
     ) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
         match way {
@@ -173,13 +173,13 @@ impl ReducePiece {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
                 let from = (&**memory.shared(operand.place)?, &layout);
-                sums::reduce_into(*reduction, axes, from, (to, first))
+                sums::reduce_into(*reduction, axes, from, to)
             }
             Way::Nothing(axes, extents) => {
-                sums::reduce_into(*reduction, axes, (block, &Layout::row_major(extents)?), (to, first))
+                sums::reduce_into(*reduction, axes, (block, &Layout::row_major(extents)?), to)
             }
             Way::Sums(sums) => {
-                if sums.run(memory, elements, starts, operands, (to, first))? {
+                if sums.run(memory, elements, starts, operands, to.reborrow())? {
                     return Ok(());
                 }
                 let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
@@ -191,7 +191,7 @@ impl ReducePiece {
                         none.insert(Box::new(made))
                     }
                 };
-                bound.run(memory, elements, starts, (to, first))
+                bound.run(memory, elements, starts, to)
             }
             Way::Runs(length, cut) => cut.run(|map, kept, before| {
                 elements.go_on()?;
@@ -199,8 +199,9 @@ impl ReducePiece {
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().chain(reduced).collect();
                 let count = map.count();
                 block.resize(count);
-                map.run(memory, elements, &starts, (block, 0))?;
-                with_data!(&*block, run => fold_runs(run, *reduction, *length, (to, first + before)))
+                map.run(memory, elements, &starts, block.all_mut())?;
+                let to = to.part(before, count / *length).ok_or_else(no_room)?;
+                with_data!(&*block, run => fold_runs(run, *reduction, *length, to))
             }),
             Way::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
@@ -209,13 +210,13 @@ impl ReducePiece {
                         elements.go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).copied().collect();
                         block.resize(map.count());
-                        map.run(memory, elements, &starts, (block, 0))?;
+                        map.run(memory, elements, &starts, block.all_mut())?;
                         take(block);
                         Ok(())
                     })
                 };
-                let like = block.none();
-                with_data!(&like, like => fold_parts(like, *reduction, *length, block, &mut part, (to, first + before)))
+                let (like, to) = (block.none(), to.part(before, 1).ok_or_else(no_room)?);
+                with_data!(&like, like => fold_parts(like, *reduction, *length, block, &mut part, to))
             }),
             Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
@@ -223,13 +224,13 @@ impl ReducePiece {
                         elements.go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).chain(kept).copied().collect();
                         block.resize(map.count());
-                        map.run(memory, elements, &starts, (block, 0))?;
+                        map.run(memory, elements, &starts, block.all_mut())?;
                         take(block);
                         Ok(())
                     })
                 };
-                let like = block.none();
-                with_data!(&like, like => fold_beside(like, *reduction, *width, block, &mut part, (to, first + before)))
+                let (like, to) = (block.none(), to.part(before, *width).ok_or_else(no_room)?);
+                with_data!(&like, like => fold_beside(like, *reduction, *width, block, &mut part, to))
             }),
         }
     }
@@ -246,12 +247,12 @@ impl Sums {
         elements: &dyn Elements,
         starts: &[usize],
         operands: &[Operand],
-        (to, first): (&mut Data, usize),
+        mut to: DataMut<'_>,
     ) -> Result<bool, Error> {
         let Sums { axes, length, steps, kernel, .. } = self;
         let mut lines = lines(memory, operands, steps, starts)?;
         let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
-        let (mut at, mut succeeds) = (first, true);
+        let (mut at, mut succeeds) = (0, true);
         walk(axes, &mut firsts, |firsts| {
             let mut total = 0.0_f64;
             for start in (0..*length).step_by(CHAINED) {
@@ -264,9 +265,9 @@ impl Sums {
                 succeeds = succeeds && kernel.add(&lines, count, &mut chains);
                 total += sums::joined(&mut chains, |a, b| a + b);
             }
-            match to {
-                Data::Float32(to) => to[at] = total as f32,
-                Data::Float64(to) => to[at] = total,
+            match &mut to {
+                DataMut::Float32(to) => to[at] = total as f32,
+                DataMut::Float64(to) => to[at] = total,
                 _ => return Err(no_block()),
             }
             at += 1;
@@ -281,18 +282,13 @@ fn no_block() -> Error {
     Error::new(ErrorKind::ElementType, "elements of another type")
 }
 
-fn of<T: Element>(data: &mut Data, first: usize) -> Result<&mut [T], Error> {
-    T::of_mut(data).and_then(|elements| elements.get_mut(first..)).ok_or_else(no_block)
+fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
+    T::of_part(data).ok_or_else(no_block)
 }
 
 /// Runs of so many elements, which follow each other.
-fn fold_runs<T: Reduced>(
-    elements: &[T],
-    reduction: Reduction,
-    length: usize,
-    (to, first): (&mut Data, usize),
-) -> Result<(), Error> {
-    let to = of::<T>(to, first)?;
+fn fold_runs<T: Reduced>(elements: &[T], reduction: Reduction, length: usize, to: DataMut<'_>) -> Result<(), Error> {
+    let to = of::<T>(to)?;
     with_reduction!(T, reduction, how => take_lines(elements, length, how, to));
     Ok(())
 }
@@ -304,12 +300,12 @@ fn fold_parts<T: Reduced>(
     length: usize,
     block: &mut Data,
     parts: Parts<'_>,
-    (to, first): (&mut Data, usize),
+    to: DataMut<'_>,
 ) -> Result<(), Error> {
     with_reduction!(T, reduction, how => {
         let mut fold = Fold::new(Order::Chains, length, how);
         parts(block, &mut |part| fold.extend_slice(T::of(part).unwrap_or_default()))?;
-        if let Some(to) = of::<T>(to, first)?.first_mut() {
+        if let Some(to) = of::<T>(to)?.first_mut() {
             *to = T::narrow(fold.finish());
         }
     });
@@ -323,7 +319,7 @@ fn fold_beside<T: Reduced>(
     width: usize,
     block: &mut Data,
     parts: Parts<'_>,
-    (to, first): (&mut Data, usize),
+    to: DataMut<'_>,
 ) -> Result<(), Error> {
     with_reduction!(T, reduction, how => {
         let (neutral, combine) = how;
@@ -333,7 +329,7 @@ fn fold_beside<T: Reduced>(
                 take_row(&mut sums, row, combine);
             }
         })?;
-        of::<T>(to, first)?.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
+        of::<T>(to)?.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
     });
     Ok(())
 }
