@@ -59,7 +59,7 @@ impl Evaluator {
         let registry = options.registry.unwrap_or_else(Registry::standard);
         let products = Some(Products::new(matrices()));
         let (kernels, executors) = (Kernels::new(MOST_KERNELS), Kernels::new(MOST_KERNELS));
-        let threads = Threads { count: 1, pool: None };
+        let threads = Threads { count: 1, pool: None, share: 1 << 16 };
         Evaluator { options: options.clone(), registry, products, kernels, executors, threads }
     }
 
@@ -105,10 +105,17 @@ impl Evaluator {
         Evaluator { threads: Threads { count: threads.max(1), ..self.threads }, ..self }
     }
 
+    /// The same, where so many elements are worth a turn of a thread; 65,536 unless something else is said. Results do not depend on it.
+    #[must_use]
+    pub fn share(self, elements: usize) -> Evaluator {
+        Evaluator { threads: Threads { share: elements.max(1), ..self.threads }, ..self }
+    }
+
     /// The same, whose runs of plans are shared out to the threads of this pool.
     #[must_use]
     pub fn pool(self, pool: Arc<rayon::ThreadPool>) -> Evaluator {
-        Evaluator { threads: Threads { count: pool.current_num_threads(), pool: Some(pool) }, ..self }
+        let (count, share) = (pool.current_num_threads(), self.threads.share);
+        Evaluator { threads: Threads { count, pool: Some(pool), share }, ..self }
     }
 
     /// Evaluates nodes of a graph on tensors for its leaves, node by node: the reference.
@@ -259,6 +266,8 @@ pub(crate) struct Threads {
     count: usize,
     /// Those of the process if there is none.
     pool: Option<Arc<rayon::ThreadPool>>,
+    /// How many elements are worth a turn of one.
+    share: usize,
 }
 
 impl Threads {
@@ -525,6 +534,10 @@ impl Elements for Evaluator {
         self.threads.count
     }
 
+    fn share(&self) -> usize {
+        self.threads.share
+    }
+
     fn together(&self, tasks: Vec<Task<'_>>) {
         self.threads.together(tasks);
     }
@@ -576,6 +589,10 @@ impl Elements for Until<'_> {
 
     fn threads(&self) -> usize {
         Elements::threads(self.evaluator)
+    }
+
+    fn share(&self) -> usize {
+        Elements::share(self.evaluator)
     }
 
     fn together(&self, tasks: Vec<Task<'_>>) {

@@ -144,6 +144,11 @@ pub trait Elements: Sync {
         1
     }
 
+    /// How many elements are worth a turn of a thread.
+    fn share(&self) -> usize {
+        1 << 16
+    }
+
     /// Does all of these, in any order and on as many threads as there are.
     fn together(&self, tasks: Vec<Task<'_>>) {
         tasks.into_iter().for_each(|task| task());

@@ -6,6 +6,7 @@ mod array;
 mod check;
 mod outside;
 mod products;
+mod shared_out;
 mod texts;
 mod tree;
 
@@ -325,6 +326,7 @@ fn first(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Re
     }
     let planned = on.plan(graph, &[output])?;
     let fused = planned.run(inputs)?.pop().ok_or_else(none)?;
+    shared_out::check(graph, output, inputs, &fused)?;
     // Products of matrices, and another order of factors, change the rounding of sums.
     let needed = rewritten.graph.needed(&rewritten.outputs);
     let is_product =

@@ -27,9 +27,6 @@ use std::ops::Range;
 /// The results of a reduction that are made at a time where maps of them follow.
 const STRIP: usize = 1 << 15;
 
-/// The elements that are worth a turn of a thread.
-const SHARE: usize = 1 << 16;
-
 /// A plan, bound to how its inputs lie, with the memory that it needs. One thread runs it.
 #[derive(Debug)]
 pub struct BoundPlan {
@@ -301,7 +298,9 @@ impl Binding<'_> {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
                 // What one thread does at once, several do piece by piece.
                 match then {
-                    _ if self.is_shared_out(step) => self.pieces(one, (rank, (SHARE / each.max(1)).max(1))),
+                    _ if self.is_shared_out(step) => {
+                        self.pieces(one, (rank, (self.elements.share() / each.max(1)).max(1)))
+                    }
                     Some(_) => self.pieces(one, (rank, STRIP)),
                     None => self.pieces(one, (0, 1)),
                 }
@@ -310,7 +309,11 @@ impl Binding<'_> {
                 let work = self.pieces(one, (0, 1))?;
                 // What is large and lies in one line is shared out by whoever evaluates it.
                 let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
-                if is_large || !self.is_shared_out(step) { Ok(work) } else { self.pieces(one, (rank, SHARE)) }
+                if is_large || !self.is_shared_out(step) {
+                    Ok(work)
+                } else {
+                    self.pieces(one, (rank, self.elements.share()))
+                }
             }
         }
     }
@@ -318,7 +321,7 @@ impl Binding<'_> {
     /// True if a step is worth several threads, and there are any.
     fn is_shared_out(&self, step: &Step) -> bool {
         let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
-        self.elements.threads() > 1 && size >= 2 * SHARE
+        self.elements.threads() > 1 && size >= self.elements.share().saturating_mul(2)
     }
 
     /// Steps that are run for pieces of so many leading axes of what they make, each of so many indices; the last one makes the value.
