@@ -41,6 +41,22 @@ fn check(graph: &Graph, node: NodeId, inputs: &[Tensor]) {
 }
 
 #[test]
+fn elements_of_what_has_no_operands_are_read_by_their_indices() {
+    let mut g = Graph::standard();
+    let x = g.leaf("", Scalar::Float64, &[4, 5]).unwrap();
+    let known = g.constant_tensor(&numbers(&[5, 4], 3).transposed(&[1, 0]).unwrap()).unwrap();
+    let shifted = g.apply("math.add", &[x, known]).unwrap();
+    let turned = g.transpose(known, &[1, 0]).unwrap();
+    let best = g.argmax(shifted, 0).unwrap();
+    let indices = g.iota(7).unwrap();
+    let inputs = [numbers(&[4, 5], 0)];
+    for node in [shifted, turned, known, best, indices] {
+        let float = g.cast(node, Scalar::Float64).unwrap();
+        check(&g, float, &inputs);
+    }
+}
+
+#[test]
 fn elements_are_those_of_the_whole() {
     let mut g = Graph::standard();
     let [a, b, c] = [[30, 200], [200, 30], [30, 30]].map(|extents| g.leaf("", Scalar::Float64, &extents).unwrap());

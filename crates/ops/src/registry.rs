@@ -390,6 +390,8 @@ operators! {
     TENSOR_PRODUCT = whole_tensors::PRODUCT;
     TENSOR_MAX = whole_tensors::MAX;
     TENSOR_MIN = whole_tensors::MIN;
+    TENSOR_ARGMAX = whole_tensors::ARGMAX;
+    TENSOR_ARGMIN = whole_tensors::ARGMIN;
     TENSOR_ANY = whole_tensors::ANY;
     TENSOR_ALL = whole_tensors::ALL;
     TENSOR_MEAN = whole_tensors::MEAN;

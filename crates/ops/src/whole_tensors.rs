@@ -67,6 +67,10 @@ whole! {
         "The largest over some axes, or over all: NaN if one is, and +0 is above -0.";
     MIN "tensor.min" (param("x"), AXES, KEEP) "fn f(x) = tensor.min(x, -1); 1"
         "The smallest over some axes, or over all: NaN if one is, and -0 is below +0.";
+    ARGMAX "tensor.argmax" (param("x"), AXIS) "fn f(x) = tensor.argmax(x, 0); 1"
+        "The first index along an axis, by default the last, at which elements are the largest; that of a NaN, if one is. Zeros are equal.";
+    ARGMIN "tensor.argmin" (param("x"), AXIS) "fn f(x) = tensor.argmin(x, 0); 1"
+        "The first index along an axis, by default the last, at which elements are the smallest; that of a NaN, if one is. Zeros are equal.";
     ANY "tensor.any" (param("x"), AXES, KEEP) "fn f(x) = tensor.any(x); 1"
         "True if one is, over some axes or over all.";
     ALL "tensor.all" (param("x"), AXES, KEEP) "fn f(x) = tensor.all(x); 1"

@@ -38,6 +38,53 @@ impl Graph {
         self.map(id::DIVIDE, &[sum, count])
     }
 
+    /// The first index along an axis, which the result does not have, at which the elements are the largest; of a NaN, if there is one. Zeros
+    /// are equal.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::Graph;
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float32, &[4, 3])?;
+    /// let best = g.argmax(x, 1)?;
+    /// assert_eq!((g.scalar(best), g.extents(best)), (Scalar::Int64, &[4][..]));
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such axis, it has no indices, or the elements are no numbers.
+    pub fn argmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        self.first_extreme(Reduction::Max, x, axis)
+    }
+
+    /// The first index along an axis likewise, at which the elements are the smallest.
+    ///
+    /// # Errors
+    /// As for [`Graph::argmax`].
+    pub fn argmin(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        self.first_extreme(Reduction::Min, x, axis)
+    }
+
+    /// The smallest of the indices at which elements are what they are reduced to.
+    fn first_extreme(&mut self, reduction: Reduction, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        let extreme = self.reduce_keeping(reduction, x, &[axis])?;
+        let mut is_extreme = self.map(id::BOOL_EQUAL, &[x, extreme])?;
+        if self.scalar(x).is_float() {
+            // A NaN is what they are reduced to if there is one, and is like nothing.
+            let is_nan = self.map(id::BOOL_NOT_EQUAL, &[x, x])?;
+            is_extreme = self.map(id::LOGICAL_OR, &[is_extreme, is_nan])?;
+        }
+        let extents = self.extents(x);
+        let (extent, rank) = (extents[axis], extents.len());
+        let indices = self.iota(extent)?;
+        let column: Extents = (axis..rank).map(|at| if at == axis { extent } else { 1 }).collect();
+        let indices = self.reshape(indices, &column)?;
+        let behind = self.constant(Scalar::Int64, extent as f64)?;
+        let found = self.map(id::TENSOR_WHERE, &[is_extreme, indices, behind])?;
+        self.reduce(Reduction::Min, found, &[axis])
+    }
+
     /// What is left of `x` when its largest element along an axis is taken away, and that element. The axis stays.
     fn below_largest(&mut self, x: NodeId, axis: usize) -> Result<[NodeId; 2], Error> {
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;

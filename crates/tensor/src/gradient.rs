@@ -266,7 +266,11 @@ impl Graph {
         let first = node.operands.first().map(|operand| (*operand, self.node(*operand).extents.clone()));
         let (operand, extents) = first.unwrap_or_else(|| (id, node.extents.clone()));
         Ok(smallvec![Some(match &node.operation {
-            Operation::Leaf(_) | Operation::Constant(_) | Operation::Seed(_) => return Ok(SmallVec::new()),
+            Operation::Leaf(_)
+            | Operation::Constant(_)
+            | Operation::Tensor(_)
+            | Operation::Iota
+            | Operation::Seed(_) => return Ok(SmallVec::new()),
             Operation::Map(op) => return self.map_cotangents(*op, id, node, cotangent),
             Operation::Reduce(reduction, axes) => {
                 let axes: SmallVec<[usize; 8]> = axes.iter().map(|axis| usize::from(*axis)).collect();

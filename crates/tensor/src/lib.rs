@@ -4,6 +4,7 @@
 mod access;
 mod body;
 mod composite;
+mod constant;
 mod contraction;
 mod custom;
 mod custom_gradient;
@@ -30,6 +31,7 @@ pub use ::half::{bf16, f16};
 pub use access::Reader;
 pub use body::{Body, BodyStep, Elements, Line, LineKernel, Operand, Single, SumKernel, Task};
 pub use cembra_runtime::MOST_AXES;
+pub use constant::ConstantTensor;
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;

@@ -1,5 +1,6 @@
 //! Nodes of graphs: what operations there are, on what, and what comes of them.
 
+use crate::constant::ConstantTensor;
 use crate::custom::Custom;
 use crate::custom_gradient::CustomVjp;
 use crate::layout::{Slice, count};
@@ -63,6 +64,10 @@ pub enum Operation {
     Seed(u32),
     /// A number, or truth value, of no axes: its bits in the layout of frames, with zeros behind them.
     Constant(u64),
+    /// A tensor whose elements are known.
+    Tensor(ConstantTensor),
+    /// For each index of the only axis its number.
+    Iota,
     /// A scalar operator on each element, operands being broadcast to the extents of the result.
     Map(OpId),
     /// A reduction over some axes, in ascending order.

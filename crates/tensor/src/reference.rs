@@ -99,6 +99,8 @@ pub(crate) fn node_value(
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
         Operation::Constant(bits) => made(Data::of_bits(node.scalar, *bits)?),
+        Operation::Tensor(constant) => Ok(constant.tensor().clone()),
+        Operation::Iota => made(Data::Int64((0..node.extents.iter().product::<usize>() as i64).collect())),
         Operation::Seed(_) => {
             Err(Error::new(ErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
         }

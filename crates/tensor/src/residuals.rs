@@ -74,7 +74,7 @@ impl Copies {
 
     /// One barrier before each node that is not computed again.
     fn barrier(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
-        if matches!(graph.node(node).operation, Operation::Constant(_)) {
+        if matches!(graph.node(node).operation, Operation::Constant(_) | Operation::Tensor(_) | Operation::Iota) {
             return Ok(node);
         }
         if let Some(known) = self.barriers.get(&node) {

@@ -54,6 +54,14 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
             let (x, axis) = with_axis(lowering, x, axis)?;
             lowering.graph.logsumexp(x, axis)
         }
+        (id::TENSOR_ARGMAX, &[x, axis]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            lowering.graph.argmax(x, axis)
+        }
+        (id::TENSOR_ARGMIN, &[x, axis]) => {
+            let (x, axis) = with_axis(lowering, x, axis)?;
+            lowering.graph.argmin(x, axis)
+        }
         (id::TENSOR_LAYER_NORM, &[x, axis, eps]) => {
             let (x, axis) = with_axis(lowering, x, axis)?;
             let eps = number(lowering, eps)?;

@@ -6,7 +6,7 @@ use cembra_expr::{Graph as Program, Node, NodeId};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
-use cembra_value::{ScalarValue, Span, Value, common_scalar};
+use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
 const OF_ELEMENTS: [(OpId, OpId); 12] = [
@@ -163,6 +163,13 @@ impl<'p> Lowering<'p> {
     /// An operator on each element.
     pub(super) fn of_elements(&mut self, op: OpId, operands: &[Whole]) -> Result<Whole, Error> {
         let op = of_elements(op);
+            (Made::Nothing, Node::Literal(Value::Array(_, array))) => {
+                let node_of = self.array(array).map_err(|error| error.at(self.span(node)))?;
+                let whole = Whole { node: node_of, is_weak: false };
+                // It may be long, so it is read once however often it is used.
+                self.made[node.index()] = Made::Whole(whole);
+                Ok(whole)
+            }
         let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
         let strong: Vec<Tensor> = strong.collect();
         let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
@@ -174,6 +181,34 @@ impl<'p> Lowering<'p> {
         let node = self.graph.map(op, &nodes)?;
         Ok(Whole { node, is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64 })
     }
+    /// A literal array as a tensor of one axis.
+    fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
+        let scalar = array.scalar();
+        if !scalar.is_tensor_element() {
+            let message = format!("an array of elements of type {}, of which there are no tensors", scalar.name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
+        }
+        if let Some(at) = array.first_missing() {
+            let error = Error::new(ErrorKind::ElementType, format!("element {at} of this array is missing"));
+            return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
+        }
+        if !self.has_extents {
+            return self.graph.leaf("", scalar, &[1]);
+        }
+        let of = &[array.len()];
+        let tensor = match scalar {
+            Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
+            Scalar::Float32 => cembra_tensor::Tensor::new(of, array.numbers::<f32>().unwrap_or_default().to_vec()),
+            Scalar::Int64 => cembra_tensor::Tensor::new(of, array.numbers::<i64>().unwrap_or_default().to_vec()),
+            Scalar::Int32 => cembra_tensor::Tensor::new(of, array.numbers::<i32>().unwrap_or_default().to_vec()),
+            _ => {
+                let is_true = |element: Option<ScalarValue>| matches!(element, Some(ScalarValue::Boolean(true)));
+                cembra_tensor::Tensor::new(of, array.iter().map(is_true).collect())
+            }
+        };
+        self.graph.constant_tensor(&tensor?)
+    }
+
 
     /// A weak value as one of the type that it takes on beside others.
     fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {

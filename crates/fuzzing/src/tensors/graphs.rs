@@ -180,6 +180,7 @@ impl<'r> Growth<'r> {
             80..90 => self.product(),
             90..94 => self.composite(),
             94..96 => self.cast(),
+            96..98 => self.indices_or_known(),
             _ => self.pattern_of_views(),
         }
     }
@@ -504,6 +505,21 @@ impl<'r> Growth<'r> {
             _ => {
                 let y = self.any();
                 self.graph.softmax_cross_entropy(x, y)
+            }
+        }
+    }
+
+    /// Indices of the largest or the smallest; or a tensor whose elements are part of the graph.
+    fn indices_or_known(&mut self) -> Made {
+        let x = self.any();
+        let axis = self.random.usize(..self.graph.extents(x).len().max(1));
+        match self.random.u32(..3) {
+            0 => self.graph.argmax(x, axis),
+            1 => self.graph.argmin(x, axis),
+            _ => {
+                let (scalar, extents) = (*pick(self.random, &SCALARS), leaves::extents(self.random, &self.base));
+                let tensor = leaves::tensor(self.random, scalar, &extents, Values::Any)?;
+                self.graph.constant_tensor(&tensor)
             }
         }
     }

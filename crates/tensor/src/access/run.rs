@@ -115,6 +115,11 @@ impl Workspace {
                     Some(input.data().bits(input.layout().position(&self.indices[first..])?))
                 }
                 Operation::Constant(bits) => Some(*bits),
+                Operation::Tensor(constant) => {
+                    let value = constant.tensor();
+                    Some(value.data().bits(value.layout().position(&self.indices[first..])?))
+                }
+                Operation::Iota => self.indices.last().map(|index| *index as u64),
                 Operation::Custom(_) if !on.customs.contains_key(&id) => {
                     let value = on.whole(id)?;
                     Some(value.data().bits(value.layout().position(&self.indices[first..])?))

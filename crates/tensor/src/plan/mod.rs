@@ -188,7 +188,7 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
     let mut counters = PlanCounters::default();
     for step in steps {
         let node = graph.node(step.node);
-        if is_view(graph, node) || matches!(node.operation, Operation::Constant(_)) {
+        if is_view(graph, node) || matches!(node.operation, Operation::Constant(_) | Operation::Tensor(_)) {
             continue;
         }
         counters.steps += 1;

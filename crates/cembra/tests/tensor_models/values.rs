@@ -1,0 +1,113 @@
+//! What texts with tensors are made of beside them: arrays, and numbers of indices.
+
+use super::{counted, evaluated, f64s, refused, tensors};
+use cembra::Options;
+use cembra::tensor::{Evaluator, Tensor, TensorModel};
+
+#[test]
+fn arrays_in_a_text_are_tensors_of_one_axis() {
+    let text = r#"
+        input x: tensor[f64, 2], flags: tensor[bool, 1], n: tensor[i32, 1]
+        let weights = [f64?]{0.5, -2, 10}
+        output y("i") = x("i,j") * weights("j")
+        output shifted = x + [f32?]{1, 2, 3}
+        output square = tensor.reshape([i64?]{1, 2, 3, 4}, (2, 2)) * 2
+        output both = flags and [bool?]{true, true}
+        output joined = tensor.concat((weights, tensor.sum(x, 0)))
+        output empty = tensor.sum([f64?]{})
+        output taken = tensor.take(weights, n)
+        let loss = tensor.sum(x * weights)
+        output slope = tensor.grad(loss, x)
+        output same = weights"#;
+    let given = tensors([
+        ("x", f64s(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+        ("flags", Tensor::new(&[2], vec![false, true]).expect("a tensor")),
+        ("n", Tensor::new(&[2], vec![2, 0]).expect("a tensor")),
+    ]);
+    let made = evaluated(text, &given);
+    let f64s = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!(f64s(0), [0.5 - 4.0 + 30.0, 2.0 - 10.0 + 60.0]);
+    assert_eq!(f64s(1), [2.0, 4.0, 6.0, 5.0, 7.0, 9.0]);
+    assert_eq!(made[2].to_vec::<i64>().expect("integers"), [2, 4, 6, 8]);
+    assert_eq!(made[2].extents(), [2, 2]);
+    assert_eq!(made[3].to_vec::<bool>().expect("truth values"), [false, true]);
+    assert_eq!(f64s(4), [0.5, -2.0, 10.0, 5.0, 7.0, 9.0]);
+    assert_eq!(f64s(5), [0.0]);
+    assert_eq!(f64s(6), [10.0, 0.5]);
+    assert_eq!(f64s(7), [0.5, -2.0, 10.0, 0.5, -2.0, 10.0]);
+    assert_eq!(f64s(8), [0.5, -2.0, 10.0]);
+    let of = |array: &str| format!("input x: tensor[f64, 1]; output y = x + {array}");
+    let missing = of("[f64?]{1, NA}");
+    assert_eq!(
+        refused(&missing),
+        ("type-mismatch", "element 1 of this array is missing; nothing is missing in a tensor: write a number in its place, such as `nan`".to_owned(), Some("[f64?]{1, NA}"))
+    );
+    let (code, message, _) = refused(&of("[text?]{'a'}"));
+    assert_eq!(
+        (code, &*message),
+        (
+            "type-mismatch",
+            "an array of elements of type TEXT, of which there are no tensors; elements are bool, i32, i64, f32 or f64"
+        )
+    );
+    // It has as many elements as it has, whatever the tensors are.
+    let text = of("[f64?]{1, 2}");
+    let model = TensorModel::parse(&text).expect("a model");
+    let error = model.evaluate(&Evaluator::new(&Options::default()), &tensors([("x", counted(&[3], 1))]));
+    assert_eq!(error.expect_err("3 and 2").to_string(), "tensors of [3] and [2] do not broadcast");
+    // A constant is no step and no temporary.
+    let evaluator = Evaluator::new(&Options::default());
+    let counters = model.plan(&evaluator, &[&[2]]).expect("a plan").plan().counters();
+    assert_eq!((counters.steps, counters.temporaries), (1, 0));
+}
+
+#[test]
+fn the_first_largest_element_is_found() {
+    let text = "
+        input x: tensor[f64, 2], n: tensor[i32, 1], t: tensor[f32, 3]
+        output largest = tensor.argmax(x)
+        output smallest = tensor.argmin(x, 1)
+        output by_column = tensor.argmax(x, 0)
+        output of_integers = tensor.argmin(n)
+        output inner = tensor.argmax(t, -2)
+        output best = tensor.take(n, tensor.argmax(x))";
+    let nan = f64::NAN;
+    let rows = [
+        [1.0, 3.0, 3.0, 2.0],
+        [nan, 9.0, nan, -9.0],
+        [5.0, 7.0, nan, f64::NEG_INFINITY],
+        [-0.0, 0.0, -0.0, 0.0],
+        [f64::NEG_INFINITY; 4],
+    ];
+    let given = tensors([
+        ("x", f64s(&[5, 4], rows.as_flattened())),
+        ("n", Tensor::new(&[4], vec![7, -3, i32::MIN, i32::MIN]).expect("a tensor")),
+        (
+            "t",
+            Tensor::new(&[2, 3, 2], vec![1.0_f32, 2.0, 3.0, 0.0, 3.0, 2.0, -1.0, -1.0, -2.0, 5.0, 0.0, 6.0])
+                .expect("a tensor"),
+        ),
+    ]);
+    let made = evaluated(text, &given);
+    let i64s = |at: usize| made[at].to_vec::<i64>().expect("integers");
+    assert_eq!(i64s(0), [1, 0, 2, 0, 0]);
+    assert_eq!(i64s(1), [0, 0, 2, 0, 0]);
+    assert_eq!(i64s(2), [1, 1, 1, 0]);
+    assert_eq!(i64s(3), [2]);
+    assert_eq!((i64s(4), made[4].extents()), (vec![1, 0, 2, 2], &[2, 2][..]));
+    assert_eq!(made[5].to_vec::<i32>().expect("integers"), [-3, 7, i32::MIN, 7, 7]);
+    for (text, code) in [
+        ("input x: tensor[bool, 1]; output y = tensor.argmax(x)", "type-mismatch"),
+        ("input x: tensor[f64, 1]; output y = tensor.argmax(x, 1)", "shape"),
+        ("input x: f64, y: tensor[f64, 1]; output z = tensor.argmax(x)", "shape"),
+    ] {
+        assert_eq!(refused(text).0, code, "{text}");
+    }
+    let model = TensorModel::parse("input x: tensor[f64, 2]; output y = tensor.argmax(x)").expect("a model");
+    let evaluator = Evaluator::new(&Options::default());
+    let error = model.evaluate(&evaluator, &tensors([("x", f64s(&[3, 0], &[]))])).expect_err("of nothing");
+    assert_eq!(error.kind(), cembra::tensor::ErrorKind::EmptyReduction);
+    // Rows are looked at one after the other: what lies between is no temporary, but for the numbers of the indices.
+    let counters = model.plan(&evaluator, &[&[100, 10]]).expect("a plan").plan().counters();
+    assert_eq!((counters.steps, counters.temporaries, counters.temp_bytes), (2, 1, 80));
+}

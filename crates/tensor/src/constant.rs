@@ -1,0 +1,81 @@
+//! Tensors that are part of a graph: literal ones, and the numbers of the indices of an axis. Single numbers are
+//! [`Operation::Constant`](crate::Operation), which expressions of elements have in them.
+
+use crate::node::{Node, Operation};
+use crate::{Error, Extents, Graph, NodeId, Tensor};
+use cembra_runtime::Scalar;
+use smallvec::SmallVec;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// A tensor whose elements are in the order of its indices, and that is like another if these have the same bits.
+#[derive(Clone)]
+pub struct ConstantTensor(Tensor);
+
+impl ConstantTensor {
+    /// The tensor.
+    #[must_use]
+    pub const fn tensor(&self) -> &Tensor {
+        &self.0
+    }
+
+    fn bits(&self) -> impl ExactSizeIterator<Item = u64> {
+        (0..self.0.data().len()).map(|at| self.0.data().bits(at))
+    }
+}
+
+impl PartialEq for ConstantTensor {
+    fn eq(&self, other: &ConstantTensor) -> bool {
+        let of = |tensor: &Tensor| (tensor.scalar_type(), Extents::from(tensor.extents()));
+        of(&self.0) == of(&other.0) && self.bits().eq(other.bits())
+    }
+}
+
+impl Eq for ConstantTensor {}
+
+impl Hash for ConstantTensor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.extents().hash(state);
+        self.bits().for_each(|bits| bits.hash(state));
+    }
+}
+
+/// The elements may be many, so they are left out.
+impl fmt::Debug for ConstantTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.0.scalar_type().short_name(), self.0.extents())
+    }
+}
+
+impl Graph {
+    /// A tensor whose elements are known.
+    ///
+    /// ```
+    /// use cembra_tensor::{Graph, Tensor};
+    ///
+    /// let mut g = Graph::standard();
+    /// let weights = g.constant_tensor(&Tensor::new(&[2], vec![0.5, 2.0])?)?;
+    /// assert_eq!(g.constant_tensor(&Tensor::new(&[2], vec![0.5, 2.0])?)?, weights);
+    /// assert_ne!(g.constant_tensor(&Tensor::new(&[2], vec![0.5, -2.0])?)?, weights);
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no room for another node.
+    pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<NodeId, Error> {
+        let tensor = Tensor::of_data(tensor.extents(), tensor.gathered())?;
+        let (scalar, extents) = (tensor.scalar_type(), tensor.extents().into());
+        let operation = Operation::Tensor(ConstantTensor(tensor));
+        self.intern(Node { operation, operands: SmallVec::new(), scalar, extents })
+    }
+
+    /// The numbers from 0 to before this one, as elements of type i64 of one axis.
+    ///
+    /// # Errors
+    /// There may not be as many elements, or there is no room for another node.
+    pub fn iota(&mut self, extent: usize) -> Result<NodeId, Error> {
+        crate::layout::count(&[extent])?;
+        let extents = Extents::from_slice(&[extent]);
+        self.intern(Node { operation: Operation::Iota, operands: SmallVec::new(), scalar: Scalar::Int64, extents })
+    }
+}
