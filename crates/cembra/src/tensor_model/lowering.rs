@@ -4,7 +4,7 @@
 
 use cembra_expr::{Graph as Program, Node, NodeId};
 use cembra_ops::{OpId, Registry, id};
-use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
 use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
 
@@ -34,12 +34,14 @@ pub(super) struct Whole {
 /// What a node of a program is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Made {
-    /// Nothing that is needed, or what only calls look at: a literal, a tuple.
+    /// Nothing that is needed, or what only calls look at: a literal.
     Nothing,
     /// A tensor.
     Whole(Whole),
     /// An expression over labelled tensors, which is lowered where it gets labels of its own.
     Labelled,
+    /// The tuple that this node makes.
+    Tuple(NodeId),
 }
 
 /// What is lowered, and what was made of it so far.
@@ -93,13 +95,52 @@ impl<'p> Lowering<'p> {
         if let Node::Literal(value) = self.program.node(node) { Some(value) } else { None }
     }
 
-    /// The fields of a tuple that is made on the spot.
+    /// The fields of a tuple, and its names as a literal if it has some.
+    fn parts_of_tuple(&self, node: NodeId) -> Option<(Option<NodeId>, &'p [NodeId])> {
+        let Made::Tuple(made) = self.made[node.index()] else { return None };
+        let Node::Operator(name, operands) = self.program.node(made) else { return None };
+        match (self.registry.find(self.program.name(name)), operands) {
+            (Some(id::MAKE_NAMED), [names, fields @ ..]) => Some((Some(*names), fields)),
+            (_, fields) => Some((None, fields)),
+        }
+    }
+
+    /// The fields of a tuple.
     pub(super) fn fields(&self, node: NodeId) -> Option<&'p [NodeId]> {
-        match self.program.node(node) {
-            Node::Operator(name, fields) if self.registry.find(self.program.name(name)) == Some(id::MAKE_TUPLE) => {
-                Some(fields)
-            }
+        self.parts_of_tuple(node).map(|(_, fields)| fields)
+    }
+
+    /// The field of a tuple at a position, or of a name, which is a literal.
+    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, Error> {
+        let Some((names, fields)) = self.parts_of_tuple(tuple) else {
+            let error = Error::new(ErrorKind::ElementType, "a field of what is no tuple");
+            return Err(error.at(self.span(tuple)));
+        };
+        let at = match self.value(key) {
+            Some(Value::Scalar(ScalarValue::Int64(at))) => usize::try_from(*at).ok(),
+            Some(Value::Scalar(ScalarValue::Text(name))) => match names.and_then(|names| self.value(names)) {
+                Some(Value::Scalar(ScalarValue::Text(names))) => {
+                    Names::parse(names).ok().and_then(|names| names.position(name))
+                }
+                _ => None,
+            },
             _ => None,
+        };
+        let Some(field) = at.and_then(|at| fields.get(at).copied()) else {
+            let message = match self.value(key) {
+                Some(Value::Scalar(ScalarValue::Text(name))) => {
+                    format!("the tuple has no field `{}`", Excerpt::quoted(name))
+                }
+                Some(Value::Scalar(ScalarValue::Int64(at))) => {
+                    format!("the tuple has {} fields, and none at {at}", fields.len())
+                }
+                _ => "the tuple has no such field".to_owned(),
+            };
+            return Err(Error::new(ErrorKind::OperandCount, message));
+        };
+        match self.made[field.index()] {
+            Made::Tuple(tuple) => Ok(Made::Tuple(tuple)),
+            _ => self.whole(field).map(Made::Whole),
         }
     }
 
@@ -107,6 +148,11 @@ impl<'p> Lowering<'p> {
     pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (Made::Whole(whole), _) => Ok(whole),
+            (Made::Tuple(_), _) => {
+                let error =
+                    Error::new(ErrorKind::ElementType, "this is a tuple, and what it is put into takes a tensor");
+                Err(error.at(self.span(node)).hint("take a field of it: `t.0`, or `t.x` of one with names"))
+            }
             (Made::Labelled, _) => {
                 let error = Error::new(ErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
                 Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
@@ -117,6 +163,13 @@ impl<'p> Lowering<'p> {
             (Made::Nothing, Node::Literal(Value::Scalar(value))) => {
                 Ok(Whole { node: self.graph.literal(value)?, is_weak: false })
             }
+            (Made::Nothing, Node::Literal(Value::Array(_, array))) => {
+                let node_of = self.array(array).map_err(|error| error.at(self.span(node)))?;
+                let whole = Whole { node: node_of, is_weak: false };
+                // It may be long, so it is read once however often it is used.
+                self.made[node.index()] = Made::Whole(whole);
+                Ok(whole)
+            }
             (Made::Nothing, Node::Leaf(name)) => {
                 let message = format!("there is no tensor `{}`", Excerpt::quoted(self.program.name(name)));
                 Err(Error::new(ErrorKind::UnknownName, message).at(self.span(node)))
@@ -126,6 +179,34 @@ impl<'p> Lowering<'p> {
                 Err(error.at(self.span(node)).hint("elements are bool, i32, i64, f32 or f64, and none is missing"))
             }
         }
+    }
+
+    /// A literal array as a tensor of one axis.
+    fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
+        let scalar = array.scalar();
+        if !scalar.is_tensor_element() {
+            let message = format!("an array of elements of type {}, of which there are no tensors", scalar.name());
+            return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
+        }
+        if let Some(at) = array.first_missing() {
+            let error = Error::new(ErrorKind::ElementType, format!("element {at} of this array is missing"));
+            return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
+        }
+        if !self.has_extents {
+            return self.graph.leaf("", scalar, &[1]);
+        }
+        let of = &[array.len()];
+        let tensor = match scalar {
+            Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
+            Scalar::Float32 => cembra_tensor::Tensor::new(of, array.numbers::<f32>().unwrap_or_default().to_vec()),
+            Scalar::Int64 => cembra_tensor::Tensor::new(of, array.numbers::<i64>().unwrap_or_default().to_vec()),
+            Scalar::Int32 => cembra_tensor::Tensor::new(of, array.numbers::<i32>().unwrap_or_default().to_vec()),
+            _ => {
+                let is_true = |element: Option<ScalarValue>| matches!(element, Some(ScalarValue::Boolean(true)));
+                cembra_tensor::Tensor::new(of, array.iter().map(is_true).collect())
+            }
+        };
+        self.graph.constant_tensor(&tensor?)
     }
 
     /// The literal text of labels.
@@ -163,13 +244,6 @@ impl<'p> Lowering<'p> {
     /// An operator on each element.
     pub(super) fn of_elements(&mut self, op: OpId, operands: &[Whole]) -> Result<Whole, Error> {
         let op = of_elements(op);
-            (Made::Nothing, Node::Literal(Value::Array(_, array))) => {
-                let node_of = self.array(array).map_err(|error| error.at(self.span(node)))?;
-                let whole = Whole { node: node_of, is_weak: false };
-                // It may be long, so it is read once however often it is used.
-                self.made[node.index()] = Made::Whole(whole);
-                Ok(whole)
-            }
         let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
         let strong: Vec<Tensor> = strong.collect();
         let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
@@ -181,34 +255,6 @@ impl<'p> Lowering<'p> {
         let node = self.graph.map(op, &nodes)?;
         Ok(Whole { node, is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64 })
     }
-    /// A literal array as a tensor of one axis.
-    fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
-        let scalar = array.scalar();
-        if !scalar.is_tensor_element() {
-            let message = format!("an array of elements of type {}, of which there are no tensors", scalar.name());
-            return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
-        }
-        if let Some(at) = array.first_missing() {
-            let error = Error::new(ErrorKind::ElementType, format!("element {at} of this array is missing"));
-            return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
-        }
-        if !self.has_extents {
-            return self.graph.leaf("", scalar, &[1]);
-        }
-        let of = &[array.len()];
-        let tensor = match scalar {
-            Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
-            Scalar::Float32 => cembra_tensor::Tensor::new(of, array.numbers::<f32>().unwrap_or_default().to_vec()),
-            Scalar::Int64 => cembra_tensor::Tensor::new(of, array.numbers::<i64>().unwrap_or_default().to_vec()),
-            Scalar::Int32 => cembra_tensor::Tensor::new(of, array.numbers::<i32>().unwrap_or_default().to_vec()),
-            _ => {
-                let is_true = |element: Option<ScalarValue>| matches!(element, Some(ScalarValue::Boolean(true)));
-                cembra_tensor::Tensor::new(of, array.iter().map(is_true).collect())
-            }
-        };
-        self.graph.constant_tensor(&tensor?)
-    }
-
 
     /// A weak value as one of the type that it takes on beside others.
     fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {

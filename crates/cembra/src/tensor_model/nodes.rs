@@ -8,7 +8,7 @@ use cembra_expr::{Node, NodeId};
 use cembra_ops::id;
 use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::{Error, ErrorKind, NodeId as Tensor};
-use cembra_value::{ScalarValue, Value, near_names};
+use cembra_value::{Value, near_names};
 
 impl Lowering<'_> {
     /// Lowers what is needed for these nodes.
@@ -61,16 +61,8 @@ impl Lowering<'_> {
         match (op, operands) {
             (id::TENSOR_AT, [_, _]) => Ok(Made::Labelled),
             (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
-            (id::MAKE_TUPLE, _) => Ok(Made::Nothing),
-            (id::GET_NTH, &[of, at]) if self.fields(of).is_some() => {
-                let at = match self.value(at) {
-                    Some(Value::Scalar(ScalarValue::Int64(at))) => usize::try_from(*at).ok(),
-                    _ => None,
-                };
-                let field = at.and_then(|at| self.fields(of)?.get(at).copied());
-                let none = || Error::new(ErrorKind::OperandCount, "a field that the tuple has not");
-                Ok(Made::Whole(self.whole(field.ok_or_else(none)?)?))
-            }
+            (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(Made::Tuple(node)),
+            (id::GET_NTH | id::GET_FIELD, &[of, key]) => self.field(of, key),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
                 if matches!(self.made[of.index()], Made::Labelled) =>

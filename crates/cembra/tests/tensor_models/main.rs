@@ -225,7 +225,7 @@ fn what_does_not_fit_is_said_where_it_stands() {
         ),
         ("output c = a & (s > 1.0)", "type-mismatch", "core.presence_and", "a & (s > 1.0)"),
         ("output c = tensor.grad(a, v)", "derivative", "the gradient of a FLOAT64 of [1, 1]", "tensor.grad(a, v)"),
-        ("output c = (a, b)", "type-mismatch", "this is no tensor, and no scalar that tensors have", "(a, b)"),
+        ("output c = (a, b)", "type-mismatch", "this is a tuple, and what it is put into takes a tensor", "(a, b)"),
         ("output c = summ(a)", "unknown-name", "there is no operator `summ`", "summ"),
     ] {
         let text = of(rest);

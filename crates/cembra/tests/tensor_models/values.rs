@@ -1,4 +1,4 @@
-//! What texts with tensors are made of beside them: arrays, and numbers of indices.
+//! What texts with tensors are made of beside them: arrays, numbers of indices, and tuples.
 
 use super::{counted, evaluated, f64s, refused, tensors};
 use cembra::Options;
@@ -110,4 +110,35 @@ fn the_first_largest_element_is_found() {
     // Rows are looked at one after the other: what lies between is no temporary, but for the numbers of the indices.
     let counters = model.plan(&evaluator, &[&[100, 10]]).expect("a plan").plan().counters();
     assert_eq!((counters.steps, counters.temporaries, counters.temp_bytes), (2, 1, 80));
+}
+
+#[test]
+fn fields_of_tuples_are_what_was_put_into_them() {
+    let text = r#"
+        input x: tensor[f64, 1], y: tensor[f64, 2], i: i32
+        fn ends(x) = {least: tensor.min(x), most: tensor.max(x)}
+        let pair = (x, {whole: y, more: (i, 2.5)})
+        output a = pair.0 * pair.1.more.1
+        output b = tensor.sum(pair.1.whole, 0) + pair.1.more.0
+        output c = ends(x).most - ends(x).least
+        let parts = (x, x + 1.0)
+        output d = tensor.concat(parts)
+        let w = pair.1.whole
+        output e("j,i") = w("i,j")"#;
+    let given =
+        tensors([("x", f64s(&[2], &[1.0, 4.0])), ("y", f64s(&[1, 2], &[10.0, 20.0])), ("i", Tensor::scalar(3))]);
+    let made = evaluated(text, &given);
+    let f64s = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!((f64s(0), f64s(1), f64s(2)), (vec![2.5, 10.0], vec![13.0, 23.0], vec![3.0]));
+    assert_eq!((f64s(3), f64s(4)), (vec![1.0, 4.0, 2.0, 5.0], vec![10.0, 20.0]));
+    let tuple = "this is a tuple, and what it is put into takes a tensor; take a field of it: `t.0`, or `t.x` of one with names";
+    for (value, code, message, place) in [
+        ("(x, 1.0)", "type-mismatch", tuple, "(x, 1.0)"),
+        ("(x, 1.0).2", "arguments", "the tuple has 2 fields, and none at 2", "(x, 1.0).2"),
+        ("{a: x}.b", "arguments", "the tuple has no field `b`", "{a: x}.b"),
+        ("x.a", "type-mismatch", "a field of what is no tuple", "x"),
+    ] {
+        let text = format!("input x: tensor[f64, 1]; output y = {value}");
+        assert_eq!(refused(&text), (code, message.to_owned(), Some(place)));
+    }
 }
