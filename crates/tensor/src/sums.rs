@@ -146,7 +146,7 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> SumsSideBySide<W, C> {
         if self.chains > 1 && self.at == BLOCK {
             self.end_block();
         }
-        let row = self.width * (self.at % self.chains);
+        let row = if self.chains == 1 { 0 } else { self.width * (self.at % CHAINS) };
         take_row(&mut self.rows[row..][..self.width], &elements[..self.width], self.combine);
         self.at += 1;
     }
