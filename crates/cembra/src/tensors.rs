@@ -19,7 +19,7 @@ use cembra_tensor::{
 };
 use cembra_value::{ScalarValue, Value};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// The most expressions of elements that are kept compiled.
 const MOST_KERNELS: usize = 1024;
@@ -159,7 +159,7 @@ impl Evaluator {
         let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs)? } else { None };
         let (graph, outputs) = ordered.unwrap_or((graph, outputs));
         let plan = Plan::of(&graph, &outputs);
-        Ok(Planned { evaluator: self, graph, plan, bound: Mutex::default() })
+        Ok(Planned { evaluator: self, graph, plan, bound: Default::default() })
     }
 
     /// Runs statements on tensors by name, one after the other. A target that is not there yet is made; all of a right side is evaluated
@@ -260,6 +260,9 @@ impl Evaluator {
     }
 }
 
+/// To how many threads at the same time a plan is bound for more than one run.
+const MOST_BOUND: usize = 8;
+
 /// How many threads runs of plans have, and whose they are.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
@@ -300,8 +303,8 @@ pub struct Planned<'e> {
     evaluator: &'e Evaluator,
     graph: Graph,
     plan: Plan,
-    /// The plan as it is bound to how inputs lay, one for each thread that has run it at the same time as others.
-    bound: Mutex<Vec<BoundPlan>>,
+    /// The plan as it is bound to how inputs lay, once for each of some threads that run it at the same time.
+    bound: [Mutex<Option<BoundPlan>>; MOST_BOUND],
 }
 
 impl Planned<'_> {
@@ -352,23 +355,25 @@ impl Planned<'_> {
         inputs: &[Tensor],
         elements: &dyn Elements,
     ) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
-        let all = || self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         let mut outputs = Vec::with_capacity(self.plan.outputs());
-        let kept = all().pop();
-        let mut kept = kept.map(|bound| (bound, None));
-        if let Some((bound, counters)) = &mut kept {
-            *counters = bound.run(inputs, elements, &mut outputs)?;
-        }
-        let (bound, counters) = match kept {
-            Some((bound, Some(counters))) => (bound, counters),
-            // How the inputs lie is another one than it was.
-            _ => {
-                let mut bound = self.plan.bind(&self.graph, inputs, elements)?;
-                let counters = bound.run(inputs, elements, &mut outputs)?.unwrap_or_default();
-                (bound, counters)
-            }
+        let place = self.bound.iter().find_map(|bound| match bound.try_lock() {
+            Ok(place) => Some(place),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        let Some(mut place) = place else {
+            let mut bound = self.plan.bind(&self.graph, inputs, elements)?;
+            let counters = bound.run(inputs, elements, &mut outputs)?.unwrap_or_default();
+            return Ok((outputs, counters));
         };
-        all().push(bound);
+        if let Some(bound) = &mut *place
+            && let Some(counters) = bound.run(inputs, elements, &mut outputs)?
+        {
+            return Ok((outputs, counters));
+        }
+        // How the inputs lie is another one than it was.
+        let bound = place.insert(self.plan.bind(&self.graph, inputs, elements)?);
+        let counters = bound.run(inputs, elements, &mut outputs)?.unwrap_or_default();
         Ok((outputs, counters))
     }
 

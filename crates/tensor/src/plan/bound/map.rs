@@ -2,7 +2,7 @@
 //! lies otherwise is copied.
 
 use super::cut::Cut;
-use super::memory::{Memory, Operand};
+use super::memory::{Memory, Operand, Place};
 use crate::body::{Body, Elements, Line, LineKernel};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Strides, Tensor};
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ const BLOCK: usize = 1 << 12;
 /// From how many elements on a line is for whoever has threads for it, and a way past the caches.
 const LARGE: usize = 1 << 18;
 
-type Lines<'l> = SmallVec<[Line<'l>; 4]>;
+pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 
 /// Maps over a piece.
 #[derive(Debug)]
@@ -100,7 +100,8 @@ impl MapPiece {
             0 | 1 => {
                 let none = || SmallVec::from_elem(1, operands.len());
                 let steps = axes.pop().map_or_else(none, |(_, strides)| strides);
-                if count >= LARGE {
+                let is_shared = |operand: &Operand| !matches!(operand.place, Place::Local(_));
+                if count >= LARGE && operands.iter().all(is_shared) {
                     Way::Large { steps, body: body.clone() }
                 } else {
                     Way::One { kernel: elements.kernel(body, &steps)?, steps }
@@ -144,7 +145,11 @@ impl MapPiece {
         }
         let operands = &self.operands;
         match &mut self.way {
-            Way::One { steps, kernel } => kernel.run(&lines(memory, operands, steps, starts)?, to),
+            Way::One { steps, kernel } => {
+                let mut lines = Lines::new();
+                fill(&mut lines, memory, operands, steps, starts)?;
+                kernel.run(&lines, to)
+            }
             Way::Large { steps, body } => {
                 let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
                     let layout =
@@ -155,7 +160,8 @@ impl MapPiece {
                 elements.map_into(body, &operands?, &[self.count], &mut [to])
             }
             Way::Beside { axes, inner, steps, kernel } => {
-                let mut lines = lines(memory, operands, steps, starts)?;
+                let mut lines = Lines::new();
+                fill(&mut lines, memory, operands, steps, starts)?;
                 let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
                 let mut at = 0;
                 walk(axes, &mut firsts, |firsts| {
@@ -177,19 +183,20 @@ pub(super) fn no_room() -> Error {
     Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
-/// The lines that operands are, from where they begin.
-pub(super) fn lines<'m>(
+/// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.
+#[inline]
+pub(super) fn fill<'m>(
+    lines: &mut Lines<'m>,
     memory: &'m Memory<'_>,
     operands: &[Operand],
     steps: &[isize],
     starts: &[usize],
-) -> Result<Lines<'m>, Error> {
-    let mut lines = Lines::new();
+) -> Result<(), Error> {
     for (operand, step) in operands.iter().zip(steps) {
-        let data = memory.shared(operand.place)?;
+        let data = memory.data(operand.place)?;
         lines.push(Line { data, first: operand.first(memory, starts), step: *step });
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// An index space in blocks. Operands that are one line are read where they lie, others are copied for each block.
@@ -255,7 +262,8 @@ impl Blocks {
         mut to: DataMut<'_>,
     ) -> Result<(), Error> {
         let Blocks { cut, steps, copies, kernel } = self;
-        let whole = lines(memory, operands, steps, starts)?;
+        let mut whole = Lines::new();
+        fill(&mut whole, memory, operands, steps, starts)?;
         cut.run(|shape, starts, before| {
             elements.go_on()?;
             for ((copy, line), distances) in copies.iter_mut().zip(&whole).zip(&shape.distances) {

@@ -146,20 +146,30 @@ impl Slot {
 pub(super) struct Memory<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
-    pub(super) locals: &'m mut [Slot],
+    /// What pieces leave for what follows them.
+    pub(super) locals: &'m mut [Data],
     /// What products took.
     pub(super) counters: &'m mut Counters,
 }
 
 impl Memory<'_> {
     /// What is in a place.
+    #[inline]
+    pub(super) fn data(&self, place: Place) -> Result<&Data, Error> {
+        match place {
+            Place::Input(at) => Ok(self.inputs[at as usize].data()),
+            Place::Slot(at) => self.slots[at as usize].data.as_deref().ok_or_else(not_computed),
+            Place::Local(at) => Ok(&self.locals[at as usize]),
+        }
+    }
+
+    /// What is in a place that is no piece's own.
     pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
-        let slot = match place {
-            Place::Input(at) => return Ok(self.inputs[at as usize].data()),
-            Place::Slot(at) => &self.slots[at as usize],
-            Place::Local(at) => &self.locals[at as usize],
-        };
-        slot.data.as_ref().ok_or_else(not_computed)
+        match place {
+            Place::Input(at) => Ok(self.inputs[at as usize].data()),
+            Place::Slot(at) => self.slots[at as usize].data.as_ref().ok_or_else(not_computed),
+            Place::Local(_) => Err(not_computed()),
+        }
     }
 
     /// A value as a tensor.
@@ -177,10 +187,14 @@ impl Memory<'_> {
         (local, len): (u32, usize),
         write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut made = self.locals[local as usize].take(len)?;
-        write(self, own(&mut made)?.all_mut())?;
-        self.locals[local as usize].put(made);
-        Ok(())
+        let place = &mut self.locals[local as usize];
+        let mut made = std::mem::replace(place, Data::Bool(Vec::new()));
+        if made.len() != len {
+            made.resize(len);
+        }
+        let written = write(self, made.all_mut());
+        self.locals[local as usize] = made;
+        written
     }
 }
 

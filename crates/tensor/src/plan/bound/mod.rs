@@ -13,7 +13,7 @@ use super::{Plan, Region, Step, View, Work, is_view};
 use crate::body::{Elements, Task};
 use crate::node::Operation;
 use crate::reference::{check_inputs, check_size, node_value};
-use crate::{Axis, Counters, DataMut, Error, ErrorKind, Extents, Graph, Layout, Node, NodeId, Tensor};
+use crate::{Axis, Counters, Data, DataMut, Error, ErrorKind, Extents, Graph, Layout, Node, NodeId, Tensor};
 use cembra_runtime::Scalar;
 use cut::Cut;
 use map::MapPiece;
@@ -60,7 +60,7 @@ enum BoundWork {
 #[derive(Debug)]
 struct Worker {
     cut: Cut<Vec<Part>>,
-    locals: Vec<Slot>,
+    locals: Vec<Data>,
 }
 
 /// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value: there are so many elements of it.
@@ -331,7 +331,8 @@ impl Binding<'_> {
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
             let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
-            Ok(Worker { cut, locals: locals.all })
+            let locals = locals.all.iter().map(|local| Data::zeros(local.scalar, 0)).collect::<Result<_, Error>>()?;
+            Ok(Worker { cut, locals })
         };
         let mut workers = vec![worker()?];
         let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);

@@ -80,7 +80,7 @@ impl ProductPiece {
         };
         let [a, b] = &self.operands;
         let place = |operand: &Operand| -> Result<(&Data, usize), Error> {
-            Ok((&**memory.shared(operand.place)?, operand.first(memory, starts)))
+            Ok((memory.data(operand.place)?, operand.first(memory, starts)))
         };
         let took = planned.run_at([place(a)?, place(b)?], to)?;
         *memory.counters += took;

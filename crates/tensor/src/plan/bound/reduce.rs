@@ -3,7 +3,7 @@
 //! that the reference has, whatever the blocks.
 
 use super::cut::Cut;
-use super::map::{MapPiece, joined, lines, no_room, walk};
+use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
 use super::memory::{Memory, Operand};
 use crate::body::{Elements, SumKernel};
 use crate::element::with_data;
@@ -172,7 +172,7 @@ impl ReducePiece {
             Way::Memory(axes, extents) => {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
-                let from = (&**memory.shared(operand.place)?, &layout);
+                let from = (memory.data(operand.place)?, &layout);
                 sums::reduce_into(*reduction, axes, from, to)
             }
             Way::Nothing(axes, extents) => {
@@ -250,7 +250,8 @@ impl Sums {
         mut to: DataMut<'_>,
     ) -> Result<bool, Error> {
         let Sums { axes, length, steps, kernel, .. } = self;
-        let mut lines = lines(memory, operands, steps, starts)?;
+        let mut lines = Lines::new();
+        fill(&mut lines, memory, operands, steps, starts)?;
         let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
         let (mut at, mut succeeds) = (0, true);
         walk(axes, &mut firsts, |firsts| {
