@@ -66,10 +66,11 @@ fn numbers(len: usize, seed: u64) -> Vec<f64> {
     (0..len).map(|_| 2.0 * random.f64() - 1.0).collect()
 }
 
-/// Runs a plan: some elements of its output.
+/// Runs a plan, with memory that is kept, as that of the limit is: some elements of its output.
 fn ours<'p, T: Element + Into<f64>>(name: &'static str, planned: &'p Planned<'_>, inputs: &'p [Tensor]) -> Run<'p> {
+    let mut session = planned.session();
     Box::new(move || {
-        let made = planned.run(inputs).map_err(failed(name))?;
+        let made = session.run(inputs).map_err(failed(name))?;
         Ok(some(T::of(made[0].data()).unwrap_or_default()))
     })
 }
@@ -98,9 +99,9 @@ fn elementwise(on: &Evaluator, case: &Case, effort: Effort) -> Made<Result<Vec<R
     let limit: Run<'_> = if case.is_sum {
         Box::new(|| Ok(vec![limit!(sum_of_products(&columns[0], &columns[1]))]))
     } else {
-        // The result is memory of its own, as ours is.
-        Box::new(|| {
-            let mut to = vec![0.0; case.len];
+        let mut to = vec![0.0; case.len];
+        let columns = &columns;
+        Box::new(move || {
             let columns = [0, 1, 2, 3].map(|at: usize| &columns[at][..]);
             limit!(chain(columns, &mut to));
             Ok(some(&to))

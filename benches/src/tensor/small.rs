@@ -81,6 +81,8 @@ fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
         std::hint::black_box(made);
         Ok(())
     };
+    let mut session = planned.session();
+    let call_session = || session.run(&inputs).map(|made| _ = std::hint::black_box(made)).map_err(failed(SMALL));
     let call = || planned.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
     let parsed =
         || TensorModel::parse(MODEL).map_err(|source| Error::Model { workload: SMALL, source: Box::new(source) });
@@ -101,6 +103,7 @@ fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
         task("us_to_first_result", 1e6, 1, compile),
         task("us_text_to_first_result", 1e6, 1, compile_model),
         task("ns_per_call", 1e9, 1, call),
+        task("ns_per_call_of_session", 1e9, 1, call_session),
         task("ns_per_call_of_model", 1e9, 1, call_model),
     ];
     Ok(measured(SMALL, tasks, effort))

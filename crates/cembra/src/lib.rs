@@ -160,7 +160,7 @@ pub mod tensor {
     #[cfg(feature = "tensor")]
     pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
     pub use crate::tensor_model::{TensorExecutor, TensorModel};
-    pub use crate::tensors::{Evaluator, Planned, matrices};
+    pub use crate::tensors::{Evaluator, Planned, TensorSession, matrices};
     pub use cembra_tensor::*;
 }
 

@@ -377,6 +377,30 @@ impl Planned<'_> {
         Ok((outputs, counters))
     }
 
+    /// Runs of the plan by one who makes many of them and looks at the outputs of each before the next: with memory of his own, which is kept,
+    /// so that nothing is locked, and next to nothing made anew.
+    ///
+    /// ```
+    /// use cembra::tensor::{Evaluator, Graph, Tensor};
+    /// use cembra::{Options, Scalar};
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[2])?;
+    /// let square = g.apply("math.multiply", &[x, x])?;
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// let planned = evaluator.plan(&g, &[square])?;
+    /// let mut session = planned.session();
+    /// for at in [1.0, 2.0, 3.0] {
+    ///     let outputs = session.run(&[Tensor::new(&[2], vec![at, -at])?])?;
+    ///     assert_eq!(outputs[0].to_vec::<f64>()?, [at * at, at * at]);
+    /// }
+    /// # Ok::<(), cembra::tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn session(&self) -> TensorSession<'_> {
+        TensorSession { planned: self, bound: None, outputs: Vec::new() }
+    }
+
     /// The steps.
     #[must_use]
     pub const fn plan(&self) -> &Plan {
@@ -387,6 +411,34 @@ impl Planned<'_> {
     #[must_use]
     pub const fn graph(&self) -> &Graph {
         &self.graph
+    }
+}
+
+/// Runs of a plan, one after the other, with memory of their own: see [`Planned::session`].
+#[derive(Debug)]
+pub struct TensorSession<'p> {
+    planned: &'p Planned<'p>,
+    bound: Option<BoundPlan>,
+    outputs: Vec<Tensor>,
+}
+
+impl TensorSession<'_> {
+    /// The outputs, on tensors for the leaves of the graph that was planned. Whoever keeps one beyond the next run has a clone of it.
+    ///
+    /// # Errors
+    /// As for [`Planned::run`].
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], cembra_tensor::Error> {
+        let TensorSession { planned, bound, outputs } = self;
+        let ran = match bound {
+            Some(bound) => bound.run(inputs, planned.evaluator, outputs)?.is_some(),
+            None => false,
+        };
+        if !ran {
+            let new = planned.plan.bind(&planned.graph, inputs, planned.evaluator)?;
+            let bound = bound.insert(new.with_kept_memory());
+            bound.run(inputs, planned.evaluator, outputs)?;
+        }
+        Ok(outputs)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct BoundPlan {
     steps: Vec<BoundStep>,
     slots: Vec<Slot>,
     outputs: Vec<Seen>,
+    /// True if large memory is kept from one run to the next, too.
+    keeps: bool,
 }
 
 /// A step, where its value goes, and what nobody needs after it.
@@ -192,7 +194,7 @@ impl Plan {
         let seen = |node: &NodeId| binding.seen(*node).cloned();
         let outputs = self.outputs.iter().map(seen).collect::<Result<Vec<Seen>, Error>>()?;
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
-        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs })
+        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs, keeps: false })
     }
 
     /// By the numbers of steps, the nodes that have memory which no later step reads, and no output sees.
@@ -446,6 +448,12 @@ impl Binding<'_> {
 }
 
 impl BoundPlan {
+    /// The same, which keeps large memory from one run to the next, too.
+    #[must_use]
+    pub fn with_kept_memory(self) -> BoundPlan {
+        BoundPlan { keeps: true, ..self }
+    }
+
     /// True if these are inputs that it is bound to.
     fn fits(&self, inputs: &[Tensor]) -> bool {
         let fits = |(input, (scalar, layout)): (&Tensor, &(Scalar, Layout))| {
@@ -474,13 +482,17 @@ impl BoundPlan {
         for step in &mut self.steps {
             elements.go_on()?;
             step.run(inputs, &mut self.slots, elements, &mut counters)?;
-            step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
+            if !self.keeps {
+                step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
+            }
         }
         let memory = Memory { inputs, slots: &self.slots, locals: &mut [], counters: &mut Counters::default() };
         for seen in &self.outputs {
             outputs.push(memory.tensor(seen)?);
         }
-        self.slots.iter_mut().for_each(Slot::shrink);
+        if !self.keeps {
+            self.slots.iter_mut().for_each(Slot::shrink);
+        }
         Ok(Some(counters))
     }
 }
