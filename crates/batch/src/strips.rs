@@ -61,13 +61,40 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Lines of numbers that lie alike, from the first number of one to that of the next always as far.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines<'a> {
+    line: Line<'a>,
+    /// In bytes.
+    shift: isize,
+    count: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// Lines of so many numbers, each of which is `step` from the one before, and so many of them, of which each begins `shift` numbers behind
+    /// the one before. None if a number is not in the slice.
+    #[must_use]
+    #[inline]
+    pub fn of<T: ColumnValue>(
+        numbers: &'a [T],
+        first: usize,
+        [step, shift]: [isize; 2],
+        [rows, count]: [usize; 2],
+    ) -> Option<Lines<'a>> {
+        let line = Line::of(numbers, first, step, rows)?;
+        let distance = shift.checked_mul(isize::try_from(count.saturating_sub(1)).ok()?)?;
+        // All lines are between the first and the last.
+        Line::of(numbers, first.checked_add_signed(distance)?, step, rows)?;
+        Some(Lines { line, shift: shift.wrapping_mul(size_of::<T>().cast_signed()), count })
+    }
+}
+
 /// Memory for the results of a function.
 #[derive(Debug)]
 pub struct LineMut<'a> {
     scalar: Scalar,
     first: *mut u8,
     rows: usize,
-    sink: Sink,
     of: PhantomData<&'a mut [u8]>,
 }
 
@@ -77,16 +104,7 @@ impl<'a> LineMut<'a> {
     #[inline]
     pub const fn values<T: ColumnValue>(numbers: &'a mut [T]) -> LineMut<'a> {
         let first = numbers.as_mut_ptr().cast();
-        LineMut { scalar: T::SCALAR, first, rows: numbers.len(), sink: Sink::Values, of: PhantomData }
-    }
-
-    /// Sums that results of a type are added to: that of row `i` to sum `i` modulo so many, in the order of the rows. None of them
-    /// is -0.
-    #[must_use]
-    #[inline]
-    pub const fn chains(scalar: Scalar, sums: &'a mut [f64; CHAINS]) -> LineMut<'a> {
-        let first = sums.as_mut_ptr().cast();
-        LineMut { scalar, first, rows: usize::MAX, sink: Sink::Chains, of: PhantomData }
+        LineMut { scalar: T::SCALAR, first, rows: numbers.len(), of: PhantomData }
     }
 }
 
@@ -164,7 +182,7 @@ impl Strips {
     pub fn run(&mut self, inputs: &[Line<'_>], outputs: &mut [LineMut<'_>], rows: usize) -> bool {
         let is_input = |(line, pace): (&Line<'_>, &Pace)| line.pace == *pace && line.rows == rows;
         let is_output = |(line, (scalar, sink)): (&LineMut<'_>, &(Scalar, Sink))| {
-            line.scalar == *scalar && line.sink == *sink && line.rows >= rows
+            line.scalar == *scalar && *sink == Sink::Values && line.rows >= rows
         };
         let fits = inputs.len() == self.inputs.len()
             && outputs.len() == self.outputs.len()
@@ -173,29 +191,75 @@ impl Strips {
         if !fits || !cembra_runtime::math::default_float_mode() {
             return false;
         }
+        self.columns.clear();
+        for (line, stride) in inputs.iter().zip(&self.strides) {
+            self.columns.push(Column { data: line.first.cast_mut(), stride: *stride, ..Column::nowhere() });
+        }
+        for (line, stride) in outputs.iter().zip(&self.strides[inputs.len()..]) {
+            self.columns.push(Column { data: line.first, stride: *stride, ..Column::nowhere() });
+        }
         self.function.begin(&mut self.scratch, &self.context);
-        let mut start = 0;
-        while start < rows {
-            let count = self.most.min(rows - start);
-            let column = |first: *mut u8, stride: isize| {
-                let data = first.wrapping_offset(stride.wrapping_mul(start.cast_signed()));
-                Column { data, stride, ..Column::nowhere() }
-            };
+        // SAFETY: COLUMNS: lines and memory are borrowed, have the rows, and are of the paces and types that the function was made for;
+        // memory is borrowed for us alone.
+        unsafe { self.play(rows) }
+    }
+
+    /// Sums what the one output is over each of so many lines, beginning with zeros, and hands each line's sums on. False as for
+    /// [`run`](Strips::run), or if there are not as many lines: then no further sums are handed on.
+    #[must_use]
+    pub fn sum_each(
+        &mut self,
+        inputs: &[Lines<'_>],
+        [rows, count]: [usize; 2],
+        mut each: impl FnMut(&mut [f64; CHAINS]),
+    ) -> bool {
+        let is_input = |(lines, pace): (&Lines<'_>, &Pace)| {
+            lines.line.pace == *pace && lines.line.rows == rows && lines.count == count
+        };
+        let fits = inputs.len() == self.inputs.len()
+            && inputs.iter().zip(&self.inputs).all(is_input)
+            && matches!(&self.outputs[..], [(_, Sink::Chains)]);
+        if !fits || !cembra_runtime::math::default_float_mode() {
+            return false;
+        }
+        self.function.begin(&mut self.scratch, &self.context);
+        let mut sums = [0.0; CHAINS];
+        for at in 0..count.cast_signed() {
+            sums.fill(0.0);
             self.columns.clear();
-            for (line, stride) in inputs.iter().zip(&self.strides) {
-                self.columns.push(column(line.first.cast_mut(), *stride));
+            for (Lines { line, shift, .. }, stride) in inputs.iter().zip(&self.strides) {
+                let data = line.first.cast_mut().wrapping_offset(shift.wrapping_mul(at));
+                self.columns.push(Column { data, stride: *stride, ..Column::nowhere() });
             }
-            for (line, stride) in outputs.iter().zip(&self.strides[inputs.len()..]) {
-                self.columns.push(column(line.first, *stride));
+            self.columns.push(Column { data: sums.as_mut_ptr().cast(), ..Column::nowhere() });
+            // SAFETY: COLUMNS: lines are borrowed, have the rows, and are of the paces and types that the function was made for; the sums
+            // are ours.
+            if !unsafe { self.play(rows) } {
+                return false;
             }
-            // SAFETY: COLUMNS: lines and memory are borrowed, have the rows, and are of the paces and types that the function was made
-            // for; memory is borrowed for us alone; scratch and context are its own. A strip is of whole words of rows but the last.
+            each(&mut sums);
+        }
+        true
+    }
+
+    /// Runs the function on so many rows of the columns, which are anything then. False if one fails or may.
+    ///
+    /// # Safety
+    /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.
+    unsafe fn play(&mut self, rows: usize) -> bool {
+        let mut left = rows;
+        while left > 0 {
+            let count = self.most.min(left);
+            // SAFETY: COLUMNS, promised by the caller; scratch and context are its own. A strip is of whole words of rows but the last.
             unsafe { self.function.run(&self.columns, &[], count, &mut self.scratch, &mut self.context) };
             if self.scratch.failed.any() {
                 self.scratch.failed.drain().for_each(drop);
                 return false;
             }
-            start += count;
+            left -= count;
+            for column in &mut self.columns {
+                column.data = column.data.wrapping_offset(column.stride.wrapping_mul(count.cast_signed()));
+            }
         }
         true
     }

@@ -6,7 +6,7 @@ use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::tensors::Threads;
 use cembra_batch::{ColumnMut, InputColumn, LineMut, Pace, Sink, Strips};
-use cembra_runtime::{CHAINS, Cancellation, Scalar};
+use cembra_runtime::{CHAINS, Cancellation};
 use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, SumKernel};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
@@ -100,24 +100,43 @@ impl LineKernel for BodyLines {
 pub(crate) struct BodySums {
     order: Order,
     strips: Strips,
-    scalar: Scalar,
 }
 
 impl BodySums {
     /// None if nothing sums several rows at a time.
     pub(crate) fn of(batch: &Batch, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, cembra_tensor::Error> {
         let order = order(batch)?;
-        let Some((_, scalar)) = body.outputs.first() else { return Ok(None) };
         let strips = strips(batch, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
-        Ok(strips.map(|strips| BodySums { order, strips, scalar: *scalar }))
+        Ok(strips.map(|strips| BodySums { order, strips }))
     }
 }
 
 impl SumKernel for BodySums {
-    fn add(&mut self, lines: &[Line<'_>], count: usize, sums: &mut [f64; CHAINS]) -> bool {
-        let mut inputs = Inputs::default();
-        inputs.fill(&self.order, lines, count)
-            && self.strips.run(&inputs.0, &mut [LineMut::chains(self.scalar, sums)], count)
+    fn sum_each(
+        &mut self,
+        lines: &[Line<'_>],
+        shifts: &[isize],
+        counts: [usize; 2],
+        each: &mut dyn FnMut(&mut [f64; CHAINS]),
+    ) -> bool {
+        use cembra_batch::Lines;
+        let input = |at: &usize| {
+            let (Line { data, first, step }, steps) = (*lines.get(*at)?, *shifts.get(*at)?);
+            let steps = [step, steps];
+            match data {
+                Data::Bool(elements) => Lines::of(elements, first, steps, counts),
+                Data::Int32(elements) => Lines::of(elements, first, steps, counts),
+                Data::Int64(elements) => Lines::of(elements, first, steps, counts),
+                Data::Float32(elements) => Lines::of(elements, first, steps, counts),
+                Data::Float64(elements) => Lines::of(elements, first, steps, counts),
+            }
+        };
+        let mut inputs: SmallVec<[Lines<'_>; 8]> = SmallVec::new();
+        for at in &self.order {
+            let Some(lines) = input(at) else { return false };
+            inputs.push(lines);
+        }
+        self.strips.sum_each(&inputs, counts, each)
     }
 }
 

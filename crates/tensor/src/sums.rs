@@ -232,9 +232,15 @@ fn add_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHA
     }
 }
 
+/// The sum of sums of chains, likewise.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+pub(crate) fn sum_of_chains(chains: &mut [f64; CHAINS]) -> f64 {
+    joined(chains, |a, b| a + b)
+}
+
 /// What chains give together: those of the second half go to those of the first, until there is one.
 #[inline(always)]
-pub(crate) fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], combine: C) -> W {
+fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], combine: C) -> W {
     /// With a width that is known when this is compiled, so that the chains are vectors.
     #[inline(always)]
     fn halve<W: Copy, const WIDTH: usize>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) {

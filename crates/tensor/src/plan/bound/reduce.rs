@@ -250,30 +250,50 @@ impl Sums {
         mut to: DataMut<'_>,
     ) -> Result<bool, Error> {
         let Sums { axes, length, steps, kernel, .. } = self;
-        let mut lines = Lines::new();
-        fill(&mut lines, memory, operands, steps, starts)?;
-        let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
-        let (mut at, mut succeeds) = (0, true);
-        walk(axes, &mut firsts, |firsts| {
-            let mut total = 0.0_f64;
-            for start in (0..*length).step_by(CHAINED) {
-                elements.go_on()?;
-                let count = CHAINED.min(*length - start);
-                for ((line, first), step) in lines.iter_mut().zip(firsts).zip(&*steps) {
-                    line.first = first.wrapping_add_signed(start.cast_signed() * step);
-                }
-                let mut chains = [0.0; CHAINS];
-                succeeds = succeeds && kernel.add(&lines, count, &mut chains);
-                total += sums::joined(&mut chains, |a, b| a + b);
-            }
+        if !matches!(to, DataMut::Float32(_) | DataMut::Float64(_)) {
+            return Err(no_block());
+        }
+        let mut at = 0;
+        let mut put = |total: f64| {
             match &mut to {
                 DataMut::Float32(to) => to[at] = total as f32,
                 DataMut::Float64(to) => to[at] = total,
-                _ => return Err(no_block()),
+                _ => {}
             }
             at += 1;
+        };
+        let mut lines = Lines::new();
+        fill(&mut lines, memory, operands, steps, starts)?;
+        let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
+        let mut succeeds = true;
+        // So many lines from some of them on, or parts of one.
+        let mut sum = |firsts: &[usize], (start, shifts): (usize, &[isize]), counts, put: &mut dyn FnMut(f64)| {
+            elements.go_on()?;
+            for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
+                line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
+            }
+            let mut each = |chains: &mut [f64; CHAINS]| put(sums::sum_of_chains(chains));
+            succeeds = succeeds && kernel.sum_each(&lines, shifts, counts, &mut each);
             Ok(())
-        })?;
+        };
+        match axes.split_last() {
+            Some(((count, shifts), outer)) if *length <= CHAINED => {
+                let most = CHAINED / *length;
+                walk(outer, &mut firsts, |firsts| {
+                    (0..*count).step_by(most).try_for_each(|start| {
+                        sum(firsts, (start, shifts), [*length, most.min(count - start)], &mut put)
+                    })
+                })?;
+            }
+            _ => walk(axes, &mut firsts, |firsts| {
+                let mut total = 0.0_f64;
+                for start in (0..*length).step_by(CHAINED) {
+                    sum(firsts, (start, steps), [CHAINED.min(*length - start), 1], &mut |part| total += part)?;
+                }
+                put(total);
+                Ok(())
+            })?,
+        }
         Ok(succeeds)
     }
 }
