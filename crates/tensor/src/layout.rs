@@ -157,6 +157,15 @@ impl Layout {
         Layout { extents: extents.into(), strides, offset }
     }
 
+    /// True if the two have the same extents and strides, wherever they begin. It is asked for each input of each run.
+    #[inline]
+    pub(crate) fn lies_as(&self, other: &Layout) -> bool {
+        let (own, others) = (&self.extents[..], &other.extents[..]);
+        let (strides, other_strides) = (&self.strides[..own.len()], &other.strides[..others.len()]);
+        own.len() == others.len()
+            && (0..own.len()).all(|axis| own[axis] == others[axis] && strides[axis] == other_strides[axis])
+    }
+
     /// The same, further on in memory.
     pub(crate) fn moved(&self, distance: usize) -> Layout {
         let (extents, strides) = (Extents::from_slice(&self.extents), Strides::from_slice(&self.strides));

@@ -44,10 +44,7 @@ impl Form {
     /// True if these operands are as those that it was planned for. They may begin elsewhere in their memory.
     fn fits(&self, operands: [&Tensor; 2]) -> bool {
         let is_like = |(known, operand): (&Layout, &Tensor)| {
-            let layout = operand.layout();
-            known.extents() == layout.extents()
-                && known.strides() == layout.strides()
-                && self.scalar == operand.scalar_type()
+            known.lies_as(operand.layout()) && self.scalar == operand.scalar_type()
         };
         self.layouts.iter().zip(operands).all(is_like)
     }

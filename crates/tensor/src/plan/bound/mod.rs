@@ -457,8 +457,7 @@ impl BoundPlan {
     /// True if these are inputs that it is bound to.
     fn fits(&self, inputs: &[Tensor]) -> bool {
         let fits = |(input, (scalar, layout)): (&Tensor, &(Scalar, Layout))| {
-            let own = input.layout();
-            input.scalar_type() == *scalar && own.strides() == layout.strides() && own.extents() == layout.extents()
+            input.scalar_type() == *scalar && input.layout().lies_as(layout)
         };
         self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
     }
