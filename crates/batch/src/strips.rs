@@ -38,54 +38,43 @@ pub enum Sink {
     Chains,
 }
 
-/// Some numbers of memory: one, and how far it is to each other one.
+/// Lines of numbers of memory: of each the first number and how far it is to each other one, and from the first number of one line to that of
+/// the next always as far.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
+pub struct Lines<'a> {
     pace: Pace,
     first: *const u8,
-    rows: usize,
+    /// In bytes.
+    shift: isize,
+    counts: [usize; 2],
     of: PhantomData<&'a [u8]>,
 }
 
-impl<'a> Line<'a> {
-    /// The number at `first`, and from each to the next `step`, so many in all. None if one is not in the slice.
-    #[must_use]
-    #[inline]
-    pub fn of<T: ColumnValue>(numbers: &'a [T], first: usize, step: isize, rows: usize) -> Option<Line<'a>> {
-        let last = match isize::try_from(rows).ok()? {
-            0 => first,
-            rows => step.checked_mul(rows - 1).and_then(|distance| first.checked_add_signed(distance))?,
-        };
-        let first = numbers.get(first).filter(|_| last < numbers.len()).map(std::ptr::from_ref)?;
-        Some(Line { pace: Pace { scalar: T::SCALAR, step }, first: first.cast(), rows, of: PhantomData })
-    }
-}
-
-/// Lines of numbers that lie alike, from the first number of one to that of the next always as far.
-#[derive(Clone, Copy, Debug)]
-pub struct Lines<'a> {
-    line: Line<'a>,
-    /// In bytes.
-    shift: isize,
-    count: usize,
-}
-
 impl<'a> Lines<'a> {
-    /// Lines of so many numbers, each of which is `step` from the one before, and so many of them, of which each begins `shift` numbers behind
-    /// the one before. None if a number is not in the slice.
+    /// Lines whose first begins with the number at `first`: of so many numbers, each `step` from the one before, and so many lines, each of
+    /// which begins `shift` numbers from the one before. None if a number is not in the slice.
     #[must_use]
     #[inline]
     pub fn of<T: ColumnValue>(
         numbers: &'a [T],
         first: usize,
         [step, shift]: [isize; 2],
-        [rows, count]: [usize; 2],
+        counts: [usize; 2],
     ) -> Option<Lines<'a>> {
-        let line = Line::of(numbers, first, step, rows)?;
-        let distance = shift.checked_mul(isize::try_from(count.saturating_sub(1)).ok()?)?;
-        // All lines are between the first and the last.
-        Line::of(numbers, first.checked_add_signed(distance)?, step, rows)?;
-        Some(Lines { line, shift: shift.wrapping_mul(size_of::<T>().cast_signed()), count })
+        let [along, across] = [(step, counts[0]), (shift, counts[1])].map(|(step, count)| {
+            let last = isize::try_from(count.saturating_sub(1)).ok()?;
+            step.checked_mul(last)
+        });
+        let (along, across) = (along?, across?);
+        // All others are between the numbers at the four corners.
+        let begins = first.checked_add_signed(across)?;
+        let ends = [first.checked_add_signed(along)?, begins.checked_add_signed(along)?];
+        if begins >= numbers.len() || ends.iter().any(|at| *at >= numbers.len()) {
+            return None;
+        }
+        let first = std::ptr::from_ref(numbers.get(first)?).cast();
+        let shift = shift.wrapping_mul(size_of::<T>().cast_signed());
+        Some(Lines { pace: Pace { scalar: T::SCALAR, step }, first, shift, counts, of: PhantomData })
     }
 }
 
@@ -137,7 +126,7 @@ pub struct Strips {
     function: Arc<dyn BatchFunction>,
     inputs: Box<[Pace]>,
     outputs: Box<[(Scalar, Sink)]>,
-    /// The bytes from one number to the next, of inputs and of outputs.
+    /// The bytes from one number to the next, of inputs.
     strides: Box<[isize]>,
     scratch: Scratch,
     context: Context,
@@ -167,8 +156,7 @@ impl Batch {
             _ => None,
         };
         let outputs = sinks.iter().zip(outputs).map(scalar).collect::<Option<Box<[(Scalar, Sink)]>>>()?;
-        let written = outputs.iter().map(|(scalar, sink)| if *sink == Sink::Chains { 0 } else { size(*scalar) });
-        let strides = paces.iter().map(|pace| pace.stride()).chain(written).collect();
+        let strides = paces.iter().map(|pace| pace.stride()).collect();
         let (scratch, most) = (Scratch::new(&function.scratch()), function.rows());
         let (inputs, columns) = (paces.into(), SmallVec::new());
         Some(Strips { function, inputs, outputs, strides, scratch, context, columns, most })
@@ -176,36 +164,42 @@ impl Batch {
 }
 
 impl Strips {
-    /// Evaluates so many rows. False if lines are not as they were said to be, the thread's floating-point mode is not the default, or a row
-    /// fails or may: then what is in the memory, and what sums are, is unspecified.
-    #[must_use]
-    pub fn run(&mut self, inputs: &[Line<'_>], outputs: &mut [LineMut<'_>], rows: usize) -> bool {
-        let is_input = |(line, pace): (&Line<'_>, &Pace)| line.pace == *pace && line.rows == rows;
-        let is_output = |(line, (scalar, sink)): (&LineMut<'_>, &(Scalar, Sink))| {
-            line.scalar == *scalar && *sink == Sink::Values && line.rows >= rows
-        };
-        let fits = inputs.len() == self.inputs.len()
-            && outputs.len() == self.outputs.len()
+    /// True if lines are as they were said to be, and the thread's floating-point mode is the default: else nothing is run.
+    fn fits(&self, inputs: &[Lines<'_>], counts: [usize; 2]) -> bool {
+        let is_input = |(lines, pace): (&Lines<'_>, &Pace)| lines.pace == *pace && lines.counts == counts;
+        inputs.len() == self.inputs.len()
             && inputs.iter().zip(&self.inputs).all(is_input)
-            && outputs.iter().zip(&self.outputs).all(is_output);
-        if !fits || !cembra_runtime::math::default_float_mode() {
-            return false;
-        }
-        self.columns.clear();
-        for (line, stride) in inputs.iter().zip(&self.strides) {
-            self.columns.push(Column { data: line.first.cast_mut(), stride: *stride, ..Column::nowhere() });
-        }
-        for (line, stride) in outputs.iter().zip(&self.strides[inputs.len()..]) {
-            self.columns.push(Column { data: line.first, stride: *stride, ..Column::nowhere() });
-        }
-        self.function.begin(&mut self.scratch, &self.context);
-        // SAFETY: COLUMNS: lines and memory are borrowed, have the rows, and are of the paces and types that the function was made for;
-        // memory is borrowed for us alone.
-        unsafe { self.play(rows) }
+            && cembra_runtime::math::default_float_mode()
     }
 
-    /// Sums what the one output is over each of so many lines, beginning with zeros, and hands each line's sums on. False as for
-    /// [`run`](Strips::run), or if there are not as many lines: then no further sums are handed on.
+    /// Evaluates so many rows of each of so many lines, and puts what comes of a line behind what came of the one before. False if lines are not
+    /// as they were said to be, the thread's floating-point mode is not the default, or a row fails or may: then what is in the memory is
+    /// unspecified.
+    #[must_use]
+    pub fn run(&mut self, inputs: &[Lines<'_>], outputs: &mut [LineMut<'_>], [rows, count]: [usize; 2]) -> bool {
+        let room = rows.checked_mul(count);
+        let is_output = |(line, (scalar, sink)): (&LineMut<'_>, &(Scalar, Sink))| {
+            line.scalar == *scalar && *sink == Sink::Values && room.is_some_and(|room| line.rows >= room)
+        };
+        let fits = outputs.len() == self.outputs.len() && outputs.iter().zip(&self.outputs).all(is_output);
+        if !fits || !self.fits(inputs, [rows, count]) {
+            return false;
+        }
+        self.function.begin(&mut self.scratch, &self.context);
+        (0..count).all(|at| {
+            let output = |(line, (scalar, _)): (&LineMut<'_>, &(Scalar, Sink))| {
+                let stride = size(*scalar);
+                (line.first.wrapping_offset(stride.wrapping_mul((at * rows).cast_signed())), stride)
+            };
+            let outputs: SmallVec<[(*mut u8, isize); 2]> = outputs.iter().zip(&self.outputs).map(output).collect();
+            // SAFETY: COLUMNS: lines and memory are borrowed, have the rows, and are of the paces and types that the function was made
+            // for; memory is borrowed for us alone.
+            unsafe { self.line(inputs, at, &outputs, rows) }
+        })
+    }
+
+    /// Adds up what the one output is, over so many rows of each of so many lines, in sums that begin with zeros, and hands each line's sums on.
+    /// False as for [`run`](Strips::run): then no further sums are handed on.
     #[must_use]
     pub fn sum_each(
         &mut self,
@@ -213,33 +207,37 @@ impl Strips {
         [rows, count]: [usize; 2],
         mut each: impl FnMut(&mut [f64; CHAINS]),
     ) -> bool {
-        let is_input = |(lines, pace): (&Lines<'_>, &Pace)| {
-            lines.line.pace == *pace && lines.line.rows == rows && lines.count == count
-        };
-        let fits = inputs.len() == self.inputs.len()
-            && inputs.iter().zip(&self.inputs).all(is_input)
-            && matches!(&self.outputs[..], [(_, Sink::Chains)]);
-        if !fits || !cembra_runtime::math::default_float_mode() {
+        if !matches!(&self.outputs[..], [(_, Sink::Chains)]) || !self.fits(inputs, [rows, count]) {
             return false;
         }
         self.function.begin(&mut self.scratch, &self.context);
-        let mut sums = [0.0; CHAINS];
-        for at in 0..count.cast_signed() {
-            sums.fill(0.0);
-            self.columns.clear();
-            for (Lines { line, shift, .. }, stride) in inputs.iter().zip(&self.strides) {
-                let data = line.first.cast_mut().wrapping_offset(shift.wrapping_mul(at));
-                self.columns.push(Column { data, stride: *stride, ..Column::nowhere() });
-            }
-            self.columns.push(Column { data: sums.as_mut_ptr().cast(), ..Column::nowhere() });
+        (0..count).all(|at| {
+            let mut sums = [0.0; CHAINS];
             // SAFETY: COLUMNS: lines are borrowed, have the rows, and are of the paces and types that the function was made for; the sums
             // are ours.
-            if !unsafe { self.play(rows) } {
-                return false;
+            let succeeds = unsafe { self.line(inputs, at, &[(sums.as_mut_ptr().cast(), 0)], rows) };
+            if succeeds {
+                each(&mut sums);
             }
-            each(&mut sums);
+            succeeds
+        })
+    }
+
+    /// Runs the function on a line of each input, to memory that is so far apart for rows. False if a row fails or may.
+    ///
+    /// # Safety
+    /// COLUMNS: lines and memory are of the paces and types that the function was made for, and have the rows.
+    unsafe fn line(&mut self, inputs: &[Lines<'_>], at: usize, outputs: &[(*mut u8, isize)], rows: usize) -> bool {
+        self.columns.clear();
+        for (lines, stride) in inputs.iter().zip(&self.strides) {
+            let data = lines.first.cast_mut().wrapping_offset(lines.shift.wrapping_mul(at.cast_signed()));
+            self.columns.push(Column { data, stride: *stride, ..Column::nowhere() });
         }
-        true
+        for (data, stride) in outputs {
+            self.columns.push(Column { data: *data, stride: *stride, ..Column::nowhere() });
+        }
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe { self.play(rows) }
     }
 
     /// Runs the function on so many rows of the columns, which are anything then. False if one fails or may.

@@ -5,7 +5,7 @@ use crate::batch::Batch;
 use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::tensors::Threads;
-use cembra_batch::{ColumnMut, InputColumn, LineMut, Pace, Sink, Strips};
+use cembra_batch::{ColumnMut, InputColumn, LineMut, Lines, Pace, Sink, Strips};
 use cembra_runtime::{CHAINS, Cancellation};
 use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, SumKernel};
 use cembra_value::{ScalarValue, Value};
@@ -48,25 +48,26 @@ impl BodyLines {
     }
 }
 
-/// The lines of a batch's inputs. They are filled in where they are used, for each line that elements are computed of.
+/// The lines of a batch's inputs. They are filled in where they are used, since they are many bytes to be moved.
 #[derive(Default)]
-struct Inputs<'l>(SmallVec<[cembra_batch::Line<'l>; 4]>);
+struct Inputs<'l>(SmallVec<[Lines<'l>; 4]>);
 
 impl<'l> Inputs<'l> {
     /// False if one is not within its memory.
     #[inline]
-    fn fill(&mut self, order: &Order, lines: &[Line<'l>], count: usize) -> bool {
+    fn fill(&mut self, order: &Order, lines: &[Line<'l>], shifts: &[isize], counts: [usize; 2]) -> bool {
         order.iter().all(|at| {
-            let Some(Line { data, first, step }) = lines.get(*at).copied() else { return false };
-            let line = match data {
-                Data::Bool(elements) => cembra_batch::Line::of(elements, first, step, count),
-                Data::Int32(elements) => cembra_batch::Line::of(elements, first, step, count),
-                Data::Int64(elements) => cembra_batch::Line::of(elements, first, step, count),
-                Data::Float32(elements) => cembra_batch::Line::of(elements, first, step, count),
-                Data::Float64(elements) => cembra_batch::Line::of(elements, first, step, count),
+            let (Some(line), Some(shift)) = (lines.get(*at), shifts.get(*at)) else { return false };
+            let (first, steps) = (line.first, [line.step, *shift]);
+            let lines = match line.data {
+                Data::Bool(elements) => Lines::of(elements, first, steps, counts),
+                Data::Int32(elements) => Lines::of(elements, first, steps, counts),
+                Data::Int64(elements) => Lines::of(elements, first, steps, counts),
+                Data::Float32(elements) => Lines::of(elements, first, steps, counts),
+                Data::Float64(elements) => Lines::of(elements, first, steps, counts),
             };
-            let Some(line) = line else { return false };
-            self.0.push(line);
+            let Some(lines) = lines else { return false };
+            self.0.push(lines);
             true
         })
     }
@@ -83,15 +84,27 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl LineKernel for BodyLines {
-    fn run(&mut self, lines: &[Line<'_>], mut to: DataMut<'_>) -> Result<(), cembra_tensor::Error> {
-        let (mut inputs, count) = (Inputs::default(), to.len());
+    fn run(
+        &mut self,
+        lines: &[Line<'_>],
+        shifts: &[isize],
+        length: usize,
+        mut to: DataMut<'_>,
+    ) -> Result<(), cembra_tensor::Error> {
+        let (mut inputs, count) = (Inputs::default(), to.len().checked_div(length).unwrap_or(0));
         if let Some(strips) = &mut self.strips
-            && inputs.fill(&self.order, lines, count)
-            && strips.run(&inputs.0, &mut [output(to.reborrow())], count)
+            && inputs.fill(&self.order, lines, shifts, [length, count])
+            && strips.run(&inputs.0, &mut [output(to.reborrow())], [length, count])
         {
             return Ok(());
         }
-        run(&self.batch, lines, &mut [to], count, (None, None))
+        let mut lines: SmallVec<[Line<'_>; 4]> = lines.into();
+        for at in 0..count {
+            let to = to.part(at * length, length).ok_or_else(misfit)?;
+            run(&self.batch, &lines, &mut [to], length, (None, None))?;
+            lines.iter_mut().zip(shifts).for_each(|(line, shift)| line.first = line.first.wrapping_add_signed(*shift));
+        }
+        Ok(())
     }
 }
 
@@ -119,24 +132,8 @@ impl SumKernel for BodySums {
         counts: [usize; 2],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool {
-        use cembra_batch::Lines;
-        let input = |at: &usize| {
-            let (Line { data, first, step }, steps) = (*lines.get(*at)?, *shifts.get(*at)?);
-            let steps = [step, steps];
-            match data {
-                Data::Bool(elements) => Lines::of(elements, first, steps, counts),
-                Data::Int32(elements) => Lines::of(elements, first, steps, counts),
-                Data::Int64(elements) => Lines::of(elements, first, steps, counts),
-                Data::Float32(elements) => Lines::of(elements, first, steps, counts),
-                Data::Float64(elements) => Lines::of(elements, first, steps, counts),
-            }
-        };
-        let mut inputs: SmallVec<[Lines<'_>; 8]> = SmallVec::new();
-        for at in &self.order {
-            let Some(lines) = input(at) else { return false };
-            inputs.push(lines);
-        }
-        self.strips.sum_each(&inputs, counts, each)
+        let mut inputs = Inputs::default();
+        inputs.fill(&self.order, lines, shifts, counts) && self.strips.sum_each(&inputs.0, counts, each)
     }
 }
 

@@ -65,11 +65,12 @@ pub struct Line<'a> {
 
 /// An expression of elements that is ready to be evaluated on lines, in memory of its own.
 pub trait LineKernel: Send + Debug {
-    /// Evaluates as many elements of each line as there is memory for, and writes the first output over what is there.
+    /// Evaluates so many elements of each line, and writes the first output over what is in memory; again and again, as often as there is
+    /// memory for, for lines that each begin so many elements behind those before.
     ///
     /// # Errors
     /// Lines or memory do not fit, or an element fails.
-    fn run(&mut self, lines: &[Line<'_>], to: DataMut<'_>) -> Result<(), Error>;
+    fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: DataMut<'_>) -> Result<(), Error>;
 }
 
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.

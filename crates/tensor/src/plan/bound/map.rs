@@ -148,7 +148,7 @@ impl MapPiece {
             Way::One { steps, kernel } => {
                 let mut lines = Lines::new();
                 fill(&mut lines, memory, operands, steps, starts)?;
-                kernel.run(&lines, to)
+                kernel.run(&lines, steps, self.count, to)
             }
             Way::Large { steps, body } => {
                 let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
@@ -164,11 +164,20 @@ impl MapPiece {
                 fill(&mut lines, memory, operands, steps, starts)?;
                 let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
                 let mut at = 0;
-                walk(axes, &mut firsts, |firsts| {
-                    elements.go_on()?;
-                    lines.iter_mut().zip(firsts).for_each(|(line, first)| line.first = *first);
-                    kernel.run(&lines, to.part(at, *inner).ok_or_else(no_room)?)?;
-                    at += *inner;
+                let Some(((count, shifts), outer)) = axes.split_last() else {
+                    return kernel.run(&lines, steps, *inner, to);
+                };
+                let most = (LARGE / *inner).max(1);
+                walk(outer, &mut firsts, |firsts| {
+                    for start in (0..*count).step_by(most) {
+                        elements.go_on()?;
+                        for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
+                            line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
+                        }
+                        let len = *inner * most.min(count - start);
+                        kernel.run(&lines, shifts, *inner, to.part(at, len).ok_or_else(no_room)?)?;
+                        at += len;
+                    }
                     Ok(())
                 })
             }
@@ -283,7 +292,7 @@ impl Blocks {
                     None => Line { first: line.first.wrapping_add_signed(before.cast_signed() * step), ..*line },
                 });
             }
-            kernel.run(&lines, to.part(before, shape.count).ok_or_else(no_room)?)
+            kernel.run(&lines, steps, shape.count, to.part(before, shape.count).ok_or_else(no_room)?)
         })
     }
 }
