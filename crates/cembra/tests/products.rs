@@ -97,13 +97,13 @@ fn small_products_copy_the_least_that_makes_matrices_of_them() {
         ("ijk,jl->ilk", 2, 1),
         ("ijkl,jmln->ikmn", 2, 1),
         ("ijkl,jmln->imkn", 3, 1),
-        ("bij,bjk->bik", 0, 5),
-        ("bijk,bjl->blik", 1, 5),
+        ("bij,bjk->bik", 0, 6),
+        ("bijk,bjl->blik", 1, 6),
         // An operand that is summed before is made in the order that is wanted.
         ("ijkn,jl->lik", 0, 1),
         ("ijk,jln->ilk", 2, 1),
     ] {
-        assert_eq!(planned(spec, |_| 5), (permutes, calls), "{spec}");
+        assert_eq!(planned(spec, |_| 6), (permutes, calls), "{spec}");
     }
 }
 
@@ -174,9 +174,11 @@ fn view(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
 #[test]
 fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
     let mut rng = Rng::with_seed(15);
-    let mut seen = [0; 3];
-    for round in 0..4_000 {
-        let extents: Vec<usize> = (0..5).map(|_| *rng.choice(&[1, 2, 2, 3, 3, 4, 5, 0]).expect("fits")).collect();
+    let mut seen = [0; 4];
+    for round in 0..6_000 {
+        // Products of few elements have a way of their own.
+        let choice: &[usize] = if round % 3 == 0 { &[1, 2, 2, 3, 3, 4, 5, 0] } else { &[1, 3, 5, 7, 9] };
+        let extents: Vec<usize> = (0..5).map(|_| *rng.choice(choice).expect("fits")).collect();
         let extents: Vec<usize> = extents.into_iter().map(|e| if e == 0 && rng.u8(..) < 200 { 2 } else { e }).collect();
         let mut axes = |most: usize| (0..rng.usize(most / 2..=most)).map(|_| rng.u8(0..5)).collect::<Axes>();
         let operands = vec![axes(5), axes(4)];
@@ -192,8 +194,9 @@ fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
         let plan = ProductPlan::of(&labels, [a.layout(), b.layout()], 4).expect("fits");
         seen[match plan.kernel {
             Kernel::Zeros => 0,
-            Kernel::Nest { .. } => 1,
-            Kernel::Matrices { .. } => 2,
+            Kernel::Direct { .. } => 1,
+            Kernel::Nest { .. } => 2,
+            Kernel::Matrices { .. } => 3,
         }] += 1;
         let expected = expected(&labels, [&a, &b]);
         for matrices in [matrices(), &PlainProduct] {
@@ -201,7 +204,7 @@ fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
             assert_eq!(found, expected, "{round}: {labels:?} of {:?} and {:?}: {plan:?}", a.layout(), b.layout());
         }
     }
-    assert!(seen.iter().all(|count| *count > 200), "{seen:?}");
+    assert!(seen.iter().all(|count| *count > 120), "{seen:?}");
 }
 
 #[test]
@@ -250,11 +253,11 @@ fn sums_of_floats_are_near_and_always_the_same() {
 fn what_is_copied_is_counted() {
     let labels = labels("ijk,jl->ilk");
     let mut rng = Rng::with_seed(1);
-    let (a, b) = (whole(&mut rng, Scalar::Float64, &[2, 3, 4]), whole(&mut rng, Scalar::Float64, &[3, 5]));
-    let (made, counters) = Evaluator::new(&Options::default()).contract(&labels, [&a, &b], &[2, 5, 4]).expect("fits");
+    let (a, b) = (whole(&mut rng, Scalar::Float64, &[3, 3, 4]), whole(&mut rng, Scalar::Float64, &[3, 5]));
+    let (made, counters) = Evaluator::new(&Options::default()).contract(&labels, [&a, &b], &[3, 5, 4]).expect("fits");
     assert_eq!(made, expected(&labels, [&a, &b]));
     assert_eq!((counters.gemm_calls, counters.permutes, counters.temporaries), (1, 2, 2));
-    assert_eq!(counters.permute_bytes, 8 * (24 + 40));
+    assert_eq!(counters.permute_bytes, 8 * (36 + 60));
 }
 
 #[test]

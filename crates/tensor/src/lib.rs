@@ -44,7 +44,7 @@ pub use layout::{Extents, Layout, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{BoundPlan, Plan, PlanCounters, pieces};
 pub use product::{
-    CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct,
+    CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, PlannedProduct,
     Preparation, ProductPlan, Products, Run, contract,
 };
 pub use reference::{evaluate, same_bits};

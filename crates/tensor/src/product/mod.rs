@@ -1,6 +1,7 @@
 //! Products of two operands by labels, the fast way: a plan made from labels and layouts, and what carries it out by products of matrices.
 //! What products mean is said by the reference; results are as near to it as the sums of products of matrices are exact.
 
+mod direct;
 mod matrix;
 mod nest;
 mod number;
@@ -8,12 +9,14 @@ mod plan;
 mod planned;
 mod walk;
 
+pub use direct::Places;
 pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 pub use plan::{CopiedAxis, Kernel, Preparation, ProductPlan, Run};
 pub use planned::{PlannedProduct, Products};
 
 use crate::node::Labels;
 use crate::{Data, Error, Tensor};
+use direct::direct;
 use nest::{Memory, nest};
 use number::Number;
 use planned::Form;
@@ -116,12 +119,11 @@ fn compute<T: Number>(
     to: &mut [T],
     matrices: &dyn MatrixProduct,
 ) -> Result<u64, Error> {
+    let zero = |is_sum: bool| if is_sum { T::Wide::default() } else { T::NOTHING };
     match kernel {
         Kernel::Zeros => to.fill(T::default()),
-        Kernel::Nest { kept, summed, inner, is_sum } => {
-            let zero = if *is_sum { T::Wide::default() } else { T::NOTHING };
-            nest(factors, to, (kept, summed), *inner, zero);
-        }
+        Kernel::Direct { kept, places, is_sum } => direct(factors, to, kept, places, zero(*is_sum)),
+        Kernel::Nest { kept, summed, inner, is_sum } => nest(factors, to, (kept, summed), *inner, zero(*is_sum)),
         Kernel::Matrices { kept, summed, dimensions } => {
             return multiply(factors, to, (kept, summed), *dimensions, matrices);
         }

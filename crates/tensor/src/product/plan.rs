@@ -5,6 +5,7 @@
 //! they do not, either the labels that break it are looped over, or an operand is copied in the order that is wanted, or the result is made
 //! in such an order and copied. Of what may be copied all eight choices are looked at.
 
+use super::direct::Places;
 use crate::node::Labels;
 use crate::{Error, Layout};
 use smallvec::SmallVec;
@@ -48,6 +49,15 @@ pub enum Preparation {
 pub enum Kernel {
     /// There is nothing to compute: the result has no elements, or all are sums of none.
     Zeros,
+    /// Sums of a few products, term by term: so many that what a product of matrices takes to be begun would be the most of it.
+    Direct {
+        /// Labels of the result that are looped over.
+        kept: Vec<Run>,
+        /// Where elements and terms lie.
+        places: Places,
+        /// As for loops.
+        is_sum: bool,
+    },
     /// Loops over labels of the result and, within, over those that are summed: products of elements, of vectors, and of matrices and
     /// vectors. The inner one is given by its position in both, one after the other.
     Nest {
@@ -145,7 +155,11 @@ impl ProductPlan {
             Label { extent: *extent, strides: lists.map(stride) }
         };
         let found: Vec<Label> = all.iter().enumerate().filter(|(_, extent)| **extent != 1).map(label).collect();
-        Ok(Planning::new(found, labels.is_sum(), bytes).plan())
+        let direct = direct(&found, labels.is_sum()).map(|kernel| {
+            let operands = [Preparation::None, Preparation::None];
+            ProductPlan { operands, kernel, result: None }
+        });
+        Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
     }
 
     /// How many operands or results are copied into another order.
@@ -163,6 +177,37 @@ impl ProductPlan {
         };
         [operand(0), operand(1), self.result.as_deref()]
     }
+}
+
+/// How many multiplications are done one by one, at the most.
+const FEW: usize = 128;
+
+/// The product as sums of few products each, if extents are so small.
+fn direct(labels: &[Label], is_sum: bool) -> Option<Kernel> {
+    let is_few = |of: &dyn Fn(&Label) -> bool| {
+        let extents = labels.iter().filter(|label| of(label)).map(|label| label.extent);
+        extents.fold(1, usize::saturating_mul) <= FEW
+    };
+    let has = |group: [bool; 3]| labels.iter().any(|label| label.is_in() == group);
+    let is_looped: fn(&Label) -> bool = if is_few(&|_| true) {
+        |_| false
+    } else if is_few(&|label| label.is_in() != BATCH) && [ROWS, COLUMNS, TERMS].into_iter().all(has) {
+        |label| label.is_in() == BATCH
+    } else {
+        return None;
+    };
+    let in_order = |is_looped_over: bool| {
+        let mut kept: Vec<&Label> =
+            labels.iter().filter(|label| label.strides[2].is_some() && is_looped(label) == is_looped_over).collect();
+        kept.sort_by_key(|label| std::cmp::Reverse(label.stride(2)));
+        kept
+    };
+    let elements = in_order(false).into_iter().map(|label| (label.extent, label.run().strides));
+    // Terms are in the order of the labels' numbers.
+    let summed = labels.iter().filter(|label| label.strides[2].is_none());
+    let terms = summed.map(|label| (label.extent, [label.stride(0), label.stride(1)]));
+    let kept = in_order(true).into_iter().map(Label::run).collect();
+    Some(Kernel::Direct { kept, places: Places::new(elements, terms), is_sum })
 }
 
 /// What a choice of copies comes to.

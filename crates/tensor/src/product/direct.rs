@@ -1,0 +1,62 @@
+//! Products of a few elements: where the factors of all terms lie is known beforehand, so that nothing is walked. Sums are added in the order
+//! of the reference, if they are of no more terms than it adds one after the other.
+
+use super::number::Number;
+use super::plan::Run;
+use super::walk::{WalkedAxis, walk};
+use smallvec::SmallVec;
+
+/// Where the elements of a product lie, relative to the first ones.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Places {
+    /// Of each element of the result: its first factors in both operands, and itself.
+    pub elements: Vec<[isize; 3]>,
+    /// Of each term of a sum: its factors, from those of the first term.
+    pub terms: Vec<[isize; 2]>,
+}
+
+/// Labels as a number of indices, and how far they are apart.
+fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec<[isize; N]> {
+    labels.fold(vec![[0; N]], |places, (extent, strides)| {
+        let index = |place: [isize; N]| {
+            (0..extent.cast_signed()).map(move |at| std::array::from_fn(|of| place[of] + at * strides[of]))
+        };
+        places.into_iter().flat_map(index).collect()
+    })
+}
+
+impl Places {
+    /// The places of a product whose elements and terms have all indices of these labels, those of the last one the fastest.
+    pub(super) fn new(
+        kept: impl Iterator<Item = (usize, [isize; 3])>,
+        summed: impl Iterator<Item = (usize, [isize; 2])>,
+    ) -> Places {
+        Places { elements: all(kept), terms: all(summed) }
+    }
+}
+
+/// Computes a product of a few elements for all indices of what is looped over.
+pub(super) fn direct<T: Number>(
+    [(a, a_first), (b, b_first)]: [(&[T], usize); 2],
+    to: &mut [T],
+    kept: &[Run],
+    places: &Places,
+    zero: T::Wide,
+) {
+    let mut at = |[a_first, b_first, first]: [usize; 3]| {
+        for [a_place, b_place, place] in &places.elements {
+            let (a_at, b_at) = (a_first.wrapping_add_signed(*a_place), b_first.wrapping_add_signed(*b_place));
+            let sum = places.terms.iter().fold(zero, |sum, [a_place, b_place]| {
+                let (a_at, b_at) = (a_at.wrapping_add_signed(*a_place), b_at.wrapping_add_signed(*b_place));
+                T::add_product(sum, a[a_at], b[b_at])
+            });
+            to[first.wrapping_add_signed(*place)] = T::narrow(sum);
+        }
+    };
+    if kept.is_empty() {
+        at([a_first, b_first, 0]);
+    } else {
+        let axes: SmallVec<[WalkedAxis<3>; 6]> = kept.iter().map(|run| (run.extent, run.strides)).collect();
+        walk(&axes, [a_first, b_first, 0], at);
+    }
+}
