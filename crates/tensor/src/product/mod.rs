@@ -7,6 +7,7 @@ mod nest;
 mod number;
 mod plan;
 mod planned;
+mod vectors;
 mod walk;
 
 pub use direct::Places;

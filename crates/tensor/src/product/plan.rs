@@ -6,6 +6,7 @@
 //! in such an order and copied. Of what may be copied all eight choices are looked at.
 
 use super::direct::Places;
+use super::vectors::IN_REGISTERS;
 use crate::node::Labels;
 use crate::{Error, Layout};
 use smallvec::SmallVec;
@@ -179,6 +180,9 @@ impl ProductPlan {
     }
 }
 
+/// How many times as large the other operand is, at the least, where an operand is copied that is no matrix.
+const LARGE: usize = 16;
+
 /// How many multiplications are done one by one, at the most.
 const FEW: usize = 128;
 
@@ -248,11 +252,9 @@ impl Planning {
         let summed_before = [0, 1].map(|operand: usize| !self.lone[operand].is_empty());
         let groups = [ROWS, COLUMNS, TERMS].map(|group| self.group(group));
         if groups.iter().any(|group| group.is_empty()) {
-            let [left, right] = summed_before;
-            let order: Vec<usize> = self.ordered((0..self.labels.len()).collect(), &[2, 0, 1]);
-            self.make([left, right, false], &order);
+            let is_made = [0, 1].map(|of: usize| self.make_for_lines(of, summed_before[of]));
             let kernel = self.nest();
-            return self.finished(&before, [left, right, false], kernel);
+            return self.finished(&before, [is_made[0], is_made[1], false], kernel);
         }
         let choice = self.best(&groups, summed_before);
         // In memory that is made in an order of ours, what is looped over comes first.
@@ -375,21 +377,50 @@ impl Planning {
         }
     }
 
+    /// Gives an operand the order of the result and the other operand, if it is made anyway, or if that is another one than its own and the
+    /// operand is small beside the other one: lines of it then lie together. True if it is made.
+    fn make_for_lines(&mut self, of: usize, is_summed: bool) -> bool {
+        if !is_summed && self.size(of).saturating_mul(LARGE) > self.size(1 - of) {
+            return false;
+        }
+        let order = self.ordered((0..self.labels.len()).collect(), &[2, 1 - of, of]);
+        let before: Vec<isize> = self.labels.iter().map(|label| label.stride(of)).collect();
+        self.make(std::array::from_fn(|at| at == of), &order);
+        is_summed || self.labels.iter().zip(before).any(|(label, stride)| label.stride(of) != stride)
+    }
+
     /// Loops over all labels, those that nest everywhere being one.
     fn nest(&self) -> Kernel {
+        // Where there are sums the result is the smaller one: the larger operand is read in its order.
+        let (large, small) = if self.size(0) < self.size(1) { (1, 0) } else { (0, 1) };
+        let has_sums = self.labels.iter().any(|label| label.strides[2].is_none());
+        let order = if has_sums { [large, 2, small] } else { [2, large, small] };
         let runs = |is_kept: bool| -> Vec<Run> {
             let labels = (0..self.labels.len()).filter(|at| self.labels[*at].strides[2].is_some() == is_kept);
-            let order: &[usize] = if is_kept { &[2, 0, 1] } else { &[0, 1, 2] };
-            self.nested(labels.collect(), order).iter().map(|run| self.run(run)).collect()
+            self.nested(labels.collect(), &order).iter().map(|run| self.run(run)).collect()
         };
-        let (kept, summed) = (runs(true), runs(false));
-        // What a step of a loop costs about: more where elements lie apart, and something for each time that it is begun.
-        let cost = |run: &Run| {
-            let apart = run.strides.iter().filter(|stride| !(0..=1).contains(*stride)).count();
-            (1 + 2 * apart) as f64 + 16.0 / run.extent as f64
+        let (mut kept, summed) = (runs(true), runs(false));
+        // What a step of a loop costs about: more where elements lie apart, the most where each is in a line of the cache of its own, and
+        // something for each time that it is begun.
+        let apart = |stride: &isize| match stride {
+            0..=1 => 0.0,
+            _ => 2.0 + stride.unsigned_abs().min(64) as f64 / 64.0,
         };
+        let begin = |run: &Run| {
+            let is_scaled = run.strides[2] != 0 && (run.strides[0] == 0) != (run.strides[1] == 0);
+            if is_scaled && !summed.is_empty() { 4.0 } else { 16.0 }
+        };
+        let cost = |run: &Run| 1.0 + run.strides.iter().map(apart).sum::<f64>() + begin(run) / run.extent as f64;
         let costs = kept.iter().chain(&summed).map(cost).enumerate();
         let inner = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
+        let products = |line: &Run| summed.iter().map(|run| run.extent).fold(line.extent, usize::saturating_mul);
+        if kept.get(inner).is_some_and(|line| line.extent < *IN_REGISTERS.start() && products(line) <= FEW) {
+            // To begin with lines would be most of it.
+            let line = kept.remove(inner);
+            let terms = summed.iter().map(|run| (run.extent, [run.strides[0], run.strides[1]]));
+            let places = Places::new(std::iter::once((line.extent, line.strides)), terms);
+            return Kernel::Direct { kept, places, is_sum: self.is_sum };
+        }
         Kernel::Nest { kept, summed, inner, is_sum: self.is_sum }
     }
 
