@@ -225,15 +225,15 @@ fn a_plan_is_printed() {
 #[test]
 fn the_listing_of_a_product_says_what_it_copies() {
     let on = Evaluator::new(&Options::default());
-    let extent = |label: u8| 3 + usize::from(label - b'a');
+    let extent = |label: u8| 13 + usize::from(label - b'a');
     // The labels that an operand is brought into the order of, or that the result is made in.
     for (spec, line) in [
-        ("ab,bc->ac", "contract ab,bc->ac by gemm 3x5x4 (%0, %1)"),
-        ("ab,ac->cb", "contract ab,ac->cb by gemm 4x5x3 (%0, %1)"),
+        ("ab,bc->ac", "contract ab,bc->ac by gemm 13x15x14 (%0, %1)"),
+        ("ab,ac->cb", "contract ab,ac->cb by gemm 14x15x13 (%0, %1)"),
         ("ab,ab->", "contract ab,ab-> by loops (%0, %1)"),
-        ("abc,bd->dac", "contract abc,bd->dac by gemm 15x6x4 (%0 [P (acb)], %1); moves 480 bytes"),
-        ("ab,cad->bcd", "contract ab,cad->bcd by gemm 4x30x3 (%0, %1 [P (acd)]); moves 720 bytes"),
-        ("abc,abd->acd", "contract abc,abd->acd by 3 gemm 5x6x4 (%0, %1)"),
+        ("abc,bd->dac", "contract abc,bd->dac by gemm 195x16x14 (%0 [P (acb)], %1); moves 21840 bytes"),
+        ("ab,cad->bcd", "contract ab,cad->bcd by gemm 14x240x13 (%0, %1 [P (acd)]); moves 24960 bytes"),
+        ("abc,abd->acd", "contract abc,abd->acd by 13 gemm 15x16x14 (%0, %1)"),
         ("abcd,bfde->afce", ""),
         ("abc,bd->adc", ""),
         ("abcd,bfde->acfe", ""),

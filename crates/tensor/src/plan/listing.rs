@@ -199,6 +199,7 @@ impl Lines<'_> {
         let kernel = match &plan.kernel {
             Kernel::Zeros => "zeros".to_owned(),
             Kernel::Nest { .. } => "loops".to_owned(),
+            Kernel::Direct { .. } => "terms".to_owned(),
             Kernel::Matrices { kept, summed, dimensions: [rows, columns, terms] } => {
                 let times = match count(kept) * count(summed) {
                     1 => String::new(),
