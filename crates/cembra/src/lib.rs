@@ -86,6 +86,7 @@ mod summary;
 mod tensor_access;
 mod tensor_kernels;
 mod tensor_model;
+mod tensor_threads;
 mod tensors;
 mod text_fields;
 mod text_file;

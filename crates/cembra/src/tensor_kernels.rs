@@ -4,7 +4,7 @@
 use crate::batch::Batch;
 use crate::body_session::in_elements;
 use crate::error::Error;
-use crate::tensors::Threads;
+use crate::tensor_threads::Threads;
 use cembra_batch::{ColumnMut, InputColumn, LineMut, Lines, Pace, Sink, Strips};
 use cembra_runtime::{CHAINS, Cancellation};
 use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, SumKernel};

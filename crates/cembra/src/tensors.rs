@@ -1,7 +1,7 @@
 //! Tensors: what evaluates the expressions of their elements. A body becomes a model whose inputs are the elements of its operands, and
 //! is run as a batch over them; so operators mean for elements what they mean for scalars, in every backend.
 
-use crate::batch::{Batch, BatchRun};
+use crate::batch::Batch;
 use crate::body_session::{self, in_elements};
 use crate::error::Error;
 use crate::executor::Executor;
@@ -9,6 +9,7 @@ use crate::kept::{CacheCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
 use crate::tensor_kernels::{BodyLines, BodySums, run};
+use crate::tensor_threads::Threads;
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
@@ -59,7 +60,7 @@ impl Evaluator {
         let registry = options.registry.unwrap_or_else(Registry::standard);
         let products = Some(Products::new(matrices()));
         let (kernels, executors) = (Kernels::new(MOST_KERNELS), Kernels::new(MOST_KERNELS));
-        let threads = Threads { count: 1, pool: None, share: 1 << 16 };
+        let threads = Threads::default();
         Evaluator { options: options.clone(), registry, products, kernels, executors, threads }
     }
 
@@ -262,40 +263,6 @@ impl Evaluator {
 
 /// To how many threads at the same time a plan is bound for more than one run.
 const MOST_BOUND: usize = 8;
-
-/// How many threads runs of plans have, and whose they are.
-#[derive(Clone, Debug)]
-pub(crate) struct Threads {
-    count: usize,
-    /// Those of the process if there is none.
-    pool: Option<Arc<rayon::ThreadPool>>,
-    /// How many elements are worth a turn of one.
-    share: usize,
-}
-
-impl Threads {
-    /// A run over a batch that has them.
-    pub(crate) fn start<'b>(&'b self, batch: &'b Batch) -> BatchRun<'b> {
-        match &self.pool {
-            Some(pool) => batch.start().pool(pool),
-            None => batch.start().threads(self.count),
-        }
-    }
-
-    fn together(&self, tasks: Vec<Task<'_>>) {
-        let scope = || {
-            rayon::scope(|scope| {
-                for task in tasks {
-                    scope.spawn(|_| task());
-                }
-            });
-        };
-        match &self.pool {
-            Some(pool) => pool.install(scope),
-            None => scope(),
-        }
-    }
-}
 
 /// Outputs of a graph, and the steps by which they are computed; it is run as often as one likes.
 #[derive(Debug)]
