@@ -255,6 +255,27 @@ fn tensors_times_vectors_are_what_the_reference_says() {
 }
 
 #[test]
+fn parts_of_tensors_times_vectors_are_what_the_reference_says() {
+    let mut rng = Rng::with_seed(30);
+    // Lines of other sums lie between those of a sum: of these some are kept at a time, and the last ones are fewer.
+    for (extents, part) in [([9, 100, 128], [9, 97, 100]), ([17, 30, 64], [17, 29, 27]), ([9, 3, 5000], [9, 2, 4500])] {
+        for scalar in [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64] {
+            let all = whole(&mut rng, scalar, &extents);
+            let slice = |(at, count): (usize, usize)| Slice { start: extents[at] - count, step: 1, count };
+            let slices: Vec<Slice> = part.into_iter().enumerate().map(slice).collect();
+            let tensor = all.sliced(&slices).expect("fits");
+            for axis in 0..3 {
+                let vector = whole(&mut rng, scalar, &[part[usize::from(axis)]]);
+                let labels = times_vector(3, axis, false);
+                let expected = expected(&labels, [&tensor, &vector]);
+                let found = made(&labels, [&tensor, &vector], expected.extents(), &PlainProduct);
+                assert_eq!(found, expected, "{axis} of {part:?}, {scalar:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn integers_wrap_in_products_with_vectors() {
     for (extents, axis) in [([40, 30], 0), ([40, 30], 1), ([30, 300], 0), ([30, 300], 1)] {
         let large = |at: usize| i32::MAX.wrapping_sub(at as i32 * 7919);

@@ -11,6 +11,12 @@ use smallvec::SmallVec;
 /// How many elements of the result are summed together.
 const CHUNK: usize = 4096;
 
+/// How far the lines of a sum are apart, at the least, where those between them are read with them.
+const FAR: usize = 512;
+
+/// How many lines of a sum are added before those of the next sum are.
+const IN_TURN: usize = 8;
+
 /// Adds the product of two lines to sums. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T>) {
@@ -85,39 +91,79 @@ fn scaled_lines<T: Number>(
     (summed, terms): (&[WalkedAxis<3>], &Run),
     [matrix, vector]: [usize; 2],
 ) {
-    let [(elements, _), (numbers, _)] = [factors[matrix], factors[vector]];
-    let starts = [factors[0].1, factors[1].1, 0];
+    let one = (1, [0; 3]);
+    let (rows, others) = outer.split_last().unwrap_or((&one, &[]));
+    // Where the next lines in memory are those of other sums, as many sums are kept as fit the cache.
+    let step = terms.strides[matrix].unsigned_abs();
+    let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < step && step >= FAR;
     let is_dense = [line.strides[matrix], line.strides[2], terms.strides[vector]] == [1; 3];
-    if is_dense && summed.is_empty() && IN_REGISTERS.contains(&line.extent) {
-        let one = (1, [0; 3]);
-        let ((blocks, strides), outer) = outer.split_last().unwrap_or((&one, &[]));
-        walk(outer, starts, |at| {
+    if is_dense && !is_within && summed.is_empty() && IN_REGISTERS.contains(&line.extent) {
+        let (blocks, strides) = *rows;
+        walk(others, [factors[0].1, factors[1].1, 0], |at| {
             let blocks = Blocks {
-                line: Line { elements, first: at[matrix], stride: 1 },
+                line: Line { elements: factors[matrix].0, first: at[matrix], stride: 1 },
                 step: terms.strides[matrix],
                 width: line.extent,
-                factors: Line { elements: numbers, first: at[vector], stride: 1 },
+                factors: Line { elements: factors[vector].0, first: at[vector], stride: 1 },
                 count: terms.extent,
-                blocks: *blocks,
+                blocks,
                 steps: [strides[matrix], strides[vector], strides[2]],
             };
             sum_blocks(to, at[2], &blocks);
         });
-        return;
+    } else if is_within {
+        rows_of_lines(factors, to, (others, *rows, line), (summed, terms), [matrix, vector]);
+    } else {
+        rows_of_lines(factors, to, (outer, one, line), (summed, terms), [matrix, vector]);
     }
-    let mut sums = vec![T::Wide::default(); CHUNK.min(line.extent)];
-    walk(outer, starts, |at| {
-        for first in (0..line.extent).step_by(CHUNK) {
-            let sums = &mut sums[..CHUNK.min(line.extent - first)];
-            sums.fill(T::Wide::default());
-            let along = |of: usize| at[of].wrapping_add_signed(first.cast_signed() * line.strides[of]);
-            walk(summed, [along(0), along(1), 0], |at| {
-                let first = Line { elements, first: at[matrix], stride: line.strides[matrix] };
-                let lines = Lines { line: first, step: terms.strides[matrix] };
-                let numbers = Line { elements: numbers, first: at[vector], stride: terms.strides[vector] };
-                add_lines(sums, lines, numbers, terms.extent);
-            });
-            write(sums, to, along(2), line.strides[2]);
+}
+
+/// Pieces of so many, or fewer at the end: where each begins, and its size.
+fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..extent).step_by(size).map(move |at| (at, size.min(extent - at)))
+}
+
+/// Sums of lines, a few of each sum and then of the next one.
+fn rows_of_lines<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (summed, terms): (&[WalkedAxis<3>], &Run),
+    [matrix, vector]: [usize; 2],
+) {
+    let at_a_time = (CHUNK / line.extent).clamp(1, rows);
+    let in_turn = if at_a_time == 1 { terms.extent } else { IN_TURN };
+    let mut sums = vec![T::Wide::default(); at_a_time * CHUNK.min(line.extent)];
+    let step = |at: [usize; 3], count: usize, strides: [isize; 3]| -> [usize; 3] {
+        std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
+    };
+    let mut add = |at: [usize; 3], rows: usize, width: usize| {
+        let sums = &mut sums[..rows * width];
+        sums.fill(T::Wide::default());
+        walk(summed, at, |at| {
+            for (term, count) in pieces(terms.extent, in_turn) {
+                let at = step(at, term, terms.strides);
+                for (row, sums) in sums.chunks_exact_mut(width).enumerate() {
+                    let at = step(at, row, row_strides);
+                    let of = |of: usize, strides: [isize; 3]| Line {
+                        elements: factors[of].0,
+                        first: at[of],
+                        stride: strides[of],
+                    };
+                    let lines = Lines { line: of(matrix, line.strides), step: terms.strides[matrix] };
+                    add_lines(sums, lines, of(vector, terms.strides), count);
+                }
+            }
+        });
+        for (row, sums) in sums.chunks_exact(width).enumerate() {
+            write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
+        }
+    };
+    walk(outer, [factors[0].1, factors[1].1, 0], |at| {
+        for (row, rows) in pieces(rows, at_a_time) {
+            for (first, width) in pieces(line.extent, CHUNK) {
+                add(step(step(at, row, row_strides), first, line.strides), rows, width);
+            }
         }
     });
 }

@@ -77,8 +77,8 @@ impl<'d, T: Copy> Line<'d, T> {
             (_, 0) => {}
             (1, count) => to.copy_from_slice(&self.elements[self.first..][..count]),
             (-1, count) => {
-                let from = &self.elements[self.position(count - 1)..][..count];
-                to.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from);
+                to.copy_from_slice(&self.elements[self.position(count - 1)..][..count]);
+                to.reverse();
             }
             (stride, _) => {
                 let mut at = self.first;
@@ -131,8 +131,8 @@ fn add<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: &[T]) {
         return;
     }
     let mut copied = [T::default(); TOGETHER * PIECE];
-    for (piece, sums) in sums.chunks_mut(PIECE).enumerate() {
-        for (group, factors) in factors.chunks(TOGETHER).enumerate() {
+    for (group, factors) in factors.chunks(TOGETHER).enumerate() {
+        for (piece, sums) in sums.chunks_mut(PIECE).enumerate() {
             for (at, copied) in copied.chunks_exact_mut(sums.len()).take(factors.len()).enumerate() {
                 lines.line(group * TOGETHER + at).from(piece * PIECE).copy(copied);
             }
