@@ -21,6 +21,9 @@ const TOGETHER: usize = 4;
 /// From how many elements on a line has more sums side by side.
 const LONG: usize = 1024;
 
+/// From how many elements on one line at a time is as much as memory gives.
+const FILLING: usize = 128;
+
 /// How many elements that lie apart are copied at a time.
 const PIECE: usize = 256;
 
@@ -256,10 +259,10 @@ fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], cou
     }
 }
 
-/// The lines of two halves of the sums are read in turn: memory gives more from two places than from one.
+/// Short lines of two halves of the sums are read in turn: memory gives more from two places than from one.
 #[inline(always)]
 fn add_in_halves<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
-    let half = sums.len() / 2;
+    let half = if count < FILLING { sums.len() / 2 } else { 0 };
     let (front, back) = sums.split_at_mut(half);
     let (mut a_front, mut b_front) = (a.line.first, b.line.first);
     let (mut a_back, mut b_back) = (a.line(half).first, b.line(half).first);
@@ -272,9 +275,10 @@ fn add_in_halves<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines
         (a_front, b_front) = (a_front.wrapping_add_signed(a_step), b_front.wrapping_add_signed(b_step));
         (a_back, b_back) = (a_back.wrapping_add_signed(a_step), b_back.wrapping_add_signed(b_step));
     }
-    if let Some(last) = back.get_mut(half) {
+    for sum in &mut back[half..] {
         let added = in_lanes::<T, N>(&a_elements[a_back..][..count], &b_elements[b_back..][..count]);
-        *last = T::add_sums(*last, added);
+        *sum = T::add_sums(*sum, added);
+        (a_back, b_back) = (a_back.wrapping_add_signed(a_step), b_back.wrapping_add_signed(b_step));
     }
 }
 
