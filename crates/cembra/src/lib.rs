@@ -82,6 +82,7 @@ mod signature;
 mod sites;
 mod spans;
 mod stages;
+mod statements;
 mod summary;
 mod tensor_access;
 mod tensor_kernels;
@@ -160,6 +161,7 @@ pub mod tensor {
     pub use crate::kept::CacheCounters;
     #[cfg(feature = "tensor")]
     pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
+    pub use crate::statements::{StatementCounters, Written};
     pub use crate::tensor_model::{TensorExecutor, TensorModel};
     pub use crate::tensors::{Evaluator, Planned, TensorSession, matrices};
     pub use cembra_tensor::*;

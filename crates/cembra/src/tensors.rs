@@ -14,13 +14,11 @@ use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
-    Assignment, Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, Labels, Layout, Line,
-    LineKernel, MatrixProduct, NodeId, Plan, Products, Program, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
-    check_bytes, pieces,
+    Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, Labels, Layout, Line, LineKernel,
+    MatrixProduct, NodeId, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor, check_bytes, pieces,
 };
 use cembra_value::{ScalarValue, Value};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 /// The most expressions of elements that are kept compiled.
 const MOST_KERNELS: usize = 1024;
@@ -160,41 +158,11 @@ impl Evaluator {
         let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs)? } else { None };
         let (graph, outputs) = ordered.unwrap_or((graph, outputs));
         let plan = Plan::of(&graph, &outputs);
-        Ok(Planned { evaluator: self, graph, plan, bound: Default::default() })
+        Ok(Planned { evaluator: self, graph, plan, bound: Default::default(), over: Mutex::default() })
     }
 
-    /// Runs statements on tensors by name, one after the other. A target that is not there yet is made; all of a right side is evaluated
-    /// before its target changes. Where a statement fails, what those before it made stays.
-    ///
-    /// ```
-    /// use cembra::Options;
-    /// use cembra::tensor::{Evaluator, Program, Tensor};
-    /// use std::collections::BTreeMap;
-    ///
-    /// let program = Program::parse(r#"c("i,j") = 2.0 * a("i,k") * b("k,j"); c("i,j") += a("j,i")"#)?;
-    /// let a = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
-    /// let b = Tensor::new(&[2, 2], vec![0.0, 1.0, 1.0, 0.0])?;
-    /// let mut tensors = BTreeMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
-    /// Evaluator::new(&Options::default()).run(&program, &mut tensors)?;
-    /// assert_eq!(tensors["c"].to_vec::<f64>()?, [5.0, 5.0, 10.0, 10.0]);
-    /// # Ok::<(), cembra::tensor::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// A name that stands for no tensor, tensors that do not fit the labels, or an element that fails.
-    pub fn run(&self, program: &Program, tensors: &mut BTreeMap<String, Tensor>) -> Result<(), cembra_tensor::Error> {
-        for statement in program.statements() {
-            let find = |name: &str| tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
-            let Assignment { graph, value } = statement.graph(Graph::new(self.registry), find)?;
-            let inputs: Option<Vec<Tensor>> =
-                graph.leaves().iter().map(|leaf| tensors.get(&*leaf.name).cloned()).collect();
-            let inputs =
-                inputs.ok_or_else(|| cembra_tensor::Error::new(ErrorKind::UnknownName, "a name without a tensor"))?;
-            if let Some(made) = self.plan(&graph, &[value])?.run(&inputs)?.pop() {
-                tensors.insert(statement.target().to_owned(), made);
-            }
-        }
-        Ok(())
+    pub(crate) const fn registry(&self) -> &'static Registry {
+        self.registry
     }
 
     pub(crate) fn check_registry(&self, graph: &Graph) -> Result<(), cembra_tensor::Error> {
@@ -272,6 +240,8 @@ pub struct Planned<'e> {
     plan: Plan,
     /// The plan as it is bound to how inputs lay, once for each of some threads that run it at the same time.
     bound: [Mutex<Option<BoundPlan>>; MOST_BOUND],
+    /// The plan as it writes over a tensor, once for each thread that has run it so at the same time as others.
+    over: Mutex<Vec<BoundPlan>>,
 }
 
 impl Planned<'_> {
@@ -366,6 +336,27 @@ impl Planned<'_> {
     #[must_use]
     pub const fn session(&self) -> TensorSession<'_> {
         TensorSession { planned: self, bound: None, outputs: Vec::new() }
+    }
+
+    /// Writes the output over one of the inputs, or the tensor behind them; false if that cannot be done, and nothing was.
+    pub(crate) fn written_in_place(&self, inputs: &mut [Tensor], target: usize) -> Result<bool, cembra_tensor::Error> {
+        let all = || self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = all().pop();
+        let mut bound = match kept {
+            Some(bound) => bound,
+            None => match self.plan.bind_over(&self.graph, inputs, target, self.evaluator)? {
+                Some(bound) => bound,
+                None => return Ok(false),
+            },
+        };
+        let mut is_written = bound.run_over(inputs, target, self.evaluator)?.is_some();
+        if !is_written && let Some(other) = self.plan.bind_over(&self.graph, inputs, target, self.evaluator)? {
+            // How the inputs lie is another one than it was.
+            bound = other;
+            is_written = bound.run_over(inputs, target, self.evaluator)?.is_some();
+        }
+        all().push(bound);
+        Ok(is_written)
     }
 
     /// The steps.
@@ -554,6 +545,10 @@ impl Elements for Evaluator {
         self.options.prepare.budget.limits().array_bytes
     }
 
+    fn uninterrupted(&self) -> &dyn Elements {
+        self
+    }
+
     fn threads(&self) -> usize {
         self.threads.count
     }
@@ -609,6 +604,10 @@ impl Elements for Until<'_> {
             return Err(cembra_tensor::Error::new(ErrorKind::Cancelled, "the run was cancelled"));
         }
         Ok(())
+    }
+
+    fn uninterrupted(&self) -> &dyn Elements {
+        self.evaluator
     }
 
     fn threads(&self) -> usize {

@@ -147,6 +147,9 @@ pub trait Elements: Sync {
         Ok(())
     }
 
+    /// The same, which nothing ends before it is done.
+    fn uninterrupted(&self) -> &dyn Elements;
+
     /// How many threads there are for a run. Results do not depend on it.
     fn threads(&self) -> usize {
         1

@@ -98,6 +98,11 @@ impl Tensor {
         (self.data, self.layout)
     }
 
+    /// The memory, to be written to, if nobody else has it.
+    pub(crate) fn own_data(&mut self) -> Option<&mut Data> {
+        Arc::get_mut(&mut self.data)
+    }
+
     /// Memory under a layout that is within it.
     pub(crate) const fn of_parts(data: Arc<Data>, layout: Layout) -> Tensor {
         Tensor { data, layout }

@@ -20,6 +20,7 @@ use cembra::{Backend, Options, Scalar};
 use check::Expected;
 pub use outside::answer;
 use serde_json::{Map, Value as Json};
+use std::sync::Arc;
 use tree::Inputs;
 
 /// A line of the golden data.
@@ -263,6 +264,7 @@ impl TensorEngines {
                     Err(refused) => return Ok(Err(wrong(engine, &refused))),
                 };
                 let assigned = first(evaluator, &graph, output, &tensors).and_then(|value| {
+                    check_over(evaluator, &graph, output, &tensors, target)?;
                     let place = inputs.get_mut(target);
                     place.map_or(Ok(()), |place| assign(place, &slices, &value))
                 });
@@ -306,6 +308,24 @@ fn class(fields: &Fields, spec: &str, tensors: &[Tensor]) -> Option<String> {
 
 fn assign(place: &mut Tensor, slices: &[Slice], value: &Tensor) -> Result<(), Error> {
     place.to_mut()?.sliced(slices)?.assign(value)
+}
+
+/// The value is the same written over the tensor of this name, whose memory nobody else has.
+fn check_over(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor], target: &str) -> Result<(), Error> {
+    let planned = on.plan(graph, &[output])?;
+    let expected = planned.run(inputs)?;
+    let own = |tensor: &Tensor| Tensor::from_parts(Arc::new((**tensor.data()).clone()), tensor.layout().clone());
+    let mut tensors = inputs.iter().map(own).collect::<Result<Vec<Tensor>, Error>>()?;
+    let leaves = graph.leaves();
+    let target = leaves.iter().position(|leaf| *leaf.name == *target).unwrap_or(leaves.len());
+    let written = planned.run_over(&mut tensors, target)?;
+    match expected.first() {
+        Some(expected) if same_bits(&tensors[target], expected) => Ok(()),
+        expected => {
+            let message = format!("{written:?} made {:?} of {expected:?}", tensors[target]);
+            Err(Error::new(ErrorKind::Evaluation, message))
+        }
+    }
 }
 
 fn wrong(engine: &str, refused: &Error) -> Wrong {

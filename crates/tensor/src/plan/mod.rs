@@ -3,6 +3,7 @@
 //! sums of products where those are computed as products of matrices.
 
 mod bound;
+mod in_place;
 mod listing;
 mod region;
 mod rows;
@@ -102,6 +103,19 @@ pub(crate) fn is_view(graph: &Graph, node: &Node) -> bool {
         Operation::Reshape => View::of_operand(node, graph.node(node.operands[0])).is_some(),
         _ => false,
     }
+}
+
+/// True for what may share the memory of its operand.
+fn is_shared(node: &Node) -> bool {
+    matches!(
+        node.operation,
+        Operation::Axes(_)
+            | Operation::Slice(_)
+            | Operation::Broadcast
+            | Operation::Reshape
+            | Operation::CustomVjp(_)
+            | Operation::Barrier(_)
+    )
 }
 
 impl Plan {

@@ -74,6 +74,11 @@ fn cost(registry: &Registry, graph: &Graph, node: &Node) -> (u64, bool) {
     (cost, effects.may_stop())
 }
 
+/// True for an operator that may stop the evaluation.
+pub(super) fn may_stop(graph: &Graph, node: NodeId) -> bool {
+    cost(graph.registry(), graph, graph.node(node)).1
+}
+
 /// The steps, operands before what reads them.
 pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
     let needed = graph.needed(outputs);

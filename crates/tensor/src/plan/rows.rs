@@ -29,7 +29,7 @@ impl Step {
     }
 
     /// Which nodes it reads, and how it sees them from the space whose leading axes are rows.
-    fn seen(&self) -> impl Iterator<Item = &(NodeId, View)> {
+    pub(super) fn seen(&self) -> impl Iterator<Item = &(NodeId, View)> {
         let (first, second): (&[_], &[_]) = match &self.work {
             Work::Map(region) => (&region.inputs, &[]),
             Work::Reduce { of, then, .. } => (&of.inputs, then.as_ref().map_or(&[], |then| &then.inputs[1..])),

@@ -4,6 +4,7 @@
 use crate::node::{Axis, Node, Operation};
 use crate::{Extents, Layout, Strides};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Where the index of an axis comes from: `start` and `step` times the index of an axis of the space, if it goes along with one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -124,6 +125,15 @@ impl View {
 /// Parts of an index space of at most so many indices, each a slice of every axis; in the order of their indices, which are next to each
 /// other in that order.
 pub fn pieces(extents: &[usize], most: usize) -> impl Iterator<Item = SmallVec<[crate::Slice; 6]>> {
+    some_pieces(extents, most, 0..usize::MAX)
+}
+
+/// These of the parts, which takes no longer if they are the last ones.
+pub(crate) fn some_pieces(
+    extents: &[usize],
+    most: usize,
+    which: Range<usize>,
+) -> impl Iterator<Item = SmallVec<[crate::Slice; 6]>> {
     let most = most.max(1);
     // One index of each axis in front of the one that is cut, all of those behind it.
     let mut inner = 1;
@@ -138,7 +148,7 @@ pub fn pieces(extents: &[usize], most: usize) -> impl Iterator<Item = SmallVec<[
         .collect();
     let extents: Extents = extents.into();
     let number = if extents.contains(&0) { 0 } else { counts.iter().product() };
-    (0..number).map(move |number: usize| {
+    (which.start.min(number)..which.end.min(number)).map(move |number: usize| {
         let mut slices: SmallVec<[crate::Slice; 6]> = extents.iter().map(|extent| crate::Slice::all(*extent)).collect();
         let mut left = number;
         for axis in (0..cut).rev() {

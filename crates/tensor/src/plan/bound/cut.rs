@@ -1,7 +1,7 @@
 //! Something that is done for each piece of an index space. Pieces are of one shape, but for those at the end of the axis that is cut; what
 //! is to be known of a shape is found out once.
 
-use crate::plan::view::pieces;
+use crate::plan::view::{pieces, some_pieces};
 use crate::{Error, Extents};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -64,7 +64,7 @@ impl<T> Cut<T> {
             return visit(&mut self.full, starts, 0);
         }
         let mut before = 0;
-        for slices in pieces(&self.extents, self.most).take(which.end).skip(which.start) {
+        for slices in some_pieces(&self.extents, self.most, which) {
             let starts: SmallVec<[usize; 8]> = slices.iter().map(|slice| slice.start).collect();
             let count: usize = slices.iter().map(|slice| slice.count).product();
             let piece = match &mut self.last {
@@ -90,6 +90,6 @@ impl<T> Cut<T> {
     /// How many indices these of the pieces have.
     pub(super) fn indices(&self, which: Range<usize>) -> usize {
         let count = |slices: SmallVec<[crate::Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();
-        pieces(&self.extents, self.most).take(which.end).skip(which.start).map(count).sum()
+        some_pieces(&self.extents, self.most, which).map(count).sum()
     }
 }

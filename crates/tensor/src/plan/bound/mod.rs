@@ -3,19 +3,21 @@
 //! little but its results.
 
 mod cut;
+mod in_place;
 mod map;
 mod memory;
 mod product;
 mod reduce;
 
 use super::rows::rows_at_a_time;
-use super::{Plan, Region, Step, View, Work, is_view};
+use super::{Plan, Region, Step, View, Work, is_shared, is_view};
 use crate::body::{Elements, Task};
 use crate::node::Operation;
 use crate::reference::{check_inputs, check_size, node_value};
 use crate::{Axis, Counters, Data, DataMut, Error, ErrorKind, Extents, Graph, Layout, Node, NodeId, Tensor};
 use cembra_runtime::Scalar;
 use cut::Cut;
+use in_place::InPlace;
 use map::MapPiece;
 use memory::{Memory, Operand, Place, Seen, Slot, Slots, own};
 use product::ProductPiece;
@@ -37,6 +39,8 @@ pub struct BoundPlan {
     outputs: Vec<Seen>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
+    /// The last step, if it writes over a tensor that is given.
+    over: Option<InPlace>,
 }
 
 /// A step, where its value goes, and what nobody needs after it.
@@ -145,6 +149,17 @@ impl Plan {
     /// # Errors
     /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
     pub fn bind(&self, graph: &Graph, inputs: &[Tensor], elements: &dyn Elements) -> Result<BoundPlan, Error> {
+        self.bind_steps(graph, inputs, None, elements)
+    }
+
+    /// The plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
+    fn bind_steps(
+        &self,
+        graph: &Graph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        elements: &dyn Elements,
+    ) -> Result<BoundPlan, Error> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();
         for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
@@ -160,8 +175,14 @@ impl Plan {
         let mut step_of: Vec<usize> = Vec::new();
         // The slots of nodes that have one of their own.
         let mut own: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut written = None;
         for (at, step) in self.steps.iter().enumerate() {
             released.push(SmallVec::new());
+            if let Some(target) = over.filter(|_| at + 1 == self.steps.len()) {
+                check_size(graph.node(step.node), elements.most_bytes())?;
+                written = Some(binding.in_place(step, target)?);
+                break;
+            }
             if binding.sees(step)? {
                 continue;
             }
@@ -192,9 +213,9 @@ impl Plan {
             }
         }
         let seen = |node: &NodeId| binding.seen(*node).cloned();
-        let outputs = self.outputs.iter().map(seen).collect::<Result<Vec<Seen>, Error>>()?;
+        let outputs = if over.is_some() { Ok(Vec::new()) } else { self.outputs.iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
-        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs, keeps: false })
+        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs: outputs?, keeps: false, over: written })
     }
 
     /// By the numbers of steps, the nodes that have memory which no later step reads, and no output sees.
@@ -238,19 +259,6 @@ impl Plan {
         let counters = bound.run(inputs, elements, &mut made)?.unwrap_or_default();
         Ok((made, counters))
     }
-}
-
-/// True for what may share the memory of its operand.
-fn is_shared(node: &Node) -> bool {
-    matches!(
-        node.operation,
-        Operation::Axes(_)
-            | Operation::Slice(_)
-            | Operation::Broadcast
-            | Operation::Reshape
-            | Operation::CustomVjp(_)
-            | Operation::Barrier(_)
-    )
 }
 
 impl Binding<'_> {
@@ -318,6 +326,19 @@ impl Binding<'_> {
                 }
             }
         }
+    }
+
+    /// The last step, whose value is written over a tensor.
+    fn in_place(&self, step: &Step, target: usize) -> Result<InPlace, Error> {
+        let node = self.graph.node(step.node);
+        let work = match &step.work {
+            Work::Map(_) => {
+                let most = if self.is_shared_out(step) { self.elements.share() } else { in_place::BLOCK };
+                self.pieces(std::slice::from_ref(step), (node.extents.len(), most))?
+            }
+            _ => self.work(step)?,
+        };
+        InPlace::of(work, node, target)
     }
 
     /// True if a step is worth several threads, and there are any.
@@ -474,17 +495,10 @@ impl BoundPlan {
         outputs: &mut Vec<Tensor>,
     ) -> Result<Option<Counters>, Error> {
         outputs.clear();
-        if !self.fits(inputs) {
+        if self.over.is_some() || !self.fits(inputs) {
             return Ok(None);
         }
-        let mut counters = Counters::default();
-        for step in &mut self.steps {
-            elements.go_on()?;
-            step.run(inputs, &mut self.slots, elements, &mut counters)?;
-            if !self.keeps {
-                step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
-            }
-        }
+        let counters = self.run_steps(inputs, elements)?;
         let memory = Memory { inputs, slots: &self.slots, locals: &mut [], counters: &mut Counters::default() };
         for seen in &self.outputs {
             outputs.push(memory.tensor(seen)?);
@@ -493,6 +507,19 @@ impl BoundPlan {
             self.slots.iter_mut().for_each(Slot::shrink);
         }
         Ok(Some(counters))
+    }
+
+    /// Runs all steps but one that writes over a tensor.
+    fn run_steps(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<Counters, Error> {
+        let mut counters = Counters::default();
+        for step in &mut self.steps {
+            elements.go_on()?;
+            step.run(inputs, &mut self.slots, elements, &mut counters)?;
+            if !self.keeps {
+                step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
+            }
+        }
+        Ok(counters)
     }
 }
 
@@ -508,10 +535,7 @@ impl BoundStep {
             BoundWork::Pieces(workers, within) => {
                 let mut made = slots[self.target as usize].take(self.len)?;
                 let (to, within) = (own(&mut made)?.all_mut(), *within);
-                match &mut workers[..] {
-                    [all] => *counters += all.run(0..usize::MAX, (inputs, slots), elements, within, to)?,
-                    several => *counters += share_out(several, (inputs, slots), elements, within, to)?,
-                }
+                *counters += run_pieces(workers, 0..usize::MAX, (inputs, slots), elements, within, to)?;
                 slots[self.target as usize].put(made);
                 Ok(())
             }
@@ -532,20 +556,25 @@ impl BoundStep {
     }
 }
 
-/// Shares the pieces of a step out to workers, as many to each. The error is that of the first piece that fails.
-fn share_out(
+/// Shares these of the pieces of a step out to workers, as many to each. The error is that of the first piece that fails.
+fn run_pieces(
     workers: &mut [Worker],
+    which: Range<usize>,
     memory: (&[Tensor], &[Slot]),
     elements: &dyn Elements,
     within: usize,
     to: DataMut<'_>,
 ) -> Result<Counters, Error> {
-    let (count, each) = (workers[0].cut.count(), workers[0].cut.count().div_ceil(workers.len()));
+    if let [all] = workers {
+        return all.run(which, memory, elements, within, to);
+    }
+    let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
+    let each = (end - first).div_ceil(workers.len());
     let mut results: Vec<Result<Counters, Error>> = Vec::new();
     results.resize_with(workers.len(), || Ok(Counters::default()));
     let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
     for (at, (worker, result)) in workers.iter_mut().zip(&mut results).enumerate() {
-        let which = (at * each).min(count)..((at + 1) * each).min(count);
+        let which = (first + at * each).min(end)..(first + (at + 1) * each).min(end);
         let len = worker.cut.indices(which.clone()) * within;
         let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
         rest = others;

@@ -1,0 +1,308 @@
+//! Values that are written over a tensor: in its memory where nothing is read later that was there, and always with the value that all of the
+//! right side has before anything changes.
+
+use cembra::tensor::{
+    Evaluator, Graph, NodeId, Planned, Program, Reduction, Slice, StatementCounters, Tensor, Written, same_bits,
+};
+use cembra::{Backend, Options, Scalar};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn numbers(extents: &[usize], seed: usize) -> Tensor {
+    let number = |at: usize| (((at + seed) * 7919 % 1601) as f64 - 800.0) / 16.0;
+    Tensor::new(extents, (0..extents.iter().product()).map(number).collect()).expect("a tensor")
+}
+
+fn evaluators() -> [Evaluator; 4] {
+    let on = |backend| Evaluator::new(&Options::default().backend(backend));
+    let native = || on(Backend::Native);
+    [on(Backend::Interpreter), native(), native().in_order(), native().threads(3).share(1000)]
+}
+
+/// How `x` gets the value that is built of it and `y`: the value is that of the reference on tensors that nobody else has, by each evaluator,
+/// and twice.
+fn written(extents: [&[usize]; 2], build: impl Fn(&mut Graph, NodeId, NodeId) -> NodeId) -> Written {
+    let mut g = Graph::standard();
+    let [x, y] = [("x", extents[0]), ("y", extents[1])]
+        .map(|(name, extents)| g.leaf(name, Scalar::Float64, extents).expect("a leaf"));
+    let value = build(&mut g, x, y);
+    let mut all = Vec::new();
+    for on in evaluators() {
+        let planned = on.plan(&g, &[value]).expect("a plan");
+        let mut tensors = vec![numbers(extents[0], 1), numbers(extents[1], 2)];
+        for _ in 0..2 {
+            let expected = on.evaluate(&g, &[value], &tensors).expect("a value");
+            let before = tensors[0].data().as_ref() as *const _;
+            all.push(planned.run_over(&mut tensors, 0).expect("a value"));
+            let is_same = std::ptr::eq(before, tensors[0].data().as_ref());
+            assert_eq!(is_same, all.last() != Some(&Written::Made), "{planned}");
+            if tensors[0].extents() != extents[0] {
+                return all[0];
+            }
+            assert!(same_bits(&tensors[0], &expected[0]), "{planned}\n{:?} is not {:?}", tensors[0], expected[0]);
+        }
+    }
+    assert!(all.iter().all(|written| *written == all[0]), "{all:?}");
+    all[0]
+}
+
+fn map(g: &mut Graph, op: &str, operands: &[NodeId]) -> NodeId {
+    g.apply(op, operands).expect("a value")
+}
+
+#[test]
+fn what_is_read_where_it_is_written_is_written_over() {
+    // Fewer elements than a block has, some blocks with a rest of one line and of several, and more than a thread does at once.
+    for extents in [&[3][..], &[], &[10_000], &[130, 70], &[5, 1, 4099], &[0, 3]] {
+        let one_more = |g: &mut Graph, x: NodeId, _| {
+            let one = g.constant(Scalar::Float64, 1.0).unwrap();
+            map(g, "math.add", &[x, one])
+        };
+        assert_eq!(written([extents, &[]], one_more), Written::InPlace);
+        let both = |g: &mut Graph, x: NodeId, y: NodeId| {
+            let two = g.constant(Scalar::Float64, 2.0).unwrap();
+            let twice = map(g, "math.multiply", &[two, x]);
+            map(g, "math.subtract", &[twice, y])
+        };
+        assert_eq!(written([extents, extents], both), Written::InPlace);
+        assert_eq!(written([extents, &[1]], both), if extents.is_empty() { Written::Made } else { Written::InPlace });
+        // The target is not read at all.
+        let other = |g: &mut Graph, _, y: NodeId| map(g, "math.neg", &[y]);
+        assert_eq!(written([extents, extents], other), Written::InPlace);
+    }
+    // Another tensor may be seen in any order.
+    let turned = |g: &mut Graph, x: NodeId, y: NodeId| {
+        let y = g.transpose(y, &[1, 0]).unwrap();
+        map(g, "math.add", &[x, y])
+    };
+    assert_eq!(written([&[90, 110], &[110, 90]], turned), Written::InPlace);
+    assert_eq!(written([&[90, 90], &[90, 90]], turned), Written::InPlace);
+    // Two transpositions are none.
+    let twice = |g: &mut Graph, x: NodeId, y: NodeId| {
+        let turned = g.transpose(x, &[1, 0]).unwrap();
+        let back = g.transpose(turned, &[1, 0]).unwrap();
+        map(g, "math.multiply", &[back, y])
+    };
+    assert_eq!(written([&[90, 90], &[90, 90]], twice), Written::InPlace);
+}
+
+#[test]
+fn what_is_read_elsewhere_gets_memory() {
+    let add = |g: &mut Graph, a, b| map(g, "math.add", &[a, b]);
+    let transposed = |g: &mut Graph, x, _| {
+        let turned = g.transpose(x, &[1, 0]).unwrap();
+        add(g, x, turned)
+    };
+    assert_eq!(written([&[90, 90], &[]], transposed), Written::Made);
+    let first_row = |g: &mut Graph, x, _| {
+        let row = g.slice(x, &[Slice { start: 0, step: 1, count: 1 }, Slice::all(100)]).unwrap();
+        add(g, x, row)
+    };
+    assert_eq!(written([&[90, 100], &[]], first_row), Written::Made);
+    let first_column = |g: &mut Graph, x, _| {
+        let column = g.slice(x, &[Slice::all(90), Slice { start: 0, step: 1, count: 1 }]).unwrap();
+        add(g, x, column)
+    };
+    assert_eq!(written([&[90, 100], &[]], first_column), Written::Made);
+    let diagonal = |g: &mut Graph, x, _| {
+        let diagonal = g.with_axes(x, &[0, 0]).unwrap();
+        add(g, x, diagonal)
+    };
+    assert_eq!(written([&[90, 90], &[]], diagonal), Written::Made);
+    let backwards = |g: &mut Graph, x, _| {
+        let back = g.slice(x, &[Slice { start: 9999, step: -1, count: 10_000 }]).unwrap();
+        add(g, x, back)
+    };
+    assert_eq!(written([&[10_000], &[]], backwards), Written::Made);
+    // Shifted by one to the right and to the left, what is left over from the other tensor.
+    for (own, other, is_first) in [(0, 9999, false), (1, 0, true)] {
+        let shifted = |g: &mut Graph, x, y| {
+            let own = g.slice(x, &[Slice { start: own, step: 1, count: 9999 }]).unwrap();
+            let own = map(g, "math.neg", &[own]);
+            let other = g.slice(y, &[Slice { start: other, step: 1, count: 1 }]).unwrap();
+            let parts = if is_first { [own, other] } else { [other, own] };
+            g.concat(&parts, 0).unwrap()
+        };
+        assert_eq!(written([&[10_000], &[10_000]], shifted), Written::Made);
+    }
+    let reshaped = |g: &mut Graph, x, _| {
+        let flat = g.reshape(x, &[8100]).unwrap();
+        let cut = g.slice(flat, &[Slice { start: 0, step: 1, count: 90 }]).unwrap();
+        add(g, x, cut)
+    };
+    assert_eq!(written([&[90, 90], &[]], reshaped), Written::Made);
+    let product = |g: &mut Graph, x, _| g.einsum("ij,jk->ik", &[x, x]).unwrap();
+    assert_eq!(written([&[20, 20], &[]], product), Written::Made);
+    let more_of_a_product = |g: &mut Graph, x, y| {
+        let product = g.einsum("ij,jk->ik", &[x, y]).unwrap();
+        add(g, product, x)
+    };
+    assert_eq!(written([&[80, 80], &[80, 80]], more_of_a_product), Written::Made);
+    // Another layout of memory that is there takes none.
+    let turned = |g: &mut Graph, x, _| g.transpose(x, &[1, 0]).unwrap();
+    assert_eq!(written([&[90, 90], &[]], turned), Written::Shared);
+    assert_eq!(written([&[90, 80], &[]], turned), Written::Shared);
+}
+
+#[test]
+fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
+    let below = |axis: usize| {
+        move |g: &mut Graph, x: NodeId, _| {
+            let sums = g.reduce_keeping(Reduction::Sum, x, &[axis]).unwrap();
+            map(g, "math.subtract", &[x, sums])
+        }
+    };
+    assert_eq!(written([&[70, 130], &[]], below(0)), Written::InPlace);
+    // By rows, of which there are several pieces.
+    assert_eq!(written([&[1000, 130], &[]], below(1)), Written::InPlace);
+    let softmax = |g: &mut Graph, x, _| g.softmax(x, 1).unwrap();
+    assert_eq!(written([&[1000, 130], &[]], softmax), Written::InPlace);
+    // A row backwards is within the rows, columns are not.
+    let backwards = |axis: usize| {
+        move |g: &mut Graph, x: NodeId, _| {
+            let mut slices = [Slice::all(130), Slice::all(130)];
+            slices[axis] = Slice { start: 129, step: -1, count: 130 };
+            let back = g.slice(x, &slices).unwrap();
+            let sums = g.reduce_keeping(Reduction::Sum, back, &[1]).unwrap();
+            let below = map(g, "math.subtract", &[back, sums]);
+            map(g, "math.multiply", &[below, x])
+        }
+    };
+    assert_eq!(written([&[130, 130], &[]], backwards(1)), Written::InPlace);
+    assert_eq!(written([&[130, 130], &[]], backwards(0)), Written::Made);
+    // A sum that is added, of something else, and of the target itself, of which another sum is needed then.
+    let added = |g: &mut Graph, x: NodeId, y: NodeId| {
+        let sums = g.reduce(Reduction::Sum, y, &[1]).unwrap();
+        map(g, "math.add", &[x, sums])
+    };
+    assert_eq!(written([&[100], &[100, 300]], added), Written::InPlace);
+    let of_itself = |g: &mut Graph, x: NodeId, y: NodeId| {
+        let product = map(g, "math.multiply", &[x, y]);
+        let sums = g.reduce(Reduction::Sum, product, &[1]).unwrap();
+        map(g, "math.add", &[x, sums])
+    };
+    assert_eq!(written([&[300], &[300, 300]], of_itself), Written::Made);
+}
+
+fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> StatementCounters {
+    let program = Program::parse(text).expect("statements");
+    Evaluator::new(&Options::default()).run_counted(&program, tensors).expect("a value")
+}
+
+fn named<const N: usize>(tensors: [(&str, Tensor); N]) -> BTreeMap<String, Tensor> {
+    tensors.map(|(name, tensor)| (name.to_owned(), tensor)).into()
+}
+
+#[test]
+fn statements_write_over_what_nobody_else_has() {
+    let ones = || Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+    let counters = |in_place, made, shared| StatementCounters { in_place, made, shared };
+    // A product that is added and does not read the target.
+    let mut tensors = named([("x", ones()), ("a", ones())]);
+    assert_eq!(run(r#"x("i,k") += a("i,j") * a("j,k")"#, &mut tensors), counters(1, 0, 0));
+    assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [8.0, 12.0, 18.0, 26.0]);
+    // One that does, and a sum.
+    assert_eq!(run(r#"x("i,k") += x("i,j") * a("j,k"); s = x("i,j").sum()"#, &mut tensors), counters(0, 2, 0));
+    assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
+    assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [408.0]);
+    // Somebody else keeps what he has.
+    let kept = tensors["x"].clone();
+    assert_eq!(run(r#"x("i,j") *= a("i,j")"#, &mut tensors), counters(0, 1, 0));
+    assert_eq!(kept.to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
+    assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 152.0, 342.0, 664.0]);
+    // So does another name, which gets a layout of the memory only; then both have memory of their own.
+    assert_eq!(
+        run(r#"y("i,j") = x("j,i"); x("i,j") -= y("i,j"); x("i,j") *= y("i,j")"#, &mut tensors),
+        counters(1, 1, 1)
+    );
+    assert_eq!(tensors["y"].to_vec::<f64>().unwrap(), [52.0, 342.0, 152.0, 664.0]);
+    assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [0.0, -190.0 * 342.0, 190.0 * 152.0, 0.0]);
+}
+
+#[test]
+fn a_part_of_larger_memory_is_written_over_alone() {
+    let all = Tensor::new(&[4, 2], (0..8).map(f64::from).collect()).unwrap();
+    let rows = |start, step| all.sliced(&[Slice { start, step, count: 2 }, Slice::all(2)]).unwrap();
+    let own = |tensor: Tensor| {
+        let (data, layout) = tensor.into_parts();
+        Tensor::from_parts(Arc::new((*data).clone()), layout).unwrap()
+    };
+    let twice = r#"x("i,j") = 2 * x("i,j")"#;
+    // Somebody else has all of it.
+    let mut tensors = named([("x", rows(1, 1))]);
+    assert_eq!(run(twice, &mut tensors).made, 1);
+    assert_eq!(all.to_vec::<f64>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    // Nobody has.
+    let mut tensors = named([("x", own(rows(1, 1)))]);
+    assert_eq!(run(twice, &mut tensors).in_place, 1);
+    assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [4.0, 6.0, 8.0, 10.0]);
+    let (data, _) = tensors.remove("x").unwrap().into_parts();
+    let whole = Tensor::new(&[8], vec![0.0, 1.0, 4.0, 6.0, 8.0, 10.0, 6.0, 7.0]).unwrap();
+    assert_eq!(&data, whole.data());
+    // Every other row, and rows backwards.
+    for (start, step) in [(0, 2), (3, -1)] {
+        let mut tensors = named([("x", own(rows(start, step)))]);
+        let expected: Vec<f64> = rows(start, step).to_vec::<f64>().unwrap().iter().map(|x| 2.0 * x).collect();
+        assert_eq!(run(twice, &mut tensors).made, 1);
+        assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), expected);
+    }
+}
+
+#[test]
+fn what_fails_changes_nothing() {
+    let mut g = Graph::standard();
+    let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Int64, &[10_000]).unwrap());
+    let quotient = g.apply("math.floordiv", &[x, y]).unwrap();
+    let one = g.constant(Scalar::Int64, 1.0).unwrap();
+    let more = g.apply("math.add", &[quotient, one]).unwrap();
+    for on in evaluators() {
+        let on_each = |planned: &Planned<'_>, divisor: i64| {
+            let mut divisors = vec![2; 10_000];
+            divisors[9_000] = divisor;
+            let whole = |elements| Tensor::new(&[10_000], elements).unwrap();
+            let mut tensors = vec![whole((0..10_000).collect()), whole(divisors)];
+            let written = planned.run_over(&mut tensors, 0);
+            (written.ok(), tensors[0].to_vec::<i64>().unwrap())
+        };
+        // What may fail is computed in other memory, whether it fails or not; what follows it is written over the target.
+        let planned = on.plan(&g, &[quotient]).unwrap();
+        assert_eq!(on_each(&planned, 0), (None, (0..10_000).collect()));
+        assert_eq!(on_each(&planned, 2), (Some(Written::Made), (0..10_000).map(|x| x / 2).collect()));
+        let planned = on.plan(&g, &[more]).unwrap();
+        assert_eq!(on_each(&planned, 0), (None, (0..10_000).collect()));
+        assert_eq!(on_each(&planned, 2), (Some(Written::InPlace), (0..10_000).map(|x| x / 2 + 1).collect()));
+    }
+    // The target of a statement that fails is there as it was.
+    let mut tensors = named([("x", numbers(&[3], 1)), ("y", numbers(&[4], 1))]);
+    let program = Program::parse(r#"x("i") += 1.0 * y("i")"#).unwrap();
+    assert!(Evaluator::new(&Options::default()).run_counted(&program, &mut tensors).is_err());
+    assert_eq!(tensors["x"], numbers(&[3], 1));
+}
+
+#[test]
+fn a_plan_writes_over_tensors_that_lie_otherwise() {
+    let mut g = Graph::standard();
+    let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Float64, &[60, 70]).unwrap());
+    let sum = g.apply("math.add", &[x, y]).unwrap();
+    let evaluator = Evaluator::new(&Options::default());
+    let planned = evaluator.plan(&g, &[sum]).unwrap();
+    let turned = || numbers(&[70, 60], 3).transposed(&[1, 0]).unwrap();
+    let plain = || numbers(&[60, 70], 1);
+    for (target, mut tensors, expected) in [
+        (0, vec![plain(), plain()], Written::InPlace),
+        (0, vec![plain(), turned()], Written::InPlace),
+        (1, vec![plain(), turned()], Written::Made),
+        (1, vec![turned(), plain()], Written::InPlace),
+        (2, vec![plain(), turned(), plain()], Written::InPlace),
+        (2, vec![plain(), turned(), turned()], Written::Made),
+        (2, vec![plain(), plain()], Written::Made),
+    ] {
+        let value = planned.run(&tensors[..2]).unwrap();
+        assert_eq!(planned.run_over(&mut tensors, target).unwrap(), expected);
+        assert!(same_bits(&tensors[target], &value[0]));
+    }
+    // Both are one memory, or there is no place.
+    let one = plain();
+    assert_eq!(planned.run_over(&mut vec![one.clone(), one], 0).unwrap(), Written::Made);
+    assert!(planned.run_over(&mut vec![plain(), plain()], 3).is_err());
+}

@@ -1,0 +1,113 @@
+//! The last step of a plan whose value is written over a tensor that the plan may read: a few pieces at a time are computed into memory that
+//! stays in a cache, and copied from there. Compiled code never writes where it reads.
+
+use super::memory::Slot;
+use super::{BoundPlan, BoundWork, Worker, map, run_pieces};
+use crate::body::Elements;
+use crate::plan::Plan;
+use crate::{Counters, Data, Error, ErrorKind, Extents, Graph, Node, Tensor};
+use cembra_runtime::Scalar;
+
+/// The elements of a map that are computed before they are copied, where there is one thread.
+pub(super) const BLOCK: usize = 1 << 12;
+
+/// What is written over a tensor.
+#[derive(Debug)]
+pub(super) struct InPlace {
+    workers: Vec<Worker>,
+    /// How many elements there are for each index of pieces.
+    within: usize,
+    /// Which of the inputs is the target.
+    target: usize,
+    extents: Extents,
+    block: Data,
+}
+
+impl Plan {
+    /// The plan, bound to inputs that lie as these do, so that its only output is written over the memory of one of them; or over that of a
+    /// tensor that the plan does not read and that stands behind them. None if that changed what is read before it is read, if what was
+    /// written could stay after an error, or if somebody else has the memory.
+    ///
+    /// # Errors
+    /// As for [`bind`](Plan::bind).
+    pub fn bind_over(
+        &self,
+        graph: &Graph,
+        inputs: &mut [Tensor],
+        target: usize,
+        elements: &dyn Elements,
+    ) -> Result<Option<BoundPlan>, Error> {
+        let leaves = graph.leaves().len();
+        let leaf = graph.leaves().get(target).map(|leaf| leaf.node);
+        let Some(step) = self.step_over(graph, leaf) else { return Ok(None) };
+        let node = graph.node(step.node);
+        if !inputs.get_mut(target).is_some_and(|own| is_own(own, (node.scalar, &node.extents))) {
+            return Ok(None);
+        }
+        let inputs = if target == leaves { &inputs[..leaves] } else { &*inputs };
+        Ok(Some(self.bind_steps(graph, inputs, Some(target), elements)?))
+    }
+}
+
+/// True for a tensor of this type and these extents whose memory nobody else has, and whose elements lie in the order of their indices.
+fn is_own(tensor: &mut Tensor, (scalar, extents): (Scalar, &[usize])) -> bool {
+    let is_alike = tensor.scalar_type() == scalar && tensor.extents() == extents;
+    is_alike && tensor.layout().is_row_major() && tensor.own_data().is_some()
+}
+
+impl BoundPlan {
+    /// Runs the steps on inputs, and the last one over the tensor that the plan is bound to, which is the value then. Nothing is done if it is
+    /// bound to other inputs, or somebody else has the tensor's memory.
+    ///
+    /// # Errors
+    /// An index is outside of its axis, an element fails, or the run was cancelled; then the tensor is what it was.
+    pub fn run_over(
+        &mut self,
+        inputs: &mut [Tensor],
+        target: usize,
+        elements: &dyn Elements,
+    ) -> Result<Option<Counters>, Error> {
+        let fits = |over: &InPlace| over.target == target && inputs.get_mut(target).is_some_and(|own| over.fits(own));
+        let len = self.inputs.len();
+        if !self.over.as_ref().is_some_and(fits) || inputs.len() < len || !self.fits(&inputs[..len]) {
+            return Ok(None);
+        }
+        let mut counters = self.run_steps(&inputs[..len], elements)?;
+        elements.go_on()?;
+        if let Some(over) = &mut self.over {
+            counters += over.run(inputs, &self.slots, elements.uninterrupted())?;
+        }
+        self.slots.iter_mut().for_each(Slot::shrink);
+        Ok(Some(counters))
+    }
+}
+
+impl InPlace {
+    pub(super) fn of(work: BoundWork, node: &Node, target: usize) -> Result<InPlace, Error> {
+        let BoundWork::Pieces(workers, within) = work else {
+            return Err(Error::new(ErrorKind::Evaluation, "a step that has no pieces"));
+        };
+        Ok(InPlace { workers, within, target, extents: node.extents.clone(), block: Data::zeros(node.scalar, 0)? })
+    }
+
+    fn fits(&self, own: &mut Tensor) -> bool {
+        is_own(own, (self.block.scalar(), &self.extents))
+    }
+
+    /// Nothing in here fails for the sake of an element, and nobody ends it: what was begun is finished.
+    fn run(&mut self, inputs: &mut [Tensor], slots: &[Slot], elements: &dyn Elements) -> Result<Counters, Error> {
+        let InPlace { workers, within, target, block, .. } = self;
+        let mut counters = Counters::default();
+        let count = workers[0].cut.count();
+        let mut at = inputs[*target].layout().offset();
+        for first in (0..count).step_by(workers.len()) {
+            let which = first..count.min(first + workers.len());
+            block.resize(workers[0].cut.indices(which.clone()) * *within);
+            counters += run_pieces(workers, which, (inputs, slots), elements, *within, block.all_mut())?;
+            let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?.all_mut();
+            own.part(at, block.len()).ok_or_else(map::no_room)?.copy_from(block)?;
+            at += block.len();
+        }
+        Ok(counters)
+    }
+}

@@ -1,0 +1,67 @@
+//! Whether the value of a plan may be written over a tensor that the plan may read: element by element, while it is computed. Who runs a plan
+//! so sees to it that nobody else has the memory.
+
+use super::region::may_stop;
+use super::{Plan, Region, Seen, Step, Work, is_shared};
+use crate::{Graph, NodeId};
+
+impl Plan {
+    /// The last step, if it makes the only output, cannot fail once it has begun, and sees the memory of the target, which is that of a leaf if
+    /// the plan reads it, at most where it is about to write: in the same element, or in the same rows where it is run for some rows after
+    /// others. Steps before it have read what they read by then.
+    pub(super) fn step_over(&self, graph: &Graph, target: Option<NodeId>) -> Option<&Step> {
+        let step = self.steps.last()?;
+        let is_output = self.outputs[..] == [step.node];
+        let extents = graph.extents(step.node);
+        let fits = target.is_none_or(|target| graph.extents(target) == extents);
+        (is_output && fits && !step.may_stop(graph) && step.sees_as_written(graph, target)).then_some(step)
+    }
+}
+
+impl Step {
+    fn may_stop(&self, graph: &Graph) -> bool {
+        match &self.work {
+            // What may stop is the last map of a step, whose value it is: it is computed nowhere else.
+            Work::Map(_) | Work::Reduce { then: Some(_), .. } | Work::Product { then: Some(_), .. } => {
+                may_stop(graph, self.node)
+            }
+            Work::Reduce { .. } | Work::Product { .. } => false,
+            Work::Rows { steps, .. } => steps.iter().any(|step| step.may_stop(graph)),
+            Work::Node => true,
+        }
+    }
+
+    fn sees_as_written(&self, graph: &Graph, target: Option<NodeId>) -> bool {
+        let is_apart = |node: NodeId| target.is_none_or(|target| !is_seen(graph, node, target));
+        let in_rows = |inputs: &[Seen], rows: &[usize]| {
+            let fits = |(node, view): &Seen| is_apart(*node) || (Some(*node) == target && view.keeps_rows(rows));
+            inputs.iter().all(fits)
+        };
+        let elementwise = |region: &Region, others: &[Seen]| in_rows(others, &region.extents);
+        match &self.work {
+            Work::Map(region) => elementwise(region, &region.inputs),
+            Work::Reduce { of, then: Some(then), .. } => {
+                of.inputs.iter().all(|(node, _)| is_apart(*node)) && elementwise(then, &then.inputs[1..])
+            }
+            Work::Product { product, then: Some(then) } => {
+                graph.node(*product).operands.iter().all(|node| is_apart(*node)) && elementwise(then, &then.inputs[1..])
+            }
+            Work::Rows { depth, steps } => {
+                let rows = &graph.extents(self.node)[..*depth];
+                steps.iter().all(|step| {
+                    let seen: Vec<Seen> = step.seen().cloned().collect();
+                    in_rows(&seen, rows)
+                })
+            }
+            Work::Reduce { .. } | Work::Product { .. } | Work::Node => false,
+        }
+    }
+}
+
+/// True if a node may have the memory of a leaf.
+fn is_seen(graph: &Graph, mut node: NodeId, leaf: NodeId) -> bool {
+    while is_shared(graph.node(node)) {
+        node = graph.node(node).operands[0];
+    }
+    node == leaf
+}
