@@ -27,7 +27,7 @@ impl Step {
             }
             Work::Reduce { .. } | Work::Product { .. } => false,
             Work::Rows { steps, .. } => steps.iter().any(|step| step.may_stop(graph)),
-            Work::Node => true,
+            Work::Together(_) | Work::Node => true,
         }
     }
 
@@ -53,7 +53,7 @@ impl Step {
                     in_rows(&seen, rows)
                 })
             }
-            Work::Reduce { .. } | Work::Product { .. } | Work::Node => false,
+            Work::Reduce { .. } | Work::Product { .. } | Work::Together(_) | Work::Node => false,
         }
     }
 }

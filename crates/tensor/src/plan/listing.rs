@@ -168,6 +168,10 @@ impl Lines<'_> {
                 let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", self.line(step))).collect();
                 format!("rows of {depth} axes{}\n   ", lines.concat())
             }
+            Work::Together(steps) => {
+                let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", self.line(step))).collect();
+                format!("in one loop{}\n   ", lines.concat())
+            }
             Work::Node => self.operation(step.node),
         };
         let dropped = match &step.last_uses[..] {

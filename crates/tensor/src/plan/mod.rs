@@ -7,6 +7,7 @@ mod in_place;
 mod listing;
 mod region;
 mod rows;
+mod together;
 mod view;
 
 pub use bound::BoundPlan;
@@ -46,6 +47,8 @@ enum Work {
     Product { product: NodeId, then: Option<Region> },
     /// Steps that have the leading axes in common, so many: they are run for some rows after others.
     Rows { depth: usize, steps: Vec<Step> },
+    /// Reductions over the same axes of one index space, some followed by maps, which walk over what they read together.
+    Together(Vec<Step>),
     /// One node, as the reference evaluates it.
     Node,
 }
@@ -122,7 +125,8 @@ impl Plan {
     /// Plans how outputs of a graph are computed.
     #[must_use]
     pub fn of(graph: &Graph, outputs: &[NodeId]) -> Plan {
-        let mut steps = rows::with_rows(graph, outputs, region::steps(graph, outputs));
+        let steps = rows::with_rows(graph, outputs, region::steps(graph, outputs));
+        let mut steps = together::with_shared_loops(graph, steps);
         set_last_uses(graph, outputs, &mut steps);
         let counters = counters(graph, outputs, &steps);
         Plan { steps, outputs: outputs.to_vec(), counters }
@@ -152,11 +156,17 @@ impl Step {
             Work::Map(region) => nodes(&region.inputs),
             Work::Reduce { of, then, .. } => [nodes(&of.inputs), others(then)].concat(),
             Work::Product { product, then } => [graph.node(*product).operands.to_vec(), others(then)].concat(),
-            Work::Rows { steps, .. } => {
+            Work::Rows { steps, .. } | Work::Together(steps) => {
                 let is_made = |node: &NodeId| steps.iter().any(|step| step.node == *node);
                 steps.iter().flat_map(|step| step.reads(graph)).filter(|node| !is_made(node)).collect()
             }
         }
+    }
+
+    /// The nodes whose values it makes that others may read.
+    fn made(&self) -> impl Iterator<Item = NodeId> {
+        let others: &[Step] = if let Work::Together(steps) = &self.work { steps } else { &[] };
+        others.iter().map(|step| step.node).chain(others.is_empty().then_some(self.node))
     }
 
     /// How many expressions of elements it has.
@@ -165,7 +175,7 @@ impl Step {
             Work::Map(_) => 1,
             Work::Reduce { of, then, .. } => usize::from(!of.body.steps.is_empty()) + usize::from(then.is_some()),
             Work::Product { then, .. } => usize::from(then.is_some()),
-            Work::Rows { steps, .. } => steps.iter().map(Step::kernels).sum(),
+            Work::Rows { steps, .. } | Work::Together(steps) => steps.iter().map(Step::kernels).sum(),
             Work::Node => 0,
         }
     }
@@ -207,7 +217,8 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
         }
         counters.steps += 1;
         counters.kernels += step.kernels();
-        if !is_output[step.node.index()] {
+        for node in step.made().filter(|node| !is_output[node.index()]) {
+            let node = graph.node(node);
             counters.temporaries += 1;
             let bytes = bytes(node.scalar, &node.extents).and_then(|bytes| bytes.try_into().ok()).unwrap_or(u64::MAX);
             counters.temp_bytes = counters.temp_bytes.saturating_add(bytes);

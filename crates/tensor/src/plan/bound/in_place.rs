@@ -2,10 +2,10 @@
 //! stays in a cache, and copied from there. Compiled code never writes where it reads.
 
 use super::memory::Slot;
-use super::{BoundPlan, BoundWork, Worker, map, run_pieces};
+use super::{BoundPlan, BoundWork, Worker, map, no_pieces, run_pieces};
 use crate::body::Elements;
 use crate::plan::Plan;
-use crate::{Counters, Data, Error, ErrorKind, Extents, Graph, Node, Tensor};
+use crate::{Counters, Data, Error, Extents, Graph, Node, Tensor};
 use cembra_runtime::Scalar;
 
 /// The elements of a map that are computed before they are copied, where there is one thread.
@@ -85,7 +85,7 @@ impl BoundPlan {
 impl InPlace {
     pub(super) fn of(work: BoundWork, node: &Node, target: usize) -> Result<InPlace, Error> {
         let BoundWork::Pieces(workers, within) = work else {
-            return Err(Error::new(ErrorKind::Evaluation, "a step that has no pieces"));
+            return Err(no_pieces());
         };
         Ok(InPlace { workers, within, target, extents: node.extents.clone(), block: Data::zeros(node.scalar, 0)? })
     }

@@ -8,6 +8,7 @@ mod map;
 mod memory;
 mod product;
 mod reduce;
+mod together;
 
 use super::rows::rows_at_a_time;
 use super::{Plan, Region, Step, View, Work, is_shared, is_view};
@@ -25,6 +26,7 @@ use reduce::ReducePiece;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::ops::Range;
+use together::{Targets, Together};
 
 /// The results of a reduction that are made at a time where maps of them follow.
 const STRIP: usize = 1 << 15;
@@ -58,6 +60,8 @@ enum BoundWork {
     /// What is done for each piece of the leading axes of the value, by whoever does some of the pieces; and how many elements the value has
     /// for each index of these.
     Pieces(Vec<Worker>, usize),
+    /// Reductions in one loop, and where their values go.
+    Together(Box<Together>, Targets),
     /// A node as the reference evaluates it.
     Node(Box<Node>, Vec<Seen>),
 }
@@ -186,16 +190,16 @@ impl Plan {
             if binding.sees(step)? {
                 continue;
             }
-            let node = graph.node(step.node);
-            check_size(node, elements.most_bytes())?;
-            let len = node.extents.iter().product();
-            let target = binding.slots.take(node.scalar, len);
-            let work = binding.work(step)?;
-            let layout = Layout::row_major(&node.extents)?;
-            binding.values.insert(step.node, Seen { place: Place::Slot(target), layout });
-            own.insert(step.node, target);
-            steps.push(BoundStep { work, target, len, shrunk: SmallVec::new() });
-            step_of.push(at);
+            let (bound, between) = match &step.work {
+                Work::Together(members) => binding.together(members, &mut own)?,
+                _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
+            };
+            step_of.extend(bound.iter().map(|_| at));
+            steps.extend(bound);
+            for slot in between {
+                binding.slots.release(slot);
+                released[at].push(slot);
+            }
             for node in last_reads.get(&at).into_iter().flatten() {
                 if let Some(slot) = own.get(node) {
                     binding.slots.release(*slot);
@@ -228,7 +232,7 @@ impl Plan {
         };
         let mut last: FxHashMap<NodeId, usize> = FxHashMap::default();
         for (at, step) in self.steps.iter().enumerate() {
-            last.insert(step.node, at);
+            step.made().for_each(|node| _ = last.insert(node, at));
             for node in step.reads(graph) {
                 seen(node).for_each(|node| _ = last.insert(node, at));
             }
@@ -259,6 +263,11 @@ impl Plan {
         let counters = bound.run(inputs, elements, &mut made)?.unwrap_or_default();
         Ok((made, counters))
     }
+}
+
+#[cold]
+fn no_pieces() -> Error {
+    Error::new(ErrorKind::Evaluation, "a step that has no pieces")
 }
 
 impl Binding<'_> {
@@ -293,6 +302,25 @@ impl Binding<'_> {
         Ok(true)
     }
 
+    /// Memory for the value of a node, which is there from now on.
+    fn made(&mut self, node: NodeId) -> Result<(u32, usize), Error> {
+        let made = self.graph.node(node);
+        check_size(made, self.elements.most_bytes())?;
+        let layout = Layout::row_major(&made.extents)?;
+        let slot = self.slots.take(made.scalar, layout.len());
+        let len = layout.len();
+        self.values.insert(node, Seen { place: Place::Slot(slot), layout });
+        Ok((slot, len))
+    }
+
+    /// A step that makes a value, whose slot is noted.
+    fn step(&mut self, step: &Step, own: &mut FxHashMap<NodeId, u32>) -> Result<BoundStep, Error> {
+        let work = self.work(step)?;
+        let (target, len) = self.made(step.node)?;
+        own.insert(step.node, target);
+        Ok(BoundStep { work, target, len, shrunk: SmallVec::new() })
+    }
+
     fn work(&self, step: &Step) -> Result<BoundWork, Error> {
         let node = self.graph.node(step.node);
         let one = std::slice::from_ref(step);
@@ -304,6 +332,7 @@ impl Binding<'_> {
             }
             Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())),
             Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Together(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
                 // What one thread does at once, several do piece by piece.
@@ -422,7 +451,7 @@ impl Binding<'_> {
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
             Work::Product { product, .. } => Ok(PartWork::Product(Box::new(ProductPiece::of(self, *product, rows)?))),
-            Work::Rows { .. } | Work::Node => Err(Error::new(ErrorKind::Evaluation, "a step that has no pieces")),
+            Work::Rows { .. } | Work::Together(_) | Work::Node => Err(no_pieces()),
         }
     }
 
@@ -539,6 +568,7 @@ impl BoundStep {
                 slots[self.target as usize].put(made);
                 Ok(())
             }
+            BoundWork::Together(together, targets) => together::run(together, targets, (inputs, slots), elements),
             BoundWork::Node(node, operands) => {
                 let memory = Memory { inputs, slots, locals: &mut [], counters };
                 let operands: Result<SmallVec<[Tensor; 2]>, Error> =

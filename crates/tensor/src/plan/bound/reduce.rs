@@ -308,7 +308,12 @@ fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
 }
 
 /// Runs of so many elements, which follow each other.
-fn fold_runs<T: Reduced>(elements: &[T], reduction: Reduction, length: usize, to: DataMut<'_>) -> Result<(), Error> {
+pub(super) fn fold_runs<T: Reduced>(
+    elements: &[T],
+    reduction: Reduction,
+    length: usize,
+    to: DataMut<'_>,
+) -> Result<(), Error> {
     let to = of::<T>(to)?;
     with_reduction!(T, reduction, how => take_lines(elements, length, how, to));
     Ok(())

@@ -1,0 +1,372 @@
+//! Reductions that share a loop, bound to how their operands lie: a block of each is computed and combined before the next block is read, so
+//! that what they read comes from memory once. Elements are combined in the order of a reduction alone.
+
+use super::cut::Cut;
+use super::map::{MapPiece, joined, no_room};
+use super::memory::{Memory, Operand, Slot, own};
+use super::reduce::fold_runs;
+use super::{Binding, BoundStep, BoundWork};
+use crate::body::{Body, Elements};
+use crate::element::with_data;
+use crate::node::Reduction;
+use crate::plan::{Step, Work};
+use crate::sums::{Fold, Folded, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
+use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Tensor};
+use cembra_runtime::Scalar;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::marker::PhantomData;
+
+/// The elements that are computed at a time for each reduction.
+const BLOCK: usize = 1 << 12;
+
+/// The fewest elements that are read from memory together: fewer are in a cache after the first time, and a reduction alone adds faster.
+const LARGE: usize = 1 << 15;
+
+/// What is reduced, what it is computed of, and what that reads.
+type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
+
+/// Slots, and how many elements each has.
+pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
+
+/// Reductions over the same axes of one index space.
+#[derive(Debug)]
+pub(super) struct Together {
+    members: Vec<Member>,
+    way: Way,
+}
+
+#[derive(Debug)]
+struct Member {
+    reduction: Reduction,
+    /// Where elements are that are computed before they are combined.
+    block: Data,
+}
+
+/// What is computed of a block, for each of the reductions.
+type Pieces = Vec<Piece>;
+
+#[derive(Debug)]
+enum Way {
+    /// Runs of so many elements, several of them at a time.
+    Runs(usize, Cut<Pieces>),
+    /// Runs of so many elements, each in parts.
+    LongRuns(usize, Cut<()>, Cut<Pieces>),
+    /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
+    Beside(Cut<(usize, Cut<Pieces>)>),
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Maps.
+    Computed(Box<MapPiece>),
+    /// So many elements that are in memory and lie together.
+    Memory(Operand, usize),
+    /// Elements that are in memory and are copied.
+    Copied(Operand, Extents),
+}
+
+impl Piece {
+    fn of(body: &Body, operands: &[Operand], extents: &[usize], elements: &dyn Elements) -> Result<Piece, Error> {
+        let operand = body.outputs.first().and_then(|(output, _)| operands.get(*output as usize));
+        let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
+            return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, elements)?)));
+        };
+        let axes = joined(extents, std::iter::once(&operand.strides));
+        let is_line = axes.iter().all(|(_, steps)| steps[..] == [1]) && axes.len() < 2;
+        Ok(if is_line {
+            Piece::Memory(operand.clone(), extents.iter().product())
+        } else {
+            Piece::Copied(operand.clone(), extents.into())
+        })
+    }
+
+    /// The elements of the piece that begins at these indices: where they are, from where on, and how many.
+    fn run<'p>(
+        &mut self,
+        memory: &'p Memory<'_>,
+        elements: &dyn Elements,
+        starts: &[usize],
+        block: &'p mut Data,
+    ) -> Result<(&'p Data, usize, usize), Error> {
+        match self {
+            Piece::Computed(map) => {
+                block.resize(map.count());
+                map.run(memory, elements, starts, block.all_mut())?;
+            }
+            Piece::Memory(operand, count) => {
+                return Ok((memory.shared(operand.place)?, operand.first(memory, starts), *count));
+            }
+            Piece::Copied(operand, extents) => {
+                let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
+                block.resize(0);
+                block.append_ordered(memory.shared(operand.place)?, &layout);
+            }
+        }
+        Ok((&*block, 0, block.len()))
+    }
+}
+
+/// What elements have become so far, whatever their type and how two become one.
+trait Folding {
+    /// So many elements from a position on are next.
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
+
+    /// Writes what came of it over what is in memory.
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
+}
+
+/// One result.
+struct One<T, W, C>(Fold<W, C>, PhantomData<T>);
+
+/// Results that lie side by side, to each of which an element is added after the other.
+struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
+
+fn slice<T: Element>(data: &Data, first: usize, count: usize) -> Result<&[T], Error> {
+    T::of(data).and_then(|elements| elements.get(first..first + count)).ok_or_else(no_room)
+}
+
+fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
+    T::of_part(to).filter(|to| to.len() == count).ok_or_else(no_room)
+}
+
+impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy> Folding for One<T, W, C> {
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
+        self.0.extend_slice(slice::<T>(data, first, count)?);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
+        part::<T>(to, 1)?[0] = T::narrow(self.0.finish());
+        Ok(())
+    }
+}
+
+impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy> Folding for Beside<T, W, C> {
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
+        for row in slice::<T>(data, first, count)?.chunks_exact(self.0.len()) {
+            take_row(&mut self.0, row, self.1);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
+        part::<T>(to, self.0.len())?.iter_mut().zip(self.0).for_each(|(to, made)| *to = T::narrow(made));
+        Ok(())
+    }
+}
+
+impl Member {
+    /// One result of so many elements.
+    fn one(&self, length: usize) -> Box<dyn Folding> {
+        fn one<T: Reduced>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
+            with_reduction!(T, reduction, how => {
+                Box::new(One::<T, _, _>(Fold::new(Order::Chains, length, how), PhantomData))
+            })
+        }
+        with_data!(&self.block, like => one(like, self.reduction, length))
+    }
+
+    /// So many results side by side.
+    fn beside(&self, width: usize) -> Box<dyn Folding> {
+        fn beside<T: Reduced>(_: &[T], reduction: Reduction, width: usize) -> Box<dyn Folding> {
+            with_reduction!(T, reduction, how => {
+                Box::new(Beside::<T, _, _>(vec![how.0; width], how.1, PhantomData))
+            })
+        }
+        with_data!(&self.block, like => beside(like, self.reduction, width))
+    }
+}
+
+impl Binding<'_> {
+    /// Reductions that can share a loop, and the maps of what comes of them; and the slots that only these maps read.
+    pub(super) fn together(
+        &mut self,
+        members: &[Step],
+        own: &mut FxHashMap<NodeId, u32>,
+    ) -> Result<(Vec<BoundStep>, SmallVec<[u32; 4]>), Error> {
+        let (mut steps, mut between) = (Vec::new(), SmallVec::new());
+        let Some(shared) = self.shared_loop(members)? else {
+            for member in members {
+                steps.push(self.step(member, own)?);
+            }
+            return Ok((steps, between));
+        };
+        let (mut targets, mut maps) = (Targets::new(), Vec::new());
+        for member in members {
+            let then = if let Work::Reduce { then, .. } = &member.work { then.as_ref() } else { None };
+            let made = self.made(then.map_or(member.node, |then| then.inputs[0].0))?;
+            targets.push(made);
+            if let Some(then) = then {
+                between.push(made.0);
+                maps.push(Step { node: member.node, work: Work::Map(then.clone()), last_uses: Vec::new() });
+            } else {
+                own.insert(member.node, made.0);
+            }
+        }
+        let (target, len) = targets[0];
+        let work = BoundWork::Together(Box::new(shared), targets);
+        steps.push(BoundStep { work, target, len, shrunk: SmallVec::new() });
+        for map in &maps {
+            steps.push(self.step(map, own)?);
+        }
+        Ok((steps, between))
+    }
+
+    /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces.
+    fn shared_loop(&self, members: &[Step]) -> Result<Option<Together>, Error> {
+        let mut reduces = Vec::with_capacity(members.len());
+        let mut common = None;
+        for member in members {
+            let Work::Reduce { reduction, axes, of, .. } = &member.work else { return Ok(None) };
+            let whole = &of.extents[..];
+            let results = (0..whole.len()).filter(|axis| !axes.contains(&(*axis as Axis))).map(|axis| whole[axis]);
+            let is_in_pieces = self.is_shared_out(member) && results.product::<usize>() > 1;
+            if whole.iter().product::<usize>() < LARGE || is_in_pieces {
+                return Ok(None);
+            }
+            let operands = self.operands(of, whole, &[], &FxHashMap::default())?;
+            reduces.push((*reduction, &of.body, operands));
+            common = Some((&axes[..], whole));
+        }
+        let Some((axes, whole)) = common else { return Ok(None) };
+        Together::of(&reduces, axes, whole, self.elements).map(Some)
+    }
+}
+
+/// Runs a loop, and puts what it makes into slots.
+pub(super) fn run(
+    together: &mut Together,
+    targets: &Targets,
+    (inputs, slots): (&[Tensor], &mut [Slot]),
+    elements: &dyn Elements,
+) -> Result<(), Error> {
+    let mut made = SmallVec::<[_; 4]>::new();
+    for (target, len) in targets {
+        made.push(slots[*target as usize].take(*len)?);
+    }
+    let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
+    let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
+    let memory = Memory { inputs, slots, locals: &mut [], counters: &mut Counters::default() };
+    together.run(&memory, elements, &mut to)?;
+    drop(to);
+    for ((target, _), made) in targets.iter().zip(made) {
+        slots[*target as usize].put(made);
+    }
+    Ok(())
+}
+
+impl Together {
+    /// Reductions over axes of an index space of these extents, which has indices.
+    pub(super) fn of(
+        reduces: &[Reduce<'_>],
+        axes: &[Axis],
+        whole: &[usize],
+        elements: &dyn Elements,
+    ) -> Result<Together, Error> {
+        let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
+        let kept: SmallVec<[usize; 8]> = (0..whole.len()).filter(is_kept).collect();
+        let reduced = axes.iter().map(|axis| usize::from(*axis));
+        // The axes whose elements are next to each other in a block come last, as for a reduction alone.
+        let order = Order::of(axes, whole.len());
+        let turned: SmallVec<[usize; 8]> = match order {
+            Order::Chains => kept.iter().copied().chain(reduced).collect(),
+            Order::InOrder => reduced.chain(kept.iter().copied()).collect(),
+        };
+        let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
+        let turn = |operands: &SmallVec<[Operand; 4]>| operands.iter().map(|operand| operand.turned(&turned)).collect();
+        let operands: Vec<SmallVec<[Operand; 4]>> = reduces.iter().map(|(_, _, operands)| turn(operands)).collect();
+        let pieces = |first: &[usize], then: &[usize]| -> Result<Pieces, Error> {
+            let extents: Extents = first.iter().chain(then).copied().collect();
+            let piece =
+                |((_, body, _), operands): (&Reduce<'_>, &SmallVec<_>)| Piece::of(body, operands, &extents, elements);
+            reduces.iter().zip(&operands).map(piece).collect()
+        };
+        let way = match order {
+            Order::Chains => {
+                let (kept, reduced) = extents.split_at(kept.len());
+                let length: usize = reduced.iter().product();
+                if length <= BLOCK {
+                    Way::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
+                } else {
+                    let ones = Extents::from_elem(1, kept.len());
+                    let parts = Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?;
+                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, parts)
+                }
+            }
+            Order::InOrder => {
+                let (reduced, kept) = extents.split_at(axes.len());
+                Way::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                    let width: usize = kept.iter().product();
+                    Ok((width, Cut::of(reduced, BLOCK / width, |reduced| pieces(reduced, kept))?))
+                })?)
+            }
+        };
+        let member = |(reduction, body, _): &Reduce<'_>| -> Result<Member, Error> {
+            let scalar = body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
+            Ok(Member { reduction: *reduction, block: Data::zeros(scalar, 0)? })
+        };
+        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way })
+    }
+
+    /// Combines all, and writes what comes of each over what is in its memory.
+    pub(super) fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        elements: &dyn Elements,
+        to: &mut [DataMut<'_>],
+    ) -> Result<(), Error> {
+        let Together { members, way } = self;
+        match way {
+            Way::Runs(length, cut) => cut.run(|pieces, kept, before| {
+                elements.go_on()?;
+                for ((member, piece), to) in members.iter_mut().zip(pieces).zip(&mut *to) {
+                    let (data, first, count) = piece.run(memory, elements, kept, &mut member.block)?;
+                    let to = to.part(before, count / *length).ok_or_else(no_room)?;
+                    with_data!(data, all => {
+                        let run = all.get(first..first + count).ok_or_else(no_room)?;
+                        fold_runs(run, member.reduction, *length, to)
+                    })?;
+                }
+                Ok(())
+            }),
+            Way::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
+                let mut folds: Vec<_> = members.iter().map(|member| member.one(*length)).collect();
+                fold_parts(members, parts, &mut folds, memory, elements, |part| [kept, part].concat())?;
+                finish(folds, to, before, 1)
+            }),
+            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+                let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
+                fold_parts(members, parts, &mut folds, memory, elements, |part| [part, kept].concat())?;
+                finish(folds, to, before, *width)
+            }),
+        }
+    }
+}
+
+/// Takes all parts, each of which begins at the indices that are made of its own.
+fn fold_parts(
+    members: &mut [Member],
+    parts: &mut Cut<Pieces>,
+    folds: &mut [Box<dyn Folding>],
+    memory: &Memory<'_>,
+    elements: &dyn Elements,
+    starts: impl Fn(&[usize]) -> Vec<usize>,
+) -> Result<(), Error> {
+    parts.run(|pieces, part, _| {
+        elements.go_on()?;
+        let starts = starts(part);
+        for ((member, piece), fold) in members.iter_mut().zip(pieces).zip(&mut *folds) {
+            let (data, first, count) = piece.run(memory, elements, &starts, &mut member.block)?;
+            fold.take(data, first, count)?;
+        }
+        Ok(())
+    })
+}
+
+fn finish(folds: Vec<Box<dyn Folding>>, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
+    for (fold, to) in folds.into_iter().zip(to) {
+        fold.finish(to.part(first, count).ok_or_else(no_room)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Reductions over the same axes of one index space that read the same become one step, which walks over that memory once: a sum and a sum of
+//! squares, the smallest and the largest. Elements are combined as they would be alone, so no bit changes. What steps over the same rows
+//! share anyhow is not asked.
+
+use super::{Seen, Step, Work};
+use crate::{Axis, Extents, Graph, NodeId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The most reductions of one step.
+const MOST: usize = 8;
+
+/// What reductions of one step have in common: how many steps are before them at the least, the index space, the axes, and something they read.
+type Key = (usize, Extents, SmallVec<[Axis; 8]>, Seen);
+
+/// The steps, with reductions that share a loop as one in the place of the last of them.
+pub(super) fn with_shared_loops(graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
+    let by_node: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+    let groups = groups(graph, &steps, &by_node);
+    // Who is alone is where it was.
+    let mut places: Vec<usize> = (0..steps.len()).collect();
+    let mut is_any = false;
+    for group in groups.iter().filter(|group| group.len() > 1) {
+        let last = group.iter().copied().max().unwrap_or(0);
+        group.iter().for_each(|at| places[*at] = last);
+        is_any = true;
+    }
+    if is_any { ordered(graph, steps, &by_node, &places) } else { steps }
+}
+
+/// Reductions that can share a loop. Of two at one level neither needs what the other makes.
+fn groups(graph: &Graph, steps: &[Step], by_node: &FxHashMap<NodeId, usize>) -> Vec<Vec<usize>> {
+    let mut levels = vec![0_usize; steps.len()];
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut group_of: Vec<Option<usize>> = vec![None; steps.len()];
+    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
+    for (at, step) in steps.iter().enumerate() {
+        let before = |node: &NodeId| by_node.get(node).map(|at| levels[*at]);
+        let after =
+            |nodes: &mut dyn Iterator<Item = &NodeId>| nodes.filter_map(before).max().map_or(0, |most| most + 1);
+        let own = after(&mut step.reads(graph).iter());
+        if let Work::Reduce { axes, of, then, .. } = &step.work
+            && !axes.is_empty()
+            && !of.extents.contains(&0)
+        {
+            let level = after(&mut of.inputs.iter().map(|(node, _)| node));
+            let key = |seen: &Seen| -> Key { (level, of.extents.clone(), axes.clone(), seen.clone()) };
+            let found = of.inputs.iter().find_map(|seen| known.get(&key(seen)).copied());
+            let found = found.filter(|group| groups[*group].len() < MOST);
+            // What follows may need what others of the group make, which is there by then; nothing else that may come of them.
+            let fits = |(node, _): &Seen| {
+                by_node.get(node).is_none_or(|at| levels[*at] < level || (found.is_some() && group_of[*at] == found))
+            };
+            if then.as_ref().is_none_or(|then| then.inputs[1..].iter().all(fits)) {
+                let group = found.unwrap_or_else(|| {
+                    groups.push(Vec::new());
+                    groups.len() - 1
+                });
+                groups[group].push(at);
+                group_of[at] = Some(group);
+                of.inputs.iter().for_each(|seen| _ = known.insert(key(seen), group));
+            }
+        }
+        levels[at] = own;
+    }
+    groups
+}
+
+/// The steps in an order in which operands are before what reads them, those of one place as one; as near to the order they have as can be.
+fn ordered(graph: &Graph, steps: Vec<Step>, by_node: &FxHashMap<NodeId, usize>, places: &[usize]) -> Vec<Step> {
+    let mut readers: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
+    let mut waits = vec![0_usize; steps.len()];
+    for (at, step) in steps.iter().enumerate() {
+        let to = places[at];
+        for from in step.reads(graph).iter().filter_map(|node| by_node.get(node)).map(|from| places[*from]) {
+            if from != to {
+                readers[from].push(to);
+                waits[to] += 1;
+            }
+        }
+    }
+    let mut members: Vec<Vec<Step>> = vec![Vec::new(); steps.len()];
+    for (step, place) in steps.into_iter().zip(places) {
+        members[*place].push(step);
+    }
+    let is_ready = |place: &usize| waits[*place] == 0 && !members[*place].is_empty();
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..members.len()).filter(is_ready).map(Reverse).collect();
+    let mut made = Vec::with_capacity(members.len());
+    while let Some(Reverse(place)) = ready.pop() {
+        for reader in &readers[place] {
+            waits[*reader] -= 1;
+            if waits[*reader] == 0 {
+                ready.push(Reverse(*reader));
+            }
+        }
+        let mut steps = std::mem::take(&mut members[place]);
+        match (steps.len(), steps.last().map(|step| step.node)) {
+            (2.., Some(node)) => made.push(Step { node, work: Work::Together(steps), last_uses: Vec::new() }),
+            _ => made.append(&mut steps),
+        }
+    }
+    made
+}
