@@ -433,6 +433,11 @@ impl<'r> Growth<'r> {
         let is_truth = self.graph.scalar(x) == Scalar::Boolean;
         let how = *pick(self.random, if is_truth { &[Any, All] } else { &[Sum, Sum, Sum, Product, Max, Min] });
         let axes = self.axes(self.graph.extents(x).len());
+        // Another one over the same axes may share its loop.
+        if !is_truth && self.random.u32(..3) == 0 {
+            let other = self.graph.reduce(*pick(self.random, &[Sum, Max, Min]), x, &axes)?;
+            self.add(other);
+        }
         if self.random.u32(..4) == 0 {
             return self.graph.reduce_keeping(how, x, &axes);
         }

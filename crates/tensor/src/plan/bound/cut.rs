@@ -82,6 +82,11 @@ impl<T> Cut<T> {
         is_it(&self.full) || self.last.as_ref().is_some_and(is_it)
     }
 
+    /// What there is for the shape of the first.
+    pub(super) const fn full(&self) -> &T {
+        &self.full
+    }
+
     /// How many pieces there are.
     pub(super) const fn count(&self) -> usize {
         self.count

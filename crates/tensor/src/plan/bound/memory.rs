@@ -63,6 +63,13 @@ impl Operand {
         Operand { shifts, strides, ..*self }
     }
 
+    /// The same, of which all axes but so many are one, with this stride.
+    pub(super) fn with_line(&self, axes: usize, step: isize) -> Operand {
+        let last = |own: &[isize]| own[..axes].iter().copied().chain([step]).collect();
+        let strides: Strides = last(&self.strides);
+        Operand { shifts: strides.iter().copied().collect(), strides, ..*self }
+    }
+
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         let at = match self.place {

@@ -2,17 +2,17 @@
 //! that what they read comes from memory once. Elements are combined in the order of a reduction alone.
 
 use super::cut::Cut;
-use super::map::{MapPiece, joined, no_room};
+use super::map::{MapPiece, joined, lines, no_room};
 use super::memory::{Memory, Operand, Slot, own};
 use super::reduce::fold_runs;
 use super::{Binding, BoundStep, BoundWork};
-use crate::body::{Body, Elements};
+use crate::body::{Body, Elements, Line, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::{Step, Work};
-use crate::sums::{Fold, Folded, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
-use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Tensor};
-use cembra_runtime::Scalar;
+use crate::sums::{Fold, Folded, Order, Reduced, SIDE_BY_SIDE, joined as joined_chains, take_row, with_reduction};
+use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Strides, Tensor};
+use cembra_runtime::{CHAINS, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -20,8 +20,14 @@ use std::marker::PhantomData;
 /// The elements that are computed at a time for each reduction.
 const BLOCK: usize = 1 << 12;
 
-/// The fewest elements that are read from memory together: fewer are in a cache after the first time, and a reduction alone adds faster.
-const LARGE: usize = 1 << 15;
+/// Likewise where they are one line, of which some are added as they are computed.
+const LINE: usize = 1 << 13;
+
+/// The elements after which sums of chains are joined.
+const CHAINED: usize = 1 << 16;
+
+/// The fewest elements that are worth a loop of several: fewer are in the nearest cache after the first time.
+const LARGE: usize = 1 << 13;
 
 /// What is reduced, what it is computed of, and what that reads.
 type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
@@ -34,6 +40,15 @@ pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 pub(super) struct Together {
     members: Vec<Member>,
     way: Way,
+    source: Source,
+}
+
+/// What is reduced, to be bound otherwise.
+#[derive(Debug)]
+struct Source {
+    reduces: Vec<(Reduction, Body, SmallVec<[Operand; 4]>)>,
+    axes: SmallVec<[Axis; 8]>,
+    whole: Extents,
 }
 
 #[derive(Debug)]
@@ -50,8 +65,8 @@ type Pieces = Vec<Piece>;
 enum Way {
     /// Runs of so many elements, several of them at a time.
     Runs(usize, Cut<Pieces>),
-    /// Runs of so many elements, each in parts.
-    LongRuns(usize, Cut<()>, Cut<Pieces>),
+    /// Runs of so many elements, each in parts; which of them are added as they are computed.
+    LongRuns(usize, Cut<()>, Cut<Pieces>, Vec<bool>),
     /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
@@ -64,6 +79,17 @@ enum Piece {
     Memory(Operand, usize),
     /// Elements that are in memory and are copied.
     Copied(Operand, Extents),
+    /// Elements of a line, to be added to chains as they are computed.
+    Added(Box<Added>),
+}
+
+/// So many elements of a line, and what computes and adds them.
+#[derive(Debug)]
+struct Added {
+    operands: SmallVec<[Operand; 4]>,
+    steps: Strides,
+    kernel: Box<dyn SumKernel>,
+    count: usize,
 }
 
 impl Piece {
@@ -79,6 +105,40 @@ impl Piece {
         } else {
             Piece::Copied(operand.clone(), extents.into())
         })
+    }
+
+    /// Sums of floats, of parts of a line that begin at multiples of the number of chains, if something computes and adds them at once.
+    fn of_sum(
+        (reduction, body, _): &Reduce<'_>,
+        operands: &[Operand],
+        extents: &[usize],
+        elements: &dyn Elements,
+    ) -> Result<Option<Piece>, Error> {
+        let is_float = matches!(body.outputs.first(), Some((_, Scalar::Float32 | Scalar::Float64)));
+        let Some((count, _)) = extents.split_last().filter(|_| *reduction == Reduction::Sum && is_float) else {
+            return Ok(None);
+        };
+        let steps: Strides = operands.iter().filter_map(|operand| operand.strides.last().copied()).collect();
+        let kernel = elements.sum_kernel(body, &steps)?;
+        Ok(kernel
+            .map(|kernel| Piece::Added(Box::new(Added { operands: operands.into(), steps, kernel, count: *count }))))
+    }
+
+    /// Takes the elements of the piece that begins at these indices. False if they cannot be added as they are computed.
+    fn fold(
+        &mut self,
+        memory: &Memory<'_>,
+        elements: &dyn Elements,
+        starts: &[usize],
+        block: &mut Data,
+        fold: &mut dyn Folding,
+    ) -> Result<bool, Error> {
+        if let Piece::Added(added) = self {
+            let Added { operands, steps, kernel, count } = &mut **added;
+            return Ok(fold.add(&mut **kernel, &lines(memory, operands, steps, starts)?, *count));
+        }
+        let (data, first, count) = self.run(memory, elements, starts, block)?;
+        fold.take(data, first, count).map(|()| true)
     }
 
     /// The elements of the piece that begins at these indices: where they are, from where on, and how many.
@@ -97,6 +157,7 @@ impl Piece {
             Piece::Memory(operand, count) => {
                 return Ok((memory.shared(operand.place)?, operand.first(memory, starts), *count));
             }
+            Piece::Added(_) => return Err(no_room()),
             Piece::Copied(operand, extents) => {
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
                 block.resize(0);
@@ -114,6 +175,53 @@ trait Folding {
 
     /// Writes what came of it over what is in memory.
     fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
+
+    /// So many elements, which are computed of lines, are next. False if that cannot be done.
+    fn add(&mut self, _: &mut dyn SumKernel, _: &[Line<'_>], _: usize) -> bool {
+        false
+    }
+}
+
+/// A sum of floats that are added to chains as they are computed.
+struct Sum {
+    chains: [f64; CHAINS],
+    /// How many elements the chains have.
+    at: usize,
+    /// What all chains before gave.
+    total: f64,
+}
+
+impl Sum {
+    fn join(&mut self) {
+        self.total += joined_chains(&mut self.chains, |a, b| a + b);
+        (self.chains, self.at) = ([0.0; CHAINS], 0);
+    }
+}
+
+impl Folding for Sum {
+    fn add(&mut self, kernel: &mut dyn SumKernel, lines: &[Line<'_>], count: usize) -> bool {
+        if self.at == CHAINED {
+            self.join();
+        }
+        self.at += count;
+        kernel.add(lines, count, &mut self.chains)
+    }
+
+    fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
+        Err(no_room())
+    }
+
+    fn finish(mut self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
+        if self.at > 0 {
+            self.join();
+        }
+        match to {
+            DataMut::Float32([to]) => *to = self.total as f32,
+            DataMut::Float64([to]) => *to = self.total,
+            _ => return Err(no_room()),
+        }
+        Ok(())
+    }
 }
 
 /// One result.
@@ -230,7 +338,7 @@ impl Binding<'_> {
             common = Some((&axes[..], whole));
         }
         let Some((axes, whole)) = common else { return Ok(None) };
-        Together::of(&reduces, axes, whole, self.elements).map(Some)
+        Together::of(&reduces, axes, whole, self.elements, true).map(Some)
     }
 }
 
@@ -257,12 +365,13 @@ pub(super) fn run(
 }
 
 impl Together {
-    /// Reductions over axes of an index space of these extents, which has indices.
+    /// Reductions over axes of an index space of these extents, which has indices; some added as they are computed if that is to be.
     pub(super) fn of(
         reduces: &[Reduce<'_>],
         axes: &[Axis],
         whole: &[usize],
         elements: &dyn Elements,
+        at_once: bool,
     ) -> Result<Together, Error> {
         let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
         let kept: SmallVec<[usize; 8]> = (0..whole.len()).filter(is_kept).collect();
@@ -290,8 +399,24 @@ impl Together {
                     Way::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
                 } else {
                     let ones = Extents::from_elem(1, kept.len());
-                    let parts = Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?;
-                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, parts)
+                    let all: Vec<Strides> =
+                        operands.iter().flatten().map(|own| own.strides[kept.len()..].into()).collect();
+                    let parts = if let [(_, steps)] = &joined(reduced, all.iter())[..]
+                        && at_once
+                    {
+                        let mut steps = steps.iter();
+                        let mut line = |own: &Operand| own.with_line(kept.len(), steps.next().copied().unwrap_or(0));
+                        let operands: Vec<SmallVec<[Operand; 4]>> =
+                            operands.iter().map(|own| own.iter().map(&mut line).collect()).collect();
+                        Cut::of(&[length], LINE, |part| {
+                            line_pieces(reduces, &operands, &[&ones, part].concat(), elements)
+                        })?
+                    } else {
+                        Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?
+                    };
+                    let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
+                    let added = parts.full().iter().map(is_added).collect();
+                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, parts, added)
                 }
             }
             Order::InOrder => {
@@ -306,17 +431,32 @@ impl Together {
             let scalar = body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
             Ok(Member { reduction: *reduction, block: Data::zeros(scalar, 0)? })
         };
-        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way })
+        let own = |(reduction, body, of): &Reduce<'_>| (*reduction, (*body).clone(), of.clone());
+        let source = Source { reduces: reduces.iter().map(own).collect(), axes: axes.into(), whole: whole.into() };
+        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way, source })
     }
 
     /// Combines all, and writes what comes of each over what is in its memory.
-    pub(super) fn run(
+    fn run(&mut self, memory: &Memory<'_>, elements: &dyn Elements, to: &mut [DataMut<'_>]) -> Result<(), Error> {
+        if self.succeeds(memory, elements, to)? {
+            return Ok(());
+        }
+        // What is computed first and then added can always be; that is as good for the next run.
+        let Source { reduces, axes, whole } = &self.source;
+        let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
+        *self = Together::of(&own, axes, whole, elements, false)?;
+        self.succeeds(memory, elements, to).map(|_| ())
+    }
+
+    /// False if elements cannot be added as they are computed.
+    fn succeeds(
         &mut self,
         memory: &Memory<'_>,
         elements: &dyn Elements,
         to: &mut [DataMut<'_>],
-    ) -> Result<(), Error> {
-        let Together { members, way } = self;
+    ) -> Result<bool, Error> {
+        let Together { members, way, .. } = self;
+        let mut succeeds = true;
         match way {
             Way::Runs(length, cut) => cut.run(|pieces, kept, before| {
                 elements.go_on()?;
@@ -330,9 +470,16 @@ impl Together {
                 }
                 Ok(())
             }),
-            Way::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
-                let mut folds: Vec<_> = members.iter().map(|member| member.one(*length)).collect();
-                fold_parts(members, parts, &mut folds, memory, elements, |part| [kept, part].concat())?;
+            Way::LongRuns(length, cut, parts, added) => cut.run(|(), kept, before| {
+                let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
+                    if *is_added {
+                        Box::new(Sum { chains: [0.0; CHAINS], at: 0, total: 0.0 })
+                    } else {
+                        member.one(*length)
+                    }
+                };
+                let mut folds: Vec<_> = members.iter().zip(&*added).map(fold).collect();
+                succeeds &= fold_parts(members, parts, &mut folds, memory, elements, |part| [kept, part].concat())?;
                 finish(folds, to, before, 1)
             }),
             Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
@@ -340,8 +487,23 @@ impl Together {
                 fold_parts(members, parts, &mut folds, memory, elements, |part| [part, kept].concat())?;
                 finish(folds, to, before, *width)
             }),
-        }
+        }?;
+        Ok(succeeds)
     }
+}
+
+/// What is computed of a part of a line.
+fn line_pieces(
+    reduces: &[Reduce<'_>],
+    operands: &[SmallVec<[Operand; 4]>],
+    extents: &[usize],
+    elements: &dyn Elements,
+) -> Result<Pieces, Error> {
+    let piece = |(reduce, operands): (&Reduce<'_>, &SmallVec<[Operand; 4]>)| {
+        let sum = Piece::of_sum(reduce, operands, extents, elements)?;
+        sum.map_or_else(|| Piece::of(reduce.1, operands, extents, elements), Ok)
+    };
+    reduces.iter().zip(operands).map(piece).collect()
 }
 
 /// Takes all parts, each of which begins at the indices that are made of its own.
@@ -352,16 +514,17 @@ fn fold_parts(
     memory: &Memory<'_>,
     elements: &dyn Elements,
     starts: impl Fn(&[usize]) -> Vec<usize>,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
+    let mut succeeds = true;
     parts.run(|pieces, part, _| {
         elements.go_on()?;
         let starts = starts(part);
         for ((member, piece), fold) in members.iter_mut().zip(pieces).zip(&mut *folds) {
-            let (data, first, count) = piece.run(memory, elements, &starts, &mut member.block)?;
-            fold.take(data, first, count)?;
+            succeeds = succeeds && piece.fold(memory, elements, &starts, &mut member.block, &mut **fold)?;
         }
         Ok(())
-    })
+    })?;
+    Ok(succeeds)
 }
 
 fn finish(folds: Vec<Box<dyn Folding>>, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
