@@ -2,14 +2,14 @@
 //! stays in a cache, and copied from there. Compiled code never writes where it reads.
 
 use super::memory::Slot;
-use super::{BoundPlan, BoundWork, Worker, map, no_pieces, run_pieces};
+use super::{Binding, BoundPlan, BoundWork, Worker, map, no_pieces, run_pieces};
 use crate::body::Elements;
-use crate::plan::Plan;
+use crate::plan::{Plan, Step, Work};
 use crate::{Counters, Data, Error, Extents, Graph, Node, Tensor};
 use cembra_runtime::Scalar;
 
 /// The elements of a map that are computed before they are copied, where there is one thread.
-pub(super) const BLOCK: usize = 1 << 12;
+const BLOCK: usize = 1 << 12;
 
 /// What is written over a tensor.
 #[derive(Debug)]
@@ -79,6 +79,21 @@ impl BoundPlan {
         }
         self.slots.iter_mut().for_each(Slot::shrink);
         Ok(Some(counters))
+    }
+}
+
+impl Binding<'_> {
+    /// The last step, whose value is written over a tensor.
+    pub(super) fn in_place(&self, step: &Step, target: usize) -> Result<InPlace, Error> {
+        let node = self.graph.node(step.node);
+        let work = match &step.work {
+            Work::Map(_) => {
+                let most = if self.is_shared_out(step) { self.elements.share() } else { BLOCK };
+                self.pieces(std::slice::from_ref(step), (node.extents.len(), most))?
+            }
+            _ => self.work(step)?,
+        };
+        InPlace::of(work, node, target)
     }
 }
 

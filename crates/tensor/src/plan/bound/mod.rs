@@ -357,19 +357,6 @@ impl Binding<'_> {
         }
     }
 
-    /// The last step, whose value is written over a tensor.
-    fn in_place(&self, step: &Step, target: usize) -> Result<InPlace, Error> {
-        let node = self.graph.node(step.node);
-        let work = match &step.work {
-            Work::Map(_) => {
-                let most = if self.is_shared_out(step) { self.elements.share() } else { in_place::BLOCK };
-                self.pieces(std::slice::from_ref(step), (node.extents.len(), most))?
-            }
-            _ => self.work(step)?,
-        };
-        InPlace::of(work, node, target)
-    }
-
     /// True if a step is worth several threads, and there are any.
     fn is_shared_out(&self, step: &Step) -> bool {
         let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
