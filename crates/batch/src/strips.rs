@@ -198,13 +198,14 @@ impl Strips {
         })
     }
 
-    /// Adds up what the one output is, over so many rows of each of so many lines, in sums that begin with zeros, and hands each line's sums on.
-    /// False as for [`run`](Strips::run): then no further sums are handed on.
+    /// Adds up what the one output is, over so many rows of each of so many lines, in sums that begin with these for each line, none of which is
+    /// -0, and hands each line's sums on. False as for [`run`](Strips::run): then no further sums are handed on.
     #[must_use]
     pub fn sum_each(
         &mut self,
         inputs: &[Lines<'_>],
         [rows, count]: [usize; 2],
+        begin: &[f64; CHAINS],
         mut each: impl FnMut(&mut [f64; CHAINS]),
     ) -> bool {
         if !matches!(&self.outputs[..], [(_, Sink::Chains)]) || !self.fits(inputs, [rows, count]) {
@@ -212,7 +213,7 @@ impl Strips {
         }
         self.function.begin(&mut self.scratch, &self.context);
         (0..count).all(|at| {
-            let mut sums = [0.0; CHAINS];
+            let mut sums = *begin;
             // SAFETY: COLUMNS: lines are borrowed, have the rows, and are of the paces and types that the function was made for; the sums
             // are ours.
             let succeeds = unsafe { self.line(inputs, at, &[(sums.as_mut_ptr().cast(), 0)], rows) };

@@ -130,10 +130,11 @@ impl SumKernel for BodySums {
         lines: &[Line<'_>],
         shifts: &[isize],
         counts: [usize; 2],
+        begin: &[f64; CHAINS],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool {
         let mut inputs = Inputs::default();
-        inputs.fill(&self.order, lines, shifts, counts) && self.strips.sum_each(&inputs.0, counts, each)
+        inputs.fill(&self.order, lines, shifts, counts) && self.strips.sum_each(&inputs.0, counts, begin, each)
     }
 }
 

@@ -75,14 +75,15 @@ pub trait LineKernel: Send + Debug {
 
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.
 pub trait SumKernel: Send + Debug {
-    /// Adds up the first output, for so many elements of each line, in sums that begin with zeros: that of element `i` in sum `i` modulo so
-    /// many; so many times, for lines that each begin so many elements behind those before, and hands on the sums of each time. False if
+    /// Adds up the first output, for so many elements of each line, in sums that begin with these: that of element `i` in sum `i` modulo so
+    /// many, none of which is -0 before; so many times, for lines that each begin so many elements behind those before, and hands on the sums of each time. False if
     /// that cannot be done, because an element fails or may: then those that were handed on are anything, and there may be too few.
     fn sum_each(
         &mut self,
         lines: &[Line<'_>],
         shifts: &[isize],
         counts: [usize; 2],
+        begin: &[f64; CHAINS],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool;
 }

@@ -273,7 +273,7 @@ impl Sums {
                 line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
             }
             let mut each = |chains: &mut [f64; CHAINS]| put(sums::sum_of_chains(chains));
-            succeeds = succeeds && kernel.sum_each(&lines, shifts, counts, &mut each);
+            succeeds = succeeds && kernel.sum_each(&lines, shifts, counts, &[0.0; CHAINS], &mut each);
             Ok(())
         };
         match axes.split_last() {

@@ -2,7 +2,7 @@
 //! that what they read comes from memory once. Elements are combined in the order of a reduction alone.
 
 use super::cut::Cut;
-use super::map::{MapPiece, joined, lines, no_room};
+use super::map::{Lines, MapPiece, fill, joined, no_room};
 use super::memory::{Memory, Operand, Slot, own};
 use super::reduce::fold_runs;
 use super::{Binding, BoundStep, BoundWork};
@@ -10,7 +10,7 @@ use crate::body::{Body, Elements, Line, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::{Step, Work};
-use crate::sums::{Fold, Folded, Order, Reduced, SIDE_BY_SIDE, joined as joined_chains, take_row, with_reduction};
+use crate::sums::{Fold, Folded, Order, Reduced, SIDE_BY_SIDE, sum_of_chains, take_row, with_reduction};
 use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Strides, Tensor};
 use cembra_runtime::{CHAINS, Scalar};
 use rustc_hash::FxHashMap;
@@ -135,7 +135,9 @@ impl Piece {
     ) -> Result<bool, Error> {
         if let Piece::Added(added) = self {
             let Added { operands, steps, kernel, count } = &mut **added;
-            return Ok(fold.add(&mut **kernel, &lines(memory, operands, steps, starts)?, *count));
+            let mut lines = Lines::new();
+            fill(&mut lines, memory, operands, steps, starts)?;
+            return Ok(fold.add(&mut **kernel, &lines, *count));
         }
         let (data, first, count) = self.run(memory, elements, starts, block)?;
         fold.take(data, first, count).map(|()| true)
@@ -193,7 +195,7 @@ struct Sum {
 
 impl Sum {
     fn join(&mut self) {
-        self.total += joined_chains(&mut self.chains, |a, b| a + b);
+        self.total += sum_of_chains(&mut self.chains);
         (self.chains, self.at) = ([0.0; CHAINS], 0);
     }
 }
@@ -204,7 +206,8 @@ impl Folding for Sum {
             self.join();
         }
         self.at += count;
-        kernel.add(lines, count, &mut self.chains)
+        let (begin, shifts) = (self.chains, SmallVec::<[isize; 4]>::from_elem(0, lines.len()));
+        kernel.sum_each(lines, &shifts, [count, 1], &begin, &mut |chains| self.chains = *chains)
     }
 
     fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
