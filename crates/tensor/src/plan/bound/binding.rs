@@ -1,0 +1,367 @@
+//! Binds plans: finds for each step where its operands are and how its pieces see them, which slots values have and who reads them last, and
+//! who computes the pieces. What was bound is run elsewhere.
+
+use super::cut::Cut;
+use super::map::MapPiece;
+use super::memory::{Operand, Place, Seen, Slots};
+use super::product::{self, ProductPiece};
+use super::reduce::ReducePiece;
+use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use crate::body::Elements;
+use crate::node::Operation;
+use crate::plan::rows::rows_at_a_time;
+use crate::plan::{Plan, Region, Step, View, Work, is_shared, is_view};
+use crate::reference::{check_inputs, check_size};
+use crate::{Axis, Counters, Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor};
+use cembra_runtime::Scalar;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// The results of a reduction that are made at a time where maps of them follow.
+const STRIP: usize = 1 << 15;
+
+/// What is known while a plan is bound.
+pub(super) struct Binding<'b> {
+    pub(super) graph: &'b Graph,
+    pub(super) elements: &'b dyn Elements,
+    /// Where nodes have their values.
+    values: FxHashMap<NodeId, Seen>,
+    pub(super) slots: Slots,
+}
+
+impl Plan {
+    /// The plan, bound to inputs that lie as these do. The graph is the one that was planned.
+    ///
+    /// # Errors
+    /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
+    pub fn bind(&self, graph: &Graph, inputs: &[Tensor], elements: &dyn Elements) -> Result<BoundPlan, Error> {
+        self.bind_steps(graph, inputs, None, elements)
+    }
+
+    /// The plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
+    pub(super) fn bind_steps(
+        &self,
+        graph: &Graph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        elements: &dyn Elements,
+    ) -> Result<BoundPlan, Error> {
+        check_inputs(graph, inputs)?;
+        let mut values = FxHashMap::default();
+        for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
+            let layout = input.layout();
+            let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
+            values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
+        }
+        let mut binding = Binding { graph, elements, values, slots: Slots::default() };
+        let last_reads = self.last_reads(graph);
+        let mut steps: Vec<BoundStep> = Vec::with_capacity(self.steps.len());
+        // The slots that are read for the last time by each step.
+        let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(self.steps.len());
+        let mut step_of: Vec<usize> = Vec::new();
+        // The slots of nodes that have one of their own.
+        let mut own: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut written = None;
+        for (at, step) in self.steps.iter().enumerate() {
+            released.push(SmallVec::new());
+            if let Some(target) = over.filter(|_| at + 1 == self.steps.len()) {
+                check_size(graph.node(step.node), elements.most_bytes())?;
+                written = Some(binding.in_place(step, target)?);
+                break;
+            }
+            if binding.sees(step)? {
+                continue;
+            }
+            let (bound, between) = match &step.work {
+                Work::Together(members) => binding.together(members, &mut own)?,
+                _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
+            };
+            step_of.extend(bound.iter().map(|_| at));
+            steps.extend(bound);
+            for slot in between {
+                binding.slots.release(slot);
+                released[at].push(slot);
+            }
+            for node in last_reads.get(&at).into_iter().flatten() {
+                if let Some(slot) = own.get(node) {
+                    binding.slots.release(*slot);
+                    released[at].push(*slot);
+                }
+            }
+        }
+        // Of slots that are used again only the last use counts.
+        let mut is_known = vec![false; binding.slots.all.len()];
+        for (step, at) in steps.iter_mut().zip(&step_of).rev() {
+            for slot in &released[*at] {
+                if !std::mem::replace(&mut is_known[*slot as usize], true) {
+                    step.shrunk.push(*slot);
+                }
+            }
+        }
+        let seen = |node: &NodeId| binding.seen(*node).cloned();
+        let outputs = if over.is_some() { Ok(Vec::new()) } else { self.outputs.iter().map(seen).collect() };
+        let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
+        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs: outputs?, keeps: false, over: written })
+    }
+
+    /// By the numbers of steps, the nodes that have memory which no later step reads, and no output sees.
+    fn last_reads(&self, graph: &Graph) -> FxHashMap<usize, Vec<NodeId>> {
+        // A node and what it may be a view of.
+        let seen = |node: NodeId| {
+            let next =
+                |node: &NodeId| Some(graph.node(*node)).filter(|node| is_shared(node)).map(|node| node.operands[0]);
+            std::iter::successors(Some(node), next)
+        };
+        let mut last: FxHashMap<NodeId, usize> = FxHashMap::default();
+        for (at, step) in self.steps.iter().enumerate() {
+            step.made().for_each(|node| _ = last.insert(node, at));
+            for node in step.reads(graph) {
+                seen(node).for_each(|node| _ = last.insert(node, at));
+            }
+        }
+        for output in &self.outputs {
+            seen(*output).for_each(|node| _ = last.remove(&node));
+        }
+        let mut by_step: FxHashMap<usize, Vec<NodeId>> = FxHashMap::default();
+        for (node, at) in last {
+            by_step.entry(at).or_default().push(node);
+        }
+        by_step.values_mut().for_each(|nodes| nodes.sort());
+        by_step
+    }
+
+    /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.
+    ///
+    /// # Errors
+    /// As for [`evaluate`](crate::evaluate).
+    pub fn run(
+        &self,
+        graph: &Graph,
+        inputs: &[Tensor],
+        elements: &dyn Elements,
+    ) -> Result<(Vec<Tensor>, Counters), Error> {
+        let mut bound = self.bind(graph, inputs, elements)?;
+        let mut made = Vec::new();
+        let counters = bound.run(inputs, elements, &mut made)?.unwrap_or_default();
+        Ok((made, counters))
+    }
+}
+
+#[cold]
+pub(super) fn no_pieces() -> Error {
+    Error::new(ErrorKind::Evaluation, "a step that has no pieces")
+}
+
+impl Binding<'_> {
+    pub(super) fn seen(&self, node: NodeId) -> Result<&Seen, Error> {
+        self.values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
+    }
+
+    /// True for a step that makes nothing but another layout of memory that is there.
+    fn sees(&mut self, step: &Step) -> Result<bool, Error> {
+        let node = self.graph.node(step.node);
+        if !matches!(step.work, Work::Node) {
+            return Ok(false);
+        }
+        let seen = match node.operation {
+            Operation::Leaf(_) => return Ok(true),
+            Operation::Reshape => {
+                let of = self.seen(node.operands[0])?;
+                match of.layout.reshaped(&node.extents)? {
+                    Some(layout) => Seen { place: of.place, layout },
+                    None => return Ok(false),
+                }
+            }
+            _ if is_view(self.graph, node) => {
+                let of = self.seen(node.operands[0])?;
+                let view = View::of_operand(node, self.graph.node(node.operands[0]));
+                let Some(view) = view else { return Ok(false) };
+                Seen { place: of.place, layout: view.layout(&of.layout, &node.extents) }
+            }
+            _ => return Ok(false),
+        };
+        self.values.insert(step.node, seen);
+        Ok(true)
+    }
+
+    /// Memory for the value of a node, which is there from now on.
+    pub(super) fn made(&mut self, node: NodeId) -> Result<(u32, usize), Error> {
+        let made = self.graph.node(node);
+        check_size(made, self.elements.most_bytes())?;
+        let layout = Layout::row_major(&made.extents)?;
+        let slot = self.slots.take(made.scalar, layout.len());
+        let len = layout.len();
+        self.values.insert(node, Seen { place: Place::Slot(slot), layout });
+        Ok((slot, len))
+    }
+
+    /// A step that makes a value, whose slot is noted.
+    pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<NodeId, u32>) -> Result<BoundStep, Error> {
+        let work = self.work(step)?;
+        let (target, len) = self.made(step.node)?;
+        own.insert(step.node, target);
+        Ok(BoundStep { work, target, len, shrunk: SmallVec::new() })
+    }
+
+    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
+        let node = self.graph.node(step.node);
+        let one = std::slice::from_ref(step);
+        let rank = node.extents.len();
+        match &step.work {
+            Work::Node => {
+                let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
+                Ok(BoundWork::Node(Box::new(node.clone()), operands?))
+            }
+            Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())),
+            Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Together(_) => Err(no_pieces()),
+            Work::Reduce { of, then, .. } => {
+                let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
+                // What one thread does at once, several do piece by piece.
+                match then {
+                    _ if self.is_shared_out(step) => {
+                        self.pieces(one, (rank, (self.elements.share() / each.max(1)).max(1)))
+                    }
+                    Some(_) => self.pieces(one, (rank, STRIP)),
+                    None => self.pieces(one, (0, 1)),
+                }
+            }
+            Work::Map(_) => {
+                let work = self.pieces(one, (0, 1))?;
+                // What is large and lies in one line is shared out by whoever evaluates it.
+                let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
+                if is_large || !self.is_shared_out(step) {
+                    Ok(work)
+                } else {
+                    self.pieces(one, (rank, self.elements.share()))
+                }
+            }
+        }
+    }
+
+    /// True if a step is worth several threads, and there are any.
+    pub(super) fn is_shared_out(&self, step: &Step) -> bool {
+        let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
+        self.elements.threads() > 1 && size >= self.elements.share().saturating_mul(2)
+    }
+
+    /// Steps that are run for pieces of so many leading axes of what they make, each of so many indices; the last one makes the value.
+    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+        let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
+        let (rows, within) = extents.split_at(depth);
+        let worker = || -> Result<Worker, Error> {
+            let mut locals = Slots::default();
+            let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
+            let locals = locals.all.iter().map(|local| Data::zeros(local.scalar, 0)).collect::<Result<_, Error>>()?;
+            Ok(Worker { cut, locals })
+        };
+        let mut workers = vec![worker()?];
+        let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
+        if steps.iter().any(is_worth) {
+            for _ in 1..self.elements.threads().min(workers[0].cut.count()) {
+                workers.push(worker()?);
+            }
+        }
+        Ok(BoundWork::Pieces(workers, within.iter().product()))
+    }
+
+    /// What steps do for a piece of so many indices of the leading axes of what they make.
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
+        let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
+        let mut parts = Vec::with_capacity(steps.len());
+        for (at, step) in steps.iter().enumerate() {
+            let node = self.graph.node(step.node);
+            let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
+            let mut local = |scalar: Scalar, extents: &[usize]| -> Result<(u32, Seen), Error> {
+                let slot = locals.take(scalar, extents.iter().product());
+                Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
+            };
+            let then = match &step.work {
+                Work::Reduce { then, .. } | Work::Product { then, .. } => then.as_ref(),
+                _ => None,
+            };
+            let own = piece(&node.extents);
+            let mut first = None;
+            if let Some(then) = then {
+                let made = piece(&then.extents);
+                let (slot, seen) = local(then.body.inputs.first().copied().unwrap_or(Scalar::Float64), &made)?;
+                let work = self.part(step, rows, &left)?;
+                parts.push(Part { work, len: made.iter().product(), left: Some(slot) });
+                first = Some((then, seen));
+            }
+            let work = match first {
+                Some((then, seen)) => PartWork::Map(Box::new(self.map(then, rows, &left, Some(seen))?)),
+                None => self.part(step, rows, &left)?,
+            };
+            let mut slot = None;
+            if at + 1 < steps.len() {
+                let (made, seen) = local(node.scalar, &own)?;
+                slot = Some(made);
+                left.insert(step.node, seen);
+            }
+            parts.push(Part { work, len: own.iter().product(), left: slot });
+        }
+        Ok(parts)
+    }
+
+    /// A step, without what follows, for a piece of so many indices of the leading axes of what it makes.
+    pub(super) fn part(&self, step: &Step, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<PartWork, Error> {
+        match &step.work {
+            Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left, None)?))),
+            Work::Reduce { reduction, axes, of, .. } => {
+                let is_kept = |axis: &Axis| !axes.contains(axis);
+                let kept: SmallVec<[Axis; 8]> =
+                    (0..of.extents.len() as Axis).filter(is_kept).take(rows.len()).collect();
+                let mut extents = of.extents.clone();
+                kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
+                let operands = self.operands(of, &extents, &kept, left)?;
+                let reduction = (*reduction, &axes[..]);
+                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.elements)?;
+                Ok(PartWork::Reduce(Box::new(reduce)))
+            }
+            Work::Product { product, .. } => Ok(PartWork::Product(Box::new(ProductPiece::of(self, *product, rows)?))),
+            Work::Rows { .. } | Work::Together(_) | Work::Node => Err(no_pieces()),
+        }
+    }
+
+    /// Maps for a piece of so many indices of the leading axes. The first input may be what was made for the piece.
+    fn map(
+        &self,
+        region: &Region,
+        rows: &[usize],
+        left: &FxHashMap<NodeId, Seen>,
+        first: Option<Seen>,
+    ) -> Result<MapPiece, Error> {
+        let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
+        let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
+        let mut operands = self.operands(region, &extents, &axes, left)?;
+        if let (Some(seen), Some(operand)) = (first, operands.first_mut()) {
+            *operand = Operand::of_piece(&seen, axes.len());
+        }
+        MapPiece::of(&region.body, operands.into_iter(), &extents, self.elements)
+    }
+
+    /// What a region reads, seen from a piece of its index space that begins at indices of these axes.
+    pub(super) fn operands(
+        &self,
+        region: &Region,
+        piece: &[usize],
+        axes: &[Axis],
+        left: &FxHashMap<NodeId, Seen>,
+    ) -> Result<SmallVec<[Operand; 4]>, Error> {
+        let operand = |(node, view): &(NodeId, View)| -> Result<Operand, Error> {
+            if let Some(seen) = left.get(node) {
+                let layout = view.layout(&seen.layout, piece);
+                return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));
+            }
+            // What was made before in the same step is put into its place by whoever asks.
+            let Some(seen) = self.values.get(node) else {
+                let none = Layout::within(piece, SmallVec::from_elem(0, piece.len()), 0);
+                return Ok(Operand::of_piece(&Seen { place: Place::Slot(0), layout: none }, axes.len()));
+            };
+            let layout = view.layout(&seen.layout, &region.extents);
+            Ok(Operand::of(&Seen { place: seen.place, layout }, axes))
+        };
+        region.inputs.iter().map(operand).collect()
+    }
+}
