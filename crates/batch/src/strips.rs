@@ -126,11 +126,10 @@ pub struct Strips {
     function: Arc<dyn BatchFunction>,
     inputs: Box<[Pace]>,
     outputs: Box<[(Scalar, Sink)]>,
-    /// The bytes from one number to the next, of inputs.
-    strides: Box<[isize]>,
     scratch: Scratch,
     context: Context,
-    columns: SmallVec<[Column; 8]>,
+    /// Those of the inputs, then of the outputs, with their strides: a run says where they are.
+    columns: Box<[Column]>,
     /// The most rows of a strip.
     most: usize,
 }
@@ -156,10 +155,11 @@ impl Batch {
             _ => None,
         };
         let outputs = sinks.iter().zip(outputs).map(scalar).collect::<Option<Box<[(Scalar, Sink)]>>>()?;
-        let strides = paces.iter().map(|pace| pace.stride()).collect();
+        let written = outputs.iter().map(|(scalar, sink)| if *sink == Sink::Chains { 0 } else { size(*scalar) });
+        let strides = paces.iter().map(|pace| pace.stride()).chain(written);
+        let columns = strides.map(|stride| Column { stride, ..Column::nowhere() }).collect();
         let (scratch, most) = (Scratch::new(&function.scratch()), function.rows());
-        let (inputs, columns) = (paces.into(), SmallVec::new());
-        Some(Strips { function, inputs, outputs, strides, scratch, context, columns, most })
+        Some(Strips { function, inputs: paces.into(), outputs, scratch, context, columns, most })
     }
 }
 
@@ -187,14 +187,12 @@ impl Strips {
         }
         self.function.begin(&mut self.scratch, &self.context);
         (0..count).all(|at| {
-            let output = |(line, (scalar, _)): (&LineMut<'_>, &(Scalar, Sink))| {
-                let stride = size(*scalar);
-                (line.first.wrapping_offset(stride.wrapping_mul((at * rows).cast_signed())), stride)
-            };
-            let outputs: SmallVec<[(*mut u8, isize); 2]> = outputs.iter().zip(&self.outputs).map(output).collect();
+            for (line, column) in outputs.iter().zip(&mut self.columns[inputs.len()..]) {
+                column.data = line.first.wrapping_offset(column.stride.wrapping_mul((at * rows).cast_signed()));
+            }
             // SAFETY: COLUMNS: lines and memory are borrowed, have the rows, and are of the paces and types that the function was made
             // for; memory is borrowed for us alone.
-            unsafe { self.line(inputs, at, &outputs, rows) }
+            unsafe { self.line(inputs, at, rows) }
         })
     }
 
@@ -214,9 +212,10 @@ impl Strips {
         self.function.begin(&mut self.scratch, &self.context);
         (0..count).all(|at| {
             let mut sums = *begin;
+            self.columns[inputs.len()].data = sums.as_mut_ptr().cast();
             // SAFETY: COLUMNS: lines are borrowed, have the rows, and are of the paces and types that the function was made for; the sums
             // are ours.
-            let succeeds = unsafe { self.line(inputs, at, &[(sums.as_mut_ptr().cast(), 0)], rows) };
+            let succeeds = unsafe { self.line(inputs, at, rows) };
             if succeeds {
                 each(&mut sums);
             }
@@ -224,18 +223,13 @@ impl Strips {
         })
     }
 
-    /// Runs the function on a line of each input, to memory that is so far apart for rows. False if a row fails or may.
+    /// Runs the function on a line of each input, to where the columns of outputs are. False if a row fails or may.
     ///
     /// # Safety
     /// COLUMNS: lines and memory are of the paces and types that the function was made for, and have the rows.
-    unsafe fn line(&mut self, inputs: &[Lines<'_>], at: usize, outputs: &[(*mut u8, isize)], rows: usize) -> bool {
-        self.columns.clear();
-        for (lines, stride) in inputs.iter().zip(&self.strides) {
-            let data = lines.first.cast_mut().wrapping_offset(lines.shift.wrapping_mul(at.cast_signed()));
-            self.columns.push(Column { data, stride: *stride, ..Column::nowhere() });
-        }
-        for (data, stride) in outputs {
-            self.columns.push(Column { data: *data, stride: *stride, ..Column::nowhere() });
+    unsafe fn line(&mut self, inputs: &[Lines<'_>], at: usize, rows: usize) -> bool {
+        for (lines, column) in inputs.iter().zip(&mut self.columns) {
+            column.data = lines.first.cast_mut().wrapping_offset(lines.shift.wrapping_mul(at.cast_signed()));
         }
         // SAFETY: COLUMNS, promised by the caller.
         unsafe { self.play(rows) }
@@ -256,7 +250,7 @@ impl Strips {
                 return false;
             }
             left -= count;
-            for column in &mut self.columns {
+            for column in &mut *self.columns {
                 column.data = column.data.wrapping_offset(column.stride.wrapping_mul(count.cast_signed()));
             }
         }

@@ -292,7 +292,7 @@ impl Planned<'_> {
         inputs: &[Tensor],
         elements: &dyn Elements,
     ) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
-        let mut outputs = Vec::with_capacity(self.plan.outputs());
+        let (mut outputs, mut counters) = (Vec::with_capacity(self.plan.outputs()), Counters::default());
         let place = self.bound.iter().find_map(|bound| match bound.try_lock() {
             Ok(place) => Some(place),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -300,17 +300,17 @@ impl Planned<'_> {
         });
         let Some(mut place) = place else {
             let mut bound = self.plan.bind(&self.graph, inputs, elements)?;
-            let counters = bound.run(inputs, elements, &mut outputs)?.unwrap_or_default();
+            bound.run(inputs, elements, &mut outputs, &mut counters)?;
             return Ok((outputs, counters));
         };
         if let Some(bound) = &mut *place
-            && let Some(counters) = bound.run(inputs, elements, &mut outputs)?
+            && bound.run(inputs, elements, &mut outputs, &mut counters)?
         {
             return Ok((outputs, counters));
         }
         // How the inputs lie is another one than it was.
         let bound = place.insert(self.plan.bind(&self.graph, inputs, elements)?);
-        let counters = bound.run(inputs, elements, &mut outputs)?.unwrap_or_default();
+        bound.run(inputs, elements, &mut outputs, &mut counters)?;
         Ok((outputs, counters))
     }
 
@@ -386,15 +386,15 @@ impl TensorSession<'_> {
     /// # Errors
     /// As for [`Planned::run`].
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], cembra_tensor::Error> {
-        let TensorSession { planned, bound, outputs } = self;
+        let (TensorSession { planned, bound, outputs }, mut counters) = (self, Counters::default());
         let ran = match bound {
-            Some(bound) => bound.run(inputs, planned.evaluator, outputs)?.is_some(),
+            Some(bound) => bound.run(inputs, planned.evaluator, outputs, &mut counters)?,
             None => false,
         };
         if !ran {
             let new = planned.plan.bind(&planned.graph, inputs, planned.evaluator)?;
             let bound = bound.insert(new.with_kept_memory());
-            bound.run(inputs, planned.evaluator, outputs)?;
+            bound.run(inputs, planned.evaluator, outputs, &mut counters)?;
         }
         Ok(outputs)
     }

@@ -103,6 +103,11 @@ impl Tensor {
         Arc::get_mut(&mut self.data)
     }
 
+    /// The memory, in the place of which other memory of the same type and size may be put.
+    pub(crate) const fn data_mut(&mut self) -> &mut Arc<Data> {
+        &mut self.data
+    }
+
     /// Memory under a layout that is within it.
     pub(crate) const fn of_parts(data: Arc<Data>, layout: Layout) -> Tensor {
         Tensor { data, layout }

@@ -81,8 +81,8 @@ fn run_into<T: Number>(
     factors: [Memory<'_, T>; 2],
     result: &mut [T],
     matrices: &dyn MatrixProduct,
-) -> Result<Counters, Error> {
-    let mut counters = Counters::default();
+    counters: &mut Counters,
+) -> Result<(), Error> {
     let mut prepared = |of: usize| {
         let made = prepare(&plan.operands[of], factors[of])?;
         counters.temporaries += 1;
@@ -102,7 +102,7 @@ fn run_into<T: Number>(
     let factors = [memory(0), memory(1)];
     let Some(axes) = &plan.result else {
         counters.gemm_calls += compute(&plan.kernel, factors, result, matrices)?;
-        return Ok(counters);
+        return Ok(());
     };
     let mut unordered = vec![T::default(); result.len()];
     counters.gemm_calls += compute(&plan.kernel, factors, &mut unordered, matrices)?;
@@ -110,7 +110,7 @@ fn run_into<T: Number>(
     counters.permutes += 1;
     counters.permute_bytes += size_of_val(result) as u64;
     counters.temporaries += 1;
-    Ok(counters)
+    Ok(())
 }
 
 /// Computes a product of operands that are as they are needed; how many products of matrices there were.

@@ -79,7 +79,9 @@ impl Form {
     ) -> Result<Counters, Error> {
         let to = part(to, first, self.len)?;
         let factors = operands.map(|operand| (&**operand.data(), operand.layout().offset()));
-        self.run_at(factors, to, matrices)
+        let mut counters = Counters::default();
+        self.run_at(factors, to, matrices, &mut counters)?;
+        Ok(counters)
     }
 
     /// The same of memory of operands, and the positions where they begin.
@@ -88,12 +90,13 @@ impl Form {
         factors: [(&Data, usize); 2],
         to: DataMut<'_>,
         matrices: &dyn MatrixProduct,
-    ) -> Result<Counters, Error> {
+        counters: &mut Counters,
+    ) -> Result<(), Error> {
         match self.scalar {
-            Scalar::Int32 => self.run_typed::<i32>(factors, to, matrices),
-            Scalar::Int64 => self.run_typed::<i64>(factors, to, matrices),
-            Scalar::Float32 => self.run_typed::<f32>(factors, to, matrices),
-            Scalar::Float64 => self.run_typed::<f64>(factors, to, matrices),
+            Scalar::Int32 => self.run_typed::<i32>(factors, to, matrices, counters),
+            Scalar::Int64 => self.run_typed::<i64>(factors, to, matrices, counters),
+            Scalar::Float32 => self.run_typed::<f32>(factors, to, matrices, counters),
+            Scalar::Float64 => self.run_typed::<f64>(factors, to, matrices, counters),
             other => Err(no_element_of_products(other)),
         }
     }
@@ -103,12 +106,13 @@ impl Form {
         [(left, a_first), (right, b_first)]: [(&Data, usize); 2],
         to: DataMut<'_>,
         matrices: &dyn MatrixProduct,
-    ) -> Result<Counters, Error> {
+        counters: &mut Counters,
+    ) -> Result<(), Error> {
         let to = T::of_part(to).filter(|to| to.len() == self.len);
         let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), to) else {
             return Err(Error::new(ErrorKind::ElementType, "a product of other elements than it was planned for"));
         };
-        run_into(&self.plan, [(a, a_first), (b, b_first)], to, matrices)
+        run_into(&self.plan, [(a, a_first), (b, b_first)], to, matrices, counters)
     }
 }
 
@@ -160,8 +164,13 @@ impl PlannedProduct {
     }
 
     /// The same of the memory of such operands, and the positions where they begin.
-    pub(crate) fn run_at(&self, factors: [(&Data, usize); 2], to: DataMut<'_>) -> Result<Counters, Error> {
-        self.form.run_at(factors, to, self.matrices)
+    pub(crate) fn run_at(
+        &self,
+        factors: [(&Data, usize); 2],
+        to: DataMut<'_>,
+        counters: &mut Counters,
+    ) -> Result<(), Error> {
+        self.form.run_at(factors, to, self.matrices, counters)
     }
 }
 

@@ -101,7 +101,15 @@ impl Plan {
         let seen = |node: &NodeId| binding.seen(*node).cloned();
         let outputs = if over.is_some() { Ok(Vec::new()) } else { self.outputs.iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
-        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs: outputs?, keeps: false, over: written })
+        Ok(BoundPlan {
+            inputs,
+            steps,
+            slots: binding.slots.all,
+            outputs: outputs?,
+            keeps: false,
+            swaps: false,
+            over: written,
+        })
     }
 
     /// By the numbers of steps, the nodes that have memory which no later step reads, and no output sees.
@@ -142,7 +150,8 @@ impl Plan {
     ) -> Result<(Vec<Tensor>, Counters), Error> {
         let mut bound = self.bind(graph, inputs, elements)?;
         let mut made = Vec::new();
-        let counters = bound.run(inputs, elements, &mut made)?.unwrap_or_default();
+        let mut counters = Counters::default();
+        bound.run(inputs, elements, &mut made, &mut counters)?;
         Ok((made, counters))
     }
 }

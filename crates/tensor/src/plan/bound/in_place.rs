@@ -72,10 +72,11 @@ impl BoundPlan {
         if !self.over.as_ref().is_some_and(fits) || inputs.len() < len || !self.fits(&inputs[..len]) {
             return Ok(None);
         }
-        let mut counters = self.run_steps(&inputs[..len], elements)?;
+        let mut counters = Counters::default();
+        self.run_steps(&inputs[..len], elements, &mut counters)?;
         elements.go_on()?;
         if let Some(over) = &mut self.over {
-            counters += over.run(inputs, &self.slots, elements.uninterrupted())?;
+            over.run(inputs, &self.slots, elements.uninterrupted(), &mut counters)?;
         }
         self.slots.iter_mut().for_each(Slot::shrink);
         Ok(Some(counters))
@@ -110,19 +111,24 @@ impl InPlace {
     }
 
     /// Nothing in here fails for the sake of an element, and nobody ends it: what was begun is finished.
-    fn run(&mut self, inputs: &mut [Tensor], slots: &[Slot], elements: &dyn Elements) -> Result<Counters, Error> {
+    fn run(
+        &mut self,
+        inputs: &mut [Tensor],
+        slots: &[Slot],
+        elements: &dyn Elements,
+        counters: &mut Counters,
+    ) -> Result<(), Error> {
         let InPlace { workers, within, target, block, .. } = self;
-        let mut counters = Counters::default();
         let count = workers[0].cut.count();
         let mut at = inputs[*target].layout().offset();
         for first in (0..count).step_by(workers.len()) {
             let which = first..count.min(first + workers.len());
             block.resize(workers[0].cut.indices(which.clone()) * *within);
-            counters += run_pieces(workers, which, (inputs, slots), elements, *within, block.all_mut())?;
+            run_pieces(workers, which, (inputs, slots), elements, *within, block.all_mut(), counters)?;
             let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?.all_mut();
             own.part(at, block.len()).ok_or_else(map::no_room)?.copy_from(block)?;
             at += block.len();
         }
-        Ok(counters)
+        Ok(())
     }
 }

@@ -72,8 +72,14 @@ impl Operand {
 
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
+        self.first_of(memory.inputs, starts)
+    }
+
+    /// The same, among inputs alone.
+    #[inline]
+    pub(super) fn first_of(&self, inputs: &[Tensor], starts: &[usize]) -> usize {
         let at = match self.place {
-            Place::Input(at) => memory.inputs[at as usize].layout().offset().wrapping_add(self.offset),
+            Place::Input(at) => inputs[at as usize].layout().offset().wrapping_add(self.offset),
             Place::Slot(_) | Place::Local(_) => self.offset,
         };
         let shift = |at: usize, (shift, start): (&isize, &usize)| at.wrapping_add_signed(shift * start.cast_signed());
@@ -121,10 +127,22 @@ impl Slot {
         Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
     }
 
+    /// True for what does not count as memory that is kept.
+    pub(super) fn is_small(&self) -> bool {
+        self.bytes() < LARGE
+    }
+
     /// Drops what is there if it is much.
     pub(super) fn shrink(&mut self) {
-        if self.bytes() >= LARGE {
+        if !self.is_small() {
             self.data = None;
+        }
+    }
+
+    /// A tensor that is all of a slot has what is in this one from now on, and the slot what that had.
+    pub(super) fn swap(&mut self, tensor: &mut Tensor) {
+        if let Some(data) = &mut self.data {
+            std::mem::swap(data, tensor.data_mut());
         }
     }
 }
@@ -133,7 +151,7 @@ impl Slot {
     /// The memory, to be written to, for so many elements, which may be anything yet. It is to be [put](Slot::put) back.
     pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()
-            && let Some(own) = Arc::get_mut(&mut data)
+            && let Some(own) = Arc::get_mut(&mut data).filter(|own| own.scalar() == self.scalar)
         {
             if own.len() != len {
                 own.resize(len);
@@ -163,11 +181,7 @@ impl Memory<'_> {
     /// What is in a place.
     #[inline]
     pub(super) fn data(&self, place: Place) -> Result<&Data, Error> {
-        match place {
-            Place::Input(at) => Ok(self.inputs[at as usize].data()),
-            Place::Slot(at) => self.slots[at as usize].data.as_deref().ok_or_else(not_computed),
-            Place::Local(at) => Ok(&self.locals[at as usize]),
-        }
+        data_of((self.inputs, self.slots, self.locals), place)
     }
 
     /// What is in a place that is no piece's own.
@@ -202,6 +216,19 @@ impl Memory<'_> {
         let written = write(self, made.all_mut());
         self.locals[local as usize] = made;
         written
+    }
+}
+
+/// What is in a place.
+#[inline]
+pub(super) fn data_of<'d>(
+    (inputs, slots, locals): (&'d [Tensor], &'d [Slot], &'d [Data]),
+    place: Place,
+) -> Result<&'d Data, Error> {
+    match place {
+        Place::Input(at) => Ok(inputs[at as usize].data()),
+        Place::Slot(at) => slots[at as usize].data.as_deref().ok_or_else(not_computed),
+        Place::Local(at) => Ok(&locals[at as usize]),
     }
 }
 

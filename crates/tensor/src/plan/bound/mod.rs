@@ -19,7 +19,7 @@ use cembra_runtime::Scalar;
 use cut::Cut;
 use in_place::InPlace;
 use map::MapPiece;
-use memory::{Memory, Seen, Slot, own};
+use memory::{Memory, Place, Seen, Slot, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use smallvec::SmallVec;
@@ -36,6 +36,8 @@ pub struct BoundPlan {
     outputs: Vec<Seen>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
+    /// True if outputs and slots change places from one run to the next: each output is all of a slot of its own.
+    swaps: bool,
     /// The last step, if it writes over a tensor that is given.
     over: Option<InPlace>,
 }
@@ -114,9 +116,9 @@ impl Worker {
         elements: &dyn Elements,
         within: usize,
         mut to: DataMut<'_>,
-    ) -> Result<Counters, Error> {
-        let mut counters = Counters::default();
-        let mut memory = Memory { inputs, slots, locals: &mut self.locals, counters: &mut counters };
+        counters: &mut Counters,
+    ) -> Result<(), Error> {
+        let mut memory = Memory { inputs, slots, locals: &mut self.locals, counters };
         self.cut.run_some(which, |parts, starts, before| {
             elements.go_on()?;
             for part in parts {
@@ -128,8 +130,7 @@ impl Worker {
                 part.run(&mut memory, elements, starts, to)?;
             }
             Ok(())
-        })?;
-        Ok(counters)
+        })
     }
 }
 
@@ -137,7 +138,14 @@ impl BoundPlan {
     /// The same, which keeps large memory from one run to the next, too.
     #[must_use]
     pub fn with_kept_memory(self) -> BoundPlan {
-        BoundPlan { keeps: true, ..self }
+        let place = |seen: &Seen| match seen.place {
+            Place::Slot(slot) if self.slots[slot as usize].is_small() => Some(slot),
+            _ => None,
+        };
+        let mut slots: Vec<u32> = self.outputs.iter().filter_map(place).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        BoundPlan { keeps: true, swaps: slots.len() == self.outputs.len(), ..self }
     }
 
     /// True if these are inputs that it is bound to.
@@ -148,43 +156,56 @@ impl BoundPlan {
         self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
     }
 
-    /// Runs the steps on inputs, and puts the outputs in the place of what was there. Nothing is done if it is bound to other inputs. Small
-    /// outputs of a run before that nobody has any more give their memory.
+    /// Runs the steps on inputs, puts the outputs in the place of what was there, and counts what products took. False, and nothing is done, if
+    /// it is bound to other inputs. Small outputs of a run before that nobody has any more give their memory.
     ///
     /// # Errors
-    /// An index is outside of its axis, an element fails, or the run was cancelled.
+    /// An index is outside of its axis, an element fails, or the run was cancelled. Then outputs may be those of a run before.
     pub fn run(
         &mut self,
         inputs: &[Tensor],
         elements: &dyn Elements,
         outputs: &mut Vec<Tensor>,
-    ) -> Result<Option<Counters>, Error> {
-        outputs.clear();
-        if self.over.is_some() || !self.fits(inputs) {
-            return Ok(None);
+        counters: &mut Counters,
+    ) -> Result<bool, Error> {
+        let is_of =
+            |(tensor, seen): (&Tensor, &Seen)| tensor.layout().offset() == 0 && tensor.layout().lies_as(&seen.layout);
+        let swaps = self.swaps && outputs.len() == self.outputs.len() && outputs.iter().zip(&self.outputs).all(is_of);
+        if !swaps {
+            outputs.clear();
         }
-        let counters = self.run_steps(inputs, elements)?;
-        let memory = Memory { inputs, slots: &self.slots, locals: &mut [], counters: &mut Counters::default() };
+        if self.over.is_some() || !self.fits(inputs) {
+            return Ok(false);
+        }
+        self.run_steps(inputs, elements, counters)?;
+        if swaps {
+            for (tensor, seen) in outputs.iter_mut().zip(&self.outputs) {
+                if let Place::Slot(slot) = seen.place {
+                    self.slots[slot as usize].swap(tensor);
+                }
+            }
+            return Ok(true);
+        }
+        let memory = Memory { inputs, slots: &self.slots, locals: &mut [], counters };
         for seen in &self.outputs {
             outputs.push(memory.tensor(seen)?);
         }
         if !self.keeps {
             self.slots.iter_mut().for_each(Slot::shrink);
         }
-        Ok(Some(counters))
+        Ok(true)
     }
 
     /// Runs all steps but one that writes over a tensor.
-    fn run_steps(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<Counters, Error> {
-        let mut counters = Counters::default();
+    fn run_steps(&mut self, inputs: &[Tensor], elements: &dyn Elements, counters: &mut Counters) -> Result<(), Error> {
         for step in &mut self.steps {
             elements.go_on()?;
-            step.run(inputs, &mut self.slots, elements, &mut counters)?;
+            step.run(inputs, &mut self.slots, elements, counters)?;
             if !self.keeps {
                 step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
             }
         }
-        Ok(counters)
+        Ok(())
     }
 }
 
@@ -200,7 +221,7 @@ impl BoundStep {
             BoundWork::Pieces(workers, within) => {
                 let mut made = slots[self.target as usize].take(self.len)?;
                 let (to, within) = (own(&mut made)?.all_mut(), *within);
-                *counters += run_pieces(workers, 0..usize::MAX, (inputs, slots), elements, within, to)?;
+                run_pieces(workers, 0..usize::MAX, (inputs, slots), elements, within, to, counters)?;
                 slots[self.target as usize].put(made);
                 Ok(())
             }
@@ -230,26 +251,27 @@ fn run_pieces(
     elements: &dyn Elements,
     within: usize,
     to: DataMut<'_>,
-) -> Result<Counters, Error> {
+    counters: &mut Counters,
+) -> Result<(), Error> {
     if let [all] = workers {
-        return all.run(which, memory, elements, within, to);
+        return all.run(which, memory, elements, within, to, counters);
     }
     let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
     let each = (end - first).div_ceil(workers.len());
-    let mut results: Vec<Result<Counters, Error>> = Vec::new();
-    results.resize_with(workers.len(), || Ok(Counters::default()));
+    let mut results: Vec<(Counters, Result<(), Error>)> = Vec::new();
+    results.resize_with(workers.len(), || (Counters::default(), Ok(())));
     let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
-    for (at, (worker, result)) in workers.iter_mut().zip(&mut results).enumerate() {
+    for (at, (worker, (took, result))) in workers.iter_mut().zip(&mut results).enumerate() {
         let which = (first + at * each).min(end)..(first + (at + 1) * each).min(end);
         let len = worker.cut.indices(which.clone()) * within;
         let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
         rest = others;
-        tasks.push(Box::new(move || *result = worker.run(which, memory, elements, within, own)));
+        tasks.push(Box::new(move || *result = worker.run(which, memory, elements, within, own, took)));
     }
     elements.together(tasks);
-    let mut counters = Counters::default();
-    for result in results {
-        counters += result?;
+    for (took, result) in results {
+        *counters += took;
+        result?;
     }
-    Ok(counters)
+    Ok(())
 }

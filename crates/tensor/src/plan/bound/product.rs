@@ -2,7 +2,7 @@
 //! the cache when the maps read them. How it is cut depends on extents alone.
 
 use super::Binding;
-use super::memory::{Memory, Operand, Seen};
+use super::memory::{Memory, Operand, Seen, data_of};
 use crate::node::{Labels, Operation};
 use crate::product::PlannedProduct;
 use crate::reference::{self, check_size};
@@ -79,11 +79,11 @@ impl ProductPiece {
             return to.copy_from(&reference::contract(labels, &[&a, &b], product)?);
         };
         let [a, b] = &self.operands;
+        let Memory { inputs, slots, locals, counters } = memory;
         let place = |operand: &Operand| -> Result<(&Data, usize), Error> {
-            Ok((memory.data(operand.place)?, operand.first(memory, starts)))
+            Ok((data_of((inputs, slots, locals), operand.place)?, operand.first_of(inputs, starts)))
         };
-        let took = planned.run_at([place(a)?, place(b)?], to)?;
-        *memory.counters += took;
+        planned.run_at([place(a)?, place(b)?], to, counters)?;
         Ok(())
     }
 }
