@@ -5,7 +5,7 @@ use super::{Run, failed, measure};
 use crate::Error;
 use crate::measure::Effort;
 use crate::record::Record;
-use cembra::tensor::{Axes, Element, Evaluator, Graph, Labels, NodeId, Tensor};
+use cembra::tensor::{Element, Evaluator, Graph, NodeId, Planned, Tensor};
 use cembra::{Options, Scalar};
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
@@ -63,13 +63,13 @@ fn some<T: Copy + Into<f64>>(elements: &[T]) -> Vec<f64> {
     elements.iter().step_by(elements.len().div_ceil(100)).map(|element| (*element).into()).collect()
 }
 
-/// Products of matrices that lie one behind the other, into memory of its own, as ours is.
+/// Products of matrices that lie one behind the other, into memory that is kept, as ours is.
 fn by_library<T: ComplexField + Copy>(
     [left, right]: [&[T]; 2],
     [products, rows, columns, terms]: [usize; 4],
-    [zero, one]: [T; 2],
-) -> Vec<T> {
-    let mut to = vec![zero; products * rows * columns];
+    one: T,
+    to: &mut [T],
+) {
     for product in 0..products {
         let left = &left[product * rows * terms..][..rows * terms];
         let right = &right[product * terms * columns..][..terms * columns];
@@ -83,7 +83,6 @@ fn by_library<T: ComplexField + Copy>(
             Par::Seq,
         );
     }
-    to
 }
 
 fn product<T: Element + ComplexField + Into<f64>>(
@@ -94,28 +93,38 @@ fn product<T: Element + ComplexField + Into<f64>>(
 ) -> Result<Vec<Record>, Error> {
     let Case { labels, extent, matrices, .. } = case;
     let (operands, output) = labels.split_once("->").unwrap_or((labels, ""));
-    let axes = |text: &str| text.bytes().map(|letter| letter - b'a').collect::<Axes>();
-    let labels = Labels { operands: operands.split(',').map(axes).collect(), output: axes(output) };
-    let tensor = |own: &Axes| {
+    let tensors = operands.split(',').map(|own| {
         let extents = vec![*extent; own.len()];
         Tensor::new(&extents, wholes(extents.iter().product(), number))
-    };
-    let tensors = [tensor(&labels.operands[0]), tensor(&labels.operands[1])];
-    let [a, b] = tensors.map(|tensor| tensor.map_err(failed(name)));
-    let (a, b) = (a?, b?);
-    let extents = vec![*extent; labels.output.len()];
+    });
+    let inputs = tensors.collect::<Result<Vec<Tensor>, _>>().map_err(failed(name))?;
     let on = Evaluator::new(&Options::default());
+    let planned = by_labels(&on, labels, &inputs).map_err(failed(name))?;
+    let mut session = planned.session();
     // The limit has the same sizes, and only for plain matrices the same numbers.
-    let is_same = labels.output.len() == 2;
+    let is_same = output.len() == 2;
     let result = move |elements: &[T]| if is_same { some(elements) } else { vec![elements.len() as f64] };
     let ours: Run<'_> = Box::new(|| {
-        let (made, _) = on.contract(&labels, [&a, &b], &extents).map_err(failed(name))?;
-        Ok(T::of(made.data()).map(&result).unwrap_or_default())
+        let made = session.run(&inputs).map_err(failed(name))?;
+        Ok(T::of(made[0].data()).map(&result).unwrap_or_default())
     });
     let [products, rows, columns, terms] = *matrices;
     let (left, right) = (wholes(products * rows * terms, number), wholes(products * terms * columns, number));
-    let limit: Run<'_> = Box::new(|| Ok(result(&by_library([&left, &right], *matrices, [number(0.0), number(1.0)]))));
+    let mut to = vec![number(0.0); products * rows * columns];
+    let limit: Run<'_> = Box::new(|| {
+        by_library([&left, &right], *matrices, number(1.0), &mut to);
+        Ok(result(&to))
+    });
     measure(name, [ours, limit], 1e-6, effort)
+}
+
+/// A plan of a product of tensors.
+fn by_labels<'e>(on: &'e Evaluator, labels: &str, inputs: &[Tensor]) -> Result<Planned<'e>, cembra::tensor::Error> {
+    let mut g = Graph::standard();
+    let leaves = inputs.iter().map(|input| g.leaf("", input.scalar_type(), input.extents()));
+    let leaves = leaves.collect::<Result<Vec<NodeId>, _>>()?;
+    let product = g.einsum(labels, &leaves)?;
+    on.plan(&g, &[product])
 }
 
 const EPILOGUE: &str = "relu(2ab+bias)-512-f32";
@@ -130,12 +139,16 @@ fn epilogue(effort: Effort) -> Result<Vec<Record>, Error> {
     let matrix = Tensor::new(&[EXTENT; 2], square.clone()).map_err(failed(EPILOGUE))?;
     let bias = Tensor::new(&[EXTENT], wholes(EXTENT, |number| number as f32)).map_err(failed(EPILOGUE))?;
     let inputs = [matrix.clone(), matrix, bias];
+    let mut session = planned.session();
     let ours: Run<'_> = Box::new(|| {
-        let made = planned.run(&inputs).map_err(failed(EPILOGUE))?;
+        let made = session.run(&inputs).map_err(failed(EPILOGUE))?;
         Ok(vec![made[0].extents().iter().product::<usize>() as f64])
     });
-    let limit: Run<'_> =
-        Box::new(|| Ok(vec![by_library([&square, &square], [1, EXTENT, EXTENT, EXTENT], [0.0_f32, 1.0]).len() as f64]));
+    let mut to = vec![0.0_f32; EXTENT * EXTENT];
+    let limit: Run<'_> = Box::new(|| {
+        by_library([&square, &square], [1, EXTENT, EXTENT, EXTENT], 1.0, &mut to);
+        Ok(vec![to.len() as f64])
+    });
     measure(EPILOGUE, [ours, limit], 0.0, effort)
 }
 
