@@ -104,6 +104,8 @@ pub struct Job<'a> {
 /// A function for columns of some forms, with the memory that its threads have used.
 #[derive(Debug)]
 pub struct Player {
+    /// Of the columns that the function is made for.
+    forms: Forms,
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
     #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
@@ -117,10 +119,9 @@ impl Player {
         self.function.as_deref()
     }
 
-    /// The same, to be run elsewhere too.
-    #[must_use]
-    pub fn shared_function(&self) -> Option<Arc<dyn BatchFunction>> {
-        self.function.clone()
+    /// The same for who runs it on columns of these forms, if it is made for them.
+    pub(crate) fn shared_function(&self, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
+        self.function.clone().filter(|_| self.forms == *forms)
     }
 }
 
@@ -260,7 +261,7 @@ impl Batch {
     #[must_use]
     pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Player {
         let function = function.map(Arc::from);
-        Player { function, transfers: self.reference.transfers(&forms.0), pool: Mutex::default() }
+        Player { forms: forms.clone(), function, transfers: self.reference.transfers(&forms.0), pool: Mutex::default() }
     }
 
     /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,

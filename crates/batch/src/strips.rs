@@ -1,7 +1,7 @@
 //! Lines of numbers: a function for columns of some forms, bound to how far the numbers of each line are apart, and run again and again in
 //! memory of its own with as little around it as there can be. Who needs threads, missing rows or the error of a row has a batch.
 
-use crate::{Batch, ColumnValue, Forms};
+use crate::{Batch, ColumnValue, Forms, Player};
 use cembra_runtime::{
     BatchFunction, CHAINS, Column, ColumnForm, Context, DataForm, PresenceForm, QType, Scalar, Scratch,
 };
@@ -135,21 +135,16 @@ pub struct Strips {
 }
 
 impl Batch {
-    /// A function for columns of the [forms](line_forms) of these paces and sinks, as it is run on lines; none if the model is of other
-    /// types. The context is of the model's limits.
+    /// What plays columns of the [forms](line_forms) of these paces and sinks, as it is run on lines; none if the model is of other types, or
+    /// the player has no function for such columns. The context is of the model's limits.
     #[must_use]
-    pub fn strips(
-        &self,
-        function: Arc<dyn BatchFunction>,
-        paces: &[Pace],
-        sinks: &[Sink],
-        context: Context,
-    ) -> Option<Strips> {
+    pub fn strips(&self, player: &Player, paces: &[Pace], sinks: &[Sink], context: Context) -> Option<Strips> {
         let fits = |(pace, qtype): (&Pace, &QType)| *qtype == QType::Scalar(pace.scalar);
         let [inputs, outputs] = self.types();
         if paces.len() != inputs.len() || sinks.len() != outputs.len() || !paces.iter().zip(inputs).all(fits) {
             return None;
         }
+        let function = player.shared_function(&line_forms(paces, sinks))?;
         let scalar = |(sink, qtype): (&Sink, &QType)| match qtype {
             QType::Scalar(scalar) => Some((*scalar, *sink)),
             _ => None,

@@ -145,8 +145,7 @@ impl PlanRows {
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sinks: &[Sink]) -> Result<Option<Strips>, Error> {
         let played = self.played(line_forms(paces, sinks))?;
-        let function = played.player.shared_function();
-        Ok(function.and_then(|function| self.batch.strips(function, paces, sinks, self.limits.context())))
+        Ok(self.batch.strips(&played.player, paces, sinks, self.limits.context()))
     }
 
     /// Bytes of memory that it holds: plan, interpreted and machine code.
