@@ -157,9 +157,7 @@ pub trait Elements: Sync {
     }
 
     /// How many elements are worth a turn of a thread.
-    fn share(&self) -> usize {
-        1 << 16
-    }
+    fn share(&self) -> usize;
 
     /// Does all of these, in any order and on as many threads as there are.
     fn together(&self, tasks: Vec<Task<'_>>) {

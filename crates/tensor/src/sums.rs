@@ -6,8 +6,8 @@ use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
 use multiversion::multiversion;
 
-/// The positions of a block of sums.
-const BLOCK: usize = 1 << 16;
+/// The positions of a block of sums: after so many, chains are joined.
+pub(crate) const BLOCK: usize = 1 << 16;
 
 /// The sums that are added to side by side, where elements of one sum are far apart.
 pub(crate) const SIDE_BY_SIDE: usize = 1 << 11;

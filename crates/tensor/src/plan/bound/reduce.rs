@@ -14,14 +14,11 @@ use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Extents, Layout, Str
 use cembra_runtime::{CHAINS, Scalar};
 use smallvec::SmallVec;
 
-/// The elements that are computed at a time.
-const BLOCK: usize = 1 << 12;
+/// The elements that are computed at a time for a reduction.
+pub(super) const BLOCK: usize = 1 << 12;
 
 /// The fewest elements of a sum that are worth a call.
 const LONG_SUM: usize = 256;
-
-/// The elements after which sums of chains are joined.
-const CHAINED: usize = 1 << 16;
 
 /// A reduction over a piece.
 #[derive(Debug)]
@@ -68,6 +65,19 @@ struct Otherwise {
     bound: Option<Box<ReducePiece>>,
 }
 
+/// The order in which elements are combined, and the axes as blocks have them: those whose elements are next to each other come last, so
+/// elements of a result are, or results are.
+pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>) {
+    let kept = (0..rank).filter(|axis| !axes.contains(&(*axis as Axis)));
+    let reduced = axes.iter().map(|axis| usize::from(*axis));
+    let order = Order::of(axes, rank);
+    let turned = match order {
+        Order::Chains => kept.chain(reduced).collect(),
+        Order::InOrder => reduced.chain(kept).collect(),
+    };
+    (order, turned)
+}
+
 impl ReducePiece {
     /// A reduction of a region over axes of a piece of these extents.
     pub(super) fn of(
@@ -89,8 +99,6 @@ impl ReducePiece {
         at_once: bool,
     ) -> Result<ReducePiece, Error> {
         let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
-        let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
-        let kept: SmallVec<[usize; 8]> = (0..whole.len()).filter(is_kept).collect();
         let made = |way, operands| Ok(ReducePiece { reduction, operands, block: Data::zeros(scalar, 0)?, way });
         if whole.contains(&0) {
             return made(Way::Nothing(axes.into(), whole.into()), operands);
@@ -98,13 +106,8 @@ impl ReducePiece {
         if of.body.steps.is_empty() {
             return made(Way::Memory(axes.into(), whole.into()), operands);
         }
-        // The axes whose elements are next to each other in a block come last: so elements of a sum are, or sums are.
-        let order = Order::of(axes, whole.len());
-        let reduced = axes.iter().map(|axis| usize::from(*axis));
-        let turned: SmallVec<[usize; 8]> = match order {
-            Order::Chains => kept.iter().copied().chain(reduced).collect(),
-            Order::InOrder => reduced.chain(kept.iter().copied()).collect(),
-        };
+        let (order, turned) = turned(axes, whole.len());
+        let kept = whole.len() - axes.len();
         let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
         let upright = operands;
         let operands: SmallVec<[Operand; 4]> = upright.iter().map(|operand| operand.turned(&turned)).collect();
@@ -112,7 +115,7 @@ impl ReducePiece {
         let together = |first: &[usize], then: &[usize]| -> Extents { first.iter().chain(then).copied().collect() };
         let way = match order {
             Order::Chains => {
-                let (kept, reduced) = extents.split_at(kept.len());
+                let (kept, reduced) = extents.split_at(kept);
                 let length: usize = reduced.iter().product();
                 let is_float = matches!(scalar, Scalar::Float32 | Scalar::Float64);
                 let within = operands.iter().map(|operand| Strides::from(&operand.strides[kept.len()..]));
@@ -127,16 +130,10 @@ impl ReducePiece {
                 if let Some((kernel, steps)) = sums {
                     let before = operands.iter().map(|operand| Strides::from(&operand.strides[..kept.len()]));
                     let before: Vec<Strides> = before.collect();
-                    let axes = joined(kept, before.iter()).into_vec();
-                    let (of, whole) = (of.clone(), whole.into());
-                    let otherwise = Otherwise {
-                        axes: turned[kept.len()..].iter().map(|axis| *axis as Axis).collect(),
-                        of,
-                        operands: upright,
-                        whole,
-                        bound: None,
-                    };
-                    Way::Sums(Box::new(Sums { axes, length, steps, kernel, otherwise }))
+                    let outer = joined(kept, before.iter()).into_vec();
+                    let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
+                    let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
+                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, otherwise }))
                 } else if length <= BLOCK {
                     let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
                     Way::Runs(length, Box::new(cut))
@@ -195,8 +192,7 @@ impl ReducePiece {
             }
             Way::Runs(length, cut) => cut.run(|map, kept, before| {
                 elements.go_on()?;
-                let reduced = std::iter::repeat_n(0, operands.first().map_or(0, |operand| operand.strides.len()));
-                let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().chain(reduced).collect();
+                let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let count = map.count();
                 block.resize(count);
                 map.run(memory, elements, &starts, block.all_mut())?;
@@ -277,8 +273,8 @@ impl Sums {
             Ok(())
         };
         match axes.split_last() {
-            Some(((count, shifts), outer)) if *length <= CHAINED => {
-                let most = CHAINED / *length;
+            Some(((count, shifts), outer)) if *length <= sums::BLOCK => {
+                let most = sums::BLOCK / *length;
                 walk(outer, &mut firsts, |firsts| {
                     (0..*count).step_by(most).try_for_each(|start| {
                         sum(firsts, (start, shifts), [*length, most.min(count - start)], &mut put)
@@ -287,8 +283,8 @@ impl Sums {
             }
             _ => walk(axes, &mut firsts, |firsts| {
                 let mut total = 0.0_f64;
-                for start in (0..*length).step_by(CHAINED) {
-                    sum(firsts, (start, steps), [CHAINED.min(*length - start), 1], &mut |part| total += part)?;
+                for start in (0..*length).step_by(sums::BLOCK) {
+                    sum(firsts, (start, steps), [sums::BLOCK.min(*length - start), 1], &mut |part| total += part)?;
                 }
                 put(total);
                 Ok(())

@@ -4,27 +4,21 @@
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room};
 use super::memory::{Memory, Operand, Slot, own};
-use super::reduce::fold_runs;
+use super::reduce::{BLOCK, fold_runs, turned};
 use super::{Binding, BoundStep, BoundWork};
 use crate::body::{Body, Elements, Line, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::{Step, Work};
-use crate::sums::{Fold, Folded, Order, Reduced, SIDE_BY_SIDE, sum_of_chains, take_row, with_reduction};
+use crate::sums::{self, Fold, Folded, Order, Reduced, SIDE_BY_SIDE, sum_of_chains, take_row, with_reduction};
 use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Strides, Tensor};
 use cembra_runtime::{CHAINS, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 
-/// The elements that are computed at a time for each reduction.
-const BLOCK: usize = 1 << 12;
-
 /// Likewise where they are one line, of which some are added as they are computed.
 const LINE: usize = 1 << 13;
-
-/// The elements after which sums of chains are joined.
-const CHAINED: usize = 1 << 16;
 
 /// The fewest elements that are worth a loop of several: fewer are in the nearest cache after the first time.
 const LARGE: usize = 1 << 13;
@@ -202,7 +196,7 @@ impl Sum {
 
 impl Folding for Sum {
     fn add(&mut self, kernel: &mut dyn SumKernel, lines: &[Line<'_>], count: usize) -> bool {
-        if self.at == CHAINED {
+        if self.at == sums::BLOCK {
             self.join();
         }
         self.at += count;
@@ -376,15 +370,8 @@ impl Together {
         elements: &dyn Elements,
         at_once: bool,
     ) -> Result<Together, Error> {
-        let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
-        let kept: SmallVec<[usize; 8]> = (0..whole.len()).filter(is_kept).collect();
-        let reduced = axes.iter().map(|axis| usize::from(*axis));
-        // The axes whose elements are next to each other in a block come last, as for a reduction alone.
-        let order = Order::of(axes, whole.len());
-        let turned: SmallVec<[usize; 8]> = match order {
-            Order::Chains => kept.iter().copied().chain(reduced).collect(),
-            Order::InOrder => reduced.chain(kept.iter().copied()).collect(),
-        };
+        let (order, turned) = turned(axes, whole.len());
+        let kept = whole.len() - axes.len();
         let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
         let turn = |operands: &SmallVec<[Operand; 4]>| operands.iter().map(|operand| operand.turned(&turned)).collect();
         let operands: Vec<SmallVec<[Operand; 4]>> = reduces.iter().map(|(_, _, operands)| turn(operands)).collect();
@@ -396,7 +383,7 @@ impl Together {
         };
         let way = match order {
             Order::Chains => {
-                let (kept, reduced) = extents.split_at(kept.len());
+                let (kept, reduced) = extents.split_at(kept);
                 let length: usize = reduced.iter().product();
                 if length <= BLOCK {
                     Way::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
