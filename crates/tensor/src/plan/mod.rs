@@ -181,20 +181,24 @@ impl Step {
     }
 }
 
-/// A value is dropped after the last step that reads it.
+/// A value is dropped after the last step that reads it, or a view of it.
 fn set_last_uses(graph: &Graph, outputs: &[NodeId], steps: &mut [Step]) {
+    // What is read later, and all that it may be a view of: behind what is known to be read nothing is looked at again.
     let mut is_read = vec![false; graph.len()];
+    let mut read = |node: NodeId| {
+        let mut last: SmallVec<[NodeId; 2]> = SmallVec::new();
+        let mut next = Some(node);
+        while let Some(node) = next.filter(|node| !std::mem::replace(&mut is_read[node.index()], true)) {
+            last.push(node);
+            next = Some(graph.node(node)).filter(|node| is_shared(node)).map(|node| node.operands[0]);
+        }
+        last
+    };
     for output in outputs {
-        is_read[output.index()] = true;
+        read(*output);
     }
     for step in steps.iter_mut().rev() {
-        let mut last: Vec<NodeId> = Vec::new();
-        for node in step.reads(graph) {
-            if !std::mem::replace(&mut is_read[node.index()], true) {
-                last.push(node);
-            }
-        }
-        step.last_uses = last;
+        step.last_uses = step.reads(graph).into_iter().flat_map(&mut read).collect();
     }
 }
 
@@ -202,11 +206,9 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
     // The memory that outputs are views of is theirs.
     let mut is_output = vec![false; graph.len()];
     for output in outputs {
-        let mut base = *output;
-        is_output[base.index()] = true;
-        while is_view(graph, graph.node(base)) {
-            base = graph.node(base).operands[0];
-            is_output[base.index()] = true;
+        let mut base = Some(*output);
+        while let Some(node) = base.filter(|node| !std::mem::replace(&mut is_output[node.index()], true)) {
+            base = Some(graph.node(node)).filter(|node| is_view(graph, node)).map(|node| node.operands[0]);
         }
     }
     let mut counters = PlanCounters::default();

@@ -10,7 +10,7 @@ use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::body::Elements;
 use crate::node::Operation;
 use crate::plan::rows::rows_at_a_time;
-use crate::plan::{Plan, Region, Step, View, Work, is_shared, is_view};
+use crate::plan::{Plan, Region, Step, View, Work, is_view};
 use crate::reference::{check_inputs, check_size};
 use crate::{Axis, Counters, Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor};
 use cembra_runtime::Scalar;
@@ -54,7 +54,6 @@ impl Plan {
             values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
         }
         let mut binding = Binding { graph, elements, values, slots: Slots::default() };
-        let last_reads = self.last_reads(graph);
         let mut steps: Vec<BoundStep> = Vec::with_capacity(self.steps.len());
         // The slots that are read for the last time by each step.
         let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(self.steps.len());
@@ -82,11 +81,9 @@ impl Plan {
                 binding.slots.release(slot);
                 released[at].push(slot);
             }
-            for node in last_reads.get(&at).into_iter().flatten() {
-                if let Some(slot) = own.get(node) {
-                    binding.slots.release(*slot);
-                    released[at].push(*slot);
-                }
+            for slot in step.last_uses.iter().filter_map(|node| own.get(node)) {
+                binding.slots.release(*slot);
+                released[at].push(*slot);
             }
         }
         // Of slots that are used again only the last use counts.
@@ -110,32 +107,6 @@ impl Plan {
             swaps: false,
             over: written,
         })
-    }
-
-    /// By the numbers of steps, the nodes that have memory which no later step reads, and no output sees.
-    fn last_reads(&self, graph: &Graph) -> FxHashMap<usize, Vec<NodeId>> {
-        // A node and what it may be a view of.
-        let seen = |node: NodeId| {
-            let next =
-                |node: &NodeId| Some(graph.node(*node)).filter(|node| is_shared(node)).map(|node| node.operands[0]);
-            std::iter::successors(Some(node), next)
-        };
-        let mut last: FxHashMap<NodeId, usize> = FxHashMap::default();
-        for (at, step) in self.steps.iter().enumerate() {
-            step.made().for_each(|node| _ = last.insert(node, at));
-            for node in step.reads(graph) {
-                seen(node).for_each(|node| _ = last.insert(node, at));
-            }
-        }
-        for output in &self.outputs {
-            seen(*output).for_each(|node| _ = last.remove(&node));
-        }
-        let mut by_step: FxHashMap<usize, Vec<NodeId>> = FxHashMap::default();
-        for (node, at) in last {
-            by_step.entry(at).or_default().push(node);
-        }
-        by_step.values_mut().for_each(|nodes| nodes.sort());
-        by_step
     }
 
     /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.
@@ -290,18 +261,14 @@ impl Binding<'_> {
                 _ => None,
             };
             let own = piece(&node.extents);
-            let mut first = None;
-            if let Some(then) = then {
+            let mut work = self.part(step, rows, &left)?;
+            if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
                 let made = piece(&then.extents);
-                let (slot, seen) = local(then.body.inputs.first().copied().unwrap_or(Scalar::Float64), &made)?;
-                let work = self.part(step, rows, &left)?;
+                let (slot, seen) = local(self.graph.node(*first).scalar, &made)?;
                 parts.push(Part { work, len: made.iter().product(), left: Some(slot) });
-                first = Some((then, seen));
+                left.insert(*first, seen);
+                work = PartWork::Map(Box::new(self.map(then, rows, &left)?));
             }
-            let work = match first {
-                Some((then, seen)) => PartWork::Map(Box::new(self.map(then, rows, &left, Some(seen))?)),
-                None => self.part(step, rows, &left)?,
-            };
             let mut slot = None;
             if at + 1 < steps.len() {
                 let (made, seen) = local(node.scalar, &own)?;
@@ -316,7 +283,7 @@ impl Binding<'_> {
     /// A step, without what follows, for a piece of so many indices of the leading axes of what it makes.
     pub(super) fn part(&self, step: &Step, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<PartWork, Error> {
         match &step.work {
-            Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left, None)?))),
+            Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
             Work::Reduce { reduction, axes, of, .. } => {
                 let is_kept = |axis: &Axis| !axes.contains(axis);
                 let kept: SmallVec<[Axis; 8]> =
@@ -333,20 +300,11 @@ impl Binding<'_> {
         }
     }
 
-    /// Maps for a piece of so many indices of the leading axes. The first input may be what was made for the piece.
-    fn map(
-        &self,
-        region: &Region,
-        rows: &[usize],
-        left: &FxHashMap<NodeId, Seen>,
-        first: Option<Seen>,
-    ) -> Result<MapPiece, Error> {
+    /// Maps for a piece of so many indices of the leading axes.
+    fn map(&self, region: &Region, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<MapPiece, Error> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
-        let mut operands = self.operands(region, &extents, &axes, left)?;
-        if let (Some(seen), Some(operand)) = (first, operands.first_mut()) {
-            *operand = Operand::of_piece(&seen, axes.len());
-        }
+        let operands = self.operands(region, &extents, &axes, left)?;
         MapPiece::of(&region.body, operands.into_iter(), &extents, self.elements)
     }
 
@@ -363,11 +321,7 @@ impl Binding<'_> {
                 let layout = view.layout(&seen.layout, piece);
                 return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));
             }
-            // What was made before in the same step is put into its place by whoever asks.
-            let Some(seen) = self.values.get(node) else {
-                let none = Layout::within(piece, SmallVec::from_elem(0, piece.len()), 0);
-                return Ok(Operand::of_piece(&Seen { place: Place::Slot(0), layout: none }, axes.len()));
-            };
+            let seen = self.seen(*node)?;
             let layout = view.layout(&seen.layout, &region.extents);
             Ok(Operand::of(&Seen { place: seen.place, layout }, axes))
         };

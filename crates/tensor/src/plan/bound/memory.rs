@@ -3,6 +3,7 @@
 use crate::node::Axis;
 use crate::{Counters, Data, DataMut, Error, ErrorKind, Layout, Strides, Tensor};
 use cembra_runtime::Scalar;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -99,18 +100,15 @@ pub(super) struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     pub(super) all: Vec<Slot>,
-    free: Vec<u32>,
+    /// Those that nobody needs, by their types and sizes.
+    free: FxHashMap<(Scalar, usize), Vec<u32>>,
 }
 
 impl Slots {
     /// Room for so many elements: what nobody needs by then, if there is any as large.
     pub(super) fn take(&mut self, scalar: Scalar, len: usize) -> u32 {
-        let fits = |slot: &u32| {
-            let slot = &self.all[*slot as usize];
-            (slot.scalar, slot.len) == (scalar, len)
-        };
-        if let Some(at) = self.free.iter().position(fits) {
-            return self.free.swap_remove(at);
+        if let Some(slot) = self.free.get_mut(&(scalar, len)).and_then(Vec::pop) {
+            return slot;
         }
         self.all.push(Slot { scalar, len, data: None });
         self.all.len() as u32 - 1
@@ -118,7 +116,8 @@ impl Slots {
 
     /// Nobody needs what is there any more.
     pub(super) fn release(&mut self, slot: u32) {
-        self.free.push(slot);
+        let Slot { scalar, len, .. } = self.all[slot as usize];
+        self.free.entry((scalar, len)).or_default().push(slot);
     }
 }
 
@@ -145,9 +144,7 @@ impl Slot {
             std::mem::swap(data, tensor.data_mut());
         }
     }
-}
 
-impl Slot {
     /// The memory, to be written to, for so many elements, which may be anything yet. It is to be [put](Slot::put) back.
     pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()

@@ -36,7 +36,7 @@ pub struct BoundPlan {
     outputs: Vec<Seen>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
-    /// True if outputs and slots change places from one run to the next: each output is all of a slot of its own.
+    /// True if outputs and slots change places from one run to the next: each output has a slot of its own.
     swaps: bool,
     /// The last step, if it writes over a tensor that is given.
     over: Option<InPlace>,
@@ -168,8 +168,10 @@ impl BoundPlan {
         outputs: &mut Vec<Tensor>,
         counters: &mut Counters,
     ) -> Result<bool, Error> {
-        let is_of =
-            |(tensor, seen): (&Tensor, &Seen)| tensor.layout().offset() == 0 && tensor.layout().lies_as(&seen.layout);
+        let is_of = |(tensor, seen): (&Tensor, &Seen)| {
+            let (own, others) = (tensor.layout(), &seen.layout);
+            own.offset() == others.offset() && own.lies_as(others)
+        };
         let swaps = self.swaps && outputs.len() == self.outputs.len() && outputs.iter().zip(&self.outputs).all(is_of);
         if !swaps {
             outputs.clear();
