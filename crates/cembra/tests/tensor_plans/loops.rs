@@ -1,0 +1,214 @@
+//! Steps of plans that share a loop: over the same rows, and reductions over the same axes.
+
+use super::{leaves, numbers, planned};
+use cembra::tensor::{Evaluator, Graph, NodeId, Plan, PlanCounters, Reduction, Tensor, same_bits};
+use cembra::{Backend, Options, Scalar};
+use std::slice::from_ref;
+
+/// The counters of a plan for outputs over rows of several strips, whose results are those of the reference bit for bit.
+fn by_rows(build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>, extents: &[usize]) -> PlanCounters {
+    let mut g = Graph::standard();
+    let [x] = leaves(&mut g, [extents]);
+    let outputs = build(&mut g, x);
+    planned(&g, &outputs)
+}
+
+#[test]
+fn steps_over_the_same_rows_are_one() {
+    // A strip has 2^15 elements: rows of a hundred, so that the last strip is shorter.
+    let softmax = |g: &mut Graph, x: NodeId| vec![g.softmax(x, g.extents(x).len() - 1).unwrap()];
+    for extents in [&[1000, 100][..], &[1, 70_000], &[7, 1, 30], &[3, 200, 100], &[40_000, 2], &[5, 1]] {
+        let counters = by_rows(softmax, extents);
+        assert_eq!((counters.steps, counters.temporaries), (1, 0), "{extents:?}");
+    }
+    let logsumexp = |g: &mut Graph, x: NodeId| vec![g.logsumexp(x, 1).unwrap()];
+    let counters = by_rows(logsumexp, &[1000, 100]);
+    assert_eq!((counters.steps, counters.temporaries), (1, 0));
+    let norm = |g: &mut Graph, x: NodeId| vec![g.layer_norm(x, 1, 1e-5).unwrap()];
+    let counters = by_rows(norm, &[1000, 100]);
+    assert_eq!((counters.steps, counters.temporaries), (1, 0));
+    // The mean over the rows is another step, as it is over them all.
+    let loss = |g: &mut Graph, x: NodeId| {
+        let [y] = leaves(g, [&[1000, 100]]);
+        vec![g.softmax_cross_entropy(x, y).unwrap()]
+    };
+    let counters = by_rows(loss, &[1000, 100]);
+    assert_eq!((counters.steps, counters.temporaries, counters.temp_bytes), (2, 1, 8000));
+    // Of columns there is no row that has all of one.
+    let columns = |g: &mut Graph, x: NodeId| vec![g.softmax(x, 0).unwrap()];
+    assert!(by_rows(columns, &[1000, 100]).steps > 1);
+    // The sums are wanted too, and so are steps of their own; or they are read in another order.
+    let both = |g: &mut Graph, x: NodeId| {
+        let largest = g.reduce_keeping(Reduction::Max, x, &[1]).unwrap();
+        let below = g.apply("math.subtract", &[x, largest]).unwrap();
+        vec![below, largest]
+    };
+    assert_eq!(by_rows(both, &[1000, 100]).steps, 2);
+    let turned = |g: &mut Graph, x: NodeId| {
+        let largest = g.reduce_keeping(Reduction::Max, x, &[1]).unwrap();
+        let turned = g.transpose(largest, &[1, 0]).unwrap();
+        let below = g.apply("math.subtract", &[x, turned]).unwrap();
+        vec![g.reduce(Reduction::Sum, below, &[1]).unwrap()]
+    };
+    assert_eq!(by_rows(turned, &[300, 300]).steps, 2);
+    // The first rows are those of the last axis here, and would be taken for those of the first.
+    let crossed = |g: &mut Graph, x: NodeId| {
+        let e = g.apply("exp", &[x]).unwrap();
+        let sums = g.reduce(Reduction::Sum, e, &[1]).unwrap();
+        let below = g.apply("math.divide", &[e, sums]).unwrap();
+        vec![g.reduce(Reduction::Sum, below, &[1]).unwrap()]
+    };
+    by_rows(crossed, &[300, 300]);
+    // Of a diagonal the second index is that of the row, too: among a few rows it would be another.
+    let diagonal = |g: &mut Graph, x: NodeId| {
+        let sums = g.reduce(Reduction::Sum, x, &[2]).unwrap();
+        let diagonal = g.with_axes(sums, &[0, 0]).unwrap();
+        let column = g.reshape(diagonal, &[60, 1]).unwrap();
+        let [y] = leaves(g, [&[60, 1000]]);
+        let below = g.apply("math.subtract", &[y, column]).unwrap();
+        vec![g.reduce(Reduction::Max, below, &[1]).unwrap()]
+    };
+    assert_eq!(by_rows(diagonal, &[60, 60, 20]).steps, 2);
+}
+
+/// The steps and temporaries of a plan for reductions of `x`, by which they are what the reference makes of them bit for bit, on one thread and
+/// on three.
+fn reduced(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) -> (usize, usize) {
+    let mut g = Graph::standard();
+    let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");
+    let outputs = build(&mut g, leaf);
+    let mut found = (0, 0);
+    for backend in [Backend::Interpreter, Backend::Native] {
+        for threads in [1, 3].into_iter().filter(|threads| *threads == 1 || backend == Backend::Native) {
+            let on = Evaluator::new(&Options::default().backend(backend)).threads(threads).share(5000);
+            let expected = on.evaluate(&g, &outputs, from_ref(x)).expect("a value");
+            let planned = on.plan(&g, &outputs).expect("a plan");
+            for _ in 0..2 {
+                let made = planned.run(from_ref(x)).expect("a value");
+                for (expected, made) in expected.iter().zip(&made) {
+                    assert!(same_bits(expected, made), "{made:?} is not {expected:?}\n{planned}");
+                }
+            }
+            found = (planned.plan().counters().steps, planned.plan().counters().temporaries);
+        }
+    }
+    found
+}
+
+#[test]
+fn reductions_of_one_space_share_a_loop() {
+    let moments = |axes: &'static [usize]| {
+        move |g: &mut Graph, x: NodeId| {
+            let squares = g.apply("math.multiply", &[x, x]).unwrap();
+            vec![g.reduce(Reduction::Sum, x, axes).unwrap(), g.reduce(Reduction::Sum, squares, axes).unwrap()]
+        }
+    };
+    let extremes = |axes: &'static [usize]| {
+        move |g: &mut Graph, x: NodeId| {
+            let negated = g.apply("math.neg", &[x]).unwrap();
+            [(Reduction::Min, x), (Reduction::Max, x), (Reduction::Product, negated)]
+                .map(|(reduction, of)| g.reduce(reduction, of, axes).unwrap())
+                .into()
+        }
+    };
+    // Too few to be worth a loop; short lines, long ones of which blocks have a rest, and lines of several blocks of sums; wide and narrow rows.
+    let extents: [&[usize]; 7] =
+        [&[20, 30], &[1100, 30], &[7, 5001], &[2, 70_001], &[11_000, 3], &[20, 30, 70], &[5, 30, 2, 167]];
+    for extents in extents {
+        let floats = numbers(extents, 3);
+        let mut some: Vec<f64> = floats.to_vec().unwrap();
+        for at in (17..some.len()).step_by(9_011) {
+            some[at] = [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY][at % 4];
+        }
+        let single = Tensor::new(extents, some.iter().map(|x| *x as f32).collect()).unwrap();
+        let whole = Tensor::new(extents, some.iter().map(|x| (x * 1e3) as i64).collect()).unwrap();
+        let turned: Vec<usize> = (0..extents.len()).rev().collect();
+        let special = Tensor::new(extents, some).unwrap();
+        for x in [&special, &single, &whole, &floats.transposed(&turned).unwrap()] {
+            let axes: [&'static [usize]; 4] = [&[0], &[1], &[0, 1], &[0, 1, 2]];
+            let last = x.extents().len() - 1;
+            for axes in axes.into_iter().filter(|axes| axes.iter().all(|axis| *axis <= last)) {
+                assert_eq!(reduced(x, moments(axes)), (1, 0), "{extents:?} {axes:?}");
+                assert_eq!(reduced(x, extremes(axes)), (1, 0), "{extents:?} {axes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_follows_reductions_in_one_loop_is_in_their_step() {
+    let x = numbers(&[50, 3000], 5);
+    let variance = |g: &mut Graph, x: NodeId| {
+        let squares = g.apply("math.multiply", &[x, x]).unwrap();
+        let count = g.constant(Scalar::Float64, 150_000.0).unwrap();
+        let of = |g: &mut Graph, x| {
+            let sum = g.reduce(Reduction::Sum, x, &[0, 1]).unwrap();
+            g.apply("math.divide", &[sum, count]).unwrap()
+        };
+        let (mean, of_squares) = (of(g, x), of(g, squares));
+        let squared = g.apply("math.multiply", &[mean, mean]).unwrap();
+        (mean, g.apply("math.subtract", &[of_squares, squared]).unwrap())
+    };
+    // The mean is wanted, too, or is a temporary.
+    assert_eq!(
+        reduced(&x, |g, x| {
+            let (mean, variance) = variance(g, x);
+            vec![mean, variance]
+        }),
+        (1, 0)
+    );
+    assert_eq!(reduced(&x, |g, x| vec![variance(g, x).1]).0, 1);
+    // A sum of what is above the mean needs the mean, and so another walk; the largest does not.
+    let above = |g: &mut Graph, x: NodeId| {
+        let (mean, _) = variance(g, x);
+        let above = g.apply("math.subtract", &[x, mean]).unwrap();
+        let squares = g.apply("math.multiply", &[above, above]).unwrap();
+        let largest = g.reduce(Reduction::Max, x, &[0, 1]).unwrap();
+        vec![g.reduce(Reduction::Sum, squares, &[0, 1]).unwrap(), largest]
+    };
+    assert_eq!(reduced(&x, above), (2, 1));
+    // Other axes, or another tensor, is another walk.
+    let apart = |g: &mut Graph, x: NodeId| {
+        let whole = g.constant(Scalar::Float64, 2.0).unwrap();
+        let other = g.broadcast(whole, &[50, 3000]).unwrap();
+        let other = g.apply("exp", &[other]).unwrap();
+        vec![
+            g.reduce(Reduction::Sum, x, &[0, 1]).unwrap(),
+            g.reduce(Reduction::Sum, x, &[0]).unwrap(),
+            g.reduce(Reduction::Max, other, &[0]).unwrap(),
+        ]
+    };
+    assert!(reduced(&x, apart).0 >= 3);
+    // What is between two of them in the order of steps, and needs the first, comes after both; what the second needs comes before.
+    let between = |g: &mut Graph, x: NodeId| {
+        let first = g.reduce(Reduction::Sum, x, &[1]).unwrap();
+        let scaled = g.einsum("i,j->ij", &[first, first]).unwrap();
+        let squares = g.apply("math.multiply", &[x, x]).unwrap();
+        let second = g.reduce(Reduction::Sum, squares, &[1]).unwrap();
+        let both = g.apply("math.add", &[scaled, second]).unwrap();
+        vec![
+            first,
+            second,
+            both,
+            g.reduce(Reduction::Max, both, &[0]).unwrap(),
+            g.reduce(Reduction::Min, both, &[0]).unwrap(),
+        ]
+    };
+    assert_eq!(reduced(&x, between), (3, 0));
+    let mut g = Graph::standard();
+    let [x] = leaves(&mut g, [&[50, 3000]]);
+    let least = g.reduce(Reduction::Min, x, &[1]).unwrap();
+    let e = g.apply("exp", &[x]).unwrap();
+    let sum = g.reduce(Reduction::Sum, e, &[1]).unwrap();
+    let root = g.apply("sqrt", &[sum]).unwrap();
+    let lines = [
+        "%4 [50] = in one loop",
+        "    %1 [50] = reduce Min [1] (%0)",
+        "    %4 [50] = reduce Sum [1] of math.exp then math.sqrt (%0)",
+        "    (%0, %0); drops %0",
+        "outputs %1, %4",
+        "1 steps, 2 kernels, 0 temporaries of 0 bytes",
+    ];
+    let listing = Plan::of(&g, &[least, root]).listing(&g).to_string();
+    assert_eq!(listing.lines().collect::<Vec<_>>(), lines);
+}

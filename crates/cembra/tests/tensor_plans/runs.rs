@@ -1,0 +1,145 @@
+//! Plans that are run again and again: on inputs that lie otherwise, in sessions, and with outputs of runs before that somebody has kept.
+
+use super::numbers;
+use cembra::tensor::{Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use cembra::{Options, Scalar};
+
+/// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
+fn graph() -> (Graph, Vec<NodeId>) {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[40, 300]).expect("a leaf");
+    let y = g.leaf("y", Scalar::Float64, &[300]).expect("a leaf");
+    let sum = g.apply("math.add", &[x, y]).expect("a node");
+    let e = g.apply("sin", &[sum]).expect("a node");
+    let gram = g.einsum("ik,jk->ij", &[e, x]).expect("a node");
+    let other = g.einsum("ik,jk->ij", &[x, e]).expect("a node");
+    let both = g.apply("math.subtract", &[gram, other]).expect("a node");
+    let totals = g.reduce(Reduction::Sum, e, &[1]).expect("a node");
+    let rows = g.softmax(sum, 1).expect("a node");
+    let turned = g.transpose(both, &[1, 0]).expect("a node");
+    let cut = g.slice(both, &[Slice { start: 3, step: 2, count: 10 }, Slice::all(40)]).expect("a node");
+    (g, vec![totals, rows, turned, cut, totals, x, both])
+}
+
+/// The elements as they lie in memory of their own, and three other ways in which they may: behind others, turned, and backwards.
+fn ways(x: &Tensor) -> Vec<Tensor> {
+    let elements = x.to_vec::<f64>().expect("floats");
+    let mut behind = vec![0.5; 7];
+    behind.extend(&elements);
+    let behind = Tensor::new(&[behind.len()], behind).expect("a tensor");
+    let slice = Slice { start: 7, step: 1, count: elements.len() };
+    let behind = behind.sliced(&[slice]).and_then(|part| part.reshaped(x.extents())).expect("a view");
+    let reverse: Vec<usize> = (0..x.extents().len()).rev().collect();
+    let turned = x.transposed(&reverse).expect("a view").row_major().transposed(&reverse).expect("a view");
+    let back: Vec<Slice> =
+        x.extents().iter().map(|count| Slice { start: count - 1, step: -1, count: *count }).collect();
+    let backwards = x.sliced(&back).expect("a view").row_major().sliced(&back).expect("a view");
+    vec![x.clone(), behind, turned, backwards]
+}
+
+#[test]
+fn runs_of_one_plan_do_not_see_each_other() {
+    let (g, outputs) = graph();
+    let on = Evaluator::new(&Options::default()).in_order();
+    let planned = on.plan(&g, &outputs).expect("a plan");
+    let mut session = planned.session();
+    let mut kept: Vec<(Vec<Tensor>, Vec<Tensor>)> = Vec::new();
+    for seed in 0..6 {
+        let (xs, ys) = (ways(&numbers(&[40, 300], seed)), ways(&numbers(&[300], seed + 50)));
+        for (x, y) in xs.iter().zip(&ys).chain([(&xs[0], &ys[3]), (&xs[2], &ys[0])]) {
+            let inputs = [x.clone(), y.clone()];
+            let expected = on.evaluate(&g, &outputs, &inputs).expect("values");
+            let once = planned.run(&inputs).expect("values");
+            let again = session.run(&inputs).expect("values").to_vec();
+            for made in [&once, &again] {
+                let is_same = expected.iter().zip(made).all(|(expected, made)| same_bits(expected, made));
+                assert!(is_same && made.len() == outputs.len(), "{:?} of {:?}", made, inputs);
+            }
+            // Every other run somebody keeps what came of it, so that its memory is not there for the next.
+            if kept.len() % 2 == seed % 2 {
+                kept.push((expected.clone(), once));
+            } else {
+                kept.push((expected, again));
+            }
+        }
+    }
+    for (expected, made) in &kept {
+        assert!(expected.iter().zip(made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
+    }
+}
+
+#[test]
+fn a_session_whose_run_failed_goes_on() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Int64, &[1000]).expect("a leaf");
+    let b = g.leaf("b", Scalar::Int64, &[1000]).expect("a leaf");
+    let doubled = g.apply("math.add", &[a, a]).expect("a node");
+    let quotient = g.apply("math.floordiv", &[doubled, b]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    let planned = on.plan(&g, &[quotient, doubled]).expect("a plan");
+    let mut session = planned.session();
+    let counted = |first: i64| Tensor::new(&[1000], (first..first + 1000).collect()).expect("a tensor");
+    for first in [1, 2, -500, 3, -999, 4, 5] {
+        let made = session.run(&[counted(9), counted(first)]);
+        if (first..first + 1000).contains(&0) {
+            assert!(made.is_err(), "a division by zero of {first}");
+            continue;
+        }
+        let made = made.expect("values");
+        let quotients: Vec<i64> = (0..1000_i64).map(|at| (2 * (at + 9)).div_euclid(at + first)).collect();
+        assert_eq!(made[0].to_vec::<i64>().expect("integers"), quotients);
+        assert_eq!(made[1].get::<i64>(&[999]).expect("an integer"), 2 * 1008);
+    }
+}
+
+#[test]
+fn long_chains_of_views_and_of_sizes_are_bound() {
+    // What each view is of is not looked for again for each of them.
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
+    let mut chain = g.apply("sin", &[x]).expect("a node");
+    for _ in 0..300_000 {
+        chain = g.barrier(chain).expect("a node");
+    }
+    let on = Evaluator::new(&Options::default());
+    let input = numbers(&[3], 1);
+    let made = on.plan(&g, &[chain]).and_then(|planned| planned.run(std::slice::from_ref(&input))).expect("values");
+    let sines: Vec<f64> = input.to_vec::<f64>().expect("floats").into_iter().map(f64::sin).collect();
+    let found = made[0].to_vec::<f64>().expect("floats");
+    assert!(found.iter().zip(&sines).all(|(found, sine)| (found - sine).abs() < 1e-12), "{found:?}");
+    // Temporaries of as many sizes as there are steps: memory of one size is not looked for among all that are free.
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Int64, &[3000]).expect("a leaf");
+    let mut chain = x;
+    for extent in (1..3000).rev() {
+        let shorter = g.slice(chain, &[Slice { start: 0, step: 1, count: extent }]).expect("a node");
+        // What may fail is a step of its own.
+        chain = g.apply("math.floordiv", &[shorter, shorter]).expect("a node");
+        chain = g.apply("math.add", &[chain, shorter]).expect("a node");
+    }
+    let input = Tensor::new(&[3000], (1..=3000).collect::<Vec<i64>>()).expect("a tensor");
+    let made = on.plan(&g, &[chain]).and_then(|planned| planned.run(&[input])).expect("values");
+    assert_eq!(made[0].to_vec::<i64>().expect("integers"), [3000]);
+}
+
+#[test]
+fn sums_of_elements_that_lanes_leave_to_the_reference_are_right() {
+    // Of arguments as large as some here, lanes do not know the sine, nor the sum of what they do not know.
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[5, 1000]).expect("a leaf");
+    let e = g.apply("sin", &[x]).expect("a node");
+    let square = g.apply("math.multiply", &[e, e]).expect("a node");
+    let outputs = [g.reduce(Reduction::Sum, e, &[1]), g.reduce(Reduction::Sum, square, &[0, 1])].map(Result::unwrap);
+    let on = Evaluator::new(&Options::default());
+    for scale in [1.0, 1e300, 1e12, 1.0] {
+        let elements: Vec<f64> =
+            (0..5000).map(|at| if at % 1237 == 11 { scale } else { f64::from(at) * 0.01 }).collect();
+        let input = [Tensor::new(&[5, 1000], elements).expect("a tensor")];
+        let expected = on.evaluate(&g, &outputs, &input).expect("values");
+        let planned = on.plan(&g, &outputs).expect("a plan");
+        for _ in 0..2 {
+            let made = planned.run(&input).expect("values");
+            assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{scale}: {made:?}");
+        }
+    }
+}
