@@ -83,6 +83,10 @@ pub struct WideLoop {
     lanes: usize,
     plugs: Vec<Plug>,
     inputs: usize,
+    /// True if a port is bits.
+    has_bits: bool,
+    /// True if a port is bits or sums: rows are played once, from multiples of a step on.
+    is_ordered: bool,
     /// What its code wants the parts of, at ports behind those of the tape.
     divisors: Box<[Divisor]>,
 }
@@ -137,7 +141,23 @@ fn publish(
     }));
     let streaming = OnceLock::new();
     let inputs = inputs.len();
-    Ok(WideLoop { pages, streaming, changes, entry, instructions, rows, lanes, plugs, inputs, divisors })
+    debug_assert!(rows.is_power_of_two(), "a step has vectors of rows");
+    let has_bits = plugs.iter().any(|plug| plug.element == 0 && !plug.untouched);
+    let is_ordered = has_bits || plugs.iter().any(|plug| plug.sums);
+    Ok(WideLoop {
+        pages,
+        streaming,
+        changes,
+        entry,
+        instructions,
+        rows,
+        lanes,
+        plugs,
+        inputs,
+        has_bits,
+        is_ordered,
+        divisors,
+    })
 }
 
 fn published(code: &[u8]) -> Result<Arc<CodePages>, Reason> {
@@ -174,8 +194,7 @@ impl WideLoop {
                 (port.addr() + head * element) & (self.lanes * element - 1) == 0
             })
         };
-        let has_bits = self.plugs.iter().any(|plug| plug.element == 0 && !plug.untouched);
-        (0..self.lanes).step_by(if has_bits { 8 } else { 1 }).find(|head| is_aligned(*head))
+        (0..self.lanes).step_by(if self.has_bits { 8 } else { 1 }).find(|head| is_aligned(*head))
     }
 
     /// Plays whole steps, at least one.
@@ -319,7 +338,7 @@ impl WideLoop {
     /// # Safety
     /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
     unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize) -> bool {
-        let left = rows % self.rows;
+        let left = rows & (self.rows - 1);
         let whole = rows - left;
         let mut failed = false;
         if whole > 0 {
@@ -328,9 +347,29 @@ impl WideLoop {
         }
         if left > 0 {
             // SAFETY: PORTS, promised by the caller: these rows are left.
-            failed |= unsafe { self.tail(ports, whole, left) };
+            failed |= unsafe { if whole > 0 { self.behind(ports, rows) } else { self.tail(ports, whole, left) } };
         }
         failed
+    }
+
+    /// Plays the rows behind the last whole step: as the last so many of all, some of which were played before, if nothing is read that was
+    /// written then.
+    ///
+    /// # Safety
+    /// PORTS: of so many rows, more than a step has.
+    unsafe fn behind(&self, ports: &[*mut u8], rows: usize) -> bool {
+        let (inputs, outputs) = ports[..self.plugs.len()].split_at(self.inputs);
+        if self.is_ordered || self.plugs.len() > FEW_PORTS || outputs.iter().any(|output| inputs.contains(output)) {
+            let left = rows & (self.rows - 1);
+            // SAFETY: PORTS, promised by the caller.
+            return unsafe { self.tail(ports, rows - left, left) };
+        }
+        let mut last = [std::ptr::null_mut(); FEW_PORTS];
+        for ((last, port), plug) in last.iter_mut().zip(ports).zip(&self.plugs) {
+            *last = if plug.untouched { *port } else { port.wrapping_add(plug.bytes(rows - self.rows, 0).0) };
+        }
+        // SAFETY: PORTS, promised by the caller, for the last rows; rows that were played before give the same again.
+        unsafe { self.enter(&self.pages, &last, self.rows) }
     }
 
     /// Clears the bits of outputs behind the last row, up to whole words.
@@ -355,7 +394,9 @@ unsafe impl TapeLoop for WideLoop {
         // SAFETY: PORTS, promised by the caller.
         unsafe {
             let failed = self.play_by(&self.pages, ports, rows);
-            self.fill_words(ports, rows);
+            if self.has_bits {
+                self.fill_words(ports, rows);
+            }
             failed
         }
     }
