@@ -101,6 +101,7 @@ pub struct CodePages {
 impl CodePages {
     /// The first byte.
     #[must_use]
+    #[inline]
     pub fn as_ptr(&self) -> *const u8 {
         self.slot.start()
     }

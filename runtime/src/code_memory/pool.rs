@@ -85,7 +85,7 @@ impl Pool {
             }
         };
         self.live.store(live + size, Ordering::Relaxed);
-        Ok(Slot { pool: self, memory, first, size })
+        Ok(Slot { pool: self, memory, offset: first * page, size })
     }
 
     /// Takes the pages of a slot back. A region of which nothing is left goes, unless it is the only one.
@@ -94,7 +94,7 @@ impl Pool {
         let mut regions = self.lock();
         self.live.fetch_sub(slot.size, Ordering::Relaxed);
         if let Some(at) = regions.iter().position(|region| Arc::ptr_eq(&region.memory, &slot.memory)) {
-            regions[at].slots.give(slot.first, slot.size / page);
+            regions[at].slots.give(slot.offset / page, slot.size / page);
             if regions[at].slots.is_unused() && regions.len() > 1 {
                 // The slot still holds the mapping: it is unmapped after the lock is released.
                 regions.remove(at);
@@ -112,16 +112,17 @@ impl Pool {
 pub(super) struct Slot {
     pool: &'static Pool,
     memory: Arc<Reserved>,
-    /// The number of its first page in the region.
-    first: usize,
+    /// Where its first page begins in the region, in bytes.
+    offset: usize,
     /// In bytes, whole pages.
     size: usize,
 }
 
 impl Slot {
     /// The first byte.
+    #[inline]
     pub(super) fn start(&self) -> *mut u8 {
-        self.memory.start().wrapping_add(self.first * region::page::size())
+        self.memory.start().wrapping_add(self.offset)
     }
 
     /// Size in bytes.
@@ -147,7 +148,7 @@ impl Drop for Slot {
         // The pages stay as they are protected, executable: a hole that differs from its neighbours would cost two
         // mappings. What they hold goes at once; if the system refuses, it goes when they are written again.
         // SAFETY: CODE-SLOT: nobody else has these pages, and nobody looks at them before they are written again.
-        unsafe { discard(&self.memory, self.first * region::page::size(), self.size) };
+        unsafe { discard(&self.memory, self.offset, self.size) };
         self.pool.give(self);
     }
 }
