@@ -99,12 +99,16 @@ fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     };
     let executor = model.executor(&on);
     let call_model = || executor.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
+    let mut model_session = executor.session();
+    let call_model_session =
+        || model_session.run(&inputs).map(|made| _ = std::hint::black_box(made)).map_err(failed(SMALL));
     let tasks = vec![
         task("us_to_first_result", 1e6, 1, compile),
         task("us_text_to_first_result", 1e6, 1, compile_model),
         task("ns_per_call", 1e9, 1, call),
         task("ns_per_call_of_session", 1e9, 1, call_session),
         task("ns_per_call_of_model", 1e9, 1, call_model),
+        task("ns_per_call_of_model_session", 1e9, 1, call_model_session),
     ];
     Ok(measured(SMALL, tasks, effort))
 }
