@@ -46,8 +46,7 @@ fn every_view_is_an_array_without_a_copy() {
         assert_eq!(array.shape(), tensor.extents());
         assert_eq!(array.iter().copied().collect::<Vec<f64>>(), tensor.to_vec::<f64>().expect("floats"), "{tensor:?}");
         if let Some(first) = array.first() {
-            let element = &tensor.data();
-            let cembra::tensor::Data::Float64(memory) = &***element else { panic!("floats") };
+            let cembra::tensor::Data::Float64(memory) = tensor.data() else { panic!("floats") };
             assert!(memory.as_ptr_range().contains(&std::ptr::from_ref(first)), "{tensor:?}");
             let strides: Vec<isize> = (array.strides().iter().zip(array.shape()))
                 .map(|(stride, extent)| if *extent == 1 { 0 } else { *stride })
@@ -60,7 +59,7 @@ fn every_view_is_an_array_without_a_copy() {
         // One copy, into the order of the indices.
         let back = Tensor::try_from(array).expect("a tensor");
         assert_eq!(back, tensor);
-        assert!(back.layout().is_row_major() && !std::ptr::eq(&**back.data(), &**tensor.data()));
+        assert!(back.layout().is_row_major() && !std::ptr::eq(back.data(), tensor.data()));
     }
     assert_eq!(kind(ArrayViewD::<f32>::try_from(&counted(&[2]))), ErrorKind::ElementType);
     let truth = Tensor::new(&[2], vec![true, false]).expect("fits");
@@ -78,7 +77,7 @@ fn an_array_of_any_strides_is_a_tensor_in_its_memory() {
         let tensor = Tensor::try_from(array).expect("a tensor");
         assert_eq!((tensor.extents(), tensor.to_vec::<i32>().expect("integers")), (&shape[..], elements));
         if !tensor.layout().is_empty() {
-            let cembra::tensor::Data::Int32(own) = &**tensor.data() else { panic!("integers") };
+            let cembra::tensor::Data::Int32(own) = tensor.data() else { panic!("integers") };
             assert_eq!(std::ptr::from_ref(&own[tensor.layout().offset()]), memory);
         }
         tensor
@@ -108,7 +107,7 @@ fn an_array_of_any_strides_is_a_tensor_in_its_memory() {
 fn a_tensor_gives_its_memory_away_where_nobody_else_has_it() {
     let moved = |tensor: Tensor, is_moved: bool| {
         let (elements, extents) = (tensor.to_vec::<f64>().expect("floats"), tensor.extents().to_vec());
-        let cembra::tensor::Data::Float64(memory) = &**tensor.data() else { panic!("floats") };
+        let cembra::tensor::Data::Float64(memory) = tensor.data() else { panic!("floats") };
         let range = memory.as_ptr() as usize..memory.as_ptr_range().end as usize;
         let array = ArrayD::<f64>::try_from(tensor).expect("an array");
         assert_eq!((array.shape(), array.iter().copied().collect::<Vec<f64>>()), (&extents[..], elements));

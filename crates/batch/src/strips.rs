@@ -61,16 +61,14 @@ impl<'a> Lines<'a> {
         [step, shift]: [isize; 2],
         counts: [usize; 2],
     ) -> Option<Lines<'a>> {
-        let [along, across] = [(step, counts[0]), (shift, counts[1])].map(|(step, count)| {
-            let last = isize::try_from(count.saturating_sub(1)).ok()?;
-            step.checked_mul(last)
-        });
-        let (along, across) = (along?, across?);
         // All others are between the numbers at the four corners.
-        let begins = first.checked_add_signed(across)?;
-        let ends = [first.checked_add_signed(along)?, begins.checked_add_signed(along)?];
-        if begins >= numbers.len() || ends.iter().any(|at| *at >= numbers.len()) {
-            return None;
+        let far = |from: usize, step: isize, count: usize| {
+            let distance = step.checked_mul(isize::try_from(count.saturating_sub(1)).ok()?)?;
+            from.checked_add_signed(distance).filter(|at| *at < numbers.len())
+        };
+        far(first, step, counts[0])?;
+        if counts[1] > 1 {
+            far(far(first, shift, counts[1])?, step, counts[0])?;
         }
         let first = std::ptr::from_ref(numbers.get(first)?).cast();
         let shift = shift.wrapping_mul(size_of::<T>().cast_signed());
@@ -120,136 +118,159 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
     Forms(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
-/// A function for lines of some paces, with the memory that it needs.
+/// A function for lines of some paces that has one output, with the memory that it needs.
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
     inputs: Box<[Pace]>,
-    outputs: Box<[(Scalar, Sink)]>,
+    output: (Scalar, Sink),
     scratch: Scratch,
     context: Context,
-    /// Those of the inputs, then of the outputs, with their strides: a run says where they are.
+    /// Those of the inputs, then of the output, with their strides: where the numbers are of the line at hand.
     columns: Box<[Column]>,
+    /// How many bytes it is from one line to the next, for each input.
+    shifts: Box<[isize]>,
     /// The most rows of a strip.
     most: usize,
 }
 
 impl Batch {
-    /// What plays columns of the [forms](line_forms) of these paces and sinks, as it is run on lines; none if the model is of other types, or
-    /// the player has no function for such columns. The context is of the model's limits.
+    /// What plays columns of the [forms](line_forms) of these paces and this sink, as it is run on lines; none if the model is of other types,
+    /// or the player has no function for such columns. The context is of the model's limits.
     #[must_use]
-    pub fn strips(&self, player: &Player, paces: &[Pace], sinks: &[Sink], context: Context) -> Option<Strips> {
+    pub fn strips(&self, player: &Player, paces: &[Pace], sink: Sink, context: Context) -> Option<Strips> {
         let fits = |(pace, qtype): (&Pace, &QType)| *qtype == QType::Scalar(pace.scalar);
         let [inputs, outputs] = self.types();
-        if paces.len() != inputs.len() || sinks.len() != outputs.len() || !paces.iter().zip(inputs).all(fits) {
+        let [QType::Scalar(output)] = outputs[..] else { return None };
+        if paces.len() != inputs.len() || !paces.iter().zip(inputs).all(fits) {
             return None;
         }
-        let function = player.shared_function(&line_forms(paces, sinks))?;
-        let scalar = |(sink, qtype): (&Sink, &QType)| match qtype {
-            QType::Scalar(scalar) => Some((*scalar, *sink)),
-            _ => None,
-        };
-        let outputs = sinks.iter().zip(outputs).map(scalar).collect::<Option<Box<[(Scalar, Sink)]>>>()?;
-        let written = outputs.iter().map(|(scalar, sink)| if *sink == Sink::Chains { 0 } else { size(*scalar) });
-        let strides = paces.iter().map(|pace| pace.stride()).chain(written);
+        let function = player.shared_function(&line_forms(paces, &[sink]))?;
+        let written = if sink == Sink::Chains { 0 } else { size(output) };
+        let strides = paces.iter().map(|pace| pace.stride()).chain([written]);
         let columns = strides.map(|stride| Column { stride, ..Column::nowhere() }).collect();
         let (scratch, most) = (Scratch::new(&function.scratch()), function.rows());
-        Some(Strips { function, inputs: paces.into(), outputs, scratch, context, columns, most })
+        let (inputs, output, shifts) = (paces.into(), (output, sink), vec![0; paces.len()].into());
+        Some(Strips { function, inputs, output, scratch, context, columns, shifts, most })
     }
 }
 
 impl Strips {
-    /// True if lines are as they were said to be, and the thread's floating-point mode is the default: else nothing is run.
-    fn fits(&self, inputs: &[Lines<'_>], counts: [usize; 2]) -> bool {
-        let is_input = |(lines, pace): (&Lines<'_>, &Pace)| lines.pace == *pace && lines.counts == counts;
-        inputs.len() == self.inputs.len()
-            && inputs.iter().zip(&self.inputs).all(is_input)
-            && cembra_runtime::math::default_float_mode()
-    }
-
     /// Evaluates so many rows of each of so many lines, and puts what comes of a line behind what came of the one before. False if lines are not
     /// as they were said to be, the thread's floating-point mode is not the default, or a row fails or may: then what is in the memory is
     /// unspecified.
     #[must_use]
-    pub fn run(&mut self, inputs: &[Lines<'_>], outputs: &mut [LineMut<'_>], [rows, count]: [usize; 2]) -> bool {
-        let room = rows.checked_mul(count);
-        let is_output = |(line, (scalar, sink)): (&LineMut<'_>, &(Scalar, Sink))| {
-            line.scalar == *scalar && *sink == Sink::Values && room.is_some_and(|room| line.rows >= room)
-        };
-        let fits = outputs.len() == self.outputs.len() && outputs.iter().zip(&self.outputs).all(is_output);
-        if !fits || !self.fits(inputs, [rows, count]) {
+    #[inline]
+    pub fn run<'a>(
+        &mut self,
+        inputs: impl Iterator<Item = Option<Lines<'a>>>,
+        output: LineMut<'_>,
+        [rows, count]: [usize; 2],
+    ) -> bool {
+        let is_output = (output.scalar, Sink::Values) == self.output;
+        if !is_output || rows.checked_mul(count).is_none_or(|room| output.rows < room) {
             return false;
         }
-        self.function.begin(&mut self.scratch, &self.context);
-        (0..count).all(|at| {
-            for (line, column) in outputs.iter().zip(&mut self.columns[inputs.len()..]) {
-                column.data = line.first.wrapping_offset(column.stride.wrapping_mul((at * rows).cast_signed()));
-            }
-            // SAFETY: COLUMNS: lines and memory are borrowed, have the rows, and are of the paces and types that the function was made
-            // for; memory is borrowed for us alone.
-            unsafe { self.line(inputs, at, rows) }
-        })
+        // SAFETY: COLUMNS: memory is borrowed for us alone, of the type that the function was made for, and has the rows of all lines.
+        self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], || {}) }
     }
 
-    /// Adds up what the one output is, over so many rows of each of so many lines, in sums that begin with these for each line, none of which is
-    /// -0, and hands each line's sums on. False as for [`run`](Strips::run): then no further sums are handed on.
+    /// Adds what comes of so many rows of each of so many lines to sums, none of which is -0 before, and calls for each line, which may then
+    /// say what the sums of the next one begin with. False as for [`run`](Strips::run): then sums are anything, and calls may be missing.
     #[must_use]
-    pub fn sum_each(
+    #[inline]
+    pub fn sum_each<'a>(
         &mut self,
-        inputs: &[Lines<'_>],
+        inputs: impl Iterator<Item = Option<Lines<'a>>>,
         [rows, count]: [usize; 2],
-        begin: &[f64; CHAINS],
+        sums: &mut [f64; CHAINS],
         mut each: impl FnMut(&mut [f64; CHAINS]),
     ) -> bool {
-        if !matches!(&self.outputs[..], [(_, Sink::Chains)]) || !self.fits(inputs, [rows, count]) {
-            return false;
-        }
-        self.function.begin(&mut self.scratch, &self.context);
-        (0..count).all(|at| {
-            let mut sums = *begin;
-            self.columns[inputs.len()].data = sums.as_mut_ptr().cast();
-            // SAFETY: COLUMNS: lines are borrowed, have the rows, and are of the paces and types that the function was made for; the sums
-            // are ours.
-            let succeeds = unsafe { self.line(inputs, at, rows) };
-            if succeeds {
-                each(&mut sums);
-            }
-            succeeds
-        })
+        let first = std::ptr::from_mut(sums);
+        // SAFETY: COLUMNS: the sums are borrowed for us alone, and are as many.
+        let each = || each(unsafe { &mut *first });
+        self.output.1 == Sink::Chains
+            && self.begin(inputs, [rows, count], first.cast())
+            // SAFETY: COLUMNS, likewise; nobody looks at them while the function runs.
+            && unsafe { self.lines([rows, count], each) }
     }
 
-    /// Runs the function on a line of each input, to where the columns of outputs are. False if a row fails or may.
+    /// Columns are the first of these lines, and of this output. False if lines are not as they were said to be, or the thread's floating-point
+    /// mode is not the default.
+    #[inline]
+    fn begin<'a>(
+        &mut self,
+        inputs: impl Iterator<Item = Option<Lines<'a>>>,
+        counts: [usize; 2],
+        output: *mut u8,
+    ) -> bool {
+        let mut known = 0;
+        let places = self.inputs.iter().zip(&mut self.columns).zip(&mut self.shifts);
+        for (lines, ((pace, column), shift)) in inputs.zip(places) {
+            let Some(lines) = lines.filter(|lines| lines.pace == *pace && lines.counts == counts) else { return false };
+            (column.data, *shift) = (lines.first.cast_mut(), lines.shift);
+            known += 1;
+        }
+        self.columns[self.inputs.len()].data = output;
+        known == self.inputs.len() && cembra_runtime::math::default_float_mode()
+    }
+
+    /// Runs the function on so many rows of each of so many lines, the first of which the columns are, and says so after each. False if a row
+    /// fails or may.
     ///
     /// # Safety
-    /// COLUMNS: lines and memory are of the paces and types that the function was made for, and have the rows.
-    unsafe fn line(&mut self, inputs: &[Lines<'_>], at: usize, rows: usize) -> bool {
-        for (lines, column) in inputs.iter().zip(&mut self.columns) {
-            column.data = lines.first.cast_mut().wrapping_offset(lines.shift.wrapping_mul(at.cast_signed()));
+    /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
+    unsafe fn lines(&mut self, [rows, count]: [usize; 2], mut played: impl FnMut()) -> bool {
+        self.function.begin(&mut self.scratch, &self.context);
+        let output = self.inputs.len();
+        let written = self.columns[output].stride.wrapping_mul(rows.cast_signed());
+        for at in 0..count {
+            if at > 0 {
+                for (column, shift) in self.columns.iter_mut().zip(self.shifts.iter().chain([&written])) {
+                    column.data = column.data.wrapping_offset(*shift);
+                }
+            }
+            // SAFETY: COLUMNS, promised by the caller.
+            if !unsafe { self.line(rows) } {
+                return false;
+            }
+            played();
         }
-        // SAFETY: COLUMNS, promised by the caller.
-        unsafe { self.play(rows) }
+        true
     }
 
-    /// Runs the function on so many rows of the columns, which are anything then. False if one fails or may.
+    /// Runs the function on so many rows of the columns. False if one fails or may.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.
-    unsafe fn play(&mut self, rows: usize) -> bool {
-        let mut left = rows;
-        while left > 0 {
-            let count = self.most.min(left);
+    unsafe fn line(&mut self, rows: usize) -> bool {
+        let mut at = 0;
+        while at < rows {
+            let count = self.most.min(rows - at);
             // SAFETY: COLUMNS, promised by the caller; scratch and context are its own. A strip is of whole words of rows but the last.
             unsafe { self.function.run(&self.columns, &[], count, &mut self.scratch, &mut self.context) };
             if self.scratch.failed.any() {
                 self.scratch.failed.drain().for_each(drop);
                 return false;
             }
-            left -= count;
-            for column in &mut *self.columns {
-                column.data = column.data.wrapping_offset(column.stride.wrapping_mul(count.cast_signed()));
+            at += count;
+            if at < rows {
+                self.go(count.cast_signed());
+            } else {
+                // Back to where the line begins.
+                self.go(count.wrapping_sub(rows).cast_signed());
             }
         }
         true
+    }
+
+    /// Columns begin so many rows further on.
+    fn go(&mut self, rows: isize) {
+        if rows != 0 {
+            for column in &mut self.columns {
+                column.data = column.data.wrapping_offset(column.stride.wrapping_mul(rows));
+            }
+        }
     }
 }
 

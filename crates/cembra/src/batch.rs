@@ -158,9 +158,9 @@ impl Batch {
     }
 
     /// What evaluates lines of numbers of these paces, if something evaluates several rows at a time.
-    pub(crate) fn strips(&self, paces: &[Pace], sinks: &[Sink]) -> Result<Option<Strips>, Error> {
+    pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         match &*self.0 {
-            Inner::Plan(plan) => plan.strips(paces, sinks),
+            Inner::Plan(plan) => plan.strips(paces, sink),
             Inner::Lists(_) => Ok(None),
         }
     }

@@ -276,7 +276,7 @@ struct FromTensors;
 ///
 /// /// A tensor as lists in lists.
 /// fn print(tensor: &Tensor) -> Result<String, Error> {
-///     let texts: Vec<String> = match &**tensor.row_major().data() {
+///     let texts: Vec<String> = match tensor.row_major().data() {
 ///         Data::Bool(elements) => elements.iter().map(bool::to_string).collect(),
 ///         Data::Float32(elements) => elements.iter().map(f32::to_string).collect(),
 ///         Data::Float64(elements) => elements.iter().map(f64::to_string).collect(),

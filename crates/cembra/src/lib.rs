@@ -87,6 +87,7 @@ mod summary;
 mod tensor_access;
 mod tensor_kernels;
 mod tensor_model;
+mod tensor_session;
 mod tensor_threads;
 mod tensors;
 mod text_fields;
@@ -163,7 +164,8 @@ pub mod tensor {
     pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
     pub use crate::statements::{StatementCounters, Written};
     pub use crate::tensor_model::{TensorExecutor, TensorModel};
-    pub use crate::tensors::{Evaluator, Planned, TensorSession, matrices};
+    pub use crate::tensor_session::TensorSession;
+    pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;
 }
 

@@ -143,9 +143,9 @@ impl PlanRows {
     }
 
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
-    pub(crate) fn strips(&self, paces: &[Pace], sinks: &[Sink]) -> Result<Option<Strips>, Error> {
-        let played = self.played(line_forms(paces, sinks))?;
-        Ok(self.batch.strips(&played.player, paces, sinks, self.limits.context()))
+    pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
+        let played = self.played(line_forms(paces, &[sink]))?;
+        Ok(self.batch.strips(&played.player, paces, sink, self.limits.context()))
     }
 
     /// Bytes of memory that it holds: plan, interpreted and machine code.

@@ -4,7 +4,6 @@
 use crate::tensors::{Evaluator, Planned};
 use cembra_tensor::{Assignment, Error, ErrorKind, Graph, Program, Statement, Tensor};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// How a tensor got its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,7 +158,7 @@ impl Planned<'_> {
         let Some(made) = self.run(&inputs[..leaves])?.pop() else {
             return Err(Error::new(ErrorKind::OperandCount, "a value that is none"));
         };
-        let is_shared = inputs[..leaves].iter().any(|input| Arc::ptr_eq(input.data(), made.data()));
+        let is_shared = inputs[..leaves].iter().any(|input| input.shares_memory(&made));
         match inputs.get_mut(target) {
             Some(place) => *place = made,
             None => inputs.push(made),

@@ -29,7 +29,7 @@ fn order(batch: &Batch) -> Result<Order, cembra_tensor::Error> {
 fn strips(batch: &Batch, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
     let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
     let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
-    batch.strips(&paces, &[sink])
+    batch.strips(&paces, sink)
 }
 
 /// A body that is evaluated on lines.
@@ -48,29 +48,25 @@ impl BodyLines {
     }
 }
 
-/// The lines of a batch's inputs. They are filled in where they are used, since they are many bytes to be moved.
-#[derive(Default)]
-struct Inputs<'l>(SmallVec<[Lines<'l>; 4]>);
-
-impl<'l> Inputs<'l> {
-    /// False if one is not within its memory.
-    #[inline]
-    fn fill(&mut self, order: &Order, lines: &[Line<'l>], shifts: &[isize], counts: [usize; 2]) -> bool {
-        order.iter().all(|at| {
-            let (Some(line), Some(shift)) = (lines.get(*at), shifts.get(*at)) else { return false };
-            let (first, steps) = (line.first, [line.step, *shift]);
-            let lines = match line.data {
-                Data::Bool(elements) => Lines::of(elements, first, steps, counts),
-                Data::Int32(elements) => Lines::of(elements, first, steps, counts),
-                Data::Int64(elements) => Lines::of(elements, first, steps, counts),
-                Data::Float32(elements) => Lines::of(elements, first, steps, counts),
-                Data::Float64(elements) => Lines::of(elements, first, steps, counts),
-            };
-            let Some(lines) = lines else { return false };
-            self.0.push(lines);
-            true
-        })
-    }
+/// The lines of a batch's inputs; none for one that is not within its memory.
+#[inline]
+fn inputs<'l>(
+    order: &Order,
+    lines: &[Line<'l>],
+    shifts: &[isize],
+    counts: [usize; 2],
+) -> impl Iterator<Item = Option<Lines<'l>>> {
+    order.iter().map(move |at| {
+        let line = lines.get(*at)?;
+        let (first, steps) = (line.first, [line.step, *shifts.get(*at)?]);
+        match line.data {
+            Data::Bool(elements) => Lines::of(elements, first, steps, counts),
+            Data::Int32(elements) => Lines::of(elements, first, steps, counts),
+            Data::Int64(elements) => Lines::of(elements, first, steps, counts),
+            Data::Float32(elements) => Lines::of(elements, first, steps, counts),
+            Data::Float64(elements) => Lines::of(elements, first, steps, counts),
+        }
+    })
 }
 
 fn output(to: DataMut<'_>) -> LineMut<'_> {
@@ -89,12 +85,12 @@ impl LineKernel for BodyLines {
         lines: &[Line<'_>],
         shifts: &[isize],
         length: usize,
-        mut to: DataMut<'_>,
+        to: &mut DataMut<'_>,
     ) -> Result<(), cembra_tensor::Error> {
-        let (mut inputs, count) = (Inputs::default(), to.len().checked_div(length).unwrap_or(0));
+        let count = to.len().checked_div(length).unwrap_or(0);
+        let counts = [length, count];
         if let Some(strips) = &mut self.strips
-            && inputs.fill(&self.order, lines, shifts, [length, count])
-            && strips.run(&inputs.0, &mut [output(to.reborrow())], [length, count])
+            && strips.run(inputs(&self.order, lines, shifts, counts), output(to.reborrow()), counts)
         {
             return Ok(());
         }
@@ -130,11 +126,10 @@ impl SumKernel for BodySums {
         lines: &[Line<'_>],
         shifts: &[isize],
         counts: [usize; 2],
-        begin: &[f64; CHAINS],
+        sums: &mut [f64; CHAINS],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool {
-        let mut inputs = Inputs::default();
-        inputs.fill(&self.order, lines, shifts, counts) && self.strips.sum_each(&inputs.0, counts, begin, each)
+        self.strips.sum_each(inputs(&self.order, lines, shifts, counts), counts, sums, each)
     }
 }
 

@@ -9,13 +9,15 @@ use crate::kept::{CacheCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
 use crate::tensor_kernels::{BodyLines, BodySums, run};
+use crate::tensor_session::{Binds, TensorSession};
 use crate::tensor_threads::Threads;
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
-    Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, Labels, Layout, Line, LineKernel,
-    MatrixProduct, NodeId, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor, check_bytes, pieces,
+    Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, KeptPlan, Labels, Layout, Line,
+    LineKernel, MatrixProduct, NodeId, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
+    check_bytes, pieces,
 };
 use cembra_value::{ScalarValue, Value};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -203,7 +205,7 @@ impl Evaluator {
             Some(products) => products.contract(labels, operands, extents)?,
             None => cembra_tensor::contract(labels, operands, extents, matrices())?,
         };
-        Ok((Tensor::from_parts(Arc::new(data), layout)?, counters))
+        Ok((Tensor::from_parts(data, layout)?, counters))
     }
 
     /// How often expressions of elements were found compiled, and how often not.
@@ -292,26 +294,24 @@ impl Planned<'_> {
         inputs: &[Tensor],
         elements: &dyn Elements,
     ) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
-        let (mut outputs, mut counters) = (Vec::with_capacity(self.plan.outputs()), Counters::default());
+        let mut counters = Counters::default();
         let place = self.bound.iter().find_map(|bound| match bound.try_lock() {
             Ok(place) => Some(place),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         });
         let Some(mut place) = place else {
-            let mut bound = self.plan.bind(&self.graph, inputs, elements)?;
-            bound.run(inputs, elements, &mut outputs, &mut counters)?;
-            return Ok((outputs, counters));
+            return self.plan.run(&self.graph, inputs, elements);
         };
         if let Some(bound) = &mut *place
-            && bound.run(inputs, elements, &mut outputs, &mut counters)?
+            && let Some(outputs) = bound.run(inputs, elements, &mut counters)?
         {
             return Ok((outputs, counters));
         }
         // How the inputs lie is another one than it was.
         let bound = place.insert(self.plan.bind(&self.graph, inputs, elements)?);
-        bound.run(inputs, elements, &mut outputs, &mut counters)?;
-        Ok((outputs, counters))
+        let outputs = bound.run(inputs, elements, &mut counters)?;
+        Ok((outputs.unwrap_or_default(), counters))
     }
 
     /// Runs of the plan by one who makes many of them and looks at the outputs of each before the next: with memory of his own, which is kept,
@@ -335,7 +335,7 @@ impl Planned<'_> {
     /// ```
     #[must_use]
     pub const fn session(&self) -> TensorSession<'_> {
-        TensorSession { planned: self, bound: None, outputs: Vec::new() }
+        TensorSession::new(self)
     }
 
     /// Writes the output over one of the inputs, or the tensor behind them; false if that cannot be done, and nothing was.
@@ -372,31 +372,13 @@ impl Planned<'_> {
     }
 }
 
-/// Runs of a plan, one after the other, with memory of their own: see [`Planned::session`].
-#[derive(Debug)]
-pub struct TensorSession<'p> {
-    planned: &'p Planned<'p>,
-    bound: Option<BoundPlan>,
-    outputs: Vec<Tensor>,
-}
+impl Binds for Planned<'_> {
+    fn elements(&self) -> &dyn Elements {
+        self.evaluator
+    }
 
-impl TensorSession<'_> {
-    /// The outputs, on tensors for the leaves of the graph that was planned. Whoever keeps one beyond the next run has a clone of it.
-    ///
-    /// # Errors
-    /// As for [`Planned::run`].
-    pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], cembra_tensor::Error> {
-        let (TensorSession { planned, bound, outputs }, mut counters) = (self, Counters::default());
-        let ran = match bound {
-            Some(bound) => bound.run(inputs, planned.evaluator, outputs, &mut counters)?,
-            None => false,
-        };
-        if !ran {
-            let new = planned.plan.bind(&planned.graph, inputs, planned.evaluator)?;
-            let bound = bound.insert(new.with_kept_memory());
-            bound.run(inputs, planned.evaluator, outputs, &mut counters)?;
-        }
-        Ok(outputs)
+    fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, cembra_tensor::Error> {
+        Ok(self.plan.bind(&self.graph, inputs, self.evaluator)?.kept())
     }
 }
 
@@ -480,7 +462,7 @@ impl Evaluator {
                 let strides: Vec<isize> = joined.iter().map(|(_, strides)| strides[operand]).collect();
                 let memory = tensor.data().len();
                 let layout = Layout::strided(&extents, &strides, tensor.layout().offset(), memory)?;
-                *tensor = Tensor::from_parts(tensor.data().clone(), layout)?;
+                *tensor = tensor.under(layout)?;
             }
         }
         let mut first = 0;

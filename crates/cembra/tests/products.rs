@@ -135,7 +135,7 @@ fn expected(labels: &Labels, operands: [&Tensor; 2]) -> Tensor {
 
 fn made(labels: &Labels, operands: [&Tensor; 2], extents: &[usize], matrices: &dyn MatrixProduct) -> Tensor {
     let (data, _) = contract(labels, operands, extents, matrices).expect("a product");
-    Tensor::from_parts(Arc::new(data), Layout::row_major(extents).expect("fits")).expect("fits")
+    Tensor::from_parts(data, Layout::row_major(extents).expect("fits")).expect("fits")
 }
 
 /// Elements of a type, of whole numbers from -4 to 4: their sums are exact in any order.
@@ -428,22 +428,22 @@ fn planned_products_are_written_over_what_is_there() {
             assert_eq!(planned.extents(), expected.extents());
             let len: usize = planned.extents().iter().product();
             let before = whole(&mut rng, scalar, &[len + 5]);
-            let mut to = (**before.data()).clone();
+            let mut to = before.data().clone();
             planned.run_into([&a, &b], &mut to, 2).expect("a product");
             let line = Layout::row_major(&[len + 5]).expect("fits");
-            let to = Tensor::from_parts(Arc::new(to), line).expect("fits");
+            let to = Tensor::from_parts(to, line).expect("fits");
             let part = |of: &Tensor, start, count| of.sliced(&[Slice { start, step: 1, count }]).expect("fits");
             assert_eq!(part(&to, 2, len), expected.reshaped(&[len]).expect("fits"), "{spec} {scalar:?}");
             for (start, count) in [(0, 2), (len + 2, 3)] {
                 assert_eq!(part(&to, start, count), part(&before, start, count), "{spec} {scalar:?}");
             }
-            let mut again = (**before.data()).clone();
+            let mut again = before.data().clone();
             products.contract_into(&labels, [&a, &b], expected.extents(), &mut again, 2).expect("a product");
-            assert_eq!(&again, &**to.data());
+            assert_eq!(&again, to.data());
             // Memory that is too small, or of another type, stays as it is.
             for first in [6, len + 6, usize::MAX] {
                 let kind = planned.run_into([&a, &b], &mut again, first).expect_err("refused").kind();
-                assert_eq!((kind, &again), (ErrorKind::Index, &**to.data()));
+                assert_eq!((kind, &again), (ErrorKind::Index, to.data()));
             }
             let kind = planned.run_into([&a, &b], &mut Data::Bool(vec![true; len]), 0).expect_err("refused").kind();
             assert_eq!(kind, ErrorKind::ElementType);
@@ -462,7 +462,7 @@ fn planned_products_are_of_other_places_in_memory_too_but_not_of_other_layouts()
     for start in [0, 1, 8] {
         let mut to = Data::Float64(vec![f64::NAN; 24]);
         planned.run_into([&rows(start, 4), &b], &mut to, 0).expect("a product");
-        assert_eq!(&to, &**expected(&labels, [&rows(start, 4), &b]).data());
+        assert_eq!(&to, expected(&labels, [&rows(start, 4), &b]).data());
         assert!(Arc::ptr_eq(&planned, &products.planned(&labels, [&rows(start, 4), &b]).expect("fits")));
     }
     let mut to = Data::Float64(vec![7.0; 24]);

@@ -282,7 +282,7 @@ fn nothing_is_reduced_to_what_changes_nothing() {
             for of in [x, square] {
                 let made = g.reduce(reduction, of, &[axis]).expect("a node");
                 let found = on.plan(&g, &[made]).expect("a plan").run(from_ref(&empty)).expect("a value").remove(0);
-                assert_eq!(**found.data(), Data::Float32(vec![neutral; count]), "{reduction:?} of {extents:?}");
+                assert_eq!(*found.data(), Data::Float32(vec![neutral; count]), "{reduction:?} of {extents:?}");
             }
         }
     }

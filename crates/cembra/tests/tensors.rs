@@ -7,7 +7,6 @@ use cembra::tensor::{
 use cembra::{Options, Scalar};
 use std::collections::BTreeMap;
 use std::slice::from_ref;
-use std::sync::Arc;
 
 fn evaluator() -> Evaluator {
     Evaluator::new(&Options::default())
@@ -155,7 +154,7 @@ fn sums_do_not_notice_how_they_are_laid_out() {
         }
     }
     let layout = Layout::strided(&[4, 400], &[1, 4], 0, moved.len()).unwrap();
-    let other = Tensor::from_parts(Arc::new(Data::Float64(moved)), layout).unwrap();
+    let other = Tensor::from_parts(Data::Float64(moved), layout).unwrap();
     assert_eq!(plain, other);
     for axes in [&[0][..], &[1], &[0, 1]] {
         let mut g = Graph::standard();
@@ -386,7 +385,7 @@ fn a_sum_that_is_turned_keeps_its_order() {
 #[test]
 fn windows_that_overlap_are_copied_to_be_reshaped() {
     let layout = Layout::strided(&[3, 2], &[1, 1], 0, 4).unwrap();
-    let windows = Tensor::from_parts(Arc::new(Data::Int32(vec![1, 2, 3, 4])), layout).unwrap();
+    let windows = Tensor::from_parts(Data::Int32(vec![1, 2, 3, 4]), layout).unwrap();
     assert_eq!(windows.reshaped(&[6]).unwrap().to_vec::<i32>().unwrap(), [1, 2, 2, 3, 3, 4]);
 }
 

@@ -70,20 +70,21 @@ pub trait LineKernel: Send + Debug {
     ///
     /// # Errors
     /// Lines or memory do not fit, or an element fails.
-    fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: DataMut<'_>) -> Result<(), Error>;
+    fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
 }
 
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.
 pub trait SumKernel: Send + Debug {
-    /// Adds up the first output, for so many elements of each line, in sums that begin with these: that of element `i` in sum `i` modulo so
-    /// many, none of which is -0 before; so many times, for lines that each begin so many elements behind those before, and hands on the sums of each time. False if
-    /// that cannot be done, because an element fails or may: then those that were handed on are anything, and there may be too few.
+    /// Adds the first output to sums, for so many elements of each line: that of element `i` to sum `i` modulo so many, none of which is -0
+    /// before; so many times, for lines that each begin so many elements behind those before. The sums of each time are shown to whoever
+    /// asked, who leaves there what the next ones begin with. False if that cannot be done, because an element fails or may: then sums are
+    /// anything, and may not all have been shown.
     fn sum_each(
         &mut self,
         lines: &[Line<'_>],
         shifts: &[isize],
         counts: [usize; 2],
-        begin: &[f64; CHAINS],
+        sums: &mut [f64; CHAINS],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool;
 }

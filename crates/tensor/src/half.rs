@@ -114,7 +114,7 @@ impl<T: Half> HalfTensor<T> {
     /// # Errors
     /// The elements are no floats.
     pub fn rounded(tensor: &Tensor) -> Result<HalfTensor<T>, Error> {
-        let elements = match &**tensor.data() {
+        let elements = match tensor.data() {
             Data::Float32(elements) => match tensor.as_slice()? {
                 Some(ordered) => T::rounded_all(ordered),
                 None => tensor.positions().map(|at| T::rounded(elements[at])).collect(),

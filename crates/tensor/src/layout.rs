@@ -141,13 +141,18 @@ impl Layout {
             return Err(Error::new(ErrorKind::RankMismatch, message));
         }
         let layout = Layout { extents: extents.into(), strides: strides.into(), offset };
-        match layout.range() {
-            None => Ok(layout),
-            Some((first, last)) if first >= 0 && last < memory as i128 => Ok(layout),
-            Some((first, last)) => {
+        layout.check_within(memory)?;
+        Ok(layout)
+    }
+
+    /// An error if an index lies outside of memory of so many elements.
+    pub(crate) fn check_within(&self, memory: usize) -> Result<(), Error> {
+        match self.range() {
+            Some((first, last)) if first < 0 || last >= memory as i128 => {
                 let message = format!("positions {first} to {last} are not within {memory} elements");
                 Err(Error::new(ErrorKind::Index, message))
             }
+            _ => Ok(()),
         }
     }
 

@@ -42,7 +42,7 @@ pub use graph::{Graph, MOST_FACTORS};
 pub use half::{Half, HalfTensor};
 pub use layout::{Extents, Layout, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
-pub use plan::{BoundPlan, Plan, PlanCounters, pieces};
+pub use plan::{BoundPlan, KeptPlan, Plan, PlanCounters, pieces};
 pub use product::{
     CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, PlannedProduct,
     Preparation, ProductPlan, Products, Run, contract,

@@ -4,7 +4,7 @@
 use crate::tensor::wrong_type;
 use crate::{Data, Element, Error, ErrorKind, Layout, Tensor};
 use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder, ShapeError};
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// Takes the array's memory as it is, under any strides. Nothing is copied.
 ///
@@ -17,7 +17,7 @@ impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
         let (extents, strides) = (array.shape().to_vec(), array.strides().to_vec());
         let (elements, offset) = array.into_raw_vec_and_offset();
         let layout = Layout::strided(&extents, &strides, offset.unwrap_or(0), elements.len())?;
-        Tensor::from_parts(Arc::new(T::data(elements)), layout)
+        Tensor::from_parts(T::data(elements), layout)
     }
 }
 

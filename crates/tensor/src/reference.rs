@@ -317,5 +317,5 @@ pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
         let equal = |others: &[T]| a.positions().zip(b.positions()).all(|(x, y)| are_same(own[x], others[y]));
         T::of(b.data()).is_some_and(equal)
     }
-    a.extents() == b.extents() && with_data!(&**a.data(), own => same(own, a, b))
+    a.extents() == b.extents() && with_data!(a.data(), own => same(own, a, b))
 }

@@ -212,7 +212,7 @@ pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
             for block in line.chunks(BLOCK) {
                 let mut chains = [neutral; CHAINS];
                 add_rows(&mut chains, block, combine);
-                total = combine(total, joined(&mut chains, combine));
+                total = combine(total, joined(&chains, combine));
             }
         }
         *made = total.narrow();
@@ -234,27 +234,27 @@ fn add_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHA
 
 /// The sum of sums of chains, likewise.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn sum_of_chains(chains: &mut [f64; CHAINS]) -> f64 {
+pub(crate) fn sum_of_chains(chains: &[f64; CHAINS]) -> f64 {
     joined(chains, |a, b| a + b)
 }
 
 /// What chains give together: those of the second half go to those of the first, until there is one.
 #[inline(always)]
-fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], combine: C) -> W {
-    /// With a width that is known when this is compiled, so that the chains are vectors.
+fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &[W; CHAINS], combine: C) -> W {
+    /// Of widths that are known when this is compiled, so that the chains are vectors.
     #[inline(always)]
-    fn halve<W: Copy, const WIDTH: usize>(chains: &mut [W; CHAINS], combine: impl Fn(W, W) -> W) {
-        for at in 0..WIDTH {
-            chains[at] = combine(chains[at], chains[at + WIDTH]);
-        }
+    fn halve<W: Copy, const WIDTH: usize>(chains: &[W], combine: impl Fn(W, W) -> W) -> [W; WIDTH] {
+        std::array::from_fn(
+            #[inline(always)]
+            |at| combine(chains[at], chains[at + WIDTH]),
+        )
     }
-    halve::<W, 32>(chains, combine);
-    halve::<W, 16>(chains, combine);
-    halve::<W, 8>(chains, combine);
-    halve::<W, 4>(chains, combine);
-    halve::<W, 2>(chains, combine);
-    halve::<W, 1>(chains, combine);
-    chains[0]
+    let chains = halve::<W, 32>(chains, combine);
+    let chains = halve::<W, 16>(&chains, combine);
+    let chains = halve::<W, 8>(&chains, combine);
+    let chains = halve::<W, 4>(&chains, combine);
+    let chains = halve::<W, 2>(&chains, combine);
+    combine(chains[0], chains[1])
 }
 
 /// What elements of a type are while they are combined.

@@ -6,7 +6,7 @@ use crate::layout::{Positions, Slice};
 use crate::{Data, Element, Error, ErrorKind, Layout};
 use cembra_runtime::Scalar;
 use std::fmt;
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// Elements of one type under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
 ///
@@ -59,13 +59,28 @@ impl Tensor {
         Ok(Tensor { data: Arc::new(data), layout })
     }
 
-    /// Elements of memory that others may share, under any layout.
+    /// Elements of memory, under any layout.
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
-    pub fn from_parts(data: Arc<Data>, layout: Layout) -> Result<Tensor, Error> {
-        let checked = Layout::strided(layout.extents(), layout.strides(), layout.offset(), data.len())?;
-        Ok(Tensor { data, layout: checked })
+    pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, Error> {
+        layout.check_within(data.len())?;
+        Ok(Tensor { data: Arc::new(data), layout })
+    }
+
+    /// The same memory under any other layout; of other parts of it too, which this one does not see.
+    ///
+    /// # Errors
+    /// The layout has positions outside of the memory.
+    pub fn under(&self, layout: Layout) -> Result<Tensor, Error> {
+        layout.check_within(self.data.len())?;
+        Ok(self.seen(layout))
+    }
+
+    /// True if both see the same memory, or parts of it.
+    #[must_use]
+    pub fn shares_memory(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.data, &other.data)
     }
 
     /// The type of the elements.
@@ -88,13 +103,17 @@ impl Tensor {
 
     /// The memory, of which it may see but a part.
     #[must_use]
-    pub const fn data(&self) -> &Arc<Data> {
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// The memory, to be shared.
+    pub(crate) const fn shared(&self) -> &Arc<Data> {
         &self.data
     }
 
     /// The memory, and how the indices map to it.
-    #[must_use]
-    pub fn into_parts(self) -> (Arc<Data>, Layout) {
+    pub(crate) fn into_parts(self) -> (Arc<Data>, Layout) {
         (self.data, self.layout)
     }
 

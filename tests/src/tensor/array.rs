@@ -4,7 +4,6 @@ use crate::problem::Malformed;
 use cembra::Scalar;
 use cembra::tensor::{Data, Element, Layout, Tensor};
 use serde_json::Value as Json;
-use std::sync::Arc;
 
 /// An element type by its name in the data.
 pub(super) fn scalar(name: &str) -> Result<Scalar, Malformed> {
@@ -50,6 +49,6 @@ pub(super) fn array(json: &Json) -> Result<Tensor, Malformed> {
         Some(strides) => Layout::strided(&extents, &numbers::<isize>(strides, "strides")?, offset, data.len()),
         None => Layout::row_major(&extents),
     };
-    let made = layout.and_then(|layout| Tensor::from_parts(Arc::new(data), layout));
+    let made = layout.and_then(|layout| Tensor::from_parts(data, layout));
     made.map_err(|_| Malformed::Field("strides"))
 }

@@ -94,7 +94,7 @@ fn written(tensor: &Tensor, is_half: bool) -> Json {
     fn digits<T: Copy>(elements: &[T], tensor: &Tensor, digits: impl Fn(T) -> String) -> String {
         tensor.positions().map(|at| digits(elements[at])).collect()
     }
-    let (dtype, hex) = match &**tensor.data() {
+    let (dtype, hex) = match tensor.data() {
         Data::Float32(_) if is_half => {
             // Floats are rounded, whatever they are.
             let stored = HalfTensor::<f16>::rounded(tensor).map(|stored| stored.to_vec()).unwrap_or_default();

@@ -7,7 +7,6 @@ use cembra::tensor::{
     Error, Evaluator, Graph, Labels, Layout, MatrixProduct, NodeId, Operation, PlainProduct, Tensor, contract,
     matrices, same_bits,
 };
-use std::sync::Arc;
 
 /// Checks the product that a node is, if it is one of two.
 pub(super) fn check(
@@ -54,5 +53,5 @@ fn made(
     matrices: &dyn MatrixProduct,
 ) -> Result<Tensor, Error> {
     let (data, _) = contract(labels, operands, extents, matrices)?;
-    Tensor::from_parts(Arc::new(data), Layout::row_major(extents)?)
+    Tensor::from_parts(data, Layout::row_major(extents)?)
 }

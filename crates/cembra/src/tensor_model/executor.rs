@@ -3,10 +3,11 @@
 
 use super::TensorModel;
 use crate::kept::{CacheCounters, Kept};
+use crate::tensor_session::{Binds, TensorSession};
 use crate::tensors::{Evaluator, Planned};
 use arc_swap::ArcSwapOption;
 use cembra_runtime::Cancellation;
-use cembra_tensor::{Error, Tensor};
+use cembra_tensor::{Elements, Error, KeptPlan, Tensor};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,6 +96,28 @@ impl<'e> TensorExecutor<'e> {
         self.by_plan(inputs, |planned| planned.run_until(inputs, token))
     }
 
+    /// Runs of the model by one who makes many of them and looks at the outputs of each before the next, as for
+    /// [`Planned::session`]: with memory of his own, which is kept. While inputs are of the same extents and strides as in the run before,
+    /// nothing is looked up.
+    ///
+    /// ```
+    /// use cembra::Options;
+    /// use cembra::tensor::{Evaluator, Tensor, TensorModel};
+    ///
+    /// let model = TensorModel::parse("input x: tensor[f64, 1]; output twice = 2.0 * x")?;
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// let executor = model.executor(&evaluator);
+    /// let mut session = executor.session();
+    /// for at in [1.0, 2.0, 3.0] {
+    ///     assert_eq!(session.run(&[Tensor::new(&[2], vec![at, -at])?])?[0].to_vec::<f64>()?, [2.0 * at, -2.0 * at]);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn session(&self) -> TensorSession<'_> {
+        TensorSession::new(self)
+    }
+
     /// The outputs with their names, on tensors for the inputs by name.
     ///
     /// # Errors
@@ -112,12 +135,8 @@ impl<'e> TensorExecutor<'e> {
         counters
     }
 
-    /// Runs the plan for such inputs.
-    fn by_plan(
-        &self,
-        inputs: &[Tensor],
-        run: impl FnOnce(&Planned<'e>) -> Result<Vec<Tensor>, Error>,
-    ) -> Result<Vec<Tensor>, Error> {
+    /// Does something with the plan for such inputs.
+    fn by_plan<T>(&self, inputs: &[Tensor], run: impl FnOnce(&Planned<'e>) -> Result<T, Error>) -> Result<T, Error> {
         self.model.check(inputs)?;
         if let Some(last) = self.last.load().as_ref().filter(|last| last.is_for(inputs)) {
             // Nothing else was asked for meanwhile, so it is the one that was asked for last without being told.
@@ -133,5 +152,15 @@ impl<'e> TensorExecutor<'e> {
         })?;
         self.last.store(Some(Arc::new(Last { extents: all.to_vec(), planned: planned.clone() })));
         run(&planned)
+    }
+}
+
+impl Binds for TensorExecutor<'_> {
+    fn elements(&self) -> &dyn Elements {
+        self.evaluator
+    }
+
+    fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, Error> {
+        self.by_plan(inputs, |planned| planned.kept(inputs))
     }
 }

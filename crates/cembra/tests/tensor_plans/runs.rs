@@ -40,20 +40,27 @@ fn ways(x: &Tensor) -> Vec<Tensor> {
 #[test]
 fn runs_of_one_plan_do_not_see_each_other() {
     let (g, outputs) = graph();
+    check_runs(&g, &outputs);
+    // Each output has memory of its own, which goes back to the plan for the next run of a session.
+    let alone = [outputs[0], outputs[1], outputs[6]];
+    check_runs(&g, &alone);
+}
+
+fn check_runs(g: &Graph, outputs: &[NodeId]) {
     let on = Evaluator::new(&Options::default()).in_order();
-    let planned = on.plan(&g, &outputs).expect("a plan");
+    let planned = on.plan(g, outputs).expect("a plan");
     let mut session = planned.session();
     let mut kept: Vec<(Vec<Tensor>, Vec<Tensor>)> = Vec::new();
     for seed in 0..6 {
         let (xs, ys) = (ways(&numbers(&[40, 300], seed)), ways(&numbers(&[300], seed + 50)));
         for (x, y) in xs.iter().zip(&ys).chain([(&xs[0], &ys[3]), (&xs[2], &ys[0])]) {
             let inputs = [x.clone(), y.clone()];
-            let expected = on.evaluate(&g, &outputs, &inputs).expect("values");
+            let expected = on.evaluate(g, outputs, &inputs).expect("values");
             let once = planned.run(&inputs).expect("values");
             let again = session.run(&inputs).expect("values").to_vec();
             for made in [&once, &again] {
                 let is_same = expected.iter().zip(made).all(|(expected, made)| same_bits(expected, made));
-                assert!(is_same && made.len() == outputs.len(), "{:?} of {:?}", made, inputs);
+                assert!(is_same && made.len() == outputs.len(), "{made:?} of {inputs:?}");
             }
             // Every other run somebody keeps what came of it, so that its memory is not there for the next.
             if kept.len() % 2 == seed % 2 {
@@ -66,6 +73,26 @@ fn runs_of_one_plan_do_not_see_each_other() {
     for (expected, made) in &kept {
         assert!(expected.iter().zip(made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
     }
+}
+
+#[test]
+fn a_session_writes_again_to_memory_that_nobody_else_has() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
+    let outputs = [g.apply("math.neg", &[x]).expect("a node"), g.apply("math.abs", &[x]).expect("a node")];
+    let on = Evaluator::new(&Options::default());
+    let planned = on.plan(&g, &outputs).expect("a plan");
+    let mut session = planned.session();
+    let mut run = |seed: usize| session.run(&[numbers(&[1000], seed)]).expect("values").to_vec();
+    let place = |tensor: &Tensor| std::ptr::from_ref(tensor.data());
+    let places: Vec<_> = (0..3).map(|seed| run(seed).iter().map(place).collect::<Vec<_>>()).collect();
+    assert_eq!((&places[0], &places[1]), (&places[1], &places[2]));
+    let kept = run(3);
+    let before: Vec<Vec<f64>> = kept.iter().map(|tensor| tensor.to_vec().expect("floats")).collect();
+    let others = run(4);
+    assert!(kept.iter().zip(&others).all(|(kept, other)| !kept.shares_memory(other)));
+    let after: Vec<Vec<f64>> = kept.iter().map(|tensor| tensor.to_vec().expect("floats")).collect();
+    assert_eq!(before, after);
 }
 
 #[test]

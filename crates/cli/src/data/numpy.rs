@@ -156,12 +156,12 @@ pub(crate) fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
 
 fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, cembra::tensor::Error> {
     if !fortran_order {
-        return Tensor::from_parts(data.into(), Layout::row_major(shape)?);
+        return Tensor::from_parts(data, Layout::row_major(shape)?);
     }
     // The first axis is the fastest: the opposite order of axes, seen the other way round.
     let reversed: Vec<usize> = shape.iter().rev().copied().collect();
     let axes: Vec<usize> = (0..shape.len()).rev().collect();
-    Tensor::from_parts(data.into(), Layout::row_major(&reversed)?)?.transposed(&axes)
+    Tensor::from_parts(data, Layout::row_major(&reversed)?)?.transposed(&axes)
 }
 
 fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) -> T) -> Vec<T> {
@@ -183,7 +183,7 @@ fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) ->
 /// What is written to fails.
 pub(crate) fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     let tensor = tensor.row_major();
-    let descr = match &**tensor.data() {
+    let descr = match tensor.data() {
         Data::Bool(_) => "|b1",
         Data::Int32(_) => "<i4",
         Data::Int64(_) => "<i8",
@@ -207,7 +207,7 @@ pub(crate) fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()>
     out.write_all(header.as_bytes())?;
     let (first, len) = (tensor.layout().offset(), tensor.layout().len());
     let place = first..first + len;
-    match &**tensor.data() {
+    match tensor.data() {
         Data::Bool(elements) => write_all(out, &elements[place], |element| [u8::from(element)]),
         Data::Int32(elements) => write_all(out, &elements[place], i32::to_le_bytes),
         Data::Int64(elements) => write_all(out, &elements[place], i64::to_le_bytes),

@@ -79,7 +79,7 @@ impl Dense {
             let distance = index.iter().zip(layout.strides()).map(|(index, stride)| index.cast_signed() * stride);
             (layout.offset().cast_signed() + distance.sum::<isize>()).cast_unsigned()
         };
-        let element = |at: usize| match &**tensor.data() {
+        let element = |at: usize| match tensor.data() {
             Data::Bool(all) => u64::from(all[at]),
             Data::Int32(all) => u64::from(all[at].cast_unsigned()),
             Data::Int64(all) => all[at].cast_unsigned(),

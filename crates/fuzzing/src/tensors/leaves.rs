@@ -4,7 +4,6 @@ use crate::config::{chance, pick};
 use cembra::Scalar;
 use cembra::tensor::{Data, Element, Error, Layout, Tensor};
 use fastrand::Rng;
-use std::sync::Arc;
 
 /// The types that elements of tensors may have.
 pub(super) const SCALARS: [Scalar; 5] =
@@ -55,7 +54,7 @@ pub(super) enum Values {
 pub(super) fn tensor(random: &mut Rng, scalar: Scalar, extents: &[usize], values: Values) -> Result<Tensor, Error> {
     let (strides, offset, memory) = layout(random, extents);
     let layout = Layout::strided(extents, &strides, offset, memory)?;
-    Tensor::from_parts(Arc::new(data(random, scalar, memory, values)), layout)
+    Tensor::from_parts(data(random, scalar, memory, values), layout)
 }
 
 /// A layout's strides and offset, and the elements that it needs.

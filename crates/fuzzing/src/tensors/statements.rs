@@ -11,7 +11,6 @@ use cembra::Scalar;
 use cembra::tensor::{Graph, Program, Rewriter, Tensor};
 use fastrand::Rng;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The labels that there are.
 const LABELS: [&str; 5] = ["i", "j", "k", "l", "long_1"];
@@ -218,7 +217,7 @@ fn statement(
     let failed = |error| (error, text.clone());
     let program = Program::parse(&text).map_err(failed)?;
     // Memory that nobody else has may be written over.
-    let own = |tensor: &Tensor| Tensor::from_parts(Arc::new((**tensor.data()).clone()), tensor.layout().clone());
+    let own = |tensor: &Tensor| Tensor::from_parts(tensor.data().clone(), tensor.layout().clone());
     let own = |(name, tensor): (&String, &Tensor)| Ok((name.clone(), own(tensor)?));
     let mut tensors = written.tensors.iter().map(own).collect::<Result<BTreeMap<_, _>, _>>().map_err(failed)?;
     judge.native.run(&program, &mut tensors).map_err(failed)?;

@@ -10,7 +10,7 @@ mod rows;
 mod together;
 mod view;
 
-pub use bound::BoundPlan;
+pub use bound::{BoundPlan, KeptPlan};
 pub(crate) use region::{computed_alone, region};
 pub(crate) use view::View;
 pub use view::pieces;

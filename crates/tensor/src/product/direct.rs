@@ -37,7 +37,7 @@ impl Places {
 
 /// Computes a product of a few elements for all indices of what is looped over.
 pub(super) fn direct<T: Number>(
-    [(a, a_first), (b, b_first)]: [(&[T], usize); 2],
+    [(a, a_first), (b, b_first)]: &[(&[T], usize); 2],
     to: &mut [T],
     kept: &[Run],
     places: &Places,
@@ -54,9 +54,9 @@ pub(super) fn direct<T: Number>(
         }
     };
     if kept.is_empty() {
-        at([a_first, b_first, 0]);
+        at([*a_first, *b_first, 0]);
     } else {
         let axes: SmallVec<[WalkedAxis<3>; 6]> = kept.iter().map(|run| (run.extent, run.strides)).collect();
-        walk(&axes, [a_first, b_first, 0], at);
+        walk(&axes, [*a_first, *b_first, 0], at);
     }
 }

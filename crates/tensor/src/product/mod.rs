@@ -78,11 +78,15 @@ pub fn contract(
 /// Computes a product of operands, whose first elements are at these positions, over what is in the memory of the result, all of which it is.
 fn run_into<T: Number>(
     plan: &ProductPlan,
-    factors: [Memory<'_, T>; 2],
+    factors: &[Memory<'_, T>; 2],
     result: &mut [T],
     matrices: &dyn MatrixProduct,
     counters: &mut Counters,
 ) -> Result<(), Error> {
+    if let ([Preparation::None, Preparation::None], None) = (&plan.operands, &plan.result) {
+        counters.gemm_calls += compute(&plan.kernel, factors, result, matrices)?;
+        return Ok(());
+    }
     let mut prepared = |of: usize| {
         let made = prepare(&plan.operands[of], factors[of])?;
         counters.temporaries += 1;
@@ -101,11 +105,11 @@ fn run_into<T: Number>(
     };
     let factors = [memory(0), memory(1)];
     let Some(axes) = &plan.result else {
-        counters.gemm_calls += compute(&plan.kernel, factors, result, matrices)?;
+        counters.gemm_calls += compute(&plan.kernel, &factors, result, matrices)?;
         return Ok(());
     };
     let mut unordered = vec![T::default(); result.len()];
-    counters.gemm_calls += compute(&plan.kernel, factors, &mut unordered, matrices)?;
+    counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, matrices)?;
     copy(&unordered, 0, result, axes);
     counters.permutes += 1;
     counters.permute_bytes += size_of_val(result) as u64;
@@ -116,7 +120,7 @@ fn run_into<T: Number>(
 /// Computes a product of operands that are as they are needed; how many products of matrices there were.
 fn compute<T: Number>(
     kernel: &Kernel,
-    factors: [Memory<'_, T>; 2],
+    factors: &[Memory<'_, T>; 2],
     to: &mut [T],
     matrices: &dyn MatrixProduct,
 ) -> Result<u64, Error> {
@@ -124,9 +128,9 @@ fn compute<T: Number>(
     match kernel {
         Kernel::Zeros => to.fill(T::default()),
         Kernel::Direct { kept, places, is_sum } => direct(factors, to, kept, places, zero(*is_sum)),
-        Kernel::Nest { kept, summed, inner, is_sum } => nest(factors, to, (kept, summed), *inner, zero(*is_sum)),
+        Kernel::Nest { kept, summed, inner, is_sum } => nest(*factors, to, (kept, summed), *inner, zero(*is_sum)),
         Kernel::Matrices { kept, summed, dimensions } => {
-            return multiply(factors, to, (kept, summed), *dimensions, matrices);
+            return multiply(*factors, to, (kept, summed), *dimensions, matrices);
         }
     }
     Ok(0)

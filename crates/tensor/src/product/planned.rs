@@ -77,18 +77,18 @@ impl Form {
         (to, first): (&mut Data, usize),
         matrices: &dyn MatrixProduct,
     ) -> Result<Counters, Error> {
-        let to = part(to, first, self.len)?;
-        let factors = operands.map(|operand| (&**operand.data(), operand.layout().offset()));
+        let mut to = part(to, first, self.len)?;
+        let factors = operands.map(|operand| (operand.data(), operand.layout().offset()));
         let mut counters = Counters::default();
-        self.run_at(factors, to, matrices, &mut counters)?;
+        self.run_at(&factors, &mut to, matrices, &mut counters)?;
         Ok(counters)
     }
 
     /// The same of memory of operands, and the positions where they begin.
     fn run_at(
         &self,
-        factors: [(&Data, usize); 2],
-        to: DataMut<'_>,
+        factors: &[(&Data, usize); 2],
+        to: &mut DataMut<'_>,
         matrices: &dyn MatrixProduct,
         counters: &mut Counters,
     ) -> Result<(), Error> {
@@ -103,16 +103,16 @@ impl Form {
 
     fn run_typed<T: Number>(
         &self,
-        [(left, a_first), (right, b_first)]: [(&Data, usize); 2],
-        to: DataMut<'_>,
+        [(left, a_first), (right, b_first)]: &[(&Data, usize); 2],
+        to: &mut DataMut<'_>,
         matrices: &dyn MatrixProduct,
         counters: &mut Counters,
     ) -> Result<(), Error> {
-        let to = T::of_part(to).filter(|to| to.len() == self.len);
+        let to = T::of_part(to.reborrow()).filter(|to| to.len() == self.len);
         let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), to) else {
             return Err(Error::new(ErrorKind::ElementType, "a product of other elements than it was planned for"));
         };
-        run_into(&self.plan, [(a, a_first), (b, b_first)], to, matrices, counters)
+        run_into(&self.plan, &[(a, *a_first), (b, *b_first)], to, matrices, counters)
     }
 }
 
@@ -166,8 +166,8 @@ impl PlannedProduct {
     /// The same of the memory of such operands, and the positions where they begin.
     pub(crate) fn run_at(
         &self,
-        factors: [(&Data, usize); 2],
-        to: DataMut<'_>,
+        factors: &[(&Data, usize); 2],
+        to: &mut DataMut<'_>,
         counters: &mut Counters,
     ) -> Result<(), Error> {
         self.form.run_at(factors, to, self.matrices, counters)

@@ -98,15 +98,7 @@ impl Plan {
         let seen = |node: &NodeId| binding.seen(*node).cloned();
         let outputs = if over.is_some() { Ok(Vec::new()) } else { self.outputs.iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
-        Ok(BoundPlan {
-            inputs,
-            steps,
-            slots: binding.slots.all,
-            outputs: outputs?,
-            keeps: false,
-            swaps: false,
-            over: written,
-        })
+        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs: outputs?, keeps: false, over: written })
     }
 
     /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.
@@ -120,10 +112,9 @@ impl Plan {
         elements: &dyn Elements,
     ) -> Result<(Vec<Tensor>, Counters), Error> {
         let mut bound = self.bind(graph, inputs, elements)?;
-        let mut made = Vec::new();
         let mut counters = Counters::default();
-        bound.run(inputs, elements, &mut made, &mut counters)?;
-        Ok((made, counters))
+        let made = bound.run(inputs, elements, &mut counters)?;
+        Ok((made.unwrap_or_default(), counters))
     }
 }
 

@@ -52,6 +52,7 @@ impl<T> Cut<T> {
     }
 
     /// Visits these of the pieces. Indices before are counted from the first of them.
+    #[inline]
     pub(super) fn run_some(
         &mut self,
         which: Range<usize>,
@@ -63,6 +64,14 @@ impl<T> Cut<T> {
         {
             return visit(&mut self.full, starts, 0);
         }
+        self.run_several(which, visit)
+    }
+
+    fn run_several(
+        &mut self,
+        which: Range<usize>,
+        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut before = 0;
         for slices in some_pieces(&self.extents, self.most, which) {
             let starts: SmallVec<[usize; 8]> = slices.iter().map(|slice| slice.start).collect();

@@ -1,7 +1,7 @@
 //! The last step of a plan whose value is written over a tensor that the plan may read: a few pieces at a time are computed into memory that
 //! stays in a cache, and copied from there. Compiled code never writes where it reads.
 
-use super::memory::Slot;
+use super::memory::{Slot, Sources};
 use super::{Binding, BoundPlan, BoundWork, Worker, map, no_pieces, run_pieces};
 use crate::body::Elements;
 use crate::plan::{Plan, Step, Work};
@@ -124,7 +124,7 @@ impl InPlace {
         for first in (0..count).step_by(workers.len()) {
             let which = first..count.min(first + workers.len());
             block.resize(workers[0].cut.indices(which.clone()) * *within);
-            run_pieces(workers, which, (inputs, slots), elements, *within, block.all_mut(), counters)?;
+            run_pieces(workers, which, &Sources { inputs, slots }, elements, *within, block.all_mut(), counters)?;
             let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?.all_mut();
             own.part(at, block.len()).ok_or_else(map::no_room)?.copy_from(block)?;
             at += block.len();

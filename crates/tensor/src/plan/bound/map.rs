@@ -138,7 +138,7 @@ impl MapPiece {
         memory: &Memory<'_>,
         elements: &dyn Elements,
         starts: &[usize],
-        mut to: DataMut<'_>,
+        to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
@@ -157,7 +157,7 @@ impl MapPiece {
                     Ok(Tensor::of_parts(memory.shared(operand.place)?.clone(), layout))
                 };
                 let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
-                elements.map_into(body, &operands?, &[self.count], &mut [to])
+                elements.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
             }
             Way::Beside { axes, inner, steps, kernel } => {
                 let mut lines = Lines::new();
@@ -175,7 +175,7 @@ impl MapPiece {
                             line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                         }
                         let len = *inner * most.min(count - start);
-                        kernel.run(&lines, shifts, *inner, to.part(at, len).ok_or_else(no_room)?)?;
+                        kernel.run(&lines, shifts, *inner, &mut to.part(at, len).ok_or_else(no_room)?)?;
                         at += len;
                     }
                     Ok(())
@@ -268,7 +268,7 @@ impl Blocks {
         operands: &[Operand],
         elements: &dyn Elements,
         starts: &[usize],
-        mut to: DataMut<'_>,
+        to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
         let Blocks { cut, steps, copies, kernel } = self;
         let mut whole = Lines::new();
@@ -292,7 +292,7 @@ impl Blocks {
                     None => Line { first: line.first.wrapping_add_signed(before.cast_signed() * step), ..*line },
                 });
             }
-            kernel.run(&lines, steps, shape.count, to.part(before, shape.count).ok_or_else(no_room)?)
+            kernel.run(&lines, steps, shape.count, &mut to.part(before, shape.count).ok_or_else(no_room)?)
         })
     }
 }

@@ -5,7 +5,7 @@ use crate::{Counters, Data, DataMut, Error, ErrorKind, Layout, Strides, Tensor};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// From how many bytes on a temporary is not kept from one run to the next.
 const LARGE: usize = 1 << 16;
@@ -73,14 +73,14 @@ impl Operand {
 
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
-        self.first_of(memory.inputs, starts)
+        self.first_of(memory.sources, starts)
     }
 
     /// The same, among inputs alone.
     #[inline]
-    pub(super) fn first_of(&self, inputs: &[Tensor], starts: &[usize]) -> usize {
+    pub(super) fn first_of(&self, sources: &Sources<'_>, starts: &[usize]) -> usize {
         let at = match self.place {
-            Place::Input(at) => inputs[at as usize].layout().offset().wrapping_add(self.offset),
+            Place::Input(at) => sources.inputs[at as usize].layout().offset().wrapping_add(self.offset),
             Place::Slot(_) | Place::Local(_) => self.offset,
         };
         let shift = |at: usize, (shift, start): (&isize, &usize)| at.wrapping_add_signed(shift * start.cast_signed());
@@ -138,8 +138,15 @@ impl Slot {
         }
     }
 
-    /// A tensor that is all of a slot has what is in this one from now on, and the slot what that had.
-    pub(super) fn swap(&mut self, tensor: &mut Tensor) {
+    /// Borrows the memory of a tensor that is all of this slot, until it is [given back](Slot::give_back); meanwhile the tensor has none.
+    pub(super) fn borrow(&mut self, tensor: &mut Tensor) {
+        let own = self.data.take().filter(|own| own.is_empty() && !Arc::ptr_eq(own, tensor.shared()));
+        let nothing = own.unwrap_or_else(|| Arc::new(Data::Bool(Vec::new())));
+        self.data = Some(std::mem::replace(tensor.data_mut(), nothing));
+    }
+
+    /// The tensor has what is there, and the slot nothing again.
+    pub(super) fn give_back(&mut self, tensor: &mut Tensor) {
         if let Some(data) = &mut self.data {
             std::mem::swap(data, tensor.data_mut());
         }
@@ -164,10 +171,17 @@ impl Slot {
     }
 }
 
-/// The memory of a run, as who computes pieces of a step has it.
-pub(super) struct Memory<'m> {
+/// What all who compute pieces of a step read. It is passed by reference: its fields copied by twos, just after each was written by itself,
+/// would wait for all stores before.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
+}
+
+/// The memory of a run, as who computes pieces of a step has it.
+pub(super) struct Memory<'m> {
+    pub(super) sources: &'m Sources<'m>,
     /// What pieces leave for what follows them.
     pub(super) locals: &'m mut [Data],
     /// What products took.
@@ -178,14 +192,14 @@ impl Memory<'_> {
     /// What is in a place.
     #[inline]
     pub(super) fn data(&self, place: Place) -> Result<&Data, Error> {
-        data_of((self.inputs, self.slots, self.locals), place)
+        self.sources.data(self.locals, place)
     }
 
     /// What is in a place that is no piece's own.
     pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
         match place {
-            Place::Input(at) => Ok(self.inputs[at as usize].data()),
-            Place::Slot(at) => self.slots[at as usize].data.as_ref().ok_or_else(not_computed),
+            Place::Input(at) => Ok(self.sources.inputs[at as usize].shared()),
+            Place::Slot(at) => self.sources.slots[at as usize].data.as_ref().ok_or_else(not_computed),
             Place::Local(_) => Err(not_computed()),
         }
     }
@@ -193,7 +207,7 @@ impl Memory<'_> {
     /// A value as a tensor.
     pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, Error> {
         let base = match seen.place {
-            Place::Input(at) => self.inputs[at as usize].layout().offset(),
+            Place::Input(at) => self.sources.inputs[at as usize].layout().offset(),
             Place::Slot(_) | Place::Local(_) => 0,
         };
         Ok(Tensor::of_parts(self.shared(seen.place)?.clone(), seen.layout.moved(base)))
@@ -216,16 +230,15 @@ impl Memory<'_> {
     }
 }
 
-/// What is in a place.
-#[inline]
-pub(super) fn data_of<'d>(
-    (inputs, slots, locals): (&'d [Tensor], &'d [Slot], &'d [Data]),
-    place: Place,
-) -> Result<&'d Data, Error> {
-    match place {
-        Place::Input(at) => Ok(inputs[at as usize].data()),
-        Place::Slot(at) => slots[at as usize].data.as_deref().ok_or_else(not_computed),
-        Place::Local(at) => Ok(&locals[at as usize]),
+impl Sources<'_> {
+    /// What is in a place, which may be one of these of who computes pieces.
+    #[inline]
+    pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: Place) -> Result<&'d Data, Error> {
+        match place {
+            Place::Input(at) => Ok(self.inputs[at as usize].data()),
+            Place::Slot(at) => self.slots[at as usize].data.as_deref().ok_or_else(not_computed),
+            Place::Local(at) => Ok(&locals[at as usize]),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod binding;
 mod cut;
 mod in_place;
+mod kept;
 mod map;
 mod memory;
 mod product;
@@ -18,8 +19,9 @@ use binding::{Binding, no_pieces};
 use cembra_runtime::Scalar;
 use cut::Cut;
 use in_place::InPlace;
+pub use kept::KeptPlan;
 use map::MapPiece;
-use memory::{Memory, Place, Seen, Slot, own};
+use memory::{Memory, Seen, Slot, Sources, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use smallvec::SmallVec;
@@ -36,8 +38,6 @@ pub struct BoundPlan {
     outputs: Vec<Seen>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
-    /// True if outputs and slots change places from one run to the next: each output has a slot of its own.
-    swaps: bool,
     /// The last step, if it writes over a tensor that is given.
     over: Option<InPlace>,
 }
@@ -86,12 +86,13 @@ enum PartWork {
 }
 
 impl Part {
+    #[inline]
     fn run(
         &mut self,
         memory: &mut Memory<'_>,
         elements: &dyn Elements,
         starts: &[usize],
-        to: DataMut<'_>,
+        to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
         match &mut self.work {
             PartWork::Map(map) => map.run(memory, elements, starts, to),
@@ -109,25 +110,26 @@ impl Worker {
     }
 
     /// Computes these of the pieces, each index of which has so many elements, over what is in memory.
+    #[inline]
     fn run(
         &mut self,
         which: Range<usize>,
-        (inputs, slots): (&[Tensor], &[Slot]),
+        sources: &Sources<'_>,
         elements: &dyn Elements,
         within: usize,
         mut to: DataMut<'_>,
         counters: &mut Counters,
     ) -> Result<(), Error> {
-        let mut memory = Memory { inputs, slots, locals: &mut self.locals, counters };
+        let mut memory = Memory { sources, locals: &mut self.locals, counters };
         self.cut.run_some(which, |parts, starts, before| {
             elements.go_on()?;
             for part in parts {
                 if let Some(local) = part.left {
-                    memory.write((local, part.len), |memory, to| part.run(memory, elements, starts, to))?;
+                    memory.write((local, part.len), |memory, mut to| part.run(memory, elements, starts, &mut to))?;
                     continue;
                 }
-                let to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
-                part.run(&mut memory, elements, starts, to)?;
+                let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
+                part.run(&mut memory, elements, starts, &mut to)?;
             }
             Ok(())
         })
@@ -135,19 +137,6 @@ impl Worker {
 }
 
 impl BoundPlan {
-    /// The same, which keeps large memory from one run to the next, too.
-    #[must_use]
-    pub fn with_kept_memory(self) -> BoundPlan {
-        let place = |seen: &Seen| match seen.place {
-            Place::Slot(slot) if self.slots[slot as usize].is_small() => Some(slot),
-            _ => None,
-        };
-        let mut slots: Vec<u32> = self.outputs.iter().filter_map(place).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        BoundPlan { keeps: true, swaps: slots.len() == self.outputs.len(), ..self }
-    }
-
     /// True if these are inputs that it is bound to.
     fn fits(&self, inputs: &[Tensor]) -> bool {
         let fits = |(input, (scalar, layout)): (&Tensor, &(Scalar, Layout))| {
@@ -156,46 +145,32 @@ impl BoundPlan {
         self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
     }
 
-    /// Runs the steps on inputs, puts the outputs in the place of what was there, and counts what products took. False, and nothing is done, if
-    /// it is bound to other inputs. Small outputs of a run before that nobody has any more give their memory.
+    /// Runs the steps on inputs, and counts what products took: the outputs. None, and nothing is done, if it is bound to other inputs.
     ///
     /// # Errors
-    /// An index is outside of its axis, an element fails, or the run was cancelled. Then outputs may be those of a run before.
+    /// An index is outside of its axis, an element fails, or the run was cancelled.
     pub fn run(
         &mut self,
         inputs: &[Tensor],
         elements: &dyn Elements,
-        outputs: &mut Vec<Tensor>,
         counters: &mut Counters,
-    ) -> Result<bool, Error> {
-        let is_of = |(tensor, seen): (&Tensor, &Seen)| {
-            let (own, others) = (tensor.layout(), &seen.layout);
-            own.offset() == others.offset() && own.lies_as(others)
-        };
-        let swaps = self.swaps && outputs.len() == self.outputs.len() && outputs.iter().zip(&self.outputs).all(is_of);
-        if !swaps {
-            outputs.clear();
-        }
+    ) -> Result<Option<Vec<Tensor>>, Error> {
         if self.over.is_some() || !self.fits(inputs) {
-            return Ok(false);
+            return Ok(None);
         }
         self.run_steps(inputs, elements, counters)?;
-        if swaps {
-            for (tensor, seen) in outputs.iter_mut().zip(&self.outputs) {
-                if let Place::Slot(slot) = seen.place {
-                    self.slots[slot as usize].swap(tensor);
-                }
-            }
-            return Ok(true);
-        }
-        let memory = Memory { inputs, slots: &self.slots, locals: &mut [], counters };
-        for seen in &self.outputs {
-            outputs.push(memory.tensor(seen)?);
-        }
+        let outputs = self.outputs(inputs)?;
         if !self.keeps {
             self.slots.iter_mut().for_each(Slot::shrink);
         }
-        Ok(true)
+        Ok(Some(outputs))
+    }
+
+    /// The outputs of a run, which share the memory of the plan.
+    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let (sources, mut counters) = (Sources { inputs, slots: &self.slots }, Counters::default());
+        let memory = Memory { sources: &sources, locals: &mut [], counters: &mut counters };
+        self.outputs.iter().map(|seen| memory.tensor(seen)).collect()
     }
 
     /// Runs all steps but one that writes over a tensor.
@@ -212,6 +187,7 @@ impl BoundPlan {
 }
 
 impl BoundStep {
+    #[inline]
     fn run(
         &mut self,
         inputs: &[Tensor],
@@ -223,13 +199,18 @@ impl BoundStep {
             BoundWork::Pieces(workers, within) => {
                 let mut made = slots[self.target as usize].take(self.len)?;
                 let (to, within) = (own(&mut made)?.all_mut(), *within);
-                run_pieces(workers, 0..usize::MAX, (inputs, slots), elements, within, to, counters)?;
+                let sources = Sources { inputs, slots };
+                match &mut workers[..] {
+                    [all] => all.run(0..usize::MAX, &sources, elements, within, to, counters)?,
+                    several => run_pieces(several, 0..usize::MAX, &sources, elements, within, to, counters)?,
+                }
                 slots[self.target as usize].put(made);
                 Ok(())
             }
             BoundWork::Together(together, targets) => together::run(together, targets, (inputs, slots), elements),
             BoundWork::Node(node, operands) => {
-                let memory = Memory { inputs, slots, locals: &mut [], counters };
+                let sources = Sources { inputs, slots };
+                let memory = Memory { sources: &sources, locals: &mut [], counters };
                 let operands: Result<SmallVec<[Tensor; 2]>, Error> =
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
@@ -249,14 +230,14 @@ impl BoundStep {
 fn run_pieces(
     workers: &mut [Worker],
     which: Range<usize>,
-    memory: (&[Tensor], &[Slot]),
+    sources: &Sources<'_>,
     elements: &dyn Elements,
     within: usize,
     to: DataMut<'_>,
     counters: &mut Counters,
 ) -> Result<(), Error> {
     if let [all] = workers {
-        return all.run(which, memory, elements, within, to, counters);
+        return all.run(which, sources, elements, within, to, counters);
     }
     let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
     let each = (end - first).div_ceil(workers.len());
@@ -268,7 +249,7 @@ fn run_pieces(
         let len = worker.cut.indices(which.clone()) * within;
         let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
         rest = others;
-        tasks.push(Box::new(move || *result = worker.run(which, memory, elements, within, own, took)));
+        tasks.push(Box::new(move || *result = worker.run(which, sources, elements, within, own, took)));
     }
     elements.together(tasks);
     for (took, result) in results {

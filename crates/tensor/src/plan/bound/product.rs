@@ -2,7 +2,7 @@
 //! the cache when the maps read them. How it is cut depends on extents alone.
 
 use super::Binding;
-use super::memory::{Memory, Operand, Seen, data_of};
+use super::memory::{Memory, Operand, Seen};
 use crate::node::{Labels, Operation};
 use crate::product::PlannedProduct;
 use crate::reference::{self, check_size};
@@ -61,7 +61,7 @@ impl ProductPiece {
                 }
             }
             let layout = Layout::within(&extents, seen.layout.strides().into(), 0);
-            let like = Tensor::of_parts(Arc::new(Data::zeros(scalars[at], 0)?), layout);
+            let like = Tensor::of_parts(Data::zeros(scalars[at], 0)?.into(), layout);
             Ok((Operand::along(seen, shift.unwrap_or(0)), like))
         };
         let [(a, a_like), (b, b_like)] = [of_panel(0)?, of_panel(1)?];
@@ -72,18 +72,16 @@ impl ProductPiece {
     }
 
     /// Computes the panel that begins at this index, and writes its elements over what is in memory.
-    pub(super) fn run(&self, memory: &mut Memory<'_>, starts: &[usize], to: DataMut<'_>) -> Result<(), Error> {
+    pub(super) fn run(&self, memory: &mut Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
             let Whole { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
-            return to.copy_from(&reference::contract(labels, &[&a, &b], product)?);
+            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product)?);
         };
         let [a, b] = &self.operands;
-        let Memory { inputs, slots, locals, counters } = memory;
-        let place = |operand: &Operand| -> Result<(&Data, usize), Error> {
-            Ok((data_of((inputs, slots, locals), operand.place)?, operand.first_of(inputs, starts)))
-        };
-        planned.run_at([place(a)?, place(b)?], to, counters)?;
-        Ok(())
+        let (sources, locals) = (memory.sources, &*memory.locals);
+        let (a_data, b_data) = (sources.data(locals, a.place)?, sources.data(locals, b.place)?);
+        let factors = [(a_data, a.first_of(sources, starts)), (b_data, b.first_of(sources, starts))];
+        planned.run_at(&factors, to, memory.counters)
     }
 }

@@ -51,6 +51,8 @@ struct Sums {
     length: usize,
     steps: Strides,
     kernel: Box<dyn SumKernel>,
+    /// Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole only later.
+    chains: Box<[f64; CHAINS]>,
     /// What says which element fails, where one does.
     otherwise: Otherwise,
 }
@@ -133,7 +135,8 @@ impl ReducePiece {
                     let outer = joined(kept, before.iter()).into_vec();
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
                     let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
-                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, otherwise }))
+                    let chains = Box::new([0.0; CHAINS]);
+                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, otherwise }))
                 } else if length <= BLOCK {
                     let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
                     Way::Runs(length, Box::new(cut))
@@ -162,7 +165,7 @@ impl ReducePiece {
         memory: &Memory<'_>,
         elements: &dyn Elements,
         starts: &[usize],
-        mut to: DataMut<'_>,
+        to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
         match way {
@@ -170,13 +173,13 @@ impl ReducePiece {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
                 let from = (memory.data(operand.place)?, &layout);
-                sums::reduce_into(*reduction, axes, from, to)
+                sums::reduce_into(*reduction, axes, from, to.reborrow())
             }
             Way::Nothing(axes, extents) => {
-                sums::reduce_into(*reduction, axes, (block, &Layout::row_major(extents)?), to)
+                sums::reduce_into(*reduction, axes, (block, &Layout::row_major(extents)?), to.reborrow())
             }
             Way::Sums(sums) => {
-                if sums.run(memory, elements, starts, operands, to.reborrow())? {
+                if sums.run(memory, elements, starts, operands, to)? {
                     return Ok(());
                 }
                 let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
@@ -195,7 +198,7 @@ impl ReducePiece {
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let count = map.count();
                 block.resize(count);
-                map.run(memory, elements, &starts, block.all_mut())?;
+                map.run(memory, elements, &starts, &mut block.all_mut())?;
                 let to = to.part(before, count / *length).ok_or_else(no_room)?;
                 with_data!(&*block, run => fold_runs(run, *reduction, *length, to))
             }),
@@ -206,7 +209,7 @@ impl ReducePiece {
                         elements.go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).copied().collect();
                         block.resize(map.count());
-                        map.run(memory, elements, &starts, block.all_mut())?;
+                        map.run(memory, elements, &starts, &mut block.all_mut())?;
                         take(block);
                         Ok(())
                     })
@@ -220,7 +223,7 @@ impl ReducePiece {
                         elements.go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).chain(kept).copied().collect();
                         block.resize(map.count());
-                        map.run(memory, elements, &starts, block.all_mut())?;
+                        map.run(memory, elements, &starts, &mut block.all_mut())?;
                         take(block);
                         Ok(())
                     })
@@ -243,23 +246,35 @@ impl Sums {
         elements: &dyn Elements,
         starts: &[usize],
         operands: &[Operand],
-        mut to: DataMut<'_>,
+        to: &mut DataMut<'_>,
     ) -> Result<bool, Error> {
-        let Sums { axes, length, steps, kernel, .. } = self;
+        let Sums { axes, length, steps, kernel, chains, .. } = self;
+        let mut lines = Lines::new();
+        fill(&mut lines, memory, operands, steps, starts)?;
+        if axes.is_empty() && *length <= sums::BLOCK {
+            // One sum: nothing is looped over.
+            let succeeds = kernel.sum_each(&lines, steps, [*length, 1], chains, &mut |_| {});
+            let total = if succeeds { sums::sum_of_chains(chains) } else { 0.0 };
+            **chains = [0.0; CHAINS];
+            match to {
+                DataMut::Float32([to]) => *to = total as f32,
+                DataMut::Float64([to]) => *to = total,
+                _ => return Err(no_block()),
+            }
+            return Ok(succeeds);
+        }
         if !matches!(to, DataMut::Float32(_) | DataMut::Float64(_)) {
             return Err(no_block());
         }
         let mut at = 0;
         let mut put = |total: f64| {
-            match &mut to {
+            match to {
                 DataMut::Float32(to) => to[at] = total as f32,
                 DataMut::Float64(to) => to[at] = total,
                 _ => {}
             }
             at += 1;
         };
-        let mut lines = Lines::new();
-        fill(&mut lines, memory, operands, steps, starts)?;
         let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
         let mut succeeds = true;
         // So many lines from some of them on, or parts of one.
@@ -268,8 +283,11 @@ impl Sums {
             for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                 line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
             }
-            let mut each = |chains: &mut [f64; CHAINS]| put(sums::sum_of_chains(chains));
-            succeeds = succeeds && kernel.sum_each(&lines, shifts, counts, &[0.0; CHAINS], &mut each);
+            let mut each = |chains: &mut [f64; CHAINS]| {
+                put(sums::sum_of_chains(chains));
+                *chains = [0.0; CHAINS];
+            };
+            succeeds = succeeds && kernel.sum_each(&lines, shifts, counts, chains, &mut each);
             Ok(())
         };
         match axes.split_last() {
@@ -289,6 +307,9 @@ impl Sums {
                 put(total);
                 Ok(())
             })?,
+        }
+        if !succeeds {
+            **chains = [0.0; CHAINS];
         }
         Ok(succeeds)
     }

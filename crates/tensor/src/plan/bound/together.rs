@@ -3,7 +3,7 @@
 
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room};
-use super::memory::{Memory, Operand, Slot, own};
+use super::memory::{Memory, Operand, Slot, Sources, own};
 use super::reduce::{BLOCK, fold_runs, turned};
 use super::{Binding, BoundStep, BoundWork};
 use crate::body::{Body, Elements, Line, SumKernel};
@@ -148,7 +148,7 @@ impl Piece {
         match self {
             Piece::Computed(map) => {
                 block.resize(map.count());
-                map.run(memory, elements, starts, block.all_mut())?;
+                map.run(memory, elements, starts, &mut block.all_mut())?;
             }
             Piece::Memory(operand, count) => {
                 return Ok((memory.shared(operand.place)?, operand.first(memory, starts), *count));
@@ -189,7 +189,7 @@ struct Sum {
 
 impl Sum {
     fn join(&mut self) {
-        self.total += sum_of_chains(&mut self.chains);
+        self.total += sum_of_chains(&self.chains);
         (self.chains, self.at) = ([0.0; CHAINS], 0);
     }
 }
@@ -200,8 +200,8 @@ impl Folding for Sum {
             self.join();
         }
         self.at += count;
-        let (begin, shifts) = (self.chains, SmallVec::<[isize; 4]>::from_elem(0, lines.len()));
-        kernel.sum_each(lines, &shifts, [count, 1], &begin, &mut |chains| self.chains = *chains)
+        let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
+        kernel.sum_each(lines, &shifts, [count, 1], &mut self.chains, &mut |_| {})
     }
 
     fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
@@ -352,7 +352,8 @@ pub(super) fn run(
     }
     let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
     let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
-    let memory = Memory { inputs, slots, locals: &mut [], counters: &mut Counters::default() };
+    let sources = Sources { inputs, slots };
+    let memory = Memory { sources: &sources, locals: &mut [], counters: &mut Counters::default() };
     together.run(&memory, elements, &mut to)?;
     drop(to);
     for ((target, _), made) in targets.iter().zip(made) {

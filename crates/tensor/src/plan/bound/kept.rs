@@ -1,0 +1,75 @@
+//! Bound plans that keep everything from one run to the next, the outputs included: for who makes many runs, and looks at the outputs of
+//! each before the next one.
+
+use super::memory::Place;
+use super::{BoundPlan, Seen};
+use crate::body::Elements;
+use crate::{Counters, Error, Tensor};
+use smallvec::SmallVec;
+
+/// A bound plan, and the outputs of its last run, the memory of which the next run writes to if nobody else has it.
+#[derive(Debug)]
+pub struct KeptPlan {
+    bound: BoundPlan,
+    outputs: Vec<Tensor>,
+    /// The slots that the outputs are, if each is one of its own.
+    slots: SmallVec<[u32; 4]>,
+}
+
+impl BoundPlan {
+    /// The same, which keeps its memory.
+    #[must_use]
+    pub fn kept(self) -> KeptPlan {
+        let place = |seen: &Seen| match seen.place {
+            Place::Slot(slot) => Some(slot),
+            _ => None,
+        };
+        let mut slots: SmallVec<[u32; 4]> = self.outputs.iter().filter_map(place).collect();
+        let mut known = slots.clone();
+        known.sort_unstable();
+        known.dedup();
+        if known.len() != self.outputs.len() {
+            slots.clear();
+        }
+        KeptPlan { bound: BoundPlan { keeps: true, ..self }, outputs: Vec::new(), slots }
+    }
+}
+
+impl KeptPlan {
+    /// The outputs of the last run; none before the first, and after one that failed.
+    #[must_use]
+    pub fn outputs(&self) -> &[Tensor] {
+        &self.outputs
+    }
+
+    /// Runs the steps on inputs. False, and nothing is done, if it is bound to other inputs.
+    ///
+    /// # Errors
+    /// As for [`BoundPlan::run`].
+    pub fn run(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
+        let KeptPlan { bound, outputs, slots } = self;
+        if bound.over.is_some() || !bound.fits(inputs) {
+            return Ok(false);
+        }
+        if slots.is_empty() {
+            // What they share is the plan's again.
+            outputs.clear();
+        }
+        for (tensor, slot) in outputs.iter_mut().zip(&*slots) {
+            bound.slots[*slot as usize].borrow(tensor);
+        }
+        if let Err(error) = bound.run_steps(inputs, elements, &mut Counters::default()) {
+            // They have no memory.
+            outputs.clear();
+            return Err(error);
+        }
+        if outputs.is_empty() {
+            *outputs = bound.outputs(inputs)?;
+        } else {
+            for (tensor, slot) in outputs.iter_mut().zip(&*slots) {
+                bound.slots[*slot as usize].give_back(tensor);
+            }
+        }
+        Ok(true)
+    }
+}
