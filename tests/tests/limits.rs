@@ -517,6 +517,7 @@ fn fixed_limits_are_documented_with_their_values() {
         ("MOST_AXES", tensor::MOST_AXES),
         ("MOST_FACTORS", tensor::MOST_FACTORS),
         ("MOST_LABELS", tensor::MOST_LABELS),
+        ("MOST_MODEL_NODES", tensor::MOST_MODEL_NODES),
         ("STACK_BYTES", cembra_native::STACK_BYTES),
     ];
     for (name, value) in operator_limits::ALL.iter().copied().chain(others) {

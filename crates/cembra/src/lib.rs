@@ -163,7 +163,7 @@ pub mod tensor {
     #[cfg(feature = "tensor")]
     pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
     pub use crate::statements::{StatementCounters, Written};
-    pub use crate::tensor_model::{TensorExecutor, TensorModel};
+    pub use crate::tensor_model::{MOST_MODEL_NODES, TensorExecutor, TensorModel};
     pub use crate::tensor_session::TensorSession;
     pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;

@@ -13,7 +13,7 @@ use crate::tensors::{Evaluator, Planned};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{Elements, ErrorKind, Graph, NodeId as TensorNode, Tensor, check_bytes};
-use cembra_value::{Code, Diagnostic, Limits};
+use cembra_value::{Code, Diagnostic};
 use lowering::{Lowering, type_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,10 +54,9 @@ pub struct TensorModel {
 /// The extents of what no extents are known of.
 const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
 
-/// The most nodes that a model may become.
-fn most_nodes() -> usize {
-    Limits::default().nodes.saturating_mul(8)
-}
+/// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
+/// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
+pub const MOST_MODEL_NODES: usize = 1 << 18;
 
 /// The element type and the number of axes of an input.
 fn shape_of(qtype: &QType) -> Option<(Scalar, usize)> {
@@ -160,7 +159,7 @@ impl TensorModel {
     /// The type of each node of a model that may be wrong, by position; none of what has none, and of what is labelled.
     pub(crate) fn node_types(model: &Model) -> Vec<Option<QType>> {
         let program = model.program();
-        let mut lowering = Lowering::new(&program.graph, model.registry(), most_nodes(), false);
+        let mut lowering = Lowering::new(&program.graph, model.registry(), MOST_MODEL_NODES, false);
         let leaves = leaves(program);
         for input in &program.inputs {
             if let Some((scalar, rank)) = input.qtype.as_ref().and_then(shape_of) {
@@ -175,7 +174,7 @@ impl TensorModel {
     /// The graph for some extents, or if none are known, for an extent of 1 of each axis.
     fn lowered(&self, extents: Option<&[&[usize]]>) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
         let program = self.model.program();
-        let mut lowering = Lowering::new(&program.graph, self.model.registry(), most_nodes(), extents.is_some());
+        let mut lowering = Lowering::new(&program.graph, self.model.registry(), MOST_MODEL_NODES, extents.is_some());
         if extents.is_some_and(|extents| extents.len() != self.inputs.len()) {
             let message = format!("extents for another number of inputs than {}", self.inputs.len());
             return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));

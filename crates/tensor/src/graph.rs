@@ -164,7 +164,8 @@ impl Graph {
             return Ok(*id);
         }
         if nodes.len() >= self.most_nodes {
-            return Err(Error::new(ErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes)));
+            let error = Error::new(ErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes));
+            return Err(error.hint("split it; a gradient is several times as large as what it is of"));
         }
         let id = NodeId(nodes.len() as u32);
         nodes.push(node);

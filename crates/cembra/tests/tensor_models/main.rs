@@ -2,6 +2,7 @@
 //! the same model, and what is said where labels, types or extents do not fit.
 
 mod executor;
+mod refusals;
 mod values;
 
 use cembra::tensor::{Evaluator, Tensor, TensorModel, same_bits};
