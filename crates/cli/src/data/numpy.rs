@@ -3,7 +3,8 @@
 //! read.
 
 use super::error::DataError;
-use cembra::tensor::{Data, Layout, Tensor};
+use cembra::tensor::{Data, Layout, MOST_AXES, Tensor};
+use cembra_runtime::Excerpt;
 use std::io::{self, Cursor, Read, Seek, Write};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -125,6 +126,11 @@ fn header(bytes: &[u8]) -> Result<(Header, &[u8]), DataError> {
 /// The bytes are of another form, have other elements than tensors have, or are more or fewer than the header says.
 pub(crate) fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
     let (Header { descr, fortran_order, shape }, data) = header(bytes)?;
+    // Before the shape is shown: a header has room for thirty thousand axes.
+    if shape.len() > MOST_AXES {
+        let message = format!("an array of {} axes: tensors have up to {MOST_AXES}", shape.len());
+        return Err(DataError::unreadable(message));
+    }
     let len = shape.iter().try_fold(1_usize, |len, extent| len.checked_mul(*extent));
     let (size, is_big) = match &*descr {
         "|b1" => (1, false),
@@ -133,7 +139,8 @@ pub(crate) fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
         ">i4" | ">f4" => (4, true),
         ">i8" | ">f8" => (8, true),
         _ => {
-            let error = DataError::unreadable(format!("elements of NumPy's type `{}`", descr.escape_debug()));
+            let shown = descr.escape_debug().to_string();
+            let error = DataError::unreadable(format!("elements of NumPy's type `{}`", Excerpt::quoted(&shown)));
             return Err(error.hint("elements are bool, int32, int64, float32 or float64: convert them with `astype`"));
         }
     };
@@ -350,13 +357,16 @@ mod tests {
             (file(&of("'<f8'", "(-1,)"), &[]), "the header of this `.npy` file cannot be read"),
             (file(&of("'<f2'", "(1,)"), &[0; 2]), "elements of NumPy's type `<f2`"),
             (file(&of("'|O'", "(1,)"), &[0; 2]), "elements of NumPy's type `|O`"),
+            (file(&of(&format!("'<f8{}'", "x".repeat(60_000)), "(1,)"), &[0; 8]), "elements of NumPy's type `<f8xxx"),
+            (file(&of("'<f8'", &format!("({})", "9,".repeat(30_000))), &[]), "an array of 30000 axes"),
             (file(&of("[('a', '<f8')]", "(1,)"), &[0; 8]), "the header of this `.npy` file cannot be read"),
             (file(&"(".repeat(60_000), &[]), "the header of this `.npy` file cannot be read"),
             (file(&of("'|b1'", "(1,)"), &[2]), "a truth value that is neither 0 nor 1"),
-            (file(&of("'<f8'", &format!("({})", "1,".repeat(17))), &[0; 8]), "a tensor of 17 axes"),
+            (file(&of("'<f8'", &format!("({})", "1,".repeat(17))), &[0; 8]), "an array of 17 axes: tensors have up to 16"),
         ] {
             let said = refused(&bytes);
             assert!(said.starts_with(message), "{said}, not {message}");
+            assert!(said.chars().count() < 300, "{said}");
         }
     }
 
