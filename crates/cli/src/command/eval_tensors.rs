@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, text: &ModelText, model: &Model, data: Option<&Pa
         Form::Text => write_text(&mut buffered, &shown),
         Form::Json => write_json(&mut buffered, &shown),
         Form::Npy => shown.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
-        Form::Npz => numpy::write_npz(&mut buffered, shown.iter().map(|(name, tensor)| (&**name, tensor))),
+        Form::Npz => write_npz(&mut buffered, shown.iter().map(|(name, tensor)| (&**name, tensor))),
     };
     let cannot = |cause| DataError::io("cannot write the results", cause);
     written.map_err(cannot)?;
@@ -256,6 +256,16 @@ fn scalar_tensor(value: &Value) -> Option<Tensor> {
         Value::Scalar(ScalarValue::Float64(value)) => Tensor::scalar(*value),
         _ => return None,
     })
+}
+
+/// An archive, which is put together in the file itself where there is one: arrays may be as large as all memory.
+fn write_npz<'t>(out: &mut BufWriter<Output>, tensors: impl Iterator<Item = (&'t str, &'t Tensor)>) -> io::Result<()> {
+    if let Some(file) = out.get_mut().file() {
+        return numpy::write_npz(&mut BufWriter::new(file), tensors);
+    }
+    let mut archive = Cursor::new(Vec::new());
+    numpy::write_npz(&mut archive, tensors)?;
+    out.write_all(archive.get_ref())
 }
 
 /// A line with type and extents of each output, and its elements below.

@@ -5,7 +5,7 @@
 use super::error::DataError;
 use cembra::tensor::{Data, Layout, MOST_AXES, Tensor};
 use cembra_runtime::Excerpt;
-use std::io::{self, Cursor, Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -271,26 +271,28 @@ fn unzipped(error: ZipError, message: &str) -> DataError {
     }
 }
 
-/// Writes arrays as an archive, uncompressed as NumPy's `savez` does.
+/// Writes arrays as an archive, uncompressed as NumPy's `savez` does. In front of each array is its length, which is known behind it: so what is
+/// written to goes back.
 ///
 /// # Errors
 /// What is written to fails.
 pub(crate) fn write_npz<'t>(
-    out: &mut impl Write,
+    out: &mut (impl Write + Seek),
     tensors: impl Iterator<Item = (&'t str, &'t Tensor)>,
 ) -> io::Result<()> {
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let mut archive = ZipWriter::new(out);
     for (name, tensor) in tensors {
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
         archive.start_file(format!("{name}{NPY}"), options).map_err(io::Error::from)?;
         write_npy(&mut archive, tensor)?;
     }
-    out.write_all(archive.finish().map_err(io::Error::from)?.get_ref())
+    archive.finish().map_err(io::Error::from)?.flush()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
 
     /// A file with this header, and these bytes behind it.
     fn file(header: &str, data: &[u8]) -> Vec<u8> {
@@ -373,8 +375,9 @@ mod tests {
     #[test]
     fn archives_have_names() {
         let [a, b] = [Tensor::scalar(1), Tensor::new(&[2], vec![0.5, 2.0]).expect("a tensor")];
-        let mut bytes = Vec::new();
+        let mut bytes = Cursor::new(Vec::new());
         write_npz(&mut bytes, [("a", &a), ("b", &b)].into_iter()).expect("written");
+        let mut bytes = bytes.into_inner();
         assert!(is_npz(&bytes) && !is_npy(&bytes));
         let read = read_npz(Cursor::new(&bytes), |_| true, 1 << 20).expect("read");
         assert_eq!(read, [("a".to_owned(), a), ("b".to_owned(), b.clone())]);
@@ -386,7 +389,7 @@ mod tests {
         assert!(read_npz(Cursor::new(&bytes), |_| true, 1 << 20).is_err());
         // The same bytes twice are the same file.
         let twice = [0, 1].map(|_| {
-            let mut bytes = Vec::new();
+            let mut bytes = Cursor::new(Vec::new());
             write_npz(&mut bytes, [("a", &Tensor::scalar(1))].into_iter()).map(|()| bytes).expect("written")
         });
         assert_eq!(twice[0], twice[1]);

@@ -63,6 +63,14 @@ impl Output {
         Ok(Output::File { temporary, place })
     }
 
+    /// The file, where it is one that can be written in any order.
+    pub(crate) fn file(&mut self) -> Option<&mut File> {
+        match self {
+            Output::File { temporary, .. } => Some(temporary.as_file_mut()),
+            Output::Stdout(_) | Output::Special(_) => None,
+        }
+    }
+
     /// Puts the file into its place; everything must have been written.
     ///
     /// # Errors
