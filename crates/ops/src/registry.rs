@@ -553,9 +553,14 @@ impl Vocabulary for Registry {
 
     fn suggest(&self, name: &str) -> Vec<String> {
         // A dotted name is compared with dotted names, a short one with short ones.
-        let known = self.names.keys().copied();
-        let alike = known.filter(|known| !known.contains("._") && known.contains('.') == name.contains('.'));
-        near_names(name, 1 + own(name).len() / 4, alike).into_iter().map(ToOwned::to_owned).collect()
+        let known = || self.names.keys().copied().filter(|known| !known.contains("._"));
+        // One that is called so, but is of another kind, is meant more likely than one that is called nearly so.
+        let mut meant: Vec<&str> = known().filter(|known| *known != name && own(known) == own(name)).collect();
+        meant.sort_unstable();
+        let alike = known().filter(|known| known.contains('.') == name.contains('.'));
+        let near = near_names(name, 1 + own(name).len() / 4, alike);
+        let near: Vec<&str> = near.into_iter().filter(|near| !meant.contains(near)).collect();
+        meant.into_iter().chain(near).take(3).map(ToOwned::to_owned).collect()
     }
 }
 
@@ -591,5 +596,6 @@ mod tests {
         assert_eq!(Registry::standard().suggest("sqr")[0], "sqrt");
         assert_eq!(Registry::standard().suggest("math.sqr")[0], "math.sqrt");
         assert!(Registry::standard().suggest("frobnicate").is_empty());
+        assert_eq!(Registry::standard().suggest("transpose"), ["tensor.transpose"]);
     }
 }

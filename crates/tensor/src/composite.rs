@@ -28,7 +28,7 @@ impl Graph {
         let node = self.node(x);
         let scalar = node.scalar;
         if !scalar.is_float() {
-            let message = format!("the mean of elements of type {}", scalar.name());
+            let message = format!("the mean of elements of type {}", scalar.short_name());
             return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         }
         let extents = node.extents.clone();
@@ -136,13 +136,18 @@ impl Graph {
     /// # Errors
     /// They are no matrices of the same extents, or their elements are no floats.
     pub fn softmax_cross_entropy(&mut self, z: NodeId, y: NodeId) -> Result<NodeId, Error> {
-        if self.extents(z).len() != 2 || self.extents(z) != self.extents(y) {
+        let ranks = [self.extents(z).len(), self.extents(y).len()];
+        if ranks != [2, 2] {
+            let message = format!("rows of tensors of {} and of {} axes", ranks[0], ranks[1]);
+            return Err(Error::new(ErrorKind::RankMismatch, message).hint("both are matrices of the same extents"));
+        }
+        if self.extents(z) != self.extents(y) {
             let message = format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y));
             return Err(Error::new(ErrorKind::RankMismatch, message).hint("both are matrices of the same extents"));
         }
         let scalars = [z, y].map(|id| self.scalar(id));
         let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {
-            let message = format!("elements of types {} and {}", scalars[0].name(), scalars[1].name());
+            let message = format!("elements of types {} and {}", scalars[0].short_name(), scalars[1].short_name());
             return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         };
         let inputs = [self.cast(z, scalar)?, self.cast(y, scalar)?];

@@ -320,7 +320,7 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
         return Ok(());
     }
     let message = format!("a tensor of {extents:?} takes {wanted} bytes: it may have {most}");
-    Err(Error::new(ErrorKind::Limit, message).hint("raise the limit of bytes of arrays"))
+    Err(Error::new(ErrorKind::Limit, message).hint(cembra_value::Limit::ArrayBytes.hint()))
 }
 
 /// The bytes of the elements of a tensor, if tensors have any of that type.
@@ -330,6 +330,6 @@ pub(crate) fn bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
 
 /// The error that tensors have no such elements.
 pub(crate) fn no_element(scalar: Scalar) -> Error {
-    Error::new(ErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.name()))
+    Error::new(ErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))
         .hint("elements are bool, i32, i64, f32 or f64")
 }

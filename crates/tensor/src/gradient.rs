@@ -123,8 +123,10 @@ impl Graph {
     ) -> Result<Vec<NodeId>, Error> {
         let node = self.node(number);
         if !node.extents.is_empty() || !node.scalar.is_float() {
-            let message = format!("the gradient of a {} of {:?}", node.scalar.name(), &node.extents[..]);
-            return Err(Error::new(ErrorKind::NotDifferentiable, message).hint("reduce it to one float first"));
+            // Extents may be unknown yet, and are all 1 then.
+            let (rank, of) = (node.extents.len(), node.scalar.short_name());
+            let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
+            return Err(Error::new(ErrorKind::NotDifferentiable, message).hint("sum it over all axes, or cast it, first"));
         }
         let one = self.constant(node.scalar, 1.0)?;
         self.cotangents_with(&[number], &[one], wrt, residuals)

@@ -7,7 +7,7 @@ use crate::layout::{Slice, count};
 use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES};
 use cembra_ops::{Argument, OpId, Registry};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::{ScalarValue, Value, near_names};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
@@ -197,7 +197,8 @@ impl Graph {
             if number.trunc() == number && (least..above).contains(&number) {
                 return Ok(number as i64);
             }
-            Err(Error::new(ErrorKind::ElementType, format!("{number} is no {}", scalar.name())))
+            Err(Error::new(ErrorKind::ElementType, format!("{number} is no {}", scalar.short_name()))
+                .hint("cast what stands beside it to f32 or f64"))
         };
         let bits = match scalar {
             Scalar::Float64 => number.to_bits(),
@@ -262,7 +263,8 @@ impl Graph {
     pub fn apply(&mut self, operator: &str, operands: &[NodeId]) -> Result<NodeId, Error> {
         let Some(op) = self.registry.find(operator) else {
             let names = near_names(operator, 2, self.registry.iter().map(|(_, def)| def.name));
-            let error = Error::new(ErrorKind::UnknownName, format!("there is no operator `{operator}`"));
+            let error =
+                Error::new(ErrorKind::UnknownName, format!("there is no operator `{}`", Excerpt::quoted(operator)));
             return Err(match names.first() {
                 Some(near) => error.hint(format!("is `{near}` meant?")),
                 None => error,
@@ -362,14 +364,16 @@ impl Graph {
         let axes = ascending(axes, node.extents.len())?;
         let takes_truth = matches!(reduction, Reduction::Any | Reduction::All);
         if takes_truth != (node.scalar == Scalar::Boolean) {
-            let message = format!("{reduction:?} of elements of type {}", node.scalar.name());
+            let message = format!("{reduction:?} of elements of type {}", node.scalar.short_name());
             let error = Error::new(ErrorKind::ElementType, message);
             let wanted = if takes_truth { "compare them first" } else { "cast them, or ask for `Any` or `All`" };
             return Err(error.hint(wanted));
         }
         let is_empty = axes.iter().any(|axis| node.extents[usize::from(*axis)] == 0);
         if is_empty && matches!(reduction, Reduction::Max | Reduction::Min) {
-            let message = format!("{reduction:?} over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
+            let which = if reduction == Reduction::Max { "largest" } else { "smallest" };
+            let message =
+                format!("the {which} of no elements: over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
             return Err(Error::new(ErrorKind::EmptyReduction, message));
         }
         let extents = (node.extents.iter().enumerate())
@@ -562,7 +566,7 @@ impl Graph {
         check_axis(axis, extents.len())?;
         let indices = self.node(indices);
         if !matches!(indices.scalar, Scalar::Int32 | Scalar::Int64) {
-            let message = format!("indices of type {}", indices.scalar.name());
+            let message = format!("indices of type {}", indices.scalar.short_name());
             return Err(Error::new(ErrorKind::ElementType, message).hint("indices are i32 or i64"));
         }
         let mut made = Extents::from_slice(&extents[..axis]);
@@ -587,6 +591,15 @@ impl Graph {
         for operand in operands {
             let node = self.node(*operand);
             extents[axis] = node.extents.get(axis).copied().unwrap_or(0);
+            if node.extents.len() != extents.len() {
+                let message = format!(
+                    "a tensor of {} axes and one of {}, one behind the other",
+                    extents.len(),
+                    node.extents.len()
+                );
+                return Err(Error::new(ErrorKind::RankMismatch, message)
+                    .hint("reshape what has fewer: a number to an extent of 1"));
+            }
             if node.extents != extents {
                 let message =
                     format!("tensors of {:?} and {:?} along axis {axis}", self.extents(*first), &node.extents[..]);
@@ -594,7 +607,7 @@ impl Graph {
             }
             length = length.saturating_add(extents[axis]);
             let Some(common) = cembra_value::common_scalar(scalar, node.scalar) else {
-                let message = format!("elements of types {} and {}", scalar.name(), node.scalar.name());
+                let message = format!("elements of types {} and {}", scalar.short_name(), node.scalar.short_name());
                 return Err(Error::new(ErrorKind::ElementType, message));
             };
             scalar = common;

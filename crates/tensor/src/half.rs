@@ -121,7 +121,8 @@ impl<T: Half> HalfTensor<T> {
             },
             Data::Float64(elements) => tensor.positions().map(|at| T::rounded(rounded_to_odd(elements[at]))).collect(),
             other => {
-                let message = format!("elements of type {} are not rounded to {}", other.scalar().name(), T::NAME);
+                let message =
+                    format!("elements of type {} are not rounded to {}", other.scalar().short_name(), T::NAME);
                 return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32"));
             }
         };

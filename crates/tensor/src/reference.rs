@@ -76,7 +76,7 @@ pub(crate) fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error
     for (leaf, input) in leaves.iter().zip(inputs) {
         let node = graph.node(leaf.node);
         if node.scalar != input.scalar_type() {
-            let (found, wanted) = (input.scalar_type().name(), node.scalar.name());
+            let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
             let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
             return Err(Error::new(ErrorKind::ElementType, message));
         }

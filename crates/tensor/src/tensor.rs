@@ -246,7 +246,7 @@ impl Tensor {
 
 #[cold]
 pub(crate) fn wrong_type<T: Element>(found: Scalar) -> Error {
-    let message = format!("elements of type {} are not {}", found.name(), T::SCALAR.name());
+    let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
     Error::new(ErrorKind::ElementType, message)
 }
 
@@ -374,7 +374,7 @@ impl<'m> TensorMut<'m> {
     /// It does not broadcast, or has elements of another type.
     pub fn assign(&mut self, from: &Tensor) -> Result<(), Error> {
         if from.scalar_type() != self.data.scalar() {
-            let (found, own) = (from.scalar_type().name(), self.data.scalar().name());
+            let (found, own) = (from.scalar_type().short_name(), self.data.scalar().short_name());
             return Err(Error::new(ErrorKind::ElementType, format!("elements of type {found} are not {own}")));
         }
         let from = from.broadcast_to(self.layout.extents())?;

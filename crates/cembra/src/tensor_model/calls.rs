@@ -174,7 +174,9 @@ fn with_extents(lowering: &mut Lowering<'_>, x: NodeId, extents: NodeId) -> Resu
     for extent in integers(lowering, extents)? {
         let Ok(extent) = usize::try_from(extent) else {
             let error = Error::new(ErrorKind::SizeMismatch, format!("an extent of {extent}"));
-            return Err(error.at(lowering.span(extents)));
+            return Err(error
+                .at(lowering.span(extents))
+                .hint("each extent is written down: none is found from the others"));
         };
         read.push(extent);
     }
@@ -211,15 +213,22 @@ fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
 fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
     match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
-        None => Ok(vec![integer(lowering, node)?]),
+        None => match literal_integer(lowering, node) {
+            Some(value) => Ok(vec![value]),
+            None => Err(unread(lowering, node, "an integer, or a tuple of some", "as in `tensor.sum(x, (0, 1))`")),
+        },
     }
 }
 
 fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
+    literal_integer(lowering, node).ok_or_else(|| unread(lowering, node, "an integer", "as in `tensor.argmax(x, 0)`"))
+}
+
+fn literal_integer(lowering: &Lowering<'_>, node: NodeId) -> Option<i64> {
     match lowering.value(node) {
-        Some(Value::Scalar(ScalarValue::Int32(value))) => Ok((*value).into()),
-        Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(*value),
-        _ => Err(unread(lowering, node, "an integer, or a tuple of some", "as in `tensor.sum(x, (0, 1))`")),
+        Some(Value::Scalar(ScalarValue::Int32(value))) => Some((*value).into()),
+        Some(Value::Scalar(ScalarValue::Int64(value))) => Some(*value),
+        _ => None,
     }
 }
 

@@ -170,6 +170,7 @@ impl<'p> Lowering<'p> {
                 self.made[node.index()] = Made::Whole(whole);
                 Ok(whole)
             }
+            (Made::Nothing, Node::Placeholder(_)) => Err(functional("this function").at(self.span(node))),
             (Made::Nothing, Node::Leaf(name)) => {
                 let message = format!("there is no tensor `{}`", Excerpt::quoted(self.program.name(name)));
                 Err(Error::new(ErrorKind::UnknownName, message).at(self.span(node)))
@@ -185,7 +186,8 @@ impl<'p> Lowering<'p> {
     fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
         let scalar = array.scalar();
         if !scalar.is_tensor_element() {
-            let message = format!("an array of elements of type {}, of which there are no tensors", scalar.name());
+            let message =
+                format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
             return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
         }
         if let Some(at) = array.first_missing() {
@@ -336,8 +338,14 @@ impl<'p> Lowering<'p> {
     }
 }
 
+/// The error of functions as values, and of what takes them.
+pub(super) fn functional(what: &str) -> Error {
+    let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
+    Error::new(ErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
+}
+
 /// What an operator of the language is of elements.
-fn of_elements(op: OpId) -> OpId {
+pub(super) fn of_elements(op: OpId) -> OpId {
     OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
 }
 

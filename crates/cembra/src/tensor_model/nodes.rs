@@ -2,10 +2,10 @@
 //! operator is one on labels, a call on whole tensors, or one on elements.
 
 use super::calls;
-use super::lowering::{Lowering, Made, Whole, type_of};
+use super::lowering::{Lowering, Made, Whole, functional, type_of};
 use crate::constant::strong;
 use cembra_expr::{Node, NodeId};
-use cembra_ops::id;
+use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::{Error, ErrorKind, NodeId as Tensor};
 use cembra_value::{Value, near_names};
@@ -48,6 +48,32 @@ impl Lowering<'_> {
         }
     }
 
+    /// An error about types, with what is meant by people who write an operator of other values.
+    fn with_meant(&self, op: OpId, error: Error) -> Error {
+        let name = self.registry.get(op).name;
+        let own = format!("tensor.{}", name.rsplit('.').next().unwrap_or(name));
+        let is_of_tensors = |op| self.registry.get(op).typing.is_of_tensors();
+        match op {
+            _ if error.kind() != ErrorKind::ElementType => error,
+            id::PRESENCE_AND => error.hint("choose by `if c then x else y`; truth values are joined by `and` and `or`"),
+            id::ARRAY_AT => {
+                error.hint("`tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several")
+            }
+            id::ARRAY_MAKE_DENSE => error.hint("an array that is a tensor has its type in front: `[f64?]{1.0, 2.0}`"),
+            id::IS_NAN => error.hint("of a NaN `x != x` is true"),
+            id::IS_INF => error.hint("write `abs(x) == inf`"),
+            id::IS_FINITE => error.hint("write `abs(x) < inf`"),
+            id::IN => error.hint("compare with one after the other: `x == 1.0 or x == 2.0`"),
+            id::TENSOR_WHERE | id::WHERE | id::SHORT_WHERE => {
+                error.hint("a condition is a truth value, as `x > 0.0` is")
+            }
+            _ if self.registry.find(&own).is_some_and(is_of_tensors) => {
+                error.hint(format!("of whole tensors it is `{own}`"))
+            }
+            _ => error,
+        }
+    }
+
     fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
         let Some(op) = self.registry.find(name) else {
             let error = Error::new(ErrorKind::UnknownName, format!("there is no operator `{}`", Excerpt::quoted(name)));
@@ -82,10 +108,13 @@ impl Lowering<'_> {
                     Error::new(ErrorKind::ElementType, "a condition without `else`: nothing is missing in a tensor");
                 Err(error.hint("say what is there otherwise: `if c then x else 0.0`"))
             }
+            _ if matches!(self.registry.get(op).typing, Typing::Instantiated) => {
+                Err(functional(if name.contains("._") { "this operand" } else { name }))
+            }
             _ => {
                 let wholes = operands.iter().map(|operand| self.whole(*operand));
                 let wholes: Vec<Whole> = wholes.collect::<Result<_, Error>>()?;
-                self.of_elements(op, &wholes).map(Made::Whole)
+                self.of_elements(op, &wholes).map(Made::Whole).map_err(|error| self.with_meant(op, error))
             }
         }
     }

@@ -185,7 +185,7 @@ fn what_does_not_fit_is_said_where_it_stands() {
             "nothing has the label `q` of the target",
             "(\"i,q\") = a(\"i,j\") * v(\"j\")",
         ),
-        ("output c(\"i,i\") = a(\"i,i\")", "labels", "a label that the target has twice", "(\"i,i\") = a(\"i,i\")"),
+        ("output c(\"i,i\") = a(\"i,i\")", "labels", "the target has the label `i` twice", "(\"i,i\") = a(\"i,i\")"),
         (
             "output c(\"i\") = v(\"i\") + a(\"i,j\") * s",
             "labels",
@@ -211,7 +211,7 @@ fn what_does_not_fit_is_said_where_it_stands() {
         ("output c = tensor.sum(a, 2)", "shape", "axis 2 of a tensor of 2 axes", "2"),
         ("output c = tensor.sum(a, (0, 0))", "shape", "axis 0 stands twice", "tensor.sum(a, (0, 0))"),
         ("output c = tensor.sum(a, s)", "syntax", "this argument is an integer, or a tuple of some, written down", "s"),
-        ("output c = tensor.any(a)", "type-mismatch", "Any of elements of type FLOAT64", "tensor.any(a)"),
+        ("output c = tensor.any(a)", "type-mismatch", "Any of elements of type f64", "tensor.any(a)"),
         (
             "output c: tensor[f64, 1] = a",
             "shape",
@@ -225,7 +225,12 @@ fn what_does_not_fit_is_said_where_it_stands() {
             "tensor[f32, 2] = a",
         ),
         ("output c = a & (s > 1.0)", "type-mismatch", "core.presence_and", "a & (s > 1.0)"),
-        ("output c = tensor.grad(a, v)", "derivative", "the gradient of a FLOAT64 of [1, 1]", "tensor.grad(a, v)"),
+        (
+            "output c = tensor.grad(a, v)",
+            "derivative",
+            "the gradient of a tensor of 2 axes of f64: it is of one float",
+            "tensor.grad(a, v)",
+        ),
         ("output c = (a, b)", "type-mismatch", "this is a tuple, and what it is put into takes a tensor", "(a, b)"),
         ("output c = summ(a)", "unknown-name", "there is no operator `summ`", "summ"),
     ] {

@@ -1,6 +1,7 @@
 //! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
 
 use super::refused;
+use cembra::tensor::TensorModel;
 
 #[test]
 fn a_text_whose_graph_is_too_large_is_refused() {
@@ -14,4 +15,101 @@ fn a_text_whose_graph_is_too_large_is_refused() {
     let nodes = cembra::tensor::MOST_MODEL_NODES;
     assert!(message.starts_with(&format!("a graph of more than {nodes} nodes; split it")), "{message}");
     assert_eq!((code, place.map(|place| place.starts_with("tensor.grad("))), ("limit", Some(true)));
+}
+
+const INPUTS: &str = "input x: tensor[f64, 2], v: tensor[f64, 1], s: f64, i: tensor[i32, 1]\n";
+
+/// What is said of an output, and the place.
+fn said(output: &str) -> (String, String) {
+    let text = format!("{INPUTS}output y{output}");
+    let error = TensorModel::parse(&text).expect_err(output);
+    (error.to_string(), error.span().map_or_else(String::new, |span| span.text(&text).to_owned()))
+}
+
+#[test]
+fn what_people_mean_is_said() {
+    for (output, message, place) in [
+        (" = sum(x, 1)", "math.sum expects an array, found f64, i32; of whole tensors it is `tensor.sum`", "sum(x, 1)"),
+        (
+            " = x[0]",
+            "array.at expects an array, found f64, i32; `tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several",
+            "x[0]",
+        ),
+        (
+            " = (x > 0) & (s > 1)",
+            "core.presence_and expects a mask for `mask`, found bool; choose by `if c then x else y`; truth values are joined by `and` and `or`",
+            "(x > 0) & (s > 1)",
+        ),
+        (
+            " = x + [1.0, 2.0]",
+            "array.make_dense_array gives [f64?], of which there are no tensors; an array that is a tensor has its type in front: \
+             `[f64?]{1.0, 2.0}`",
+            "[1.0, 2.0]",
+        ),
+        (
+            " = core.reduce_tuple(math.add, (x, x))",
+            "this operand is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
+             for each tensor",
+            "math.add",
+        ),
+        (
+            " = core.map_tuple(fn(a) = a + 1.0, (x, x)).0",
+            "this function is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
+             for each tensor",
+            "a",
+        ),
+        (
+            " = seq.range(3)",
+            "seq.range is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
+             for each tensor",
+            "seq.range(3)",
+        ),
+        (" = transpose(x)", "there is no operator `transpose`; did you mean `tensor.transpose`?", "transpose"),
+        (
+            " = tensor.concat((x, v))",
+            "a tensor of 2 axes and one of 1, one behind the other; reshape what has fewer: a number to an extent of 1",
+            "tensor.concat((x, v))",
+        ),
+        (
+            " = tensor.softmax_cross_entropy(v, v)",
+            "rows of tensors of 1 and of 1 axes; both are matrices of the same extents",
+            "tensor.softmax_cross_entropy(v, v)",
+        ),
+        (
+            " = is_nan(x)",
+            "math.is_nan gives unit?, of which there are no tensors; of a NaN `x != x` is true",
+            "is_nan(x)",
+        ),
+        (
+            " = x in [1.0, 2.0]",
+            "core._in gives unit?, of which there are no tensors; compare with one after the other: `x == 1.0 or x == 2.0`",
+            "x in [1.0, 2.0]",
+        ),
+        (
+            " = where(v, v, 0)",
+            "tensor.where does not take f64, f64, i32; a condition is a truth value, as `x > 0.0` is",
+            "where(v, v, 0)",
+        ),
+        (
+            " = tensor.argmax(x, (0, 1))",
+            "this argument is an integer, written down; as in `tensor.argmax(x, 0)`",
+            "(0, 1)",
+        ),
+        (
+            " = tensor.reshape(x, (-1, 2))",
+            "an extent of -1; each extent is written down: none is found from the others",
+            "(-1, 2)",
+        ),
+        (" = tensor.mean(i)", "the mean of elements of type i32; cast them to f32 or f64", "tensor.mean(i)"),
+        ("(\"i\") = 2.5 * i(\"i\")", "2.5 is no i32; cast what stands beside it to f32 or f64", "2.5 * i(\"i\")"),
+        ("(\"i,j\") = v * x(\"i,j\")", "0 labels for a tensor of 1 axes; name its axes behind it: `a(\"i,j\")`", "v"),
+        (
+            "(\"i,j\") = x(\"i,j\") + 1",
+            "this has not the label `i` that the others have; addends have the same labels; in a model, name the rest with `let` and add to \
+             it without labels: `t + 1.0`",
+            "1",
+        ),
+    ] {
+        assert_eq!(said(output), (message.to_owned(), place.to_owned()));
+    }
 }

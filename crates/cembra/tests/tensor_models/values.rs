@@ -47,7 +47,7 @@ fn arrays_in_a_text_are_tensors_of_one_axis() {
         (code, &*message),
         (
             "type-mismatch",
-            "an array of elements of type TEXT, of which there are no tensors; elements are bool, i32, i64, f32 or f64"
+            "an array of elements of type text, of which there are no tensors; elements are bool, i32, i64, f32 or f64"
         )
     );
     // It has as many elements as it has, whatever the tensors are.

@@ -96,7 +96,7 @@ fn models_with_tensors_are_checked_and_explained() {
         wrong.stderr,
         "error[labels]: the label `j` is in one factor only, and not in the target\n --> <expression>:1:42\n  |\n\
          1 | input a: tensor[f64, 2]; output c(\"i\") = a(\"i,j\") * 2.0\n  |                                          ^^^^^^^^\n  |\n  \
-         = help: sum over it before, by `einsum` or `tensor.sum`, or give it to the target\n"
+         = help: sum over it before, by `tensor.sum` in a model and `einsum` in Rust, or give it to the target\n"
     );
     let shown = shell.stdout(&["explain", "m.cem", "--extents", "a=8x4", "--extents", "b=4x2"]);
     assert!(

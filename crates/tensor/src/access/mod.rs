@@ -141,7 +141,7 @@ impl<'e> Reader<'e> {
     pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         let found = self.scalar();
         if found != T::SCALAR {
-            let message = format!("elements of type {} are not {}", found.name(), T::SCALAR.name());
+            let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
             return Err(Error::new(ErrorKind::ElementType, message));
         }
         self.bits(index).map(T::from_bits)

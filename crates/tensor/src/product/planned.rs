@@ -30,7 +30,7 @@ impl Form {
     pub(super) fn of(labels: &Labels, operands: [&Tensor; 2]) -> Result<Form, Error> {
         let [left, right] = operands.map(Tensor::scalar_type);
         if left != right {
-            let message = format!("a product of elements of type {} and {}", left.name(), right.name());
+            let message = format!("a product of elements of type {} and {}", left.short_name(), right.short_name());
             return Err(Error::new(ErrorKind::ElementType, message).hint("cast one of them"));
         }
         let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;

@@ -94,9 +94,12 @@ impl Demands {
             return Err(Error::new(ErrorKind::Limit, message).at(target_span));
         }
         let target = set(target_labels);
-        if target.count_ones() as usize != target_labels.len() {
-            let error = Error::new(ErrorKind::RepeatedTargetLabel, "a label that the target has twice");
-            return Err(error.at(target_span));
+        let is_again = |at: &usize| target_labels[..*at].contains(&target_labels[*at]);
+        if target.count_ones() as usize != target_labels.len()
+            && let Some(at) = (0..target_labels.len()).find(is_again)
+        {
+            let message = format!("the target has the label `{}` twice", name(tree, target_labels[at]));
+            return Err(Error::new(ErrorKind::RepeatedTargetLabel, message).at(target_span));
         }
         let mut own: Vec<Set> = Vec::with_capacity(tree.parts.len());
         for part in &tree.parts {
@@ -177,7 +180,8 @@ impl Demands {
     fn check_labels(&self, tree: &Tree, part: u32, wanted: Set, own: Set) -> Result<(), Error> {
         let Some(label) = first(wanted & !own) else { return Ok(()) };
         let message = format!("this has not the label `{}` that the others have", name(tree, label));
-        Err(Error::new(ErrorKind::AddendLabels, message).at(tree.spans[part as usize]))
+        let error = Error::new(ErrorKind::AddendLabels, message).at(tree.spans[part as usize]);
+        Err(error.hint("addends have the same labels; in a model, name the rest with `let` and add to it without labels: `t + 1.0`"))
     }
 
     fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), Error> {
@@ -192,7 +196,7 @@ impl Demands {
         };
         Err(Error::new(kind, message)
             .at(tree.spans[part as usize])
-            .hint("sum over it before, by `einsum` or `tensor.sum`, or give it to the target"))
+            .hint("sum over it before, by `tensor.sum` in a model and `einsum` in Rust, or give it to the target"))
     }
 }
 

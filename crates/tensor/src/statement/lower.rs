@@ -102,7 +102,8 @@ impl<'s> Lowering<'s> {
         let extents: Extents = self.graph.extents(leaf).into();
         if extents.len() != labels.len() {
             let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
-            return Err(Error::new(ErrorKind::RankMismatch, message));
+            let error = Error::new(ErrorKind::RankMismatch, message);
+            return Err(if labels.is_empty() { error.hint("name its axes behind it: `a(\"i,j\")`") } else { error });
         }
         for (label, extent) in labels.iter().zip(&extents) {
             self.meet(*label, *extent)?;
