@@ -4,6 +4,7 @@
 use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
+use crate::derivative::{CAST, Cotangents, Derivative, Derived, extreme};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{OpId, Registry, id};
 use cembra_expr::ArgumentForm;
@@ -138,6 +139,25 @@ pub(crate) static CLAMP: OpDef = OpDef {
         g.apply(id::MINIMUM, &[above, args[2]])
     }),
     examples: &[ex("clamp(7, 0, 5)", "5"), ex("clamp(-1.5f64, 0.0, 1.0)", "f64{0}"), ex("clamp(3, 5, 4)", "4")],
+    derivative: Some(|d| {
+        let &[x, lo, hi] = d.operands else { return Ok(Cotangents::new()) };
+        let (result, cotangent) = (d.result, d.cotangent);
+        let above = d.apply(id::MAXIMUM, &[x, lo])?;
+        let mut of = |operands: &[NodeHandle], cotangent, derivative: Derivative| {
+            derivative(&mut Derived { graph: &mut *d.graph, operands, result, cotangent })
+        };
+        let below = of(&[above, hi], cotangent, |d| extreme(d, id::BOOL_LESS))?;
+        let [Some(within), at_hi] = below[..] else { return Ok(Cotangents::new()) };
+        let mut made = of(&[x, lo], within, |d| extreme(d, id::BOOL_GREATER))?;
+        made.push(at_hi);
+        // The operands are of their own types, and the cotangents of that of the result.
+        for (operand, made) in [x, lo, hi].into_iter().zip(&mut made) {
+            if let Some(cotangent) = *made {
+                *made = of(&[operand], cotangent, CAST)?.first().copied().flatten();
+            }
+        }
+        Ok(made)
+    }),
     ..MADE
 };
 

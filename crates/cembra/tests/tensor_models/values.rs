@@ -142,3 +142,29 @@ fn fields_of_tuples_are_what_was_put_into_them() {
         assert_eq!(refused(&text), (code, message.to_owned(), Some(place)));
     }
 }
+
+#[test]
+fn extremes_of_the_language_have_derivatives() {
+    let text = "input x: tensor[f64, 1], single: tensor[f32, 1], lo: f64, hi: f64
+        output max_x = tensor.grad(tensor.sum(2.0 * max(x, 0.5)), x)
+        output min_x = tensor.grad(tensor.sum(2.0 * min(0.5, x)), x)
+        let clamped = clamp(x, lo, hi)
+        output within = tensor.grad(tensor.sum(clamped), x)
+        output at_lo = tensor.grad(tensor.sum(clamped), lo)
+        output at_hi = tensor.grad(tensor.sum(clamped), hi)
+        output of_single = tensor.grad(tensor.sum(clamp(single, lo, hi) * x), single)";
+    let elements = [0.1, 0.25, 0.5, 0.75, 1.0];
+    let given = tensors([
+        ("x", f64s(&[5], &elements)),
+        ("single", Tensor::new(&[5], elements.map(|x| x as f32).to_vec()).expect("a tensor")),
+        ("lo", Tensor::scalar(0.25)),
+        ("hi", Tensor::scalar(0.75)),
+    ]);
+    let made = evaluated(text, &given);
+    let f64s: Vec<Vec<f64>> = made[..5].iter().map(|made| made.to_vec().expect("floats")).collect();
+    assert_eq!(f64s[0], [0.0, 0.0, 1.0, 2.0, 2.0]);
+    assert_eq!(f64s[1], [2.0, 2.0, 1.0, 0.0, 0.0]);
+    assert_eq!(f64s[2], [0.0, 0.5, 1.0, 0.5, 0.0]);
+    assert_eq!([&f64s[3][..], &f64s[4]], [[1.5], [1.5]]);
+    assert_eq!(made[5].to_vec::<f32>().expect("floats"), [0.0, 0.125, 0.5, 0.375, 0.0]);
+}

@@ -1,8 +1,8 @@
 //! The larger and the smaller of two numbers: a NaN wins, and of two zeros the first operand.
 
-use crate::Rule;
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;
+use crate::{Rule, derivative, id};
 use cembra_tape::{Bin, Cell, Cmp, Tape};
 
 // `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
@@ -48,6 +48,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { maximum!(x, y) }, FLOAT_MAX_RULE),
     ]),
     examples: &[ex("max(3, 5)", "5"), ex("max(-0f32, 0f32)", "-0."), ex("max(1f32, nan)", "nan")],
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER)),
     ..BINARY
 };
 
@@ -62,5 +63,6 @@ pub(crate) static MINIMUM: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { minimum!(x, y) }, FLOAT_MIN_RULE),
     ]),
     examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "f64{nan}")],
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),
     ..BINARY
 };
