@@ -10,7 +10,7 @@ use cembra_value::{ScalarValue, Value};
 pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
     let is_cancelled = error.fault_kind() == Some(FaultKind::Cancelled);
     let kind = if is_cancelled { ErrorKind::Cancelled } else { ErrorKind::Evaluation };
-    cembra_tensor::Error::new(kind, error.message())
+    cembra_tensor::Error::new(kind, error.message_of_element())
 }
 
 /// A session of a body's model.

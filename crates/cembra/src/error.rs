@@ -249,6 +249,14 @@ impl Error {
         }
     }
 
+    /// The same without a row: of an element of a tensor, whose rows mean nothing to anybody.
+    pub(crate) fn message_of_element(&self) -> String {
+        match &*self.0 {
+            Kind::Fault(fault) => fault.what(),
+            _ => self.to_string(),
+        }
+    }
+
     /// The error for people: each problem with its code, file, line and column, the lines it is about with marks under them,
     /// and hints. The source is what the error is of: the model, its text, or a [`Source`] with a name for the text. A model's
     /// name is that of its file or of [`Model::named`](crate::Model::named). For colours take a [`Renderer`].
@@ -328,13 +336,19 @@ impl fmt::Display for Error {
     }
 }
 
+impl Fault {
+    /// The operator, and what is wrong.
+    fn what(&self) -> String {
+        self.operator
+            .as_ref()
+            .map_or_else(|| self.detail.to_string(), |operator| format!("{operator}: {}", self.detail))
+    }
+}
+
 /// The operator, what is wrong, and in which row: without the place in the text.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(operator) = &self.operator {
-            write!(f, "{operator}: ")?;
-        }
-        f.write_str(&self.detail)?;
+        f.write_str(&self.what())?;
         match self.place {
             Some(Place::Row(row)) => write!(f, ", in row {row}"),
             Some(Place::Element(element)) => write!(f, ", in element {element}"),

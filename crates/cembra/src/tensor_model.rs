@@ -11,10 +11,11 @@ use crate::model::Model;
 use crate::signature::{Field, Signature};
 use crate::tensors::{Evaluator, Planned};
 use cembra_expr::{Node, NodeId, Program};
+use cembra_ops::Meaning;
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{Elements, ErrorKind, Graph, NodeId as TensorNode, Tensor, check_bytes};
-use cembra_value::{Code, Diagnostic};
-use lowering::{Lowering, type_of};
+use cembra_value::{Code, Diagnostic, Limit};
+use lowering::{Lowering, of_elements, type_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -264,6 +265,32 @@ impl TensorModel {
         given.collect()
     }
 
+    /// An error of a run, at the only place of the text that can fail so, if there is only one: plans do not know where what they compute
+    /// was written.
+    fn placed(&self, error: cembra_tensor::Error) -> cembra_tensor::Error {
+        let program = self.model.program();
+        let message = error.to_string();
+        let failed = match error.kind() {
+            ErrorKind::Index => "tensor.take",
+            ErrorKind::Evaluation => message.split(':').next().unwrap_or(""),
+            _ => return error,
+        };
+        let needed = program.graph.reachable(program.outputs.iter().map(|output| output.node));
+        let mut places = (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index).filter(|node| {
+            let Node::Operator(name, _) = program.graph.node(*node) else { return false };
+            let op = self.model.registry().find(program.graph.name(name));
+            let def = op.map(|op| self.model.registry().get(of_elements(op)));
+            // What stands for other operators may fail in their names.
+            def.is_some_and(|def| {
+                def.name == failed || (!def.faults.is_empty() && !matches!(def.meaning, Meaning::Overloads(_)))
+            })
+        });
+        match (places.next().and_then(|node| program.graph.span(node)), places.next()) {
+            (Some(span), None) => error.at(span),
+            _ => error,
+        }
+    }
+
     /// An error if these are not of the types of the inputs.
     fn check(&self, given: &[Tensor]) -> Result<(), cembra_tensor::Error> {
         if given.len() != self.inputs.len() {
@@ -287,11 +314,12 @@ impl TensorModel {
         nodes: &[TensorNode],
         evaluator: &Evaluator,
     ) -> Result<(), cembra_tensor::Error> {
-        for (output, node) in self.outputs.iter().zip(nodes) {
+        let spans = self.model.program().outputs.iter().map(|output| output.span.unwrap_or_default());
+        for ((output, node), span) in self.outputs.iter().zip(nodes).zip(spans) {
             check_bytes(graph.scalar(*node), graph.extents(*node), evaluator.most_bytes()).map_err(|error| {
                 let message = format!("output `{}`: {error}", Excerpt::quoted(&output.name));
-                let error = cembra_tensor::Error::new(ErrorKind::Limit, message);
-                error.hint("raise the limit of bytes of arrays")
+                let error = cembra_tensor::Error::new(ErrorKind::Limit, message).at(span);
+                error.hint(Limit::ArrayBytes.hint())
             })?;
         }
         Ok(())

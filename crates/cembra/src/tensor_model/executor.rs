@@ -85,7 +85,7 @@ impl<'e> TensorExecutor<'e> {
     /// Another number of tensors than of inputs, or one of another type; extents that do not fit, an element that fails, or an output that has
     /// more elements than the limit of bytes of arrays allows.
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
-        self.by_plan(inputs, |planned| planned.run(inputs))
+        self.by_plan(inputs, |planned| planned.run(inputs)).map_err(|error| self.model.placed(error))
     }
 
     /// The outputs likewise, until a token is cancelled: see [`Planned::run_until`].
@@ -93,7 +93,7 @@ impl<'e> TensorExecutor<'e> {
     /// # Errors
     /// As for [`run`](TensorExecutor::run); or that the token was cancelled.
     pub fn run_until(&self, inputs: &[Tensor], token: &Cancellation) -> Result<Vec<Tensor>, Error> {
-        self.by_plan(inputs, |planned| planned.run_until(inputs, token))
+        self.by_plan(inputs, |planned| planned.run_until(inputs, token)).map_err(|error| self.model.placed(error))
     }
 
     /// Runs of the model by one who makes many of them and looks at the outputs of each before the next, as for

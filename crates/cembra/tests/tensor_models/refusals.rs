@@ -1,7 +1,8 @@
 //! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
 
-use super::refused;
-use cembra::tensor::TensorModel;
+use super::{counted, f64s, refused, tensors};
+use cembra::Options;
+use cembra::tensor::{Evaluator, Tensor, TensorModel};
 
 #[test]
 fn a_text_whose_graph_is_too_large_is_refused() {
@@ -111,5 +112,35 @@ fn what_people_mean_is_said() {
         ),
     ] {
         assert_eq!(said(output), (message.to_owned(), place.to_owned()));
+    }
+}
+
+#[test]
+fn what_fails_in_a_run_is_said_where_it_stands() {
+    let evaluator = Evaluator::new(&Options::default());
+    let given = tensors([
+        ("x", counted(&[2, 3], 0)),
+        ("v", f64s(&[3], &[1.0, 2.0, 3.0])),
+        ("s", Tensor::scalar(2.0)),
+        ("i", Tensor::new(&[2], vec![5, 0]).expect("a tensor")),
+    ]);
+    for (output, message, place) in [
+        ("v + to_float64(tensor.sum(10 // i))", "math.floordiv: division by zero", Some("10 // i")),
+        ("v + to_float64(tensor.sum(10 // i + 7 // i))", "math.floordiv: division by zero", None),
+        ("v + to_float64(tensor.sum(10 % i + 7 // 1))", "math.mod: division by zero", Some("10 % i")),
+        ("tensor.take(v, i)", "index 5 of an axis of 3", Some("tensor.take(v, i)")),
+        ("to_int32(v * 1e10)", "core.to_int32: 10000000000.0f64 does not fit into i32", Some("to_int32(v * 1e10)")),
+        ("cast(v * 1e10, i32)", "core.to_int32: 10000000000.0f64 does not fit into i32", Some("cast(v * 1e10, i32)")),
+        ("cast(v * 1e10, i32) + to_int32(v)", "core.to_int32: 10000000000.0f64 does not fit into i32", None),
+        (
+            "tensor.broadcast(v, (100000, 100000, 3))",
+            "output `y`: a tensor of [100000, 100000, 3] takes 240000000000 bytes: it may have 4294967296",
+            Some("y"),
+        ),
+    ] {
+        let text = format!("{INPUTS}output y = {output}");
+        let model = TensorModel::parse(&text).unwrap_or_else(|error| panic!("{output}\n{}", error.render(&*text)));
+        let error = model.evaluate(&evaluator, &given).expect_err(output);
+        assert_eq!((&*error.to_string(), error.span().map(|span| span.text(&text))), (message, place), "{output}");
     }
 }
