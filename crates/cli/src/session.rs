@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Executor, Literal, Model, Options, Registry, Span, Stage, Value, cast_literal,
+    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Span, Stage, Value, cast_literal,
 };
 use cembra_expr::Input;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -182,8 +182,22 @@ impl Session {
         if self.text(input).parse().is_ok() { Ok(false) } else { Err(failure) }
     }
 
-    /// Looks for mistakes in the types of a value just defined, if the values of all its inputs are known.
+    /// Looks for mistakes in the types of a value just defined, if the values of all its inputs are known; an input that is a tensor would keep
+    /// all else from being evaluated.
     fn check(&self, name: &str, input: &str) -> Result<(), Failure> {
+        if input.starts_with("input") {
+            let source = self.text("0");
+            let tensor = |input: &Input| matches!(input.qtype, Some(QType::Tensor(..)));
+            let Some(span) =
+                source.parse()?.program().inputs.iter().find(|input| tensor(input)).map(|input| input.span)
+            else {
+                return Ok(());
+            };
+            let problem =
+                Diagnostic::new(Code::Tensors, "a session evaluates values one by one, and no tensors").at(span);
+            let problems = vec![problem.hint("write a model with tensors to a file, for `cembra eval`")];
+            return Err(Failure::Model { source, problems, notes: Vec::new() });
+        }
         if !input.starts_with("let") {
             return Ok(());
         }
@@ -436,6 +450,9 @@ mod tests {
         assert!(say(&mut session, "let d = (1").starts_with("error: "));
         assert!(say(&mut session, "let d = math.sqrt(\"a\")").starts_with("error: "));
         assert!(say(&mut session, "let f = frobnicate(1)").starts_with("error: "));
+        assert!(
+            say(&mut session, "input t: tensor[f64, 2]").starts_with("error: a session evaluates values one by one")
+        );
         assert_eq!(say(&mut session, "d"), "3\n");
         assert_eq!(say(&mut session, ":set d = 4"), "error: `d` is defined in the session, it is no input");
         assert_eq!(say(&mut session, ":set y = missing"), "error: `y = missing` has no type");
