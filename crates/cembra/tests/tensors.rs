@@ -260,6 +260,9 @@ fn tensors_have_no_more_bytes_than_they_may() {
     for extents in [[usize::MAX, 2, 0], [0, usize::MAX, usize::MAX], [1 << 40, 1 << 40, 1]] {
         assert_eq!(Tensor::zeros(Scalar::Float64, &extents).unwrap_err().kind(), ErrorKind::Limit);
     }
+    // As many as there may be, for which no system has memory.
+    let error = Tensor::zeros(Scalar::Float64, &[1 << 57]).unwrap_err();
+    assert_eq!((error.kind(), error.to_string().ends_with("the system has no memory")), (ErrorKind::Limit, true));
     assert_eq!(Tensor::zeros(Scalar::Float64, &[3, 0, 5]).unwrap().to_vec::<f64>().unwrap(), [0.0; 0]);
 }
 

@@ -160,8 +160,9 @@ macro_rules! elements {
             /// So many zeros, or `false`.
             ///
             /// # Errors
-            /// Tensors have no elements of the type.
+            /// Tensors have no elements of the type, or the system has no memory for so many.
             pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, Error> {
+                check_room(Data::element_size(scalar).unwrap_or(0).saturating_mul(len))?;
                 Ok(match scalar {
                     $(Scalar::$scalar => Data::$variant(vec![<$ty>::default(); len]),)*
                     other => return Err(no_element(other)),
@@ -308,6 +309,20 @@ impl Data {
         }
         with_data!(self, elements => place(elements, from, positions));
     }
+}
+
+/// An error if the system has no memory for so many bytes. Whoever makes zeros asks before, because nobody can afterwards: zeros that take no
+/// time are made by an allocation that ends the process where it fails. What is small is there.
+fn check_room(bytes: usize) -> Result<(), Error> {
+    const LARGE: usize = 1 << 26;
+    let mut room: Vec<u8> = Vec::new();
+    if bytes < LARGE || room.try_reserve_exact(bytes).is_ok() {
+        // It is asked for in earnest, though nothing is written there.
+        std::hint::black_box(room.as_ptr());
+        return Ok(());
+    }
+    let message = format!("a tensor of {bytes} bytes, for which the system has no memory");
+    Err(Error::new(ErrorKind::Limit, message).hint("make fewer or smaller tensors"))
 }
 
 /// An error if the elements of a tensor would take more bytes than they may.

@@ -152,11 +152,11 @@ pub(crate) fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
         "b1" if data.iter().any(|byte| *byte > 1) => {
             return Err(DataError::unreadable("a truth value that is neither 0 nor 1"));
         }
-        "b1" => Data::Bool(data.iter().map(|byte| *byte == 1).collect()),
-        "i4" => Data::Int32(numbers(data, is_big, i32::from_ne_bytes)),
-        "i8" => Data::Int64(numbers(data, is_big, i64::from_ne_bytes)),
-        "f4" => Data::Float32(numbers(data, is_big, f32::from_ne_bytes)),
-        _ => Data::Float64(numbers(data, is_big, f64::from_ne_bytes)),
+        "b1" => Data::Bool(numbers(data, is_big, |[byte]: [u8; 1]| byte == 1)?),
+        "i4" => Data::Int32(numbers(data, is_big, i32::from_ne_bytes)?),
+        "i8" => Data::Int64(numbers(data, is_big, i64::from_ne_bytes)?),
+        "f4" => Data::Float32(numbers(data, is_big, f32::from_ne_bytes)?),
+        _ => Data::Float64(numbers(data, is_big, f64::from_ne_bytes)?),
     };
     tensor(data, &shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))
 }
@@ -171,8 +171,14 @@ fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, ce
     Tensor::from_parts(data, Layout::row_major(&reversed)?)?.transposed(&axes)
 }
 
-fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) -> T) -> Vec<T> {
+/// The elements of an array, if there is memory for them beside the file: it may be as large as all there is.
+fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) -> T) -> Result<Vec<T>, DataError> {
     let (numbers, _) = bytes.as_chunks::<N>();
+    let mut made = Vec::new();
+    if made.try_reserve_exact(numbers.len()).is_err() {
+        let message = format!("the array has {} bytes, for which the system has no memory", bytes.len());
+        return Err(DataError::unreadable(message));
+    }
     let turned = is_big != cfg!(target_endian = "big");
     let of = |bytes: &[u8; N]| {
         let mut bytes = *bytes;
@@ -181,7 +187,8 @@ fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) ->
         }
         number(bytes)
     };
-    numbers.iter().map(of).collect()
+    made.extend(numbers.iter().map(of));
+    Ok(made)
 }
 
 /// Writes an array as a `.npy` file, the last axis the fastest.
@@ -364,7 +371,10 @@ mod tests {
             (file(&of("[('a', '<f8')]", "(1,)"), &[0; 8]), "the header of this `.npy` file cannot be read"),
             (file(&"(".repeat(60_000), &[]), "the header of this `.npy` file cannot be read"),
             (file(&of("'|b1'", "(1,)"), &[2]), "a truth value that is neither 0 nor 1"),
-            (file(&of("'<f8'", &format!("({})", "1,".repeat(17))), &[0; 8]), "an array of 17 axes: tensors have up to 16"),
+            (
+                file(&of("'<f8'", &format!("({})", "1,".repeat(17))), &[0; 8]),
+                "an array of 17 axes: tensors have up to 16",
+            ),
         ] {
             let said = refused(&bytes);
             assert!(said.starts_with(message), "{said}, not {message}");
