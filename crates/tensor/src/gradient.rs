@@ -126,7 +126,9 @@ impl Graph {
             // Extents may be unknown yet, and are all 1 then.
             let (rank, of) = (node.extents.len(), node.scalar.short_name());
             let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
-            return Err(Error::new(ErrorKind::NotDifferentiable, message).hint("sum it over all axes, or cast it, first"));
+            return Err(
+                Error::new(ErrorKind::NotDifferentiable, message).hint("sum it over all axes, or cast it, first")
+            );
         }
         let one = self.constant(node.scalar, 1.0)?;
         self.cotangents_with(&[number], &[one], wrt, residuals)
@@ -372,21 +374,60 @@ impl Graph {
                 let share = self.map(id::DIVIDE, &[cotangent, count])?;
                 self.map(id::TENSOR_WHERE, &[is_best, share, zero])?
             }
-            Reduction::Product => {
-                // The product of the others: without zeros a quotient; with one zero it is there alone, with more nowhere.
-                let [zero, one] = [self.constant(scalar, 0.0)?, self.constant(scalar, 1.0)?];
-                let is_zero = self.map(id::BOOL_EQUAL, &[operand, zero])?;
-                let ones = self.map(id::TENSOR_WHERE, &[is_zero, one, zero])?;
-                let zeros = self.reduce_keeping(Reduction::Sum, ones, axes)?;
-                let others = self.map(id::TENSOR_WHERE, &[is_zero, one, operand])?;
-                let product = self.reduce_keeping(Reduction::Product, others, axes)?;
-                let quotient = self.map(id::DIVIDE, &[product, others])?;
-                let is_alone = self.map(id::BOOL_EQUAL, &[zeros, ones])?;
-                let slope = self.map(id::TENSOR_WHERE, &[is_alone, quotient, zero])?;
-                self.map(id::MULTIPLY, &[cotangent, slope])?
-            }
+            Reduction::Product => self.product_cotangent(axes, operand, cotangent)?,
             Reduction::Any | Reduction::All => return Ok(None),
         }))
+    }
+
+    /// The cotangent of the elements of a product: for each the product of the others. It is that of products of two, of halves, of which the
+    /// next are halves again: nothing is divided by, so zeros are elements like others, also for derivatives of this derivative.
+    fn product_cotangent(&mut self, axes: &[usize], operand: NodeId, cotangent: NodeId) -> Result<NodeId, Error> {
+        let extents: Extents = self.extents(operand).into();
+        let is_kept = |axis: &usize| !axes.contains(axis);
+        let order: SmallVec<[usize; 8]> = (0..extents.len()).filter(is_kept).chain(axes.iter().copied()).collect();
+        let moved: Extents = order.iter().map(|axis| extents[*axis]).collect();
+        // All reduced axes as one, the last.
+        let last = extents.len() - axes.len();
+        let mut lines = Extents::from_slice(&moved[..last]);
+        let count = moved[last..].iter().product();
+        lines.push(count);
+        let part = |graph: &mut Graph, of: NodeId, start: usize, count: usize| {
+            let mut slices: SmallVec<[Slice; 8]> = graph.extents(of).iter().map(|extent| Slice::all(*extent)).collect();
+            slices[last] = Slice { start, step: 1, count };
+            graph.slice(of, &slices)
+        };
+        let transposed = self.transpose(operand, &order)?;
+        let (mut level, mut len) = (self.reshape(transposed, &lines)?, count);
+        let mut halves = Vec::new();
+        while len > 1 {
+            let half = len / 2;
+            let [a, b] = [part(self, level, 0, half)?, part(self, level, half, half)?];
+            halves.push([a, b]);
+            let product = self.map(id::MULTIPLY, &[a, b])?;
+            let rest = part(self, level, 2 * half, len % 2)?;
+            level = if len % 2 == 0 { product } else { self.concat(&[product, rest], last)? };
+            len = half + len % 2;
+        }
+        lines[last] = 1;
+        let mut given = self.reshape(cotangent, &lines)?;
+        for [a, b] in halves.into_iter().rev() {
+            let half = self.extents(a)[last];
+            let rest = self.extents(given)[last] - half;
+            let product = part(self, given, 0, half)?;
+            let mut parts: SmallVec<[NodeId; 3]> =
+                smallvec![self.map(id::MULTIPLY, &[product, b])?, self.map(id::MULTIPLY, &[product, a])?];
+            if rest > 0 {
+                parts.push(part(self, given, half, rest)?);
+            }
+            given = self.concat(&parts, last)?;
+        }
+        if count == 0 {
+            given = part(self, given, 0, 0)?;
+        }
+        let given = self.reshape(given, &moved)?;
+        let mut back: SmallVec<[usize; 8]> = order.clone();
+        order.iter().enumerate().for_each(|(at, axis)| back[*axis] = at);
+        self.transpose(given, &back)
     }
 
     /// For each factor, the product of the cotangent with the others, by the labels of the factor.

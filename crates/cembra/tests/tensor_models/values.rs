@@ -168,3 +168,39 @@ fn extremes_of_the_language_have_derivatives() {
     assert_eq!([&f64s[3][..], &f64s[4]], [[1.5], [1.5]]);
     assert_eq!(made[5].to_vec::<f32>().expect("floats"), [0.0, 0.125, 0.5, 0.375, 0.0]);
 }
+
+#[test]
+fn derivatives_of_products_are_products_of_the_others() {
+    // With two zeros nothing is left of the first derivative, but of the second.
+    let text = "input x: tensor[f64, 1], w: tensor[f64, 1]
+        let g = tensor.grad(tensor.product(x), x)
+        output first = g
+        output second = tensor.grad(tensor.sum(g * w), x)";
+    let given = tensors([("x", f64s(&[4], &[2.0, 0.0, 3.0, 0.0])), ("w", f64s(&[4], &[1.0, 10.0, 100.0, 1000.0]))]);
+    let made = evaluated(text, &given);
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [0.0; 4]);
+    assert_eq!(made[1].to_vec::<f64>().expect("floats"), [0.0, 6000.0, 0.0, 60.0]);
+    for extents in [[2, 3, 5], [1, 4, 1], [3, 1, 2], [0, 2, 3], [2, 0, 1]] {
+        for axes in [&[0, 2][..], &[1], &[2], &[0, 1, 2]] {
+            let literal: Vec<String> = axes.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "input x: tensor[f64, 3]; output g = tensor.grad(tensor.sum(tensor.product(x, ({},))), x)",
+                literal.join(", ")
+            );
+            let x = counted(&extents, 1);
+            let made = evaluated(&text, &tensors([("x", x.clone())]));
+            let places: Vec<Vec<usize>> = (0..extents.iter().product())
+                .map(|at: usize| vec![at / (extents[1] * extents[2]), at / extents[2] % extents[1], at % extents[2]])
+                .collect();
+            let is_with =
+                |own: &[usize], other: &[usize]| (0..3).all(|axis| axes.contains(&axis) || own[axis] == other[axis]);
+            let expected = places.iter().map(|own| {
+                let others = places.iter().filter(|other| *other != own && is_with(own, other));
+                others.map(|other| x.get::<f64>(other).expect("an element")).product()
+            });
+            let expected: Vec<f64> = expected.collect();
+            assert_eq!(made[0].extents(), extents);
+            assert_eq!(made[0].to_vec::<f64>().expect("floats"), expected, "{extents:?} over {axes:?}");
+        }
+    }
+}
