@@ -1,6 +1,7 @@
 //! Statements on tensors by name, and values that are written over a tensor: in its memory where that changes nothing that is read later,
 //! in memory of their own otherwise.
 
+use crate::tensor_model::MOST_MODEL_NODES;
 use crate::tensors::{Evaluator, Planned};
 use cembra_tensor::{Assignment, Error, ErrorKind, Graph, Program, Statement, Tensor};
 use std::collections::BTreeMap;
@@ -94,7 +95,8 @@ impl Evaluator {
 
     fn run_statement(&self, statement: &Statement, tensors: &mut BTreeMap<String, Tensor>) -> Result<Written, Error> {
         let find = |name: &str| tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
-        let Assignment { graph, value } = statement.graph(Graph::new(self.registry()), find)?;
+        let graph = Graph::new(self.registry()).limited(MOST_MODEL_NODES);
+        let Assignment { graph, value } = statement.graph(graph, find)?;
         let planned = self.plan(&graph, &[value])?;
         let name = statement.target();
         let mut inputs = Vec::with_capacity(graph.leaves().len() + 1);

@@ -2,7 +2,7 @@
 
 use super::{counted, f64s, refused, tensors};
 use cembra::Options;
-use cembra::tensor::{Evaluator, Tensor, TensorModel};
+use cembra::tensor::{ErrorKind, Evaluator, Program, Tensor, TensorModel};
 
 #[test]
 fn a_text_whose_graph_is_too_large_is_refused() {
@@ -143,4 +143,14 @@ fn what_fails_in_a_run_is_said_where_it_stands() {
         let error = model.evaluate(&evaluator, &given).expect_err(output);
         assert_eq!((&*error.to_string(), error.span().map(|span| span.text(&text))), (message, place), "{output}");
     }
+}
+
+#[test]
+fn a_statement_whose_graph_is_too_large_is_refused() {
+    // Each sum is another node.
+    let addends = vec!["a(\"i\")"; cembra::tensor::MOST_MODEL_NODES + 1].join(" + ");
+    let program = Program::parse(&format!("b(\"i\") = {addends}")).expect("a program");
+    let mut given = tensors([("a", f64s(&[2], &[1.0, 2.0]))]);
+    let error = Evaluator::new(&Options::default()).run(&program, &mut given).expect_err("too large");
+    assert_eq!((error.kind(), given.len()), (ErrorKind::Limit, 1), "{error}");
 }
