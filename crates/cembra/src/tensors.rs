@@ -19,7 +19,7 @@ use cembra_tensor::{
     LineKernel, MatrixProduct, NodeId, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
     check_bytes, pieces,
 };
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Budget, ScalarValue, Value};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 /// The most expressions of elements that are kept compiled.
@@ -153,13 +153,17 @@ impl Evaluator {
     /// ```
     ///
     /// # Errors
-    /// Operators of another registry, a graph that becomes too large, or a constant that fails.
+    /// Operators of another registry, a graph that becomes too large, a constant that fails, or more time than `Limits::compile_time`: that is
+    /// looked at every few hundred nodes.
     pub fn plan(&self, graph: &Graph, outputs: &[NodeId]) -> Result<Planned<'_>, cembra_tensor::Error> {
         self.check_registry(graph)?;
-        let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, outputs, self)?;
-        let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs)? } else { None };
+        let budget = Budget::start(*self.options.prepare.budget.limits());
+        let until = Until { evaluator: self, token: None, budget: Some(&budget) };
+        let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, outputs, &until)?;
+        let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs, &until)? } else { None };
         let (graph, outputs) = ordered.unwrap_or((graph, outputs));
         let plan = Plan::of(&graph, &outputs);
+        until.go_on()?;
         Ok(Planned { evaluator: self, graph, plan, bound: Default::default(), over: Mutex::default() })
     }
 
@@ -277,7 +281,7 @@ impl Planned<'_> {
     /// # Errors
     /// As for [`run`](Planned::run); or that the token was cancelled.
     pub fn run_until(&self, inputs: &[Tensor], token: &Cancellation) -> Result<Vec<Tensor>, cembra_tensor::Error> {
-        let until = Until { evaluator: self.evaluator, token };
+        let until = Until { evaluator: self.evaluator, token: Some(token), budget: None };
         Ok(self.run_on(inputs, &until)?.0)
     }
 
@@ -548,10 +552,11 @@ impl Elements for Evaluator {
     }
 }
 
-/// An evaluator until a token is cancelled.
+/// An evaluator until a token is cancelled, or the time is over.
 struct Until<'e> {
     evaluator: &'e Evaluator,
-    token: &'e Cancellation,
+    token: Option<&'e Cancellation>,
+    budget: Option<&'e Budget>,
 }
 
 impl Elements for Until<'_> {
@@ -562,7 +567,7 @@ impl Elements for Until<'_> {
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
     ) -> Result<(), cembra_tensor::Error> {
-        self.evaluator.map_until(body, operands, extents, outputs, Some(self.token))
+        self.evaluator.map_until(body, operands, extents, outputs, self.token)
     }
 
     fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
@@ -582,10 +587,12 @@ impl Elements for Until<'_> {
     }
 
     fn go_on(&self) -> Result<(), cembra_tensor::Error> {
-        if self.token.is_cancelled() {
+        if self.token.is_some_and(Cancellation::is_cancelled) {
             return Err(cembra_tensor::Error::new(ErrorKind::Cancelled, "the run was cancelled"));
         }
-        Ok(())
+        let Some(Err(over)) = self.budget.map(Budget::check_time) else { return Ok(()) };
+        let error = cembra_tensor::Error::new(ErrorKind::Limit, over.message());
+        Err(over.hints().iter().fold(error, |error, hint| error.hint(hint.clone())))
     }
 
     fn uninterrupted(&self) -> &dyn Elements {

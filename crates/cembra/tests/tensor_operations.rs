@@ -482,6 +482,25 @@ fn shapes_that_no_tensor_has_are_refused() {
     assert_eq!(error.to_string(), "`shaped` has neither a way to be executed nor an element form");
 }
 
+#[test]
+fn plans_take_no_more_time_than_models_may() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+    let mut sum = x;
+    for _ in 0..1000 {
+        sum = g.apply("math.subtract", &[sum, x]).unwrap();
+    }
+    let product = g.einsum("i,i,i->i", &[x, x, x]).unwrap();
+    let limits = Limits { compile_time: std::time::Duration::ZERO, ..Limits::default() };
+    let on = Evaluator::new(&Options::default().limits(limits));
+    for output in [sum, product] {
+        let error = on.plan(&g, &[output]).unwrap_err();
+        let message = "the model exceeds the limit `compile_time` of 0ns";
+        assert!(error.kind() == ErrorKind::Limit && error.to_string().starts_with(message), "{error}");
+        assert!(evaluator().plan(&g, &[output]).is_ok());
+    }
+}
+
 /// Does something when it is executed, and is like nothing else.
 struct Does<F>(F);
 

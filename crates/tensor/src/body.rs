@@ -92,6 +92,9 @@ pub trait SumKernel: Send + Debug {
 /// Something that may be done on another thread.
 pub type Task<'t> = Box<dyn FnOnce() + Send + 't>;
 
+/// How many nodes of a graph are visited between two looks at whether to go on.
+pub(crate) const LOOKED_AT: usize = 256;
+
 /// What evaluates expressions of elements.
 pub trait Elements: Sync {
     /// Evaluates a body on the elements of tensors of the types of its inputs, each broadcast to the extents of the result, and writes the
@@ -141,7 +144,7 @@ pub trait Elements: Sync {
     /// The most bytes that a tensor may have.
     fn most_bytes(&self) -> u64;
 
-    /// An error if the run is to end. It is asked before each step, and while a long one goes on.
+    /// An error if the run, or the rewriting, is to end. It is asked before each step, and while a long one goes on.
     ///
     /// # Errors
     /// It is to end.

@@ -1,6 +1,7 @@
 //! The order in which products of several tensors are taken, two at a time: any order gives the same sums, at costs that differ by orders
 //! of magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
 
+use crate::body::{Elements, LOOKED_AT};
 use crate::layout::count;
 use crate::node::{Axis, Labels, Operation};
 use crate::{Error, Extents, Graph, NodeId};
@@ -396,8 +397,12 @@ impl Graph {
     /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products.
     ///
     /// # Errors
-    /// The graph that is made has too many nodes.
-    pub fn with_ordered_products(&self, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>, Error> {
+    /// The graph that is made has too many nodes, or there is no time for it: `elements` says so.
+    pub fn with_ordered_products(
+        &self,
+        outputs: &[NodeId],
+        elements: &dyn Elements,
+    ) -> Result<Option<(Graph, Vec<NodeId>)>, Error> {
         let needed = self.needed(outputs);
         let is_long = |node: &crate::Node| matches!(node.operation, Operation::Contract(_)) && node.operands.len() > 2;
         if !self.nodes().any(|(id, node)| needed[id.index()] && is_long(node)) {
@@ -417,6 +422,9 @@ impl Graph {
             let mut node = node.clone();
             for operand in &mut node.operands {
                 *operand = new[operand.index()].unwrap_or(*operand);
+            }
+            if is_long(&node) || id.index().is_multiple_of(LOOKED_AT) {
+                elements.go_on()?;
             }
             let plain = made.intern(node)?;
             new[id.index()] = Some(made.ordered(plain)?.0);

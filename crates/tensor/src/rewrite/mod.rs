@@ -10,7 +10,7 @@ mod views;
 pub use pattern::Found;
 pub use rules::{Rule, rules};
 
-use crate::body::{Body, Elements};
+use crate::body::{Body, Elements, LOOKED_AT};
 use crate::node::{Labels, Node, Operation, Reduction};
 use crate::{Data, Error, Graph, NodeId, Tensor};
 use cembra_ops::Law;
@@ -120,6 +120,9 @@ impl Rewriter {
         for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
             if new[id.index()].is_some() {
                 continue;
+            }
+            if id.index().is_multiple_of(LOOKED_AT) {
+                elements.go_on()?;
             }
             let mut node = node.clone();
             for operand in &mut node.operands {
