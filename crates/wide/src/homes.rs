@@ -56,7 +56,7 @@ impl Registers {
             }
             Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port), 0)),
             Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
-            Home::Chains(port, step) => Rm::Memory(chain_memory(asm, port, u32::from(step) * rows)),
+            Home::Chains(port, row) => Rm::Memory(chain_memory(asm, port, u32::from(row))),
             Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
             Home::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
             Home::None => {

@@ -14,7 +14,7 @@ use crate::registers::{Registers, Waiting};
 use crate::schedule::Schedule;
 use crate::select::Selection;
 use crate::wide::Limits;
-use cembra_runtime::MachineType;
+use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Port, Tape};
 
 /// The row that the loop ends before.
@@ -29,10 +29,8 @@ const SHORT: usize = 12;
 /// And that many steps then.
 const STEPS: u8 = 4;
 
-/// Of wide vectors that are added to the sums of at most so many outputs: as many as there are vectors of sums, which stay in
-/// registers then.
+/// Of wide vectors that are added to the sums of at most so many outputs: those for all sums, which stay in registers then.
 const SUMS: usize = 2;
-const STEPS_OF_SUMS: u8 = 8;
 
 /// One of fewer is worth two steps side by side.
 const MEDIUM: usize = 64;
@@ -127,7 +125,7 @@ impl Workspace {
         isa: Isa,
         limits: &Limits,
     ) -> Result<Made<'_>, Reason> {
-        let rows = self.selection.look(tape, isa)?;
+        let rows = self.selection.look(tape, outputs, isa)?;
         // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
         self.selection.choose(tape, [inputs, outputs], isa, (rows, 1), &mut self.program);
@@ -135,8 +133,13 @@ impl Workspace {
         if iteration == Iteration::Several {
             std::mem::swap(&mut self.program, &mut self.single);
             let sums = outputs.iter().filter(|port| **port == Port::Chains).count();
-            let carries = isa == Isa::Avx512 && rows == 8 && (1..=SUMS).contains(&sums);
-            let steps = if carries { STEPS_OF_SUMS } else { STEPS };
+            let all = (CHAINS as u32 / rows) as u8;
+            let steps = match sums {
+                1..=SUMS if isa == Isa::Avx512 => all,
+                // Fewer than all, as those would stay in registers.
+                1.. => STEPS.min(all / 2),
+                0 => STEPS,
+            };
             self.selection.choose(tape, [inputs, outputs], isa, (rows, steps), &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);

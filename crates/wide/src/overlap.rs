@@ -83,8 +83,8 @@ impl Overlap {
                 let value = *operand;
                 let mut info = *program.info(value);
                 match &mut info.home {
-                    Home::Rows(_, step) | Home::Chains(_, step) | Home::Bits(_, step) if at < cut => {
-                        *step += program.steps;
+                    home @ (Home::Rows(..) | Home::Chains(..) | Home::Bits(..)) if at < cut => {
+                        *home = home.later(program.steps, program.rows);
                     }
                     home @ Home::None if at >= cut && (self.makers[value.index()] as usize) < cut => {
                         if let Some(known) = self.crossing.iter_mut().find(|(crossing, ..)| *crossing == value) {

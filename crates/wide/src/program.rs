@@ -43,7 +43,7 @@ pub(crate) enum Home {
     Halves(u32),
     /// The array of a port, at the rows of the step and as many steps after it.
     Rows(u32, u8),
-    /// The sums of a port that the rows of the step, as many steps after it, are added to.
+    /// The sums of a port that rows of the step are added to, from as many rows after its first on.
     Chains(u32, u8),
     /// The bits of a port: the mask itself, or for players without masks the byte with it in all bytes of a vector.
     Bits(u32, u8),
@@ -51,6 +51,18 @@ pub(crate) enum Home {
     Shared(u32),
     /// A slot of the stack that is filled before the loop.
     Slot(u32),
+}
+
+impl Home {
+    /// What a step so many steps later has where this one has it.
+    pub(crate) const fn later(self, steps: u8, rows: u32) -> Home {
+        match self {
+            Home::Rows(port, step) => Home::Rows(port, step + steps),
+            Home::Bits(port, step) => Home::Bits(port, step + steps),
+            Home::Chains(port, row) => Home::Chains(port, row + steps * rows as u8),
+            other => other,
+        }
+    }
 }
 
 /// What is known of a value.
@@ -76,8 +88,8 @@ pub(crate) enum Kind {
     Merge,
     /// Puts an operand into the array of a port.
     Store(u32),
-    /// Puts an operand into the sums of a port.
-    StoreChains(u32),
+    /// Puts an operand into the sums of a port that rows are added to, from as many rows after the step's first on.
+    StoreChains(u32, u8),
     /// Adds the first operand to the second, sums that stay in a register for all iterations; where there is a mask, only there.
     Carry,
     /// Puts a mask into the bits of a port.
@@ -99,7 +111,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// True for what puts something into the array of a port.
     pub(crate) fn is_store(self) -> bool {
-        matches!(self, Kind::Store(_) | Kind::StoreChains(_) | Kind::StoreMask(_))
+        matches!(self, Kind::Store(_) | Kind::StoreChains(..) | Kind::StoreMask(_))
     }
 }
 
@@ -175,8 +187,8 @@ impl Program {
         for at in 0..self.infos.len() {
             let mut info = self.infos[at];
             let second = match &mut info.home {
-                Home::Rows(_, step) | Home::Chains(_, step) | Home::Bits(_, step) => {
-                    *step = 1;
+                Home::Rows(..) | Home::Chains(..) | Home::Bits(..) => {
+                    info.home = info.home.later(1, self.rows);
                     self.value(info)
                 }
                 Home::None => self.value(info),
@@ -186,7 +198,12 @@ impl Program {
         }
         let second = |value: Value| if value.is_some() { self.seconds[value.index()] } else { value };
         let is_store = |op: &&Op| op.kind.is_store();
+        let later = |kind: Kind| match kind {
+            Kind::StoreChains(port, row) => Kind::StoreChains(port, row + self.rows as u8),
+            other => other,
+        };
         let copy = |op: &Op| Op {
+            kind: later(op.kind),
             step: 1,
             result: second(op.result),
             operands: op.operands.map(second),

@@ -53,11 +53,12 @@ struct Plug {
     sums: bool,
 }
 
-/// The bytes that a step has at most of a port.
-const STEP_BYTES: usize = 128;
-
 /// The rows that a step has at most: the bits of a mask are in a word.
-const _: () = assert!(STEP_BYTES / 4 < u64::BITS as usize);
+const STEP_ROWS: usize = 32;
+const _: () = assert!(STEP_ROWS < u64::BITS as usize);
+
+/// The bytes that a step has at most of a port: all rows are of numbers of 64 bits where they are added to sums.
+const STEP_BYTES: usize = 8 * STEP_ROWS;
 
 /// The ports of most tapes.
 const FEW_PORTS: usize = 32;

@@ -216,6 +216,7 @@ table! {
     WidenInt "vpmovsxdq" 2 1 0x25 0 0 Rm HalfWhole 7;
     NarrowInt "vpmovqd" 2 2 0x35 0 - Mr HalfWhole 7;
     UpperHalf "vextractf128" 3 1 0x19 - 0 Mr HalfWhole 2 imm;
+    UpperHalf512 "vextractf32x8" 3 1 0x1B 0 - Mr HalfWhole 4 imm;
     Shuffle32 "vshufps" 1 0 0xC6 0 0 Rvm Full(4) 7 imm;
     SignsOf32 "vmovmskps" 1 0 0x50 - 0 Rm None 3;
     SignsOf64 "vmovmskpd" 1 1 0x50 - 0 Rm None 3;

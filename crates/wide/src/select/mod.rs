@@ -61,7 +61,7 @@ impl Selection {
     ///
     /// # Errors
     /// An instruction cannot be played.
-    pub(crate) fn look(&mut self, tape: &Tape, isa: Isa) -> Result<u32, Reason> {
+    pub(crate) fn look(&mut self, tape: &Tape, outputs: &[Port], isa: Isa) -> Result<u32, Reason> {
         let is_whole = |output: &&Output| match output {
             Output::Number(val) => val.index() < tape.instrs().len() && tape.ty(*val) != MachineType::Flag,
             Output::Mask(mask) => is_mask(tape, mask.index()),
@@ -75,7 +75,7 @@ impl Selection {
             return Err(Reason::Instruction(at));
         }
         let bytes = if isa == Isa::Avx512 { 64 } else { 32 };
-        Ok(bytes / if self.needs.has_double(tape) { 8 } else { 4 })
+        Ok(bytes / if self.needs.has_double(tape, outputs) { 8 } else { 4 })
     }
 
     /// True if the tape that was looked at reads or writes bits of rows.
@@ -200,15 +200,29 @@ impl Selector<'_> {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
+    /// True if there are twice as many rows in a step as numbers of 64 bits in a register.
+    fn has_halves(&self) -> bool {
+        self.program.rows * 8 > self.whole().bytes()
+    }
+
+    /// True for a number that becomes one of 64 bits where it is added to sums: half of the step's rows at a time.
+    fn is_widened_in_sum(&self, at: usize) -> bool {
+        self.has_halves() && self.selection.needs.is_widened_in_sum(self.tape, self.outputs, at)
+    }
+
     /// Adds a number to the sums of a port.
     fn sum(&mut self, val: Val, port: u32) {
-        let chains = self.vector(Home::Chains(port, self.step), 8);
-        let length = self.length(8);
-        if !self.carries() {
-            let number = self.number(val.index());
-            let sum = self.two(Code::Add64, number, chains);
-            let op = self.op(Kind::StoreChains(port), length);
-            self.program.ops.push(Op { operands: [sum, Value::NONE, Value::NONE, Value::NONE], ..op });
+        let first = self.step * self.program.rows as u8;
+        if let Instr::Un(_, narrow) = &self.tape.instrs()[val.index()]
+            && self.is_widened_in_sum(val.index())
+        {
+            let (number, whole) = (self.number(narrow.index()), self.whole());
+            let upper = if self.is_avx512() { Code::UpperHalf512 } else { Code::UpperHalf };
+            let upper = self.plain(upper, 4, whole, [number, Value::NONE], 1);
+            for (half, row) in [(number, first), (upper, first + self.program.rows as u8 / 2)] {
+                let wide = self.plain(Code::Widen, 8, whole, [Value::NONE, half], 0);
+                self.add(wide, Value::NONE, (port, row));
+            }
             return;
         }
         let (number, mask) = match &self.tape.instrs()[val.index()] {
@@ -217,8 +231,19 @@ impl Selector<'_> {
             }
             _ => (self.number(val.index()), Value::NONE),
         };
-        let op = self.op(Kind::Carry, length);
-        self.program.ops.push(Op { operands: [number, chains, Value::NONE, Value::NONE], mask, ..op });
+        self.add(number, mask, (port, first));
+    }
+
+    /// Adds a vector to the sums of a port that rows are added to, from this row of the iteration on; where a mask holds, if there is one.
+    fn add(&mut self, number: Value, mask: Value, (port, row): (u32, u8)) {
+        let (chains, length) = (self.vector(Home::Chains(port, row), 8), self.length(8));
+        let (kind, operands) = if self.carries() {
+            (Kind::Carry, [number, chains, Value::NONE, Value::NONE])
+        } else {
+            let sum = self.two(Code::Add64, number, chains);
+            (Kind::StoreChains(port, row), [sum, Value::NONE, Value::NONE, Value::NONE])
+        };
+        self.program.ops.push(Op { operands, mask, ..self.op(kind, length) });
     }
 
     /// Makes the masks that are inputs inside of a stretch, by its first instruction and the number of the next input: inputs
@@ -261,9 +286,9 @@ impl Selector<'_> {
         self.isa == Isa::Avx512
     }
 
-    /// The length of vectors with so many bytes in each lane.
+    /// The length of vectors with so many bytes in each lane; that of the registers where a step's rows take more.
     fn length(&self, element: u8) -> Length {
-        Length::of_bytes(self.program.rows * u32::from(element))
+        Length::of_bytes((self.program.rows * u32::from(element)).min(self.whole().bytes()))
     }
 
     /// The length of the registers.
@@ -395,6 +420,7 @@ impl Selector<'_> {
             Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
             // Made as a part of the instruction that needs it.
             Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) || self.is_part_of_bound(at) => return,
+            Instr::Un(..) if self.is_widened_in_sum(at) => return,
             Instr::Bin(Bin::Scale, ..) if self.is_scaled_or_zero(at) => return,
             Instr::Un(op, a) => self.unary(*op, self.tape.ty(*a), self.number(a.index())),
             Instr::Bin(op, bound, b) if self.is_part_of_bound(b.index()) => {

@@ -2,7 +2,7 @@
 //! worth a jump. The operands that a fault reports are not needed: who fails is played again elsewhere.
 
 use cembra_runtime::MachineType;
-use cembra_tape::{Bin, Instr, Tape, Un};
+use cembra_tape::{Bin, Instr, Port, Tape, Un};
 
 /// A stretch is jumped over if it costs as much as so many plain instructions.
 const WORTH_A_JUMP: u32 = 20;
@@ -68,15 +68,25 @@ impl Needs {
         }
     }
 
-    /// True if a number of 64 bits is among what is played.
-    pub(super) fn has_double(&self, tape: &Tape) -> bool {
+    /// True for an instruction that makes a float of 32 bits one of 64, if nobody has that but sums it is added to.
+    pub(super) fn is_widened_in_sum(&self, tape: &Tape, outputs: &[Port], at: usize) -> bool {
+        let Instr::Un(Un::Convert(MachineType::F64), narrow) = &tape.instrs()[at] else { return false };
+        let mut ports = tape.outputs().iter().zip(outputs);
+        tape.ty(*narrow) == MachineType::F32
+            && self.uses[at] == 1
+            && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
+    }
+
+    /// True if a number of 64 bits is among what is played, but for those that are made of others where they are added to sums.
+    pub(super) fn has_double(&self, tape: &Tape, outputs: &[Port]) -> bool {
         let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
-        let is_double = |instr: &Instr| match instr {
+        let is_double = |(at, instr): (usize, &Instr)| match instr {
+            _ if self.is_widened_in_sum(tape, outputs, at) => false,
             Instr::Input(ty) | Instr::Const(ty, _) | Instr::Un(Un::Convert(ty) | Un::Bitcast(ty), _) => double(*ty),
             Instr::RareCall { function, .. } => double(function.signature().1),
             _ => false,
         };
-        tape.instrs().iter().zip(&self.played).any(|(instr, played)| *played && is_double(instr))
+        tape.instrs().iter().enumerate().zip(&self.played).any(|(instr, played)| *played && is_double(instr))
     }
 }
 

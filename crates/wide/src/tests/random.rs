@@ -17,6 +17,8 @@ struct Style {
     outputs: usize,
     /// One of so many instructions fails in some rows; 0 for none.
     faults: usize,
+    /// Outputs are floats of 32 bits, widened, and no masks.
+    widens: bool,
 }
 
 struct Maker {
@@ -248,6 +250,12 @@ fn make(style: Style, seed: u64) -> Tape {
         maker.one();
     }
     for _ in 0..style.outputs {
+        if style.widens {
+            let val = maker.val(MachineType::F32);
+            let wide = maker.tape.un(Un::Convert(MachineType::F64), val);
+            maker.tape.output(Output::Number(wide));
+            continue;
+        }
         let ty = maker.ty();
         let val = maker.val(ty);
         maker.tape.output(Output::Number(val));
@@ -259,7 +267,7 @@ fn make(style: Style, seed: u64) -> Tape {
     maker.tape
 }
 
-const MIXED: Style = Style { types: &TYPES, instructions: 60, inputs: 4, outputs: 2, faults: 0 };
+const MIXED: Style = Style { types: &TYPES, instructions: 60, inputs: 4, outputs: 2, faults: 0, widens: false };
 
 fn ports(tape: &Tape, seed: u64) -> Vec<Port> {
     let mut random = random(seed);
@@ -293,6 +301,23 @@ fn tapes_of_all_kinds() {
         };
         let tape = make(style, 1000 + seed);
         check(&format!("seed {seed}"), &tape, &ports(&tape, seed), &columns(&tape, 75, seed), &[75, 16, 3]);
+    }
+}
+
+/// Sums of what is widened only to be added: as many as stay in registers and more, of loops short and long, with numbers of 64 bits
+/// beside them and without.
+#[test]
+fn sums_of_floats_of_32_bits() {
+    let counts: Vec<usize> = (0..=70).chain([127, 128, 200]).collect();
+    for seed in 0..120 {
+        let mixed: &[MachineType] = if seed % 4 == 0 { &TYPES } else { &[MachineType::F32, MachineType::I32] };
+        let instructions = 4 + (seed as usize * 5) % 150;
+        let inputs = 1 + seed as usize % 9;
+        let faults = if seed % 10 == 9 { 40 } else { 0 };
+        let style = Style { types: mixed, instructions, inputs, outputs: 1 + seed as usize % 3, faults, widens: true };
+        let tape = make(style, 4000 + seed);
+        let counts = if seed < 12 { &counts[..] } else { &[75, 64, 16, 3] };
+        check(&format!("seed {seed}"), &tape, &ports(&tape, seed), &columns(&tape, 200, seed), counts);
     }
 }
 
