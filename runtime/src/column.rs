@@ -215,6 +215,8 @@ pub struct Scratch {
     /// True if the run writes so much that nobody finds it in the caches: it may go past them. Who hands on what was made
     /// [drains](drain_past_caches) first.
     pub past_caches: bool,
+    /// Addresses of what is read soon: the function may fetch as much from each of them as it reads of a strip.
+    pub ahead: Vec<usize>,
     /// What the function keeps from one strip to the next of a run.
     pub kept: Option<Box<dyn Any + Send>>,
 }
@@ -229,6 +231,7 @@ impl Scratch {
             texts: Arena::new(usize::MAX),
             failed: FailedRows::none(layout.rows),
             past_caches: false,
+            ahead: Vec::new(),
             kept: None,
         }
     }

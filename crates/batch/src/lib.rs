@@ -27,7 +27,7 @@ pub use lanes::{LaneFunction, facts, ports};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
-pub use strips::{LineMut, Lines, Pace, Sink, Strips, line_forms};
+pub use strips::{Ahead, LineMut, Lines, Pace, Sink, Strips, line_forms};
 
 use cembra_runtime::QType;
 

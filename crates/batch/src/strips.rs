@@ -76,6 +76,24 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Where memory is that is read soon: for a line, and for each line behind it. Nothing is read there now.
+#[derive(Clone, Copy, Debug)]
+pub struct Ahead {
+    address: usize,
+    /// In bytes.
+    shift: isize,
+}
+
+impl Ahead {
+    /// The number with this position of a slice, or of what is behind it, for the first line; for each other one, `shift` numbers from that for the one before.
+    #[must_use]
+    pub fn of<T: ColumnValue>(numbers: &[T], first: usize, shift: isize) -> Ahead {
+        let size = size_of::<T>();
+        let address = numbers.as_ptr().addr().wrapping_add(first.wrapping_mul(size));
+        Ahead { address, shift: shift.wrapping_mul(size.cast_signed()) }
+    }
+}
+
 /// Memory for the results of a function.
 #[derive(Debug)]
 pub struct LineMut<'a> {
@@ -172,7 +190,7 @@ impl Strips {
             return false;
         }
         // SAFETY: COLUMNS: memory is borrowed for us alone, of the type that the function was made for, and has the rows of all lines.
-        self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], || {}) }
+        self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[], || {}) }
     }
 
     /// Adds what comes of so many rows of each of so many lines to sums, none of which is -0 before, and calls for each line, which may then
@@ -182,6 +200,7 @@ impl Strips {
     pub fn sum_each<'a>(
         &mut self,
         inputs: impl Iterator<Item = Option<Lines<'a>>>,
+        ahead: &[Ahead],
         [rows, count]: [usize; 2],
         sums: &mut [f64; CHAINS],
         mut each: impl FnMut(&mut [f64; CHAINS]),
@@ -192,7 +211,7 @@ impl Strips {
         self.output.1 == Sink::Chains
             && self.begin(inputs, [rows, count], first.cast())
             // SAFETY: COLUMNS, likewise; nobody looks at them while the function runs.
-            && unsafe { self.lines([rows, count], each) }
+            && unsafe { self.lines([rows, count], ahead, each) }
     }
 
     /// Columns are the first of these lines, and of this output. False if lines are not as they were said to be, or the thread's floating-point
@@ -220,7 +239,7 @@ impl Strips {
     ///
     /// # Safety
     /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
-    unsafe fn lines(&mut self, [rows, count]: [usize; 2], mut played: impl FnMut()) -> bool {
+    unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[Ahead], mut played: impl FnMut()) -> bool {
         self.function.begin(&mut self.scratch, &self.context);
         let output = self.inputs.len();
         let written = self.columns[output].stride.wrapping_mul(rows.cast_signed());
@@ -230,6 +249,9 @@ impl Strips {
                     column.data = column.data.wrapping_offset(*shift);
                 }
             }
+            let address = |ahead: &Ahead| ahead.address.wrapping_add_signed(ahead.shift.wrapping_mul(at.cast_signed()));
+            self.scratch.ahead.clear();
+            self.scratch.ahead.extend(ahead.iter().map(address));
             // SAFETY: COLUMNS, promised by the caller.
             if !unsafe { self.line(rows) } {
                 return false;
@@ -256,6 +278,11 @@ impl Strips {
             at += count;
             if at < rows {
                 self.go(count.cast_signed());
+                if !self.scratch.ahead.is_empty() {
+                    let strides = self.columns[..self.inputs.len()].iter().map(|column| column.stride.unsigned_abs());
+                    let read = count.wrapping_mul(strides.max().unwrap_or(0));
+                    self.scratch.ahead.iter_mut().for_each(|address| *address = address.wrapping_add(read));
+                }
             } else {
                 // Back to where the line begins.
                 self.go(count.wrapping_sub(rows).cast_signed());

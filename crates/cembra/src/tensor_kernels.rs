@@ -5,9 +5,9 @@ use crate::batch::Batch;
 use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::tensor_threads::Threads;
-use cembra_batch::{ColumnMut, InputColumn, LineMut, Lines, Pace, Sink, Strips};
+use cembra_batch::{Ahead, ColumnMut, InputColumn, LineMut, Lines, Pace, Sink, Strips};
 use cembra_runtime::{CHAINS, Cancellation};
-use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, SumKernel};
+use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, Soon, SumKernel};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -69,6 +69,17 @@ fn inputs<'l>(
     })
 }
 
+fn ahead(soon: &Soon<'_>) -> Ahead {
+    let Soon { data, first, shift } = *soon;
+    match data {
+        Data::Bool(elements) => Ahead::of(elements, first, shift),
+        Data::Int32(elements) => Ahead::of(elements, first, shift),
+        Data::Int64(elements) => Ahead::of(elements, first, shift),
+        Data::Float32(elements) => Ahead::of(elements, first, shift),
+        Data::Float64(elements) => Ahead::of(elements, first, shift),
+    }
+}
+
 fn output(to: DataMut<'_>) -> LineMut<'_> {
     match to {
         DataMut::Bool(elements) => LineMut::values(elements),
@@ -123,13 +134,14 @@ impl BodySums {
 impl SumKernel for BodySums {
     fn sum_each(
         &mut self,
-        lines: &[Line<'_>],
+        (lines, soon): (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],
         counts: [usize; 2],
         sums: &mut [f64; CHAINS],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool {
-        self.strips.sum_each(inputs(&self.order, lines, shifts, counts), counts, sums, each)
+        let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
+        self.strips.sum_each(inputs(&self.order, lines, shifts, counts), &ahead, counts, sums, each)
     }
 }
 

@@ -66,6 +66,17 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
+    /// The same, and fetches meanwhile what is at these addresses: for each row as much as the numbers have that it reads, a player that
+    /// can, as many addresses as it can. There may be anything there, or nothing.
+    ///
+    /// # Safety
+    /// PORTS, as for `play`.
+    unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
+        let _ = ahead;
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { self.play(ports, rows, context) }
+    }
+
     /// Bytes of machine code.
     fn code_bytes(&self) -> usize;
 }

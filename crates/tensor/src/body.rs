@@ -73,6 +73,17 @@ pub trait LineKernel: Send + Debug {
     fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
 }
 
+/// Memory that is read soon: while a line is summed, as much of it as the line has may be fetched from a position on. There may be nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Soon<'a> {
+    /// The memory.
+    pub data: &'a Data,
+    /// The position that belongs to the first line.
+    pub first: usize,
+    /// From it to that of the next line.
+    pub shift: isize,
+}
+
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.
 pub trait SumKernel: Send + Debug {
     /// Adds the first output to sums, for so many elements of each line: that of element `i` to sum `i` modulo so many, none of which is -0
@@ -81,7 +92,7 @@ pub trait SumKernel: Send + Debug {
     /// anything, and may not all have been shown.
     fn sum_each(
         &mut self,
-        lines: &[Line<'_>],
+        lines: (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],
         counts: [usize; 2],
         sums: &mut [f64; CHAINS],

@@ -111,6 +111,15 @@ impl Emission<'_> {
         }
     }
 
+    /// Fetches as many bytes of a port as the iteration's rows of such elements take.
+    pub(crate) fn fetch_port(&mut self, port: u32, element: u8) {
+        let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
+        let first = row_memory(self.asm, port, element, 0);
+        for line in (0..bytes).step_by(LINE as usize) {
+            self.asm.fetch(Memory { offset: line.cast_signed(), ..first });
+        }
+    }
+
     fn prefix(&self) -> Prefix {
         self.registers.prefix()
     }

@@ -7,7 +7,7 @@ use crate::error::Reason;
 use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
 use crate::isa::{Isa, element};
 use crate::overlap::Overlap;
-use crate::program::{Class, Home, Kind, Preset, Program};
+use crate::program::{Class, Home, Kind, Op, Preset, Program};
 use crate::quotient::{Division, Divisor};
 use crate::rare::{Calls, STACK, Site};
 use crate::registers::{Registers, Waiting};
@@ -29,8 +29,13 @@ const SHORT: usize = 12;
 /// And that many steps then.
 const STEPS: u8 = 4;
 
-/// Of wide vectors that are added to the sums of at most so many outputs: those for all sums, which stay in registers then.
+/// Of wide vectors that are added to the sums of at most so many outputs: those for all sums, which stay in registers then. That
+/// is worth it for longer loops, too.
 const SUMS: usize = 2;
+const SHORT_OF_SUMS: usize = 40;
+
+/// The most places that a loop fetches from that adds to sums.
+const FETCHES: usize = 4;
 
 /// One of fewer is worth two steps side by side.
 const MEDIUM: usize = 64;
@@ -66,6 +71,8 @@ pub(crate) struct Workspace {
     waiting: Vec<Waiting>,
     /// The numbers that are read of rows: ports, and the bytes of an element.
     read: Vec<(u32, u8)>,
+    /// Those of them for each of which there is a port behind all others, from where on as much is fetched.
+    fetched: Vec<(u32, u8)>,
     changes: Vec<(u32, u8)>,
 }
 
@@ -84,6 +91,8 @@ pub(crate) struct Made<'a> {
     pub(crate) changes: &'a [(u32, u8)],
     /// The divisors whose parts it takes at ports behind those of the tape.
     pub(crate) divisors: &'a [Divisor],
+    /// How many ports it takes behind those from where on it fetches as much as it reads.
+    pub(crate) fetches: usize,
 }
 
 impl Workspace {
@@ -100,6 +109,7 @@ impl Workspace {
             divisions: Vec::new(),
             waiting: Vec::new(),
             read: Vec::new(),
+            fetched: Vec::new(),
             changes: Vec::new(),
         }
     }
@@ -114,7 +124,7 @@ impl Workspace {
         self.selection.is_played(at)
     }
 
-    /// Makes the code of a loop.
+    /// Makes the code of a loop, one that fetches what its caller says if that is to be.
     ///
     /// # Errors
     /// An instruction cannot be played, or a limit is exceeded.
@@ -124,21 +134,24 @@ impl Workspace {
         [inputs, outputs]: [&[Port]; 2],
         isa: Isa,
         limits: &Limits,
+        fetches: bool,
     ) -> Result<Made<'_>, Reason> {
         let rows = self.selection.look(tape, outputs, isa)?;
         // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
         self.selection.choose(tape, [inputs, outputs], isa, (rows, 1), &mut self.program);
-        let iteration = if halves { Iteration::One } else { Iteration::of(&self.program) };
+        let is_short = self.program.ops.len() <= SHORT;
+        let sums = outputs.iter().filter(|port| **port == Port::Chains).count();
+        let carries = isa == Isa::Avx512 && (1..=SUMS).contains(&sums);
+        let iteration = if halves { Iteration::One } else { Iteration::of(&self.program, carries) };
         if iteration == Iteration::Several {
             std::mem::swap(&mut self.program, &mut self.single);
-            let sums = outputs.iter().filter(|port| **port == Port::Chains).count();
             let all = (CHAINS as u32 / rows) as u8;
             let steps = match sums {
-                1..=SUMS if isa == Isa::Avx512 => all,
-                // Fewer than all, as those would stay in registers.
-                1.. => STEPS.min(all / 2),
+                _ if carries => all,
                 0 => STEPS,
+                // Fewer than all, as those would stay in registers.
+                _ => STEPS.min(all / 2),
             };
             self.selection.choose(tape, [inputs, outputs], isa, (rows, steps), &mut self.program);
         }
@@ -165,8 +178,15 @@ impl Workspace {
         let read = tape.inputs().zip(inputs).zip(0..);
         let read = read.filter(|((input, port), _)| **port == Port::Rows && is_read(*input));
         self.read.extend(read.map(|(((_, ty), _), number)| (number, element(ty))));
+        self.fetched.clear();
+        if fetches {
+            // Who makes little of much has no time to fetch for others.
+            let least = if is_short { 0 } else { 2 };
+            let count = self.read.len().clamp(least, FETCHES);
+            self.fetched.extend(self.read.iter().cycle().take(count));
+        }
         self.registers.clear(isa);
-        let ports = inputs.len() + tape.outputs().len() + 2 * self.program.divisors.len();
+        let ports = inputs.len() + tape.outputs().len() + 2 * self.program.divisors.len() + self.fetched.len();
         for class in [Class::Vector, Class::Mask] {
             self.registers.reserve(class, slots[class as usize]);
         }
@@ -181,6 +201,7 @@ impl Workspace {
             lanes: rows,
             changes: &self.changes,
             divisors: &self.program.divisors,
+            fetches: self.fetched.len(),
         })
     }
 
@@ -192,7 +213,8 @@ impl Workspace {
         iteration: Iteration,
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
-        let Workspace { overlap, program, single, registers, asm, sites, divisions, waiting, read, changes, .. } = self;
+        let Workspace { overlap, program, single, registers, asm, sites, divisions, .. } = self;
+        let Workspace { waiting, read, fetched, changes, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
         let walks_bits = uses_bits(program);
         let mut body = |program: &Program, asm: &mut Assembler, first: bool, registers: &mut Registers| {
@@ -203,6 +225,10 @@ impl Workspace {
             // A processor sees the next rows of short bodies by itself.
             if first && iteration != Iteration::Several {
                 read.iter().for_each(|(port, element)| emission.fetch_ahead(*port, *element));
+            }
+            if first {
+                let behind = (ports - fetched.len()) as u32..;
+                behind.zip(fetched.iter()).for_each(|(port, (_, element))| emission.fetch_port(port, *element));
             }
             if !emission.play() {
                 return Err(Reason::Code(limits.code_bytes));
@@ -307,9 +333,10 @@ impl Workspace {
 impl Iteration {
     /// What suits a program: a processor sees few steps of longer ones at once anyway, and stretches would have to be jumped
     /// over one by one.
-    fn of(program: &Program) -> Iteration {
+    fn of(program: &Program, carries: bool) -> Iteration {
         let length = program.ops.len();
-        if length <= SHORT {
+        let is_plain = |op: &Op| !matches!(op.kind, Kind::Begin | Kind::Rare(_) | Kind::Quotient(_));
+        if length <= SHORT || carries && length <= SHORT_OF_SUMS && program.ops.iter().all(is_plain) {
             Iteration::Several
         } else if length > LONG || program.ops.iter().any(|op| op.kind == Kind::Begin) {
             Iteration::One

@@ -63,6 +63,9 @@ const STEP_BYTES: usize = 8 * STEP_ROWS;
 /// The ports of most tapes.
 const FEW_PORTS: usize = 32;
 
+/// Those of most loops that fetch, with those that they fetch from.
+const FEW_FETCHING: usize = 16;
+
 /// A step's part of an array.
 #[repr(C, align(64))]
 struct Part([u8; STEP_BYTES]);
@@ -90,6 +93,10 @@ pub struct WideLoop {
     is_ordered: bool,
     /// What its code wants the parts of, at ports behind those of the tape.
     divisors: Box<[Divisor]>,
+    /// How many ports it has behind those for what it fetches as it goes along.
+    fetches: usize,
+    /// One that fetches, of a loop of sums.
+    fetching: Option<Box<WideLoop>>,
 }
 
 /// Compiles a tape to a loop over many rows; the ports say how each input lies in memory, and each output, if not in rows. Instructions
@@ -107,7 +114,11 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits:
     }
     let kept = WORKSPACE.try_with(RefCell::take).unwrap_or_default();
     let mut workspace = kept.unwrap_or_else(|| Box::new(Workspace::new()));
-    let made = publish(&mut workspace, tape, [inputs, outputs], isa, limits);
+    let mut publish = |fetches| publish(&mut workspace, tape, [inputs, outputs], isa, limits, fetches);
+    let made = publish(false).and_then(|made| {
+        let fetching = if outputs.contains(&Port::Chains) { Some(Box::new(publish(true)?)) } else { None };
+        Ok(WideLoop { fetching, ..made })
+    });
     if workspace.capacity() <= MOST_KEPT {
         // An error says that the thread keeps nothing any more.
         let _ = WORKSPACE.try_with(|place| place.replace(Some(workspace)));
@@ -121,12 +132,14 @@ fn publish(
     [inputs, outputs]: [&[Port]; 2],
     isa: Isa,
     limits: &Limits,
+    fetches: bool,
 ) -> Result<WideLoop, Reason> {
-    let made = workspace.make(tape, [inputs, outputs], isa, limits)?;
+    let made = workspace.make(tape, [inputs, outputs], isa, limits, fetches)?;
     let pages = published(made.code)?;
     let (entry, instructions) = (made.entry, made.instructions);
     let (rows, lanes, changes) = (made.rows as usize, made.lanes as usize, made.changes.into());
     let divisors = made.divisors.into();
+    let fetches = made.fetches;
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
@@ -158,6 +171,8 @@ fn publish(
         has_bits,
         is_ordered,
         divisors,
+        fetches,
+        fetching: None,
     })
 }
 
@@ -204,13 +219,23 @@ impl WideLoop {
     /// PORTS: of so many rows, a multiple of a step's. The code is this loop's; where it goes past the caches, the vectors of outputs
     /// are aligned.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize) -> bool {
+    unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
         // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) };
-        if self.divisors.is_empty() {
+        if self.divisors.is_empty() && self.fetches == 0 {
             // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
             return unsafe { entry(ports.as_ptr(), rows) != 0 };
+        }
+        let address =
+            |at: usize| std::ptr::without_provenance_mut(ahead.get(at % ahead.len().max(1)).copied().unwrap_or(0));
+        let mut few = [std::ptr::null_mut(); FEW_FETCHING];
+        let tape = self.plugs.len();
+        if let Some(all) = few.get_mut(..tape + self.fetches).filter(|_| self.divisors.is_empty()) {
+            all[..tape].copy_from_slice(&ports[..tape]);
+            all[tape..].iter_mut().enumerate().for_each(|(at, port)| *port = address(at));
+            // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
+            return unsafe { entry(all.as_ptr(), rows) != 0 };
         }
         let mut parts: SmallVec<[Parts; 4]> = SmallVec::with_capacity(self.divisors.len());
         for divisor in &self.divisors {
@@ -224,6 +249,8 @@ impl WideLoop {
         }
         let mut all: SmallVec<[*mut u8; 32]> = SmallVec::from_slice(&ports[..self.plugs.len()]);
         all.extend(parts.iter_mut().flatten().map(|part| (&raw mut *part).cast()));
+        // Of what is fetched nothing is read: there may be nothing.
+        all.extend((0..self.fetches).map(address));
         // SAFETY: PORTS, promised by the caller, and for each divisor its parts; CODE-ALIVE: the pages live as long as self.
         unsafe { entry(all.as_ptr(), rows) != 0 }
     }
@@ -233,7 +260,7 @@ impl WideLoop {
     /// # Safety
     /// PORTS: of so many rows, a multiple of a step's.
     #[cfg(not(target_arch = "x86_64"))]
-    unsafe fn enter(&self, _: &CodePages, _: &[*mut u8], _: usize) -> bool {
+    unsafe fn enter(&self, _: &CodePages, _: &[*mut u8], _: usize, _: &[usize]) -> bool {
         debug_assert!(false, "a loop was compiled, with its entry at {}", self.entry);
         true
     }
@@ -273,7 +300,7 @@ impl WideLoop {
             copies.push(part);
         }
         // SAFETY: PORTS: the copies are of a step's rows, and each of a port alone.
-        let failed = unsafe { self.enter(&self.pages, &copies, self.rows) };
+        let failed = unsafe { self.enter(&self.pages, &copies, self.rows, &[]) };
         for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {
             let (start, size) = plug.bytes(first, rows);
             // SAFETY: PORTS, promised by the caller: so much belongs to the rows; the code wrote a step's.
@@ -338,13 +365,13 @@ impl WideLoop {
     ///
     /// # Safety
     /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
-    unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize) -> bool {
+    unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         let left = rows & (self.rows - 1);
         let whole = rows - left;
         let mut failed = false;
         if whole > 0 {
             // SAFETY: PORTS, promised by the caller.
-            failed = unsafe { self.enter(code, ports, whole) };
+            failed = unsafe { self.enter(code, ports, whole, ahead) };
         }
         if left > 0 {
             // SAFETY: PORTS, promised by the caller: these rows are left.
@@ -370,7 +397,7 @@ impl WideLoop {
             *last = if plug.untouched { *port } else { port.wrapping_add(plug.bytes(rows - self.rows, 0).0) };
         }
         // SAFETY: PORTS, promised by the caller, for the last rows; rows that were played before give the same again.
-        unsafe { self.enter(&self.pages, &last, self.rows) }
+        unsafe { self.enter(&self.pages, &last, self.rows, &[]) }
     }
 
     /// Clears the bits of outputs behind the last row, up to whole words.
@@ -391,10 +418,17 @@ impl WideLoop {
 // SAFETY: PORTS: the code reads and writes whole steps of the arrays, the tail as much as is left.
 unsafe impl TapeLoop for WideLoop {
     // SAFETY: PORTS, promised by the caller.
-    unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { self.play_fetching(ports, rows, &[], context) }
+    }
+
+    // SAFETY: PORTS, promised by the caller.
+    unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], _: &mut Context) -> bool {
         // SAFETY: PORTS, promised by the caller.
         unsafe {
-            let failed = self.play_by(&self.pages, ports, rows);
+            let played = self.fetching.as_deref().filter(|_| !ahead.is_empty()).unwrap_or(self);
+            let failed = played.play_by(&played.pages, ports, rows, ahead);
             if self.has_bits {
                 self.fill_words(ports, rows);
             }
@@ -421,7 +455,7 @@ unsafe impl TapeLoop for WideLoop {
             }
         }
         // SAFETY: PORTS, promised by the caller, for the rows that are left; the head ends where vectors are aligned.
-        failed |= unsafe { self.play_by(code, &behind, rows - head) };
+        failed |= unsafe { self.play_by(code, &behind, rows - head, &[]) };
         // SAFETY: PORTS, promised by the caller.
         unsafe { self.fill_words(ports, rows) };
         failed
@@ -429,6 +463,7 @@ unsafe impl TapeLoop for WideLoop {
 
     fn code_bytes(&self) -> usize {
         let streaming = self.streaming.get().and_then(Option::as_deref);
-        self.pages.size() + streaming.map_or(0, CodePages::size)
+        let fetching = self.fetching.as_ref().map_or(0, |fetching| fetching.code_bytes());
+        self.pages.size() + streaming.map_or(0, CodePages::size) + fetching
     }
 }

@@ -45,6 +45,8 @@ pub struct LaneFunction {
     is_final: Vec<bool>,
     /// Where each column of the program is.
     places: Vec<Place>,
+    /// The ports of the one tape of a program that is nothing else, where all are numbers in columns: strips find them without more ado.
+    direct: Option<Box<[parts::Direct]>>,
     gathered: Vec<Stage>,
     scattered: Vec<Stage>,
     layout: ScratchLayout,
@@ -91,6 +93,7 @@ impl LaneFunction {
             has_strings: plan.has_strings(),
             layout: ScratchLayout { rows, bytes, frame: plan.template().frame() },
             states: plan.states(),
+            direct: parts::direct(&program, &places),
             program,
             memos,
             results,
@@ -146,6 +149,16 @@ impl LaneFunction {
         let Scratch { words, frame, failed, kept, .. } = scratch;
         let mut memos = kept.as_mut().and_then(|kept| kept.downcast_mut::<Memos>()).map(|memos| memos.0.iter_mut());
         let mut memos = self.memos.iter().zip(memos.iter_mut().flatten());
+        if let (Some(direct), [played]) = (&self.direct, &self.loops[..]) {
+            let mut ports = [std::ptr::null_mut(); parts::MOST_DIRECT];
+            for (address, port) in ports.iter_mut().zip(direct) {
+                *address = port.address(columns, start);
+            }
+            let ports = &ports[..direct.len().min(ports.len())];
+            let past_caches = scratch.past_caches && self.is_final.contains(&true);
+            // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows, as the caller promises by COLUMNS.
+            return unsafe { !play(&**played, ports, rows, (past_caches, &scratch.ahead), context) };
+        }
         let memory: *mut u8 = words.as_mut_ptr().cast();
         let memory = memory.wrapping_add(memory.align_offset(ALIGNMENT));
         let frame = frame.ptr();
@@ -173,11 +186,8 @@ impl LaneFunction {
                     }
                     // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows.
                     unsafe {
-                        if *is_final && scratch.past_caches {
-                            played.play_past_caches(&ports, rows, context)
-                        } else {
-                            played.play(&ports, rows, context)
-                        }
+                        let past_caches = *is_final && scratch.past_caches;
+                        play(&**played, &ports, rows, (past_caches, &scratch.ahead), context)
                     }
                 }
                 // SAFETY: COLUMNS, promised by the caller, for the addresses.
@@ -292,6 +302,27 @@ unsafe impl BatchFunction for LaneFunction {
         let code: usize = self.loops.iter().map(|played| played.code_bytes()).sum();
         let memos: usize = self.memos.iter().map(MemoFunction::memory_bytes).sum();
         code + memos + self.program.memory_bytes() + size_of_val(&self.places[..])
+    }
+}
+
+/// Plays a loop, past the caches if that is to be; or else what is at these addresses may be fetched meanwhile. True if a row failed.
+///
+/// # Safety
+/// PORTS, as for `TapeLoop::play`.
+unsafe fn play(
+    played: &dyn TapeLoop,
+    ports: &[*mut u8],
+    rows: usize,
+    (past_caches, ahead): (bool, &[usize]),
+    context: &mut Context,
+) -> bool {
+    // SAFETY: PORTS, promised by the caller.
+    unsafe {
+        if past_caches {
+            played.play_past_caches(ports, rows, context)
+        } else {
+            played.play_fetching(ports, rows, ahead, context)
+        }
     }
 }
 

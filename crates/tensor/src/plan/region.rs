@@ -6,7 +6,7 @@ use super::{Region, Seen, Step, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
 use crate::node::{Node, Operation};
 use crate::{Graph, NodeId};
-use cembra_ops::{Argument, Registry};
+use cembra_ops::{Argument, OpId, Registry};
 use cembra_runtime::{QType, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -60,18 +60,49 @@ impl Readers {
 /// What an operator costs for an element, in simple operations, and whether it may stop the evaluation.
 fn cost(registry: &Registry, graph: &Graph, node: &Node) -> (u64, bool) {
     let Operation::Map(op) = node.operation else { return (0, false) };
-    let types: SmallVec<[QType; 4]> =
-        node.operands.iter().map(|operand| QType::Scalar(graph.node(*operand).scalar)).collect();
+    let types = node.operands.iter().map(|operand| QType::Scalar(graph.node(*operand).scalar)).collect();
+    let (cost, may_stop, _) = cost_on(registry, op, types);
+    (cost, may_stop)
+}
+
+/// The same of an operator on types, and the type of its result.
+fn cost_on(registry: &Registry, op: OpId, types: SmallVec<[QType; 4]>) -> (u64, bool, Option<QType>) {
     let arguments: SmallVec<[Argument<'_>; 4]> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
-    let Ok(resolved) = registry.resolve(op, &arguments) else { return (LONG, true) };
-    let Some(overload) = resolved.overload else { return (LONG, !registry.get(op).is_total()) };
+    let Ok(resolved) = registry.resolve(op, &arguments) else { return (LONG, true, None) };
+    let ret = Some(resolved.signature.ret.clone());
+    let Some(overload) = resolved.overload else { return (LONG, !registry.get(op).is_total(), ret) };
     let effects = registry.effects(op, overload);
     let cost = match effects.cost {
         _ if effects.is_call => LONG,
         Some(cost) => u64::from(cost).clamp(1, LONG),
         None => LONG,
     };
-    (cost, effects.may_stop())
+    (cost, effects.may_stop(), ret)
+}
+
+/// What a body costs for an element, in simple operations.
+pub(super) fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
+    let mut types: Vec<Option<QType>> = body.inputs.iter().map(|scalar| Some(QType::Scalar(*scalar))).collect();
+    let mut all = 0_u64;
+    for step in &body.steps {
+        let made = match step {
+            BodyStep::Constant(scalar, _) => Some(QType::Scalar(*scalar)),
+            BodyStep::Apply(op, operands) => {
+                let operand = |operand: &u32| types.get(*operand as usize).cloned().flatten();
+                let (cost, ret) = match operands.iter().map(operand).collect::<Option<_>>() {
+                    Some(types) => {
+                        let (cost, _, ret) = cost_on(registry, *op, types);
+                        (cost, ret)
+                    }
+                    None => (LONG, None),
+                };
+                all = all.saturating_add(cost);
+                ret
+            }
+        };
+        types.push(made);
+    }
+    all
 }
 
 /// True for an operator that may stop the evaluation.

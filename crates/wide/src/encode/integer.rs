@@ -148,6 +148,12 @@ impl Assembler {
         opcode
     }
 
+    /// Says that a place in memory is wanted soon, wherever it is.
+    pub(crate) fn fetch(&mut self, at: Memory) {
+        let (opcode, bits) = FETCHES;
+        self.with_rex(false, bits >> 3, Rm::Memory(at), &[0x0F, opcode]);
+    }
+
     /// The address of a place.
     pub(crate) fn address(&mut self, to: Gpr, of: Memory) {
         self.with_rex(true, to as u8, Rm::Memory(of), &[0x8D]);

@@ -92,6 +92,14 @@ fn output_type(tape: &Tape, output: Output) -> MachineType {
     }
 }
 
+/// How rows are played.
+#[derive(Clone, Copy)]
+enum Way {
+    Plain,
+    PastCaches,
+    Fetching,
+}
+
 /// A tape and the rows it is played on.
 struct Case<'a> {
     name: &'a str,
@@ -130,13 +138,14 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Plays the rows in both ways, and compares with what is expected; `seed` chooses where the arrays lie.
+    /// Plays the rows in all ways, and compares with what is expected; `seed` chooses where the arrays lie.
     fn check(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64) {
-        self.check_play(isa, played, rows, seed, false);
-        self.check_play(isa, played, rows, seed, true);
+        for way in [Way::Plain, Way::PastCaches, Way::Fetching] {
+            self.check_play(isa, played, rows, seed, way);
+        }
     }
 
-    fn check_play(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64, past_caches: bool) {
+    fn check_play(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64, way: Way) {
         let Case { name, tape, ports, outputs: kinds, columns, expected } = self;
         let mut place = random(seed);
         let inputs: Vec<Guarded> = tape
@@ -159,10 +168,11 @@ impl<'a> Case<'a> {
         // SAFETY: PORTS: the arrays are made for the tape's inputs and outputs and this many rows.
         let failed = unsafe {
             let context = &mut Context::new();
-            if past_caches {
-                played.play_past_caches(&arrays, rows, context)
-            } else {
-                played.play(&arrays, rows, context)
+            match way {
+                Way::Plain => played.play(&arrays, rows, context),
+                Way::PastCaches => played.play_past_caches(&arrays, rows, context),
+                // There is nothing at some addresses, and pages that fault are before and behind arrays.
+                Way::Fetching => played.play_fetching(&arrays, rows, &[arrays[0].addr() + 4 * rows, 1], context),
             }
         };
         let fails = expected[..rows].iter().any(Option::is_none);

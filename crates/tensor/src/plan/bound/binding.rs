@@ -1,6 +1,7 @@
 //! Binds plans: finds for each step where its operands are and how its pieces see them, which slots values have and who reads them last, and
 //! who computes the pieces. What was bound is run elsewhere.
 
+use super::ahead::{self, Read};
 use super::cut::Cut;
 use super::map::MapPiece;
 use super::memory::{Operand, Place, Seen, Slots};
@@ -9,6 +10,7 @@ use super::reduce::ReducePiece;
 use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::body::Elements;
 use crate::node::Operation;
+use crate::plan::region::cost_of_body;
 use crate::plan::rows::rows_at_a_time;
 use crate::plan::{Plan, Region, Step, View, Work, is_view};
 use crate::reference::{check_inputs, check_size};
@@ -240,6 +242,7 @@ impl Binding<'_> {
     fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
         let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
         let mut parts = Vec::with_capacity(steps.len());
+        let (mut costs, mut reads) = (Vec::new(), Vec::new());
         for (at, step) in steps.iter().enumerate() {
             let node = self.graph.node(step.node);
             let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
@@ -252,6 +255,9 @@ impl Binding<'_> {
                 _ => None,
             };
             let own = piece(&node.extents);
+            if let ([_], [_, _, ..]) = (rows, steps) {
+                self.reads(step, rows, &left, parts.len(), (&mut costs, &mut reads))?;
+            }
             let mut work = self.part(step, rows, &left)?;
             if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
                 let made = piece(&then.extents);
@@ -268,7 +274,33 @@ impl Binding<'_> {
             }
             parts.push(Part { work, len: own.iter().product(), left: slot });
         }
+        if let [rows] = rows {
+            ahead::share_out(&mut parts, *rows, &costs, &reads);
+        }
         Ok(parts)
+    }
+
+    /// Notes what a step, of which this part is the first, reads of pieces of rows that lie together, and if it reduces, what an element costs.
+    fn reads(
+        &self,
+        step: &Step,
+        rows: &[usize],
+        left: &FxHashMap<NodeId, Seen>,
+        part: usize,
+        (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<Read>),
+    ) -> Result<(), Error> {
+        let of = match &step.work {
+            Work::Reduce { axes, of, .. } if !axes.contains(&0) => {
+                costs.push((part, cost_of_body(self.graph.registry(), &of.body)));
+                of
+            }
+            Work::Map(of) => of,
+            _ => return Ok(()),
+        };
+        let extents: Extents = rows.iter().chain(&of.extents[rows.len()..]).copied().collect();
+        let operands = self.operands(of, &extents, &[0], left)?;
+        reads.extend(operands.iter().filter_map(|operand| Read::of(part, operand, &extents)));
+        Ok(())
     }
 
     /// A step, without what follows, for a piece of so many indices of the leading axes of what it makes.

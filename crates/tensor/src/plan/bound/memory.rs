@@ -71,6 +71,11 @@ impl Operand {
         Operand { shifts: strides.iter().copied().collect(), strides, ..*self }
     }
 
+    /// True if another is the same elements, however they are seen.
+    pub(super) fn lies_as(&self, other: &Operand) -> bool {
+        self.place == other.place && self.offset == other.offset && self.strides.first() == other.strides.first()
+    }
+
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         self.first_of(memory.sources, starts)

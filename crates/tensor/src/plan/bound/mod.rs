@@ -2,6 +2,7 @@
 //! that, and the memory of what it makes. A bound plan is run again and again on inputs that lie so; a run decides nothing and makes
 //! little but its results.
 
+mod ahead;
 mod binding;
 mod cut;
 mod in_place;

@@ -2,6 +2,7 @@
 //! be done; else what is reduced is computed a block at a time, in memory that stays in the caches. Elements are combined in the order
 //! that the reference has, whatever the blocks.
 
+use super::ahead::Fetched;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
 use super::memory::{Memory, Operand};
@@ -53,6 +54,7 @@ struct Sums {
     kernel: Box<dyn SumKernel>,
     /// Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole only later.
     chains: Box<[f64; CHAINS]>,
+    fetched: Fetched,
     /// What says which element fails, where one does.
     otherwise: Otherwise,
 }
@@ -135,8 +137,8 @@ impl ReducePiece {
                     let outer = joined(kept, before.iter()).into_vec();
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
                     let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
-                    let chains = Box::new([0.0; CHAINS]);
-                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, otherwise }))
+                    let (chains, fetched) = (Box::new([0.0; CHAINS]), Fetched::Own);
+                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
                 } else if length <= BLOCK {
                     let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
                     Way::Runs(length, Box::new(cut))
@@ -157,6 +159,21 @@ impl ReducePiece {
             }
         };
         made(way, operands)
+    }
+
+    /// How many elements each line has that is summed, if it does nothing else, and lines are along one axis.
+    pub(super) fn length_of_sums(&self) -> Option<usize> {
+        match &self.way {
+            Way::Sums(sums) if sums.axes.len() == 1 && sums.length <= sums::BLOCK => Some(sums.length),
+            _ => None,
+        }
+    }
+
+    /// Says what it fetches meanwhile, if it sums.
+    pub(super) fn fetch(&mut self, fetched: Fetched) {
+        if let Way::Sums(sums) = &mut self.way {
+            sums.fetched = fetched;
+        }
     }
 
     /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
@@ -248,12 +265,13 @@ impl Sums {
         operands: &[Operand],
         to: &mut DataMut<'_>,
     ) -> Result<bool, Error> {
-        let Sums { axes, length, steps, kernel, chains, .. } = self;
+        let Sums { axes, length, steps, kernel, chains, fetched, .. } = self;
         let mut lines = Lines::new();
         fill(&mut lines, memory, operands, steps, starts)?;
         if axes.is_empty() && *length <= sums::BLOCK {
             // One sum: nothing is looped over.
-            let succeeds = kernel.sum_each(&lines, steps, [*length, 1], chains, &mut |_| {});
+            let soon = fetched.soon(memory, starts, &lines, (0, steps));
+            let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains, &mut |_| {});
             let total = if succeeds { sums::sum_of_chains(chains) } else { 0.0 };
             **chains = [0.0; CHAINS];
             match to {
@@ -287,7 +305,8 @@ impl Sums {
                 put(sums::sum_of_chains(chains));
                 *chains = [0.0; CHAINS];
             };
-            succeeds = succeeds && kernel.sum_each(&lines, shifts, counts, chains, &mut each);
+            let soon = fetched.soon(memory, starts, &lines, (start, shifts));
+            succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains, &mut each);
             Ok(())
         };
         match axes.split_last() {

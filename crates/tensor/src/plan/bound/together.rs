@@ -1,6 +1,7 @@
 //! Reductions that share a loop, bound to how their operands lie: a block of each is computed and combined before the next block is read, so
 //! that what they read comes from memory once. Elements are combined in the order of a reduction alone.
 
+use super::ahead::own_soon;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
@@ -201,7 +202,8 @@ impl Folding for Sum {
         }
         self.at += count;
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
-        kernel.sum_each(lines, &shifts, [count, 1], &mut self.chains, &mut |_| {})
+        let soon = own_soon(lines, &shifts);
+        kernel.sum_each((lines, &soon), &shifts, [count, 1], &mut self.chains, &mut |_| {})
     }
 
     fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
