@@ -2,7 +2,8 @@
 //! thread, on the one machine where this is known how to.
 #![cfg(target_arch = "x86_64")]
 
-use cembra::{Backend, Model, Options};
+use cembra::tensor::{Evaluator, Graph, Reduction, Tensor, same_bits};
+use cembra::{Backend, Model, Options, Scalar};
 use std::arch::asm;
 
 /// Runs something with bits of the control register set.
@@ -31,5 +32,27 @@ fn another_mode_is_refused() {
             assert_eq!(error.code(), "float-mode", "{name}");
         }
         assert!(with_mode(0, || model.compile(&options)).is_ok());
+    }
+}
+
+#[test]
+fn plans_of_tensors_compute_nothing_in_another_mode() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[3, 5000]).expect("a leaf");
+    let square = g.apply("math.multiply", &[x, x]).expect("a node");
+    let sum = g.reduce(Reduction::Sum, square, &[1]).expect("a node");
+    let most = g.reduce(Reduction::Max, x, &[1]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    let input = [Tensor::new(&[3, 5000], (0..15_000).map(|at| f64::from(at) * 0.3).collect()).expect("a tensor")];
+    // A map, a sum of what is computed meanwhile, and two reductions in one loop.
+    for outputs in [vec![square], vec![sum], vec![sum, most]] {
+        let planned = on.plan(&g, &outputs).expect("a plan");
+        let expected = planned.run(&input).expect("values");
+        for bits in [0x6000, 0x4000, 0x2000, 0x8000, 0x0040] {
+            let error = with_mode(bits, || planned.run(&input)).expect_err("another mode");
+            assert!(error.to_string().contains("floating-point mode"), "{error}");
+            let made = planned.run(&input).expect("values");
+            assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
+        }
     }
 }

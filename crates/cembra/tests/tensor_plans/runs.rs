@@ -2,7 +2,7 @@
 
 use super::numbers;
 use cembra::tensor::{Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
-use cembra::{Options, Scalar};
+use cembra::{Options, RowPlayer, Scalar};
 
 /// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
 fn graph() -> (Graph, Vec<NodeId>) {
@@ -151,22 +151,45 @@ fn long_chains_of_views_and_of_sizes_are_bound() {
 
 #[test]
 fn sums_of_elements_that_lanes_leave_to_the_reference_are_right() {
-    // Of arguments as large as some here, lanes do not know the sine, nor the sum of what they do not know.
+    // Of arguments as large as some here, lanes do not know the sine: it is put in their place while they are summed.
     let mut g = Graph::standard();
     let x = g.leaf("x", Scalar::Float64, &[5, 1000]).expect("a leaf");
     let e = g.apply("sin", &[x]).expect("a node");
     let square = g.apply("math.multiply", &[e, e]).expect("a node");
     let outputs = [g.reduce(Reduction::Sum, e, &[1]), g.reduce(Reduction::Sum, square, &[0, 1])].map(Result::unwrap);
-    let on = Evaluator::new(&Options::default());
-    for scale in [1.0, 1e300, 1e12, 1.0] {
-        let elements: Vec<f64> =
-            (0..5000).map(|at| if at % 1237 == 11 { scale } else { f64::from(at) * 0.01 }).collect();
-        let input = [Tensor::new(&[5, 1000], elements).expect("a tensor")];
-        let expected = on.evaluate(&g, &outputs, &input).expect("values");
-        let planned = on.plan(&g, &outputs).expect("a plan");
-        for _ in 0..2 {
-            let made = planned.run(&input).expect("values");
-            assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{scale}: {made:?}");
+    for player in [RowPlayer::Best, RowPlayer::Lanes128] {
+        let on = Evaluator::new(&Options::default().row_player(player));
+        for scale in [1.0, 1e300, 1e12, 1.0] {
+            let elements: Vec<f64> =
+                (0..5000).map(|at| if at % 1237 == 11 { scale } else { f64::from(at) * 0.01 }).collect();
+            let input = [Tensor::new(&[5, 1000], elements).expect("a tensor")];
+            // One by one, as what several sums read has memory of its own.
+            for output in outputs {
+                let expected = on.evaluate(&g, &[output], &input).expect("values");
+                let planned = on.plan(&g, &[output]).expect("a plan");
+                for _ in 0..2 {
+                    let made = planned.run(&input).expect("values");
+                    assert!(same_bits(&made[0], &expected[0]), "{} of {scale}: {made:?}", player.name());
+                }
+            }
         }
     }
+}
+
+#[test]
+fn memory_that_is_read_through_views_is_free_once() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[20, 30]).expect("a leaf");
+    let doubled = g.apply("math.add", &[x, x]).expect("a node");
+    let upwards = g.slice(doubled, &[Slice { start: 19, step: -1, count: 20 }, Slice::all(30)]).expect("a node");
+    // The last step that reads what is doubled sees its rows from the last one on.
+    let gram = g.einsum("ik,jk->ij", &[upwards, x]).expect("a node");
+    // Two as large as what is not needed any more, both of which are there in the end.
+    let one = g.einsum("ij,jk->ik", &[gram, x]).expect("a node");
+    let other = g.einsum("ji,jk->ik", &[gram, x]).expect("a node");
+    let on = Evaluator::new(&Options::default()).in_order();
+    let input = [Tensor::new(&[20, 30], (0..600).map(|at| f64::from(at % 7)).collect()).expect("a tensor")];
+    let expected = on.evaluate(&g, &[one, other], &input).expect("values");
+    let made = on.plan(&g, &[one, other]).and_then(|planned| planned.run(&input)).expect("values");
+    assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
 }
