@@ -1,7 +1,7 @@
 //! Products in plans: what follows them in their step, what they copy, and sums over labels of one operand.
 
 use super::{leaves, numbers, planned, steps};
-use cembra::tensor::{Evaluator, Graph, Labels, NodeId, Slice, Tensor, same_bits};
+use cembra::tensor::{Evaluator, Graph, Labels, NodeId, Operation, PlainProduct, Slice, Tensor, contract, same_bits};
 use cembra::{Options, Scalar};
 
 /// Small whole numbers, whose sums of products are exact in any order.
@@ -99,7 +99,8 @@ fn maps_of_a_product_are_in_its_step() {
     // Of what is read twice there is one value, so it is no part of what follows.
     let turned = g.transpose(product, &[1, 0]).unwrap();
     let shape = g.einsum("ij,jk->ik", &[product, turned]).unwrap();
-    assert_eq!(multiplied(&g, shape), (3, 2, 2));
+    // The second product is large: it is made in two panels.
+    assert_eq!(multiplied(&g, shape), (3, 2, 3));
     // The first axis of the result is one of the second operand, or of both.
     let [wide, many, others] = leaves(&mut g, [&[3, 500, 5], &[3, 5, 300], &[3, 500, 300]]);
     for (spec, operands, calls) in [("ik,kj->ji", [a, b], 4), ("bik,bkj->bij", [wide, many], 3)] {
@@ -230,6 +231,41 @@ fn products_with_vectors_are_exact_on_whole_numbers() {
             let product = g.einsum(spec, &operands).unwrap();
             let wide = g.cast(product, Scalar::Float64).unwrap();
             assert_eq!(multiplied(&g, wide).2, 0, "{spec}");
+        }
+    }
+}
+
+#[test]
+fn large_products_are_cut_by_their_shapes_alone() {
+    // The products of matrices, and the permutes, that there are in all panels.
+    for (spec, extents, gemm_calls, permutes) in [
+        ("ij,jk->ik", [&[512, 512][..], &[512, 512]], 2, 0),
+        ("ij,jk->ik", [&[800, 512], &[512, 520]], 3, 0),
+        ("ij,jk->ki", [&[300, 640], &[640, 719]], 2, 0),
+        // The first axis is that of some rows, and of whole matrices.
+        ("ijk,kl->ijl", [&[64, 128, 128], &[128, 130]], 2, 0),
+        ("bij,bjk->bik", [&[9, 256, 256], &[9, 256, 256]], 9, 0),
+        // There would be too few rows of each, too few multiplications, and what is copied would be for each.
+        ("ij,jk->ik", [&[511, 512], &[512, 514]], 1, 0),
+        ("afb,cadfe->bcde", [&[10, 10, 512], &[15, 10, 15, 10, 15]], 1, 1),
+    ] {
+        let mut g = Graph::standard();
+        let [a, b] = leaves(&mut g, extents);
+        let product = g.einsum(spec, &[a, b]).unwrap();
+        let inputs = [wholes(extents[0], 1), wholes(extents[1], 2)];
+        let Operation::Contract(labels) = &g.node(product).operation else { panic!("{spec}") };
+        let (expected, _) = contract(labels, [&inputs[0], &inputs[1]], g.extents(product), &PlainProduct).unwrap();
+        let fractions = [numbers(extents[0], 1), numbers(extents[1], 2)];
+        let mut before = None;
+        for threads in [1, 3] {
+            let on = Evaluator::new(&Options::default()).threads(threads);
+            let planned = on.plan(&g, &[product]).unwrap();
+            let (found, counters) = planned.run_counted(&inputs).unwrap();
+            assert_eq!(found[0].data(), &expected, "{spec} on {threads} threads");
+            assert_eq!((counters.gemm_calls, counters.permutes), (gemm_calls, permutes), "{spec} on {threads} threads");
+            let found = planned.run(&fractions).unwrap();
+            let before: &Tensor = before.get_or_insert_with(|| found[0].clone());
+            assert!(same_bits(&found[0], before), "{spec} on {threads} threads");
         }
     }
 }

@@ -14,6 +14,11 @@ use smallvec::SmallVec;
 /// How many multiplications a product of matrices is to have, at the least, where it is one of the slices of a larger one.
 const LEAST_SLICE: usize = 64 * 64 * 64;
 
+/// How many multiplications a panel is to have, at the least, and how many rows or columns where it is of a part of those of a matrix: what
+/// a product of matrices does once for all of them is to be little.
+pub(crate) const LEAST_PANEL: usize = 1 << 26;
+const LEAST_LINES: usize = 256;
+
 /// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Run {
@@ -161,6 +166,26 @@ impl ProductPlan {
             ProductPlan { operands, kernel, result: None }
         });
         Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
+    }
+
+    /// How many of so many indices of the first label of a result make a panel: a product of its own that takes as long as its part of the
+    /// whole. None if there are not two. Which of the operands have the label is given.
+    pub(crate) fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
+        let Kernel::Matrices { kept, summed, dimensions } = &self.kernel else { return None };
+        // What is prepared for all panels would be for each.
+        let is_repeated = |(operand, has): (&Preparation, bool)| !has && *operand != Preparation::None;
+        if self.result.is_some() || self.operands.iter().zip(has).any(is_repeated) {
+            return None;
+        }
+        let size = |runs: &[Run]| runs.iter().map(|run| run.extent).fold(1, usize::saturating_mul);
+        let each = (size(kept).saturating_mul(size(summed)).saturating_mul(size(dimensions)) / extent.max(1)).max(1);
+        // Rows or columns of the matrices have the label in front of others, if they have it; else panels are of whole matrices.
+        let len = size(kept).saturating_mul(size(&dimensions[..2]));
+        let has_all = |run: &&Run| run.strides[2].unsigned_abs().saturating_mul(run.extent) == len;
+        let lines = dimensions[..2].iter().find(has_all).map_or(LEAST_LINES, |run| run.extent / extent.max(1));
+        let most = LEAST_PANEL.div_ceil(each).max(LEAST_LINES.div_ceil(lines.max(1)));
+        let panels = Some(extent / most).filter(|panels| *panels > 1)?;
+        Some(extent.div_ceil(panels))
     }
 
     /// How many operands or results are copied into another order.

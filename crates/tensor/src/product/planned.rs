@@ -163,6 +163,14 @@ impl PlannedProduct {
         self.form.run_into(operands, (to, first), self.matrices)
     }
 
+    /// How many indices of the first axis make a panel, a product of its own, if there are several.
+    pub(crate) fn panel(&self) -> Option<usize> {
+        let Form { labels, extents, plan, .. } = &self.form;
+        let (first, extent) = (labels.output.first()?, extents.first()?);
+        let has: [bool; 2] = std::array::from_fn(|of| labels.operands.get(of).is_some_and(|own| own.contains(first)));
+        plan.panel(*extent, has)
+    }
+
     /// The same of the memory of such operands, and the positions where they begin.
     pub(crate) fn run_at(
         &self,

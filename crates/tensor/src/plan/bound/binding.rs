@@ -185,7 +185,7 @@ impl Binding<'_> {
                 let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
-            Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())),
+            Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())?),
             Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
             Work::Together(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {

@@ -1,12 +1,14 @@
-//! Products by labels, bound to how their operands lie. Where maps follow, a product is made in panels of its first axis, which are still in
-//! the cache when the maps read them. How it is cut depends on extents alone.
+//! Products by labels, bound to how their operands lie. A product is made in panels of its first axis: where maps follow, so that these read
+//! what is still in the cache, and where it is large, so that there is something for several threads. How it is cut depends on extents
+//! alone, whatever threads there are.
 
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
 use crate::node::{Labels, Operation};
-use crate::product::PlannedProduct;
+use crate::product::{LEAST_PANEL, PlannedProduct};
 use crate::reference::{self, check_size};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Node, NodeId, Tensor};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The elements of a product that are made at a time where maps follow, and the rows that there are at the least: those of matrices.
@@ -31,42 +33,64 @@ struct Whole {
 }
 
 /// How many leading axes of a product are cut, and how many indices of them make a panel.
-pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) -> (usize, usize) {
-    // There are no panels of what nothing follows, and none without products of matrices.
-    let is_cut = binding.elements.products().is_some() && is_followed;
+pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) -> Result<(usize, usize), Error> {
+    // There are no panels without products of matrices.
     let extents = binding.graph.extents(product);
-    let depth = usize::from(is_cut).min(extents.len());
-    let row: usize = extents[depth..].iter().product();
-    (depth, PANEL.checked_div(row).unwrap_or(0).max(LEAST_ROWS))
+    let (Some(products), false) = (binding.elements.products(), extents.is_empty()) else { return Ok((0, 1)) };
+    if is_followed {
+        let row: usize = extents[1..].iter().product();
+        return Ok((1, PANEL.checked_div(row).unwrap_or(0).max(LEAST_ROWS)));
+    }
+    let (node, labels) = contraction(binding, product)?;
+    let of: SmallVec<[&[usize]; 2]> = node.operands.iter().map(|operand| binding.graph.extents(*operand)).collect();
+    let size = labels.label_extents(&of)?.into_iter().fold(1, usize::saturating_mul);
+    // Most are not planned for this.
+    if size < 2 * LEAST_PANEL {
+        return Ok((0, 1));
+    }
+    let [(_, a), (_, b)] = seen_by_panel(binding, product, None)?;
+    Ok(products.planned(labels, [&a, &b])?.panel().map_or((0, 1), |rows| (1, rows)))
+}
+
+/// A product by labels, and these.
+fn contraction<'b>(binding: &Binding<'b>, product: NodeId) -> Result<(&'b Node, &'b Arc<Labels>), Error> {
+    let node = binding.graph.node(product);
+    match (&node.operation, &node.operands[..]) {
+        (Operation::Contract(labels), [_, _]) => Ok((node, labels)),
+        _ => Err(Error::new(ErrorKind::OperandCount, "a product that is not of two")),
+    }
+}
+
+/// The operands of a product as a panel of so many indices of the first axis sees them, or all of it; and tensors like those, without elements.
+fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) -> Result<[(Operand, Tensor); 2], Error> {
+    let (node, labels) = contraction(binding, product)?;
+    let first = labels.output.first().zip(rows);
+    let seen_by_panel = |at: usize| -> Result<(Operand, Tensor), Error> {
+        let (seen, own) = (binding.seen(node.operands[at])?, &labels.operands[at]);
+        let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
+        for (axis, label) in own.iter().enumerate() {
+            if let Some((_, rows)) = first.filter(|(first, _)| *first == label) {
+                extents[axis] = rows;
+                *shift.get_or_insert(0) += seen.layout.strides()[axis];
+            }
+        }
+        let layout = Layout::within(&extents, seen.layout.strides().into(), 0);
+        let scalar = binding.graph.node(node.operands[at]).scalar;
+        let like = Tensor::of_parts(Data::zeros(scalar, 0)?.into(), layout);
+        Ok((Operand::along(seen, shift.unwrap_or(0)), like))
+    };
+    Ok([seen_by_panel(0)?, seen_by_panel(1)?])
 }
 
 impl ProductPiece {
     /// A product for so many indices of the leading axes.
     pub(super) fn of(binding: &Binding<'_>, product: NodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
-        let node = binding.graph.node(product);
-        let (Operation::Contract(labels), [a, b]) = (&node.operation, &node.operands[..]) else {
-            return Err(Error::new(ErrorKind::OperandCount, "a product that is not of two"));
-        };
+        let (node, labels) = contraction(binding, product)?;
         check_size(node, binding.elements.most_bytes())?;
-        let operands = [binding.seen(*a)?.clone(), binding.seen(*b)?.clone()];
-        let scalars = [*a, *b].map(|operand| binding.graph.node(operand).scalar);
-        let first = labels.output.first().zip(rows.first());
-        let of_panel = |at: usize| -> Result<(Operand, Tensor), Error> {
-            let (seen, own) = (&operands[at], &labels.operands[at]);
-            let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
-            for (axis, label) in own.iter().enumerate() {
-                if let Some((_, rows)) = first.filter(|(first, _)| *first == label) {
-                    extents[axis] = *rows;
-                    *shift.get_or_insert(0) += seen.layout.strides()[axis];
-                }
-            }
-            let layout = Layout::within(&extents, seen.layout.strides().into(), 0);
-            let like = Tensor::of_parts(Data::zeros(scalars[at], 0)?.into(), layout);
-            Ok((Operand::along(seen, shift.unwrap_or(0)), like))
-        };
-        let [(a, a_like), (b, b_like)] = [of_panel(0)?, of_panel(1)?];
+        let [(a, a_like), (b, b_like)] = seen_by_panel(binding, product, rows.first().copied())?;
         let products = binding.elements.products();
         let planned = products.map(|products| products.planned(labels, [&a_like, &b_like])).transpose()?;
+        let operands = [binding.seen(node.operands[0])?.clone(), binding.seen(node.operands[1])?.clone()];
         let whole = Whole { product: node.clone(), labels: labels.clone(), operands };
         Ok(ProductPiece { planned, operands: [a, b], whole: Arc::new(whole) })
     }
