@@ -93,6 +93,12 @@ impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
         }
     }
 
+    /// The next elements are those of another fold over as many, which begin a block, as do those behind them; there are none before that are
+    /// in no block yet.
+    pub(crate) fn then(&mut self, block: Fold<W, C>) {
+        self.total = (self.combine)(self.total, block.finish());
+    }
+
     pub(crate) fn finish(mut self) -> W {
         match &mut self.chains {
             Some(chains) if self.at > 0 => (self.combine)(self.total, joined(chains, self.combine)),
@@ -258,7 +264,7 @@ fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &[W; CHAINS], combine: C) ->
 }
 
 /// What elements of a type are while they are combined.
-pub(crate) trait Folded<T>: Copy {
+pub(crate) trait Folded<T>: Copy + Send + 'static {
     fn of(element: T) -> Self;
     fn narrow(self) -> T;
 }

@@ -1,7 +1,7 @@
 //! Steps of plans that share a loop: over the same rows, and reductions over the same axes.
 
 use super::{leaves, numbers, planned};
-use cembra::tensor::{Evaluator, Graph, NodeId, Plan, PlanCounters, Reduction, Tensor, same_bits};
+use cembra::tensor::{Evaluator, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
 use cembra::{Backend, Options, Scalar};
 use std::slice::from_ref;
 
@@ -240,6 +240,78 @@ fn what_is_fetched_ahead_changes_no_bit() {
             let planned = on.plan(&g, &[output]).expect("a plan");
             let made = planned.run(&inputs).expect("values");
             assert!(same_bits(&expected[0], &made[0]), "{output:?}");
+        }
+    }
+}
+
+/// Checks that reductions of `x` are what the reference makes of them bit for bit, on two threads and on five.
+fn shared_out(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) {
+    let mut g = Graph::standard();
+    let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");
+    let outputs = build(&mut g, leaf);
+    let [two, five] = [2, 5].map(|threads| Evaluator::new(&Options::default()).threads(threads).share(5000));
+    let expected = two.evaluate(&g, &outputs, from_ref(x)).expect("a value");
+    for on in [two, five] {
+        let planned = on.plan(&g, &outputs).expect("a plan");
+        let made = planned.run(from_ref(x)).expect("a value");
+        for (expected, made) in expected.iter().zip(&made) {
+            assert!(same_bits(expected, made), "{made:?} is not {expected:?}\n{planned}");
+        }
+    }
+}
+
+#[test]
+fn few_long_reductions_are_shared_out_in_blocks() {
+    // Results of several blocks, with rests of the last one that are whole rows of chains, a few elements, and none; and of less than a block.
+    let extents: [&[usize]; 5] =
+        [&[3 * 65_536 + 17], &[2, 2 * 65_536 + 640], &[1, 4 * 65_536], &[3, 2, 35_001], &[4, 9000]];
+    let all = |reductions: &'static [Reduction], axes: &'static [usize]| {
+        move |g: &mut Graph, x: NodeId| {
+            let own = if g.node(x).scalar == Scalar::Boolean { x } else { g.apply("math.multiply", &[x, x]).unwrap() };
+            reductions.iter().flat_map(|how| [x, own].map(|of| g.reduce(*how, of, axes).unwrap())).collect()
+        }
+    };
+    // What follows one of them is a step of its own then.
+    let means = |axes: &'static [usize]| {
+        move |g: &mut Graph, x: NodeId| {
+            let sum = g.reduce(Reduction::Sum, x, axes).unwrap();
+            let half = g.constant(Scalar::Float64, 0.5).unwrap();
+            vec![g.apply("math.multiply", &[sum, half]).unwrap()]
+        }
+    };
+    for extents in extents {
+        let floats = numbers(extents, 5);
+        let some: Vec<f64> = floats.to_vec().unwrap();
+        let near: Vec<f64> = some.iter().map(|x| 1.0 + (x * 1e3).fract() * 1e-3).collect();
+        let single = Tensor::new(extents, near.iter().map(|x| *x as f32).collect()).unwrap();
+        let whole = Tensor::new(extents, some.iter().map(|x| (x * 1e3) as i64).collect()).unwrap();
+        let truth = Tensor::new(extents, some.iter().map(|x| *x > -900.0).collect()).unwrap();
+        // Every other element, from the last one on.
+        let wide: Vec<usize> = extents.iter().map(|extent| 2 * extent).collect();
+        let back: Vec<Slice> =
+            extents.iter().map(|extent| Slice { start: 2 * extent - 1, step: -2, count: *extent }).collect();
+        let apart = numbers(&wide, 7).sliced(&back).unwrap();
+        let near = Tensor::new(extents, near).unwrap();
+        for x in [&floats, &near, &single, &whole, &truth, &apart] {
+            let axes: &'static [usize] = match extents.len() {
+                1 => &[0],
+                2 => &[1],
+                _ => &[1, 2],
+            };
+            let how: &'static [Reduction] = match x.scalar_type() {
+                Scalar::Boolean => &[Reduction::All, Reduction::Any],
+                _ => &[Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max],
+            };
+            // All in one loop, and each in its own.
+            shared_out(x, all(how, axes));
+            for (at, _) in how.iter().enumerate() {
+                let one = |which: usize| move |g: &mut Graph, x| vec![all(&how[at..=at], axes)(g, x)[which]];
+                shared_out(x, one(0));
+                shared_out(x, one(1));
+            }
+            if x.scalar_type() == Scalar::Float64 {
+                shared_out(x, means(axes));
+            }
         }
     }
 }

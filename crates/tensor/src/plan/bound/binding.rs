@@ -75,6 +75,9 @@ impl Plan {
             }
             let (bound, between) = match &step.work {
                 Work::Together(members) => binding.together(members, &mut own)?,
+                Work::Reduce { .. } if elements.threads() > 1 => {
+                    binding.together(std::slice::from_ref(step), &mut own)?
+                }
                 _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
             };
             step_of.extend(bound.iter().map(|_| at));

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod binding;
+mod blocks;
 mod cut;
 mod in_place;
 mod kept;
@@ -58,8 +59,8 @@ enum BoundWork {
     /// What is done for each piece of the leading axes of the value, by whoever does some of the pieces; and how many elements the value has
     /// for each index of these.
     Pieces(Vec<Worker>, usize),
-    /// Reductions in one loop, and where their values go.
-    Together(Box<Together>, Targets),
+    /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
+    Together(Vec<Together>, Targets),
     /// A node as the reference evaluates it.
     Node(Box<Node>, Vec<Seen>),
 }
@@ -208,7 +209,7 @@ impl BoundStep {
                 slots[self.target as usize].put(made);
                 Ok(())
             }
-            BoundWork::Together(together, targets) => together::run(together, targets, (inputs, slots), elements),
+            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), elements),
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };

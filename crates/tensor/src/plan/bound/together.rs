@@ -6,7 +6,7 @@ use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
 use super::reduce::{BLOCK, fold_runs, turned};
-use super::{Binding, BoundStep, BoundWork};
+use super::{Binding, BoundStep, BoundWork, blocks};
 use crate::body::{Body, Elements, Line, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
@@ -16,7 +16,9 @@ use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, Node
 use cembra_runtime::{CHAINS, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Likewise where they are one line, of which some are added as they are computed.
 const LINE: usize = 1 << 13;
@@ -33,8 +35,8 @@ pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 /// Reductions over the same axes of one index space.
 #[derive(Debug)]
 pub(super) struct Together {
-    members: Vec<Member>,
-    way: Way,
+    pub(super) members: Vec<Member>,
+    pub(super) way: Way,
     source: Source,
 }
 
@@ -47,27 +49,39 @@ struct Source {
 }
 
 #[derive(Debug)]
-struct Member {
+pub(super) struct Member {
     reduction: Reduction,
     /// Where elements are that are computed before they are combined.
     block: Data,
 }
 
 /// What is computed of a block, for each of the reductions.
-type Pieces = Vec<Piece>;
+pub(super) type Pieces = Vec<Piece>;
 
 #[derive(Debug)]
-enum Way {
+pub(super) enum Way {
     /// Runs of so many elements, several of them at a time.
     Runs(usize, Cut<Pieces>),
-    /// Runs of so many elements, each in parts; which of them are added as they are computed.
-    LongRuns(usize, Cut<()>, Cut<Pieces>, Vec<bool>),
+    /// Runs of so many elements, each in parts.
+    LongRuns(LongRuns),
     /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
 
+/// Runs of so many elements, each in parts.
 #[derive(Debug)]
-enum Piece {
+pub(super) struct LongRuns {
+    pub(super) length: usize,
+    pub(super) kept: Cut<()>,
+    pub(super) parts: Cut<Pieces>,
+    /// Which of the reductions are sums of elements that are added as they are computed.
+    pub(super) added: Vec<bool>,
+    /// How many parts are a block of sums, if blocks are of whole parts.
+    pub(super) block: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(super) enum Piece {
     /// Maps.
     Computed(Box<MapPiece>),
     /// So many elements that are in memory and lie together.
@@ -80,7 +94,7 @@ enum Piece {
 
 /// So many elements of a line, and what computes and adds them.
 #[derive(Debug)]
-struct Added {
+pub(super) struct Added {
     operands: SmallVec<[Operand; 4]>,
     steps: Strides,
     kernel: Box<dyn SumKernel>,
@@ -166,12 +180,17 @@ impl Piece {
 }
 
 /// What elements have become so far, whatever their type and how two become one.
-trait Folding {
+pub(super) trait Folding: Any + Send {
     /// So many elements from a position on are next.
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
 
     /// Writes what came of it over what is in memory.
     fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
+
+    /// The elements of a block are next, which are those of another one of the same kind. Before it there are whole blocks alone.
+    fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
+        Err(no_room())
+    }
 
     /// So many elements, which are computed of lines, are next. False if that cannot be done.
     fn add(&mut self, _: &mut dyn SumKernel, _: &[Line<'_>], _: usize) -> bool {
@@ -210,6 +229,13 @@ impl Folding for Sum {
         Err(no_room())
     }
 
+    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
+        let mut block = own_kind::<Sum>(block)?;
+        block.join();
+        self.total += block.total;
+        Ok(())
+    }
+
     fn finish(mut self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
         if self.at > 0 {
             self.join();
@@ -229,6 +255,11 @@ struct One<T, W, C>(Fold<W, C>, PhantomData<T>);
 /// Results that lie side by side, to each of which an element is added after the other.
 struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
 
+fn own_kind<F: Folding>(block: Box<dyn Folding>) -> Result<Box<F>, Error> {
+    let block: Box<dyn Any> = block;
+    block.downcast().map_err(|_| no_room())
+}
+
 fn slice<T: Element>(data: &Data, first: usize, count: usize) -> Result<&[T], Error> {
     T::of(data).and_then(|elements| elements.get(first..first + count)).ok_or_else(no_room)
 }
@@ -237,7 +268,12 @@ fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
     T::of_part(to).filter(|to| to.len() == count).ok_or_else(no_room)
 }
 
-impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy> Folding for One<T, W, C> {
+impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for One<T, W, C> {
+    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
+        self.0.then(own_kind::<One<T, W, C>>(block)?.0);
+        Ok(())
+    }
+
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
         self.0.extend_slice(slice::<T>(data, first, count)?);
         Ok(())
@@ -249,7 +285,7 @@ impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy> Folding for One<T, W, C>
     }
 }
 
-impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy> Folding for Beside<T, W, C> {
+impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for Beside<T, W, C> {
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
         for row in slice::<T>(data, first, count)?.chunks_exact(self.0.len()) {
             take_row(&mut self.0, row, self.1);
@@ -312,7 +348,7 @@ impl Binding<'_> {
             }
         }
         let (target, len) = targets[0];
-        let work = BoundWork::Together(Box::new(shared), targets);
+        let work = BoundWork::Together(shared, targets);
         steps.push(BoundStep { work, target, len, shrunk: SmallVec::new() });
         for map in &maps {
             steps.push(self.step(map, own)?);
@@ -320,30 +356,40 @@ impl Binding<'_> {
         Ok((steps, between))
     }
 
-    /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces.
-    fn shared_loop(&self, members: &[Step]) -> Result<Option<Together>, Error> {
+    /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces. One for each thread where results
+    /// are fewer than threads and of blocks that these can share.
+    fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<Together>>, Error> {
         let mut reduces = Vec::with_capacity(members.len());
         let mut common = None;
         for member in members {
             let Work::Reduce { reduction, axes, of, .. } = &member.work else { return Ok(None) };
             let whole = &of.extents[..];
             let results = (0..whole.len()).filter(|axis| !axes.contains(&(*axis as Axis))).map(|axis| whole[axis]);
-            let is_in_pieces = self.is_shared_out(member) && results.product::<usize>() > 1;
-            if whole.iter().product::<usize>() < LARGE || is_in_pieces {
+            let results = results.product::<usize>();
+            let is_shared = self.is_shared_out(member);
+            if whole.iter().product::<usize>() < LARGE || (is_shared && results >= self.elements.threads()) {
                 return Ok(None);
             }
             let operands = self.operands(of, whole, &[], &FxHashMap::default())?;
             reduces.push((*reduction, &of.body, operands));
-            common = Some((&axes[..], whole));
+            common = Some((&axes[..], whole, results, is_shared));
         }
-        let Some((axes, whole)) = common else { return Ok(None) };
-        Together::of(&reduces, axes, whole, self.elements, true).map(Some)
+        let Some((axes, whole, results, is_shared)) = common else { return Ok(None) };
+        let worker = || Together::of(&reduces, axes, whole, self.elements, true);
+        let mut workers = vec![worker()?];
+        let blocks = if is_shared { workers[0].blocks() } else { 1 };
+        for _ in 1..self.elements.threads().min(blocks) {
+            workers.push(worker()?);
+        }
+        // Alone, or for pieces of several results, there are better ways on one thread.
+        let is_alone = workers.len() == 1 && (members.len() == 1 || (is_shared && results > 1));
+        Ok((!is_alone).then_some(workers))
     }
 }
 
-/// Runs a loop, and puts what it makes into slots.
+/// Runs a loop, or blocks of it by several, and puts what it makes into slots.
 pub(super) fn run(
-    together: &mut Together,
+    workers: &mut [Together],
     targets: &Targets,
     (inputs, slots): (&[Tensor], &mut [Slot]),
     elements: &dyn Elements,
@@ -355,8 +401,12 @@ pub(super) fn run(
     let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
     let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
     let sources = Sources { inputs, slots };
-    let memory = Memory { sources: &sources, locals: &mut [], counters: &mut Counters::default() };
-    together.run(&memory, elements, &mut to)?;
+    if let [all] = workers {
+        let memory = Memory { sources: &sources, locals: &mut [], counters: &mut Counters::default() };
+        all.run(&memory, elements, &mut to)?;
+    } else {
+        blocks::run(workers, &sources, elements, &mut to)?;
+    }
     drop(to);
     for ((target, _), made) in targets.iter().zip(made) {
         slots[*target as usize].put(made);
@@ -394,22 +444,21 @@ impl Together {
                     let ones = Extents::from_elem(1, kept.len());
                     let all: Vec<Strides> =
                         operands.iter().flatten().map(|own| own.strides[kept.len()..].into()).collect();
-                    let parts = if let [(_, steps)] = &joined(reduced, all.iter())[..]
-                        && at_once
-                    {
+                    let (parts, block) = if let [(_, steps)] = &joined(reduced, all.iter())[..] {
                         let mut steps = steps.iter();
                         let mut line = |own: &Operand| own.with_line(kept.len(), steps.next().copied().unwrap_or(0));
                         let operands: Vec<SmallVec<[Operand; 4]>> =
                             operands.iter().map(|own| own.iter().map(&mut line).collect()).collect();
-                        Cut::of(&[length], LINE, |part| {
-                            line_pieces(reduces, &operands, &[&ones, part].concat(), elements)
-                        })?
+                        let parts = Cut::of(&[length], LINE, |part| {
+                            line_pieces(reduces, &operands, &[&ones, part].concat(), elements, at_once)
+                        })?;
+                        (parts, Some(sums::BLOCK / LINE))
                     } else {
-                        Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?
+                        (Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?, None)
                     };
                     let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
                     let added = parts.full().iter().map(is_added).collect();
-                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, parts, added)
+                    Way::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
                 }
             }
             Order::InOrder => {
@@ -434,11 +483,15 @@ impl Together {
         if self.succeeds(memory, elements, to)? {
             return Ok(());
         }
-        // What is computed first and then added can always be; that is as good for the next run.
+        *self = self.otherwise(elements)?;
+        self.succeeds(memory, elements, to).map(|_| ())
+    }
+
+    /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
+    pub(super) fn otherwise(&self, elements: &dyn Elements) -> Result<Together, Error> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
-        *self = Together::of(&own, axes, whole, elements, false)?;
-        self.succeeds(memory, elements, to).map(|_| ())
+        Together::of(&own, axes, whole, elements, false)
     }
 
     /// False if elements cannot be added as they are computed.
@@ -463,21 +516,20 @@ impl Together {
                 }
                 Ok(())
             }),
-            Way::LongRuns(length, cut, parts, added) => cut.run(|(), kept, before| {
-                let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
-                    if *is_added {
-                        Box::new(Sum { chains: [0.0; CHAINS], at: 0, total: 0.0 })
-                    } else {
-                        member.one(*length)
-                    }
-                };
-                let mut folds: Vec<_> = members.iter().zip(&*added).map(fold).collect();
-                succeeds &= fold_parts(members, parts, &mut folds, memory, elements, |part| [kept, part].concat())?;
-                finish(folds, to, before, 1)
-            }),
+            Way::LongRuns(runs) => {
+                let LongRuns { length, kept, parts, added, .. } = runs;
+                kept.run(|(), kept, before| {
+                    let mut folds = folds(members, added, *length);
+                    let all = 0..usize::MAX;
+                    succeeds &=
+                        fold_parts(members, (parts, all), &mut folds, memory, elements, |part| [kept, part].concat())?;
+                    finish(folds, to, before, 1)
+                })
+            }
             Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
-                fold_parts(members, parts, &mut folds, memory, elements, |part| [part, kept].concat())?;
+                let all = 0..usize::MAX;
+                fold_parts(members, (parts, all), &mut folds, memory, elements, |part| [part, kept].concat())?;
                 finish(folds, to, before, *width)
             }),
         }?;
@@ -491,25 +543,34 @@ fn line_pieces(
     operands: &[SmallVec<[Operand; 4]>],
     extents: &[usize],
     elements: &dyn Elements,
+    at_once: bool,
 ) -> Result<Pieces, Error> {
     let piece = |(reduce, operands): (&Reduce<'_>, &SmallVec<[Operand; 4]>)| {
-        let sum = Piece::of_sum(reduce, operands, extents, elements)?;
+        let sum = if at_once { Piece::of_sum(reduce, operands, extents, elements)? } else { None };
         sum.map_or_else(|| Piece::of(reduce.1, operands, extents, elements), Ok)
     };
     reduces.iter().zip(operands).map(piece).collect()
 }
 
-/// Takes all parts, each of which begins at the indices that are made of its own.
-fn fold_parts(
+/// What nothing has become yet: one for each of the reductions of runs of so many elements.
+pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Box<dyn Folding>> {
+    let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
+        if *is_added { Box::new(Sum { chains: [0.0; CHAINS], at: 0, total: 0.0 }) } else { member.one(length) }
+    };
+    members.iter().zip(added).map(fold).collect()
+}
+
+/// Takes these of the parts, each of which begins at the indices that are made of its own.
+pub(super) fn fold_parts(
     members: &mut [Member],
-    parts: &mut Cut<Pieces>,
+    (parts, which): (&mut Cut<Pieces>, Range<usize>),
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,
     elements: &dyn Elements,
     starts: impl Fn(&[usize]) -> Vec<usize>,
 ) -> Result<bool, Error> {
     let mut succeeds = true;
-    parts.run(|pieces, part, _| {
+    parts.run_some(which, |pieces, part, _| {
         elements.go_on()?;
         let starts = starts(part);
         for ((member, piece), fold) in members.iter_mut().zip(pieces).zip(&mut *folds) {
@@ -520,7 +581,12 @@ fn fold_parts(
     Ok(succeeds)
 }
 
-fn finish(folds: Vec<Box<dyn Folding>>, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
+pub(super) fn finish(
+    folds: Vec<Box<dyn Folding>>,
+    to: &mut [DataMut<'_>],
+    first: usize,
+    count: usize,
+) -> Result<(), Error> {
     for (fold, to) in folds.into_iter().zip(to) {
         fold.finish(to.part(first, count).ok_or_else(no_room)?)?;
     }
