@@ -136,6 +136,20 @@ macro_rules! elements {
             }
         }
 
+        impl DataMut<'_> {
+            /// Copies all elements to the place of those of other data of the same type.
+            pub(crate) fn copy_to(&self, to: &mut Data) -> Result<(), Error> {
+                match (self, to) {
+                    $((DataMut::$variant(from), Data::$variant(to)) => {
+                        to.clear();
+                        to.extend_from_slice(from);
+                    })*
+                    _ => return Err(misfit()),
+                }
+                Ok(())
+            }
+        }
+
         impl Data {
             /// All elements, to be written over.
             pub const fn all_mut(&mut self) -> DataMut<'_> {
@@ -194,9 +208,13 @@ impl DataMut<'_> {
             to.copy_from_slice(from);
             Some(())
         }
-        let misfit = || Error::new(ErrorKind::ElementType, "memory that does not fit the elements");
         with_data!(from, from => copy(from, self)).ok_or_else(misfit)
     }
+}
+
+#[cold]
+fn misfit() -> Error {
+    Error::new(ErrorKind::ElementType, "memory that does not fit the elements")
 }
 
 impl Data {

@@ -14,7 +14,7 @@ use crate::plan::region::cost_of_body;
 use crate::plan::rows::rows_at_a_time;
 use crate::plan::{Plan, Region, Step, View, Work, is_view};
 use crate::reference::{check_inputs, check_size};
-use crate::{Axis, Counters, Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor};
+use crate::{Axis, Counters, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -228,8 +228,7 @@ impl Binding<'_> {
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
             let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
-            let locals = locals.all.iter().map(|local| Data::zeros(local.scalar, 0)).collect::<Result<_, Error>>()?;
-            Ok(Worker { cut, locals })
+            Ok(Worker { cut, locals: locals.memory()? })
         };
         let mut workers = vec![worker()?];
         let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
@@ -265,7 +264,7 @@ impl Binding<'_> {
             if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
                 let made = piece(&then.extents);
                 let (slot, seen) = local(self.graph.node(*first).scalar, &made)?;
-                parts.push(Part { work, len: made.iter().product(), left: Some(slot) });
+                parts.push(Part { work, len: made.iter().product(), left: Some(slot), over: None });
                 left.insert(*first, seen);
                 work = PartWork::Map(Box::new(self.map(then, rows, &left)?));
             }
@@ -275,7 +274,7 @@ impl Binding<'_> {
                 slot = Some(made);
                 left.insert(step.node, seen);
             }
-            parts.push(Part { work, len: own.iter().product(), left: slot });
+            parts.push(Part { work, len: own.iter().product(), left: slot, over: None });
         }
         if let [rows] = rows {
             ahead::share_out(&mut parts, *rows, &costs, &reads);
@@ -327,7 +326,12 @@ impl Binding<'_> {
     }
 
     /// Maps for a piece of so many indices of the leading axes.
-    fn map(&self, region: &Region, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<MapPiece, Error> {
+    pub(super) fn map(
+        &self,
+        region: &Region,
+        rows: &[usize],
+        left: &FxHashMap<NodeId, Seen>,
+    ) -> Result<MapPiece, Error> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
         let operands = self.operands(region, &extents, &axes, left)?;

@@ -1,14 +1,16 @@
-//! The last step of a plan whose value is written over a tensor that the plan may read: a few pieces at a time are computed into memory that
-//! stays in a cache, and copied from there. Compiled code never writes where it reads.
+//! The last step of a plan whose value is written over a tensor that the plan may read. Compiled code never writes where it reads: a few pieces
+//! at a time are computed into memory that stays in a cache, and copied from there. Where threads share a map, elements of the tensor are
+//! copied into such memory before, and read there, so that each thread writes to the tensor itself.
 
-use super::memory::{Slot, Sources};
-use super::{Binding, BoundPlan, BoundWork, Worker, map, no_pieces, run_pieces};
+use super::cut::Cut;
+use super::memory::{Place, Seen, Slot, Slots, Sources};
+use super::{Binding, BoundPlan, BoundWork, Part, PartWork, Worker, map, no_pieces, run_pieces};
 use crate::body::Elements;
-use crate::plan::{Plan, Step, Work};
-use crate::{Counters, Data, Error, Extents, Graph, Node, Tensor};
+use crate::plan::{Plan, Region, Step, Work};
+use crate::{Counters, Data, Error, Extents, Graph, Layout, Node, NodeId, Tensor};
 use cembra_runtime::Scalar;
 
-/// The elements of a map that are computed before they are copied, where there is one thread.
+/// The elements of a map that are computed between copies.
 const BLOCK: usize = 1 << 12;
 
 /// What is written over a tensor.
@@ -19,8 +21,17 @@ pub(super) struct InPlace {
     within: usize,
     /// Which of the inputs is the target.
     target: usize,
+    scalar: Scalar,
     extents: Extents,
-    block: Data,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// What the pieces read of the target is copied before. While they are computed, this is in its place.
+    Before(Tensor),
+    /// What the pieces make is copied from here.
+    After(Data),
 }
 
 impl Plan {
@@ -87,27 +98,52 @@ impl Binding<'_> {
     /// The last step, whose value is written over a tensor.
     pub(super) fn in_place(&self, step: &Step, target: usize) -> Result<InPlace, Error> {
         let node = self.graph.node(step.node);
-        let work = match &step.work {
-            Work::Map(_) => {
-                let most = if self.is_shared_out(step) { self.elements.share() } else { BLOCK };
-                self.pieces(std::slice::from_ref(step), (node.extents.len(), most))?
+        let none = Data::zeros(node.scalar, 0)?;
+        let (work, way) = match &step.work {
+            Work::Map(region) if self.is_shared_out(step) => {
+                let leaf = self.graph.leaves().get(target).map(|leaf| leaf.node);
+                let workers = self.map_over(node, region, leaf)?;
+                (BoundWork::Pieces(workers, 1), Way::Before(Tensor::of_parts(none.into(), Layout::row_major(&[0])?)))
             }
-            _ => self.work(step)?,
+            Work::Map(_) => (self.pieces(std::slice::from_ref(step), (node.extents.len(), BLOCK))?, Way::After(none)),
+            _ => (self.work(step)?, Way::After(none)),
         };
-        InPlace::of(work, node, target)
+        InPlace::of(work, node, target, way)
+    }
+
+    /// Maps for a few elements at a time, which read what is in their place as it was copied before, for each thread.
+    fn map_over(&self, node: &Node, region: &Region, target: Option<NodeId>) -> Result<Vec<Worker>, Error> {
+        let worker = || -> Result<Worker, Error> {
+            let mut locals = Slots::default();
+            let cut = Cut::of(&node.extents, BLOCK, |rows| {
+                let len = rows.iter().product();
+                let over = target.filter(|leaf| region.inputs.iter().any(|(node, _)| node == leaf));
+                let over = over.map(|leaf| (leaf, locals.take(node.scalar, len)));
+                let layout = Layout::row_major(rows)?;
+                let seen = over.map(|(leaf, slot)| (leaf, Seen { place: Place::Local(slot), layout }));
+                let work = PartWork::Map(Box::new(self.map(region, rows, &seen.into_iter().collect())?));
+                Ok(vec![Part { work, len, left: None, over: over.map(|(_, slot)| slot) }])
+            })?;
+            Ok(Worker { cut, locals: locals.memory()? })
+        };
+        let mut workers = vec![worker()?];
+        for _ in 1..self.elements.threads().min(workers[0].cut.count()) {
+            workers.push(worker()?);
+        }
+        Ok(workers)
     }
 }
 
 impl InPlace {
-    pub(super) fn of(work: BoundWork, node: &Node, target: usize) -> Result<InPlace, Error> {
+    fn of(work: BoundWork, node: &Node, target: usize, way: Way) -> Result<InPlace, Error> {
         let BoundWork::Pieces(workers, within) = work else {
             return Err(no_pieces());
         };
-        Ok(InPlace { workers, within, target, extents: node.extents.clone(), block: Data::zeros(node.scalar, 0)? })
+        Ok(InPlace { workers, within, target, scalar: node.scalar, extents: node.extents.clone(), way })
     }
 
     fn fits(&self, own: &mut Tensor) -> bool {
-        is_own(own, (self.block.scalar(), &self.extents))
+        is_own(own, (self.scalar, &self.extents))
     }
 
     /// Nothing in here fails for the sake of an element, and nobody ends it: what was begun is finished.
@@ -118,9 +154,23 @@ impl InPlace {
         elements: &dyn Elements,
         counters: &mut Counters,
     ) -> Result<(), Error> {
-        let InPlace { workers, within, target, block, .. } = self;
-        let count = workers[0].cut.count();
+        let InPlace { workers, within, target, way, .. } = self;
         let mut at = inputs[*target].layout().offset();
+        let count = workers[0].cut.count();
+        let block = match way {
+            Way::After(block) => block,
+            Way::Before(other) => {
+                let len = self.extents.iter().product();
+                std::mem::swap(&mut inputs[*target], other);
+                let ran = other.own_data().ok_or_else(map::no_room).and_then(|own| {
+                    let mut own = own.all_mut();
+                    let to = own.part(at, len).ok_or_else(map::no_room)?;
+                    run_pieces(workers, 0..usize::MAX, &Sources { inputs, slots }, elements, *within, to, counters)
+                });
+                std::mem::swap(&mut inputs[*target], other);
+                return ran;
+            }
+        };
         for first in (0..count).step_by(workers.len()) {
             let which = first..count.min(first + workers.len());
             block.resize(workers[0].cut.indices(which.clone()) * *within);

@@ -119,6 +119,11 @@ impl Slots {
         self.all.len() as u32 - 1
     }
 
+    /// Memory for all, which has no elements yet.
+    pub(super) fn memory(&self) -> Result<Vec<Data>, Error> {
+        self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect()
+    }
+
     /// Nobody needs what is there any more.
     pub(super) fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.all[slot as usize];

@@ -78,6 +78,8 @@ struct Part {
     work: PartWork,
     len: usize,
     left: Option<u32>,
+    /// Where it reads what is in the place of what it makes.
+    over: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,9 @@ impl Worker {
                     continue;
                 }
                 let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
+                if let Some(local) = part.over {
+                    to.copy_to(&mut memory.locals[local as usize])?;
+                }
                 part.run(&mut memory, elements, starts, &mut to)?;
             }
             Ok(())
