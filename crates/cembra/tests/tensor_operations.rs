@@ -2,8 +2,8 @@
 //! them are read where they can make one alone.
 
 use cembra::tensor::{
-    ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Tensor,
-    TensorMut, TensorOp, Wanted, same_bits,
+    ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Slice,
+    Tensor, TensorMut, TensorOp, Wanted, same_bits,
 };
 use cembra::{Backend, Cancellation, Limits, Options, Scalar, ScalarValue};
 use std::sync::Arc;
@@ -480,6 +480,36 @@ fn shapes_that_no_tensor_has_are_refused() {
     assert_eq!(on.get(&g, large, &[], &[0]).unwrap_err().kind(), ErrorKind::Limit);
     let error = evaluator().evaluate(&g, &[large], &[]).unwrap_err();
     assert_eq!(error.to_string(), "`shaped` has neither a way to be executed nor an element form");
+}
+
+/// What an evaluation has at the same time counts together; what it has no more, and views, do not.
+#[test]
+fn tensors_take_no_more_memory_together_than_they_may() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[100]).unwrap();
+    let input = [Tensor::new(&[100], (0..100).map(f64::from).collect()).unwrap()];
+    let mut sums = vec![g.reduce(Reduction::Sum, x, &[0]).unwrap()];
+    for _ in 0..4 {
+        let last = sums[sums.len() - 1];
+        let moved = g.apply("math.subtract", &[x, last]).unwrap();
+        let moved = g.barrier(moved).unwrap();
+        let turned = g.slice(moved, &[Slice { start: 99, step: -1, count: 100 }]).unwrap();
+        sums.push(g.reduce(Reduction::Max, turned, &[0]).unwrap());
+    }
+    let maps: Vec<NodeId> = ["math.neg", "math.abs", "tensor.square"].map(|op| g.apply(op, &[x]).unwrap()).to_vec();
+    let limited = |array_bytes| Evaluator::new(&Options::default().limits(Limits { array_bytes, ..Limits::default() }));
+    let [small, large] = [limited(1700), limited(2400)];
+    for on in [&small, &large] {
+        // One of 800 bytes at a time.
+        assert!(on.evaluate(&g, &sums[4..], &input).is_ok());
+        assert!(on.plan(&g, &sums[4..]).unwrap().run(&input).is_ok());
+    }
+    let planned = small.plan(&g, &maps).unwrap();
+    for error in [small.evaluate(&g, &maps, &input).unwrap_err(), planned.run(&input).unwrap_err()] {
+        let message = "with a tensor of [100] tensors take 2400 bytes: an evaluation may have 1700";
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Limit, message.to_owned()));
+    }
+    assert!(large.evaluate(&g, &maps, &input).is_ok() && large.plan(&g, &maps).unwrap().run(&input).is_ok());
 }
 
 #[test]

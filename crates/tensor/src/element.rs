@@ -356,6 +356,41 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
     Err(Error::new(ErrorKind::Limit, message).hint(cembra_value::Limit::ArrayBytes.hint()))
 }
 
+/// The bytes of the tensors that an evaluation has made and still has, which may be so many together.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bytes: u128,
+    most: u64,
+}
+
+impl Held {
+    pub(crate) const fn none(most: u64) -> Held {
+        Held { bytes: 0, most }
+    }
+
+    /// Another tensor.
+    ///
+    /// # Errors
+    /// It is too large, alone or with the others.
+    pub(crate) fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
+        check_bytes(scalar, extents, self.most)?;
+        self.bytes += bytes(scalar, extents).unwrap_or(0);
+        if self.bytes <= u128::from(self.most) {
+            return Ok(());
+        }
+        let message = format!(
+            "with a tensor of {extents:?} tensors take {} bytes: an evaluation may have {}",
+            self.bytes, self.most
+        );
+        Err(Error::new(ErrorKind::Limit, message).hint(cembra_value::Limit::ArrayBytes.hint()))
+    }
+
+    /// One that was taken is no more.
+    pub(crate) fn give(&mut self, scalar: Scalar, extents: &[usize]) {
+        self.bytes = self.bytes.saturating_sub(bytes(scalar, extents).unwrap_or(0));
+    }
+}
+
 /// The bytes of the elements of a tensor, if tensors have any of that type.
 pub(crate) fn bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
     Some(Data::element_size(scalar)? as u128 * extents.iter().product::<usize>() as u128)

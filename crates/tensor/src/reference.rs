@@ -2,7 +2,7 @@
 //! what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
-use crate::element::{check_bytes, with_data};
+use crate::element::{Held, check_bytes, with_data};
 use crate::node::{Labels, Operation};
 use crate::sums::{Fold, Order};
 use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
@@ -32,18 +32,29 @@ pub fn evaluate(
         uses[output.index()] += 1;
     }
     let mut values: Vec<Option<Tensor>> = vec![None; graph.len()];
+    let mut held = Held::none(elements.most_bytes());
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         let operands: Option<SmallVec<[&Tensor; 4]>> =
             node.read().iter().map(|operand| values[operand.index()].as_ref()).collect();
         let operands = operands.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an operand that was not computed"))?;
-        check_size(node, elements.most_bytes())?;
+        if !is_view(node) {
+            held.take(node.scalar, &node.extents)?;
+        }
         let value = node_value(node, &operands, inputs, elements)?;
         drop(operands);
         values[id.index()] = Some(value);
-        for operand in node.read() {
+        // A view has the memory of what it is of, which is dropped with the last that reads it.
+        let mut read: Vec<NodeId> = if is_view(node) { Vec::new() } else { node.read().to_vec() };
+        while let Some(operand) = read.pop() {
             uses[operand.index()] -= 1;
             if uses[operand.index()] == 0 {
                 values[operand.index()] = None;
+                let dropped = graph.node(operand);
+                if is_view(dropped) {
+                    read.extend(dropped.read());
+                } else {
+                    held.give(dropped.scalar, &dropped.extents);
+                }
             }
         }
     }
@@ -52,9 +63,9 @@ pub fn evaluate(
     made.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an output that was not computed"))
 }
 
-/// An error if a node would need more memory than a tensor may have. Views need none.
-pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
-    let is_view = matches!(
+/// True for what needs no memory.
+fn is_view(node: &Node) -> bool {
+    matches!(
         node.operation,
         Operation::Leaf(_)
             | Operation::Axes(_)
@@ -62,8 +73,12 @@ pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
             | Operation::Broadcast
             | Operation::CustomVjp(_)
             | Operation::Barrier(_)
-    );
-    if is_view { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
+    )
+}
+
+/// An error if a node would need more memory than a tensor may have. Views need none.
+pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
+    if is_view(node) { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
 /// An error if these are no inputs for the leaves of a graph.

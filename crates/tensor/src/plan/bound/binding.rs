@@ -4,11 +4,12 @@
 use super::ahead::{self, Read};
 use super::cut::Cut;
 use super::map::MapPiece;
-use super::memory::{Operand, Place, Seen, Slots};
+use super::memory::{Operand, Place, Seen, Slot, Slots};
 use super::product::{self, ProductPiece};
 use super::reduce::ReducePiece;
 use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::body::Elements;
+use crate::element::Held;
 use crate::node::Operation;
 use crate::plan::region::cost_of_body;
 use crate::plan::rows::rows_at_a_time;
@@ -29,6 +30,7 @@ pub(super) struct Binding<'b> {
     /// Where nodes have their values.
     values: FxHashMap<NodeId, Seen>,
     pub(super) slots: Slots,
+    held: Held,
 }
 
 impl Plan {
@@ -55,7 +57,8 @@ impl Plan {
             let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
             values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
         }
-        let mut binding = Binding { graph, elements, values, slots: Slots::default() };
+        let held = Held::none(elements.most_bytes());
+        let mut binding = Binding { graph, elements, values, slots: Slots::default(), held };
         let mut steps: Vec<BoundStep> = Vec::with_capacity(self.steps.len());
         // The slots that are read for the last time by each step.
         let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(self.steps.len());
@@ -83,11 +86,11 @@ impl Plan {
             step_of.extend(bound.iter().map(|_| at));
             steps.extend(bound);
             for slot in between {
-                binding.slots.release(slot);
+                binding.release(slot);
                 released[at].push(slot);
             }
             for slot in step.last_uses.iter().filter_map(|node| own.get(node)) {
-                binding.slots.release(*slot);
+                binding.release(*slot);
                 released[at].push(*slot);
             }
         }
@@ -163,12 +166,19 @@ impl Binding<'_> {
     /// Memory for the value of a node, which is there from now on.
     pub(super) fn made(&mut self, node: NodeId) -> Result<(u32, usize), Error> {
         let made = self.graph.node(node);
-        check_size(made, self.elements.most_bytes())?;
+        self.held.take(made.scalar, &made.extents)?;
         let layout = Layout::row_major(&made.extents)?;
         let slot = self.slots.take(made.scalar, layout.len());
         let len = layout.len();
         self.values.insert(node, Seen { place: Place::Slot(slot), layout });
         Ok((slot, len))
+    }
+
+    /// Nobody reads what is in a slot any more.
+    fn release(&mut self, slot: u32) {
+        let Slot { scalar, len, .. } = self.slots.all[slot as usize];
+        self.held.give(scalar, &[len]);
+        self.slots.release(slot);
     }
 
     /// A step that makes a value, whose slot is noted.
