@@ -504,6 +504,26 @@ fn tensors_take_no_more_memory_together_than_they_may() {
         assert!(on.evaluate(&g, &sums[4..], &input).is_ok());
         assert!(on.plan(&g, &sums[4..]).unwrap().run(&input).is_ok());
     }
+    // Of 8,000 bytes, 7,200 and so on, one after the other: a session keeps all only where it may.
+    let lengths = (1..10).map(|at| 100 * (10 - at));
+    let mut parts = vec![g.concat(&[x; 10], 0).unwrap()];
+    for count in lengths {
+        let part = g.slice(parts[parts.len() - 1], &[Slice { start: 1, step: 1, count }]).unwrap();
+        let next = g.apply("math.neg", &[part]).unwrap();
+        parts.push(g.barrier(next).unwrap());
+    }
+    let last = parts[parts.len() - 1];
+    let expected = large.evaluate(&g, &[last], &input).map(|made| made[0].to_vec::<f64>());
+    assert_eq!(expected.unwrap_err().kind(), ErrorKind::Limit);
+    for array_bytes in [20_000, 1 << 20] {
+        let on = limited(array_bytes);
+        let expected = on.evaluate(&g, &[last], &input).unwrap()[0].to_vec::<f64>().unwrap();
+        let planned = on.plan(&g, &[last]).unwrap();
+        let mut session = planned.session();
+        for _ in 0..3 {
+            assert_eq!(session.run(&input).unwrap()[0].to_vec::<f64>().unwrap(), expected);
+        }
+    }
     let planned = small.plan(&g, &maps).unwrap();
     for error in [small.evaluate(&g, &maps, &input).unwrap_err(), planned.run(&input).unwrap_err()] {
         let message = "with a tensor of [100] tensors take 2400 bytes: an evaluation may have 1700";

@@ -106,7 +106,10 @@ impl Plan {
         let seen = |node: &NodeId| binding.seen(*node).cloned();
         let outputs = if over.is_some() { Ok(Vec::new()) } else { self.outputs.iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
-        Ok(BoundPlan { inputs, steps, slots: binding.slots.all, outputs: outputs?, keeps: false, over: written })
+        let slots = binding.slots.all;
+        let mut all = Held::none(elements.most_bytes());
+        let may_keep = slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
+        Ok(BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written })
     }
 
     /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.

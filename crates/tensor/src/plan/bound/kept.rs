@@ -17,7 +17,7 @@ pub struct KeptPlan {
 }
 
 impl BoundPlan {
-    /// The same, which keeps its memory.
+    /// The same, which keeps its memory; but not what is large, if it would have more then than an evaluation may.
     #[must_use]
     pub fn kept(self) -> KeptPlan {
         let place = |seen: &Seen| match seen.place {
@@ -31,7 +31,7 @@ impl BoundPlan {
         if known.len() != self.outputs.len() {
             slots.clear();
         }
-        KeptPlan { bound: BoundPlan { keeps: true, ..self }, outputs: Vec::new(), slots }
+        KeptPlan { bound: BoundPlan { keeps: self.may_keep, ..self }, outputs: Vec::new(), slots }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct BoundPlan {
     outputs: Vec<Seen>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
+    /// True if that may be: all slots together are no more than an evaluation may have.
+    may_keep: bool,
     /// The last step, if it writes over a tensor that is given.
     over: Option<InPlace>,
 }
