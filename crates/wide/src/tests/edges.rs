@@ -154,6 +154,42 @@ fn an_output_may_be_an_input() {
     }
 }
 
+/// Numbers alone, of which the last rows are not computed twice then.
+#[test]
+fn an_output_of_numbers_may_be_an_input() {
+    for ty in [MachineType::F32, MachineType::F64] {
+        let mut tape = Tape::new();
+        let x = tape.input(ty);
+        let root = tape.un(Un::Sqrt, x);
+        let sum = tape.bin(Bin::Add, root, x);
+        tape.output(Output::Number(sum));
+        tape.finish();
+        let columns = columns(&tape, 150, 5);
+        let case = Case::new("numbers in place", &tape, &[Port::Rows], &columns, 150);
+        let size = usize::from(crate::isa::element(ty));
+        for isa in sets() {
+            let played = compile(&tape, &[Port::Rows], &[], isa, &Limits::default()).expect("compiles");
+            for rows in [1, 7, 33, 63, 64, 149, 150] {
+                let mut numbers: Vec<u8> =
+                    columns[0][..rows].iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
+                let array = numbers.as_mut_ptr();
+                // SAFETY: PORTS: the output is the input, of its type, for this many rows.
+                assert!(!unsafe { played.play(&[array, array], rows, &mut Context::new()) });
+                for row in 0..rows {
+                    let expected = case.expected[row].as_ref().expect("no row fails")[0];
+                    let mut bytes = [0; 8];
+                    bytes[..size].copy_from_slice(&numbers[row * size..][..size]);
+                    let found = u64::from_le_bytes(bytes);
+                    assert!(
+                        found == expected || super::is_nan(ty, found) && super::is_nan(ty, expected),
+                        "{row} of {rows}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Opposites that are bounded and then go into fused operations and comparisons alone, and others that somebody else needs too.
 #[test]
 fn opposites_of_bounded_numbers_are_taken_with_the_other_sign() {
