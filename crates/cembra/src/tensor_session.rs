@@ -11,6 +11,11 @@ pub(crate) trait Binds: Sync + Debug {
 
     /// The plan for such inputs, bound to how they lie, with memory of its own, which is kept.
     fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, Error>;
+
+    /// The error of a run, with its place in a text where there is one.
+    fn placed(&self, error: Error) -> Error {
+        error
+    }
 }
 
 /// Runs of a plan, one after the other, with memory of their own: see [`Planned::session`](crate::tensor::Planned::session) and
@@ -33,10 +38,13 @@ impl<'p> TensorSession<'p> {
     /// As for [`Planned::run`](crate::tensor::Planned::run), or [`TensorExecutor::run`](crate::tensor::TensorExecutor::run).
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
         let TensorSession { of, bound } = self;
-        let ran = bound.as_mut().map_or(Ok(false), |bound| bound.run(inputs, of.elements()))?;
+        let ran = bound
+            .as_mut()
+            .map_or(Ok(false), |bound| bound.run(inputs, of.elements()))
+            .map_err(|error| of.placed(error))?;
         if !ran {
             // The first run, or the inputs lie otherwise than in the one before.
-            bound.insert(of.kept(inputs)?).run(inputs, of.elements())?;
+            bound.insert(of.kept(inputs)?).run(inputs, of.elements()).map_err(|error| of.placed(error))?;
         }
         Ok(bound.as_ref().map_or(&[], KeptPlan::outputs))
     }

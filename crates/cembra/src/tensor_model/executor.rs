@@ -163,4 +163,8 @@ impl Binds for TensorExecutor<'_> {
     fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, Error> {
         self.by_plan(inputs, |planned| planned.kept(inputs))
     }
+
+    fn placed(&self, error: Error) -> Error {
+        self.model.placed(error)
+    }
 }

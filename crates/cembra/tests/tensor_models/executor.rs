@@ -108,6 +108,26 @@ fn an_executor_says_what_is_wrong_as_an_evaluation_does() {
 }
 
 #[test]
+fn a_session_says_where_in_the_text_a_run_fails() {
+    let text = "input i: tensor[i64, 1]; output y = 10 // i";
+    let model = TensorModel::parse(text).expect("a model");
+    let evaluator = Evaluator::new(&Options::default());
+    let executor = model.executor(&evaluator);
+    let integers = |values: [i64; 2]| [Tensor::new(&[2], values.to_vec()).expect("a tensor")];
+    let mut session = executor.session();
+    // The first run, one behind it, and one behind a good one.
+    for values in [[0, 1], [1, 0], [5, 2], [2, 0]] {
+        match session.run(&integers(values)) {
+            Ok(made) => assert_eq!(made[0].to_vec::<i64>().expect("integers"), [2, 5]),
+            Err(error) => {
+                assert_eq!(error.span().map(|span| span.text(text)), Some("10 // i"));
+                assert_eq!(error, executor.run(&integers(values)).expect_err("a division by zero"));
+            }
+        }
+    }
+}
+
+#[test]
 fn threads_share_an_executor() {
     const THREADS: usize = 8;
     let model = TensorModel::parse(SCALED).expect("a model");
