@@ -298,12 +298,11 @@ processor. Microseconds of the limit, then how many times as long a plan takes; 
     let node = |metric| number(record.best("nodes-10000", "cembra", metric).expect("a time"));
     let _ = write!(
         page,
-        "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs. Calls of 1,000 elements \
-         take\nsome 60 to 100 ns more than their loops; where results lie in the nearest cache, which is nearly full then, adds to that. The loss \
-         adds in FLOAT64\nwhat the limit adds in FLOAT32. A product of 3 x 3 with a bias takes {} us from the text of a model to the first \
-         result, {} ns a call in a\nsession, and {} in one of the model in text; {} and {} without sessions. Rewriting takes {} us for a node, \
-         planning {};\ntensors of another size compile nothing. A tensor times a vector, over each axis of tensors of three to five axes, is in \
-         the record beside a\ntriad that moves as many bytes.\n\n\
+        "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs. What calls of 1,000 \
+         elements\ntake beyond their loops are checks of inputs. The loss adds in FLOAT64 what the limit adds in FLOAT32. A product of 3 x 3 with \
+         a bias takes\n{} us from the text of a model to the first result, {} ns a call in a session, and {} in one of the model in text; {} and \
+         {} without\nsessions. Rewriting takes {} us for a node, planning {}; tensors of another size compile nothing. A tensor times a vector, \
+         over each axis of\ntensors of three to five axes, is in the record beside a triad that moves as many bytes.\n\n\
          Record `2026-11-22-tensor`: an AMD EPYC, 2 processors of a virtual machine, nothing else running. `versus -- tensor`\n\n",
         number(small("us_text_to_first_result")),
         number(small("ns_per_call_of_session")),
