@@ -7,6 +7,7 @@ use crate::{Arena, Context, Frame, QType, Scalar};
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Where the values of a column are. What is there is said by its [`ColumnForm`], which code is made for.
 #[repr(C)]
@@ -320,8 +321,36 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         context: &mut Context,
     );
 
+    /// The same where all columns are numbers that it reads and writes where they lie: it needs no scratch and knows no failed rows. None if
+    /// there is more to it.
+    fn bare(&self) -> Option<Arc<dyn BareFunction>> {
+        None
+    }
+
     /// Bytes of memory it holds, code included.
     fn memory_bytes(&self) -> usize;
+}
+
+/// A model as a loop over the numbers of columns, with nothing around it.
+///
+/// # Safety
+/// COLUMNS: `play` and `play_at` read and write nothing but what their contracts name, and answer as the model does.
+pub unsafe trait BareFunction: Debug + Send + Sync {
+    /// The columns that it reads, then those that it writes, in the order in which `play_at` takes them.
+    fn columns(&self) -> &[u32];
+
+    /// Evaluates so many rows of the columns, any number of them, and fetches meanwhile what is at these addresses, where there may be
+    /// nothing. True if a row failed: then what is in outputs is unspecified.
+    ///
+    /// # Safety
+    /// COLUMNS: as for [`BatchFunction::run`], without scratch.
+    unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool;
+
+    /// The same, where of each column that it wants the first number is given.
+    ///
+    /// # Safety
+    /// COLUMNS: as for `play`.
+    unsafe fn play_at(&self, firsts: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 }
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ pub use calendar::{Date, Misspelled, Timestamp};
 pub use cancellation::Cancellation;
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use column::{
-    BatchFunction, CHAINS, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS, Numbers,
-    PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
+    BareFunction, BatchFunction, CHAINS, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,
+    Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
 };
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use excerpt::Excerpt;

@@ -9,6 +9,7 @@ mod elements;
 mod grown;
 mod input;
 mod lanes;
+mod line;
 mod lists;
 mod output;
 mod reference;
@@ -24,10 +25,11 @@ pub use elements::{ArrayView, array_of_optionals, elements, optional_elements};
 pub use grown::GrowingColumn;
 pub use input::{ColumnValue, InputColumn, KeyType, Keys, WriteField};
 pub use lanes::{LaneFunction, facts, ports};
+pub use line::{LineCall, LineMut, Start};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
-pub use strips::{Ahead, LineMut, Lines, Pace, Sink, Strips, line_forms};
+pub use strips::{Ahead, Lines, Pace, Sink, Strips, line_forms};
 
 use cembra_runtime::QType;
 

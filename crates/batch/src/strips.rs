@@ -1,12 +1,12 @@
 //! Lines of numbers: a function for columns of some forms, bound to how far the numbers of each line are apart, and run again and again in
 //! memory of its own with as little around it as there can be. Who needs threads, missing rows or the error of a row has a batch.
 
+use crate::line::{LineCall, LineMut, Start};
 use crate::{Batch, ColumnValue, Forms, Player};
 use cembra_runtime::{
-    BatchFunction, CHAINS, Column, ColumnForm, Context, DataForm, PresenceForm, QType, Scalar, Scratch,
+    BareFunction, BatchFunction, CHAINS, Column, ColumnForm, Context, DataForm, PresenceForm, QType, Scalar, Scratch,
 };
 use smallvec::SmallVec;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// How the numbers of a line lie: of which type they are, and how many of them it is from one to the next.
@@ -39,40 +39,40 @@ pub enum Sink {
 }
 
 /// Lines of numbers of memory: of each the first number and how far it is to each other one, and from the first number of one line to that of
-/// the next always as far.
+/// the next always as far. Whether they are within the memory is found where they are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
-    pace: Pace,
-    first: *const u8,
-    /// In bytes.
+    start: Start<'a>,
+    step: isize,
     shift: isize,
-    counts: [usize; 2],
-    of: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Lines<'a> {
-    /// Lines whose first begins with the number at `first`: of so many numbers, each `step` from the one before, and so many lines, each of
-    /// which begins `shift` numbers from the one before. None if a number is not in the slice.
+    /// Lines the first of which begins so: in each line a number is `step` from the one before, and each line begins `shift` numbers from the
+    /// one before.
     #[must_use]
     #[inline]
-    pub fn of<T: ColumnValue>(
-        numbers: &'a [T],
-        first: usize,
-        [step, shift]: [isize; 2],
-        counts: [usize; 2],
-    ) -> Option<Lines<'a>> {
+    pub const fn of(start: Start<'a>, [step, shift]: [isize; 2]) -> Lines<'a> {
+        Lines { start, step, shift }
+    }
+
+    /// The first number, if so many lines of so many numbers are within the memory.
+    #[inline]
+    fn begin(&self, [rows, count]: [usize; 2]) -> Option<*const u8> {
+        let Start { at, len, .. } = self.start;
         // All others are between the numbers at the four corners.
         let far = |from: usize, step: isize, count: usize| {
-            let distance = step.checked_mul(isize::try_from(count.saturating_sub(1)).ok()?)?;
-            from.checked_add_signed(distance).filter(|at| *at < numbers.len())
+            let distance = step.checked_mul(count.saturating_sub(1).cast_signed())?;
+            from.checked_add_signed(distance).filter(|at| *at < len)
         };
-        far(first, step, counts[0])?;
-        if counts[1] > 1 {
-            far(far(first, shift, counts[1])?, step, counts[0])?;
+        if at >= len || rows.max(count) > isize::MAX.unsigned_abs() {
+            return None;
         }
-        let first = std::ptr::from_ref(numbers.get(first)?).cast();
-        let shift = shift.wrapping_mul(size_of::<T>().cast_signed());
-        Some(Lines { pace: Pace { scalar: T::SCALAR, step }, first, shift, counts, of: PhantomData })
+        far(at, self.step, rows)?;
+        if count > 1 {
+            far(far(at, self.shift, count)?, self.step, rows)?;
+        }
+        Some(self.start.address())
     }
 }
 
@@ -92,24 +92,10 @@ impl Ahead {
         let address = numbers.as_ptr().addr().wrapping_add(first.wrapping_mul(size));
         Ahead { address, shift: shift.wrapping_mul(size.cast_signed()) }
     }
-}
 
-/// Memory for the results of a function.
-#[derive(Debug)]
-pub struct LineMut<'a> {
-    scalar: Scalar,
-    first: *mut u8,
-    rows: usize,
-    of: PhantomData<&'a mut [u8]>,
-}
-
-impl<'a> LineMut<'a> {
-    /// Memory that is written over.
-    #[must_use]
-    #[inline]
-    pub const fn values<T: ColumnValue>(numbers: &'a mut [T]) -> LineMut<'a> {
-        let first = numbers.as_mut_ptr().cast();
-        LineMut { scalar: T::SCALAR, first, rows: numbers.len(), of: PhantomData }
+    /// Where it is for the line that has so many others before it.
+    const fn of_line(&self, at: usize) -> usize {
+        self.address.wrapping_add_signed(self.shift.wrapping_mul(at.cast_signed()))
     }
 }
 
@@ -140,6 +126,8 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
+    /// The same, where it needs nothing but columns.
+    bare: Option<Arc<dyn BareFunction>>,
     inputs: Box<[Pace]>,
     output: (Scalar, Sink),
     scratch: Scratch,
@@ -167,9 +155,9 @@ impl Batch {
         let written = if sink == Sink::Chains { 0 } else { size(output) };
         let strides = paces.iter().map(|pace| pace.stride()).chain([written]);
         let columns = strides.map(|stride| Column { stride, ..Column::nowhere() }).collect();
-        let (scratch, most) = (Scratch::new(&function.scratch()), function.rows());
+        let (scratch, most, bare) = (Scratch::new(&function.scratch()), function.rows(), function.bare());
         let (inputs, output, shifts) = (paces.into(), (output, sink), vec![0; paces.len()].into());
-        Some(Strips { function, inputs, output, scratch, context, columns, shifts, most })
+        Some(Strips { function, bare, inputs, output, scratch, context, columns, shifts, most })
     }
 }
 
@@ -181,7 +169,7 @@ impl Strips {
     #[inline]
     pub fn run<'a>(
         &mut self,
-        inputs: impl Iterator<Item = Option<Lines<'a>>>,
+        inputs: impl Iterator<Item = Lines<'a>>,
         output: LineMut<'_>,
         [rows, count]: [usize; 2],
     ) -> bool {
@@ -199,7 +187,7 @@ impl Strips {
     #[inline]
     pub fn sum_each<'a>(
         &mut self,
-        inputs: impl Iterator<Item = Option<Lines<'a>>>,
+        inputs: impl Iterator<Item = Lines<'a>>,
         ahead: &[Ahead],
         [rows, count]: [usize; 2],
         sums: &mut [f64; CHAINS],
@@ -214,20 +202,22 @@ impl Strips {
             && unsafe { self.lines([rows, count], ahead, each) }
     }
 
+    /// What runs it on one line of so many rows, with a context of the model's limits; none where there is more to be done than that.
+    #[must_use]
+    pub fn one_line(&self, rows: usize, context: Context) -> Option<LineCall> {
+        LineCall::of(self.bare.clone()?, (&self.inputs, self.output), rows, context)
+    }
+
     /// Columns are the first of these lines, and of this output. False if lines are not as they were said to be, or the thread's floating-point
     /// mode is not the default.
     #[inline]
-    fn begin<'a>(
-        &mut self,
-        inputs: impl Iterator<Item = Option<Lines<'a>>>,
-        counts: [usize; 2],
-        output: *mut u8,
-    ) -> bool {
+    fn begin<'a>(&mut self, inputs: impl Iterator<Item = Lines<'a>>, counts: [usize; 2], output: *mut u8) -> bool {
         let mut known = 0;
         let places = self.inputs.iter().zip(&mut self.columns).zip(&mut self.shifts);
         for (lines, ((pace, column), shift)) in inputs.zip(places) {
-            let Some(lines) = lines.filter(|lines| lines.pace == *pace && lines.counts == counts) else { return false };
-            (column.data, *shift) = (lines.first.cast_mut(), lines.shift);
+            let is_as_said = (lines.start.scalar, lines.step) == (pace.scalar, pace.step);
+            let Some(first) = lines.begin(counts).filter(|_| is_as_said) else { return false };
+            (column.data, *shift) = (first.cast_mut(), lines.shift.wrapping_mul(lines.start.size.cast_signed()));
             known += 1;
         }
         self.columns[self.inputs.len()].data = output;
@@ -239,21 +229,25 @@ impl Strips {
     ///
     /// # Safety
     /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
+    #[inline]
     unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[Ahead], mut played: impl FnMut()) -> bool {
-        self.function.begin(&mut self.scratch, &self.context);
-        let output = self.inputs.len();
-        let written = self.columns[output].stride.wrapping_mul(rows.cast_signed());
+        if self.bare.is_none() {
+            self.function.begin(&mut self.scratch, &self.context);
+        }
+        let mut soon: SmallVec<[usize; 4]> = SmallVec::new();
         for at in 0..count {
             if at > 0 {
-                for (column, shift) in self.columns.iter_mut().zip(self.shifts.iter().chain([&written])) {
-                    column.data = column.data.wrapping_offset(*shift);
-                }
+                self.next(rows);
             }
-            let address = |ahead: &Ahead| ahead.address.wrapping_add_signed(ahead.shift.wrapping_mul(at.cast_signed()));
-            self.scratch.ahead.clear();
-            self.scratch.ahead.extend(ahead.iter().map(address));
-            // SAFETY: COLUMNS, promised by the caller.
-            if !unsafe { self.line(rows) } {
+            soon.clear();
+            soon.extend(ahead.iter().map(|ahead| ahead.of_line(at)));
+            let succeeds = match &self.bare {
+                // SAFETY: COLUMNS, promised by the caller; the context is its own.
+                Some(bare) => unsafe { !bare.play(&self.columns, rows, &soon, &mut self.context) },
+                // SAFETY: COLUMNS, promised by the caller.
+                None => unsafe { self.line(rows, &soon) },
+            };
+            if !succeeds {
                 return false;
             }
             played();
@@ -261,11 +255,22 @@ impl Strips {
         true
     }
 
-    /// Runs the function on so many rows of the columns. False if one fails or may.
+    /// Columns are those of the next line, each of which has so many rows.
+    fn next(&mut self, rows: usize) {
+        let output = self.inputs.len();
+        let written = self.columns[output].stride.wrapping_mul(rows.cast_signed());
+        for (column, shift) in self.columns.iter_mut().zip(self.shifts.iter().chain([&written])) {
+            column.data = column.data.wrapping_offset(*shift);
+        }
+    }
+
+    /// Runs the function on so many rows of the columns, strip by strip. False if one fails or may.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.
-    unsafe fn line(&mut self, rows: usize) -> bool {
+    unsafe fn line(&mut self, rows: usize, ahead: &[usize]) -> bool {
+        self.scratch.ahead.clear();
+        self.scratch.ahead.extend_from_slice(ahead);
         let mut at = 0;
         while at < rows {
             let count = self.most.min(rows - at);

@@ -10,7 +10,7 @@ use crate::signature::Field;
 use crate::stages::{plan, prepare};
 use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, Pace, Sink, Strips};
 use cembra_expr::Program;
-use cembra_runtime::{Cancellation, QType};
+use cembra_runtime::{Cancellation, Context, QType};
 use cembra_value::{Diagnostic, Value};
 use std::sync::Arc;
 
@@ -162,6 +162,14 @@ impl Batch {
         match &*self.0 {
             Inner::Plan(plan) => plan.strips(paces, sink),
             Inner::Lists(_) => Ok(None),
+        }
+    }
+
+    /// A context of the model's limits; none for lists.
+    pub(crate) fn context(&self) -> Option<Context> {
+        match &*self.0 {
+            Inner::Plan(plan) => Some(plan.context()),
+            Inner::Lists(_) => None,
         }
     }
 

@@ -15,7 +15,7 @@ use cembra_batch::{
 use cembra_expr::Program;
 use cembra_native::Tier;
 use cembra_plan::Plan;
-use cembra_runtime::{BatchFunction, Cancellation};
+use cembra_runtime::{BatchFunction, Cancellation, Context};
 use cembra_value::{Budget, Code, Diagnostic, Limits};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -146,6 +146,11 @@ impl PlanRows {
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         let played = self.played(line_forms(paces, &[sink]))?;
         Ok(self.batch.strips(&played.player, paces, sink, self.limits.context()))
+    }
+
+    /// A context of the model's limits.
+    pub(crate) fn context(&self) -> Context {
+        self.limits.context()
     }
 
     /// Bytes of memory that it holds: plan, interpreted and machine code.

@@ -5,9 +5,11 @@ use crate::batch::Batch;
 use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::tensor_threads::Threads;
-use cembra_batch::{Ahead, ColumnMut, InputColumn, LineMut, Lines, Pace, Sink, Strips};
+use cembra_batch::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
 use cembra_runtime::{CHAINS, Cancellation};
-use cembra_tensor::{Body, Data, DataMut, ErrorKind, Line, LineKernel, Soon, SumKernel};
+use cembra_tensor::{
+    Body, Data, DataMut, ErrorKind, Line, LineKernel, OneLine, OneTarget, Operands, Soon, SumKernel, Tensor,
+};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -48,25 +50,25 @@ impl BodyLines {
     }
 }
 
-/// The lines of a batch's inputs; none for one that is not within its memory.
+/// The lines of a batch's inputs: fewer where there are not as many.
 #[inline]
-fn inputs<'l>(
-    order: &Order,
-    lines: &[Line<'l>],
-    shifts: &[isize],
-    counts: [usize; 2],
-) -> impl Iterator<Item = Option<Lines<'l>>> {
-    order.iter().map(move |at| {
+fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Iterator<Item = Lines<'l>> {
+    order.iter().map_while(move |at| {
         let line = lines.get(*at)?;
-        let (first, steps) = (line.first, [line.step, *shifts.get(*at)?]);
-        match line.data {
-            Data::Bool(elements) => Lines::of(elements, first, steps, counts),
-            Data::Int32(elements) => Lines::of(elements, first, steps, counts),
-            Data::Int64(elements) => Lines::of(elements, first, steps, counts),
-            Data::Float32(elements) => Lines::of(elements, first, steps, counts),
-            Data::Float64(elements) => Lines::of(elements, first, steps, counts),
-        }
+        Some(Lines::of(start(line.data, line.first), [line.step, *shifts.get(*at)?]))
     })
+}
+
+/// The element of memory, with which a line begins.
+#[inline]
+const fn start(data: &Data, first: usize) -> Start<'_> {
+    match data {
+        Data::Bool(elements) => Start::of(elements.as_slice(), first),
+        Data::Int32(elements) => Start::of(elements.as_slice(), first),
+        Data::Int64(elements) => Start::of(elements.as_slice(), first),
+        Data::Float32(elements) => Start::of(elements.as_slice(), first),
+        Data::Float64(elements) => Start::of(elements.as_slice(), first),
+    }
 }
 
 fn ahead(soon: &Soon<'_>) -> Ahead {
@@ -91,6 +93,10 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl LineKernel for BodyLines {
+    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>> {
+        BodyLine::of(&self.batch, &self.order, self.strips.as_ref()?, operands, length)
+    }
+
     fn run(
         &mut self,
         lines: &[Line<'_>],
@@ -101,7 +107,7 @@ impl LineKernel for BodyLines {
         let count = to.len().checked_div(length).unwrap_or(0);
         let counts = [length, count];
         if let Some(strips) = &mut self.strips
-            && strips.run(inputs(&self.order, lines, shifts, counts), output(to.reborrow()), counts)
+            && strips.run(inputs(&self.order, lines, shifts), output(to.reborrow()), counts)
         {
             return Ok(());
         }
@@ -118,20 +124,29 @@ impl LineKernel for BodyLines {
 /// A body that is summed over lines.
 #[derive(Debug)]
 pub(crate) struct BodySums {
+    batch: Arc<Batch>,
     order: Order,
     strips: Strips,
 }
 
 impl BodySums {
     /// None if nothing sums several rows at a time.
-    pub(crate) fn of(batch: &Batch, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, cembra_tensor::Error> {
-        let order = order(batch)?;
-        let strips = strips(batch, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
-        Ok(strips.map(|strips| BodySums { order, strips }))
+    pub(crate) fn of(
+        batch: Arc<Batch>,
+        body: &Body,
+        steps: &[isize],
+    ) -> Result<Option<BodySums>, cembra_tensor::Error> {
+        let order = order(&batch)?;
+        let strips = strips(&batch, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
+        Ok(strips.map(|strips| BodySums { batch, order, strips }))
     }
 }
 
 impl SumKernel for BodySums {
+    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>> {
+        BodyLine::of(&self.batch, &self.order, &self.strips, operands, length)
+    }
+
     fn sum_each(
         &mut self,
         (lines, soon): (&[Line<'_>], &[Soon<'_>]),
@@ -141,7 +156,45 @@ impl SumKernel for BodySums {
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool {
         let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
-        self.strips.sum_each(inputs(&self.order, lines, shifts, counts), &ahead, counts, sums, each)
+        self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums, each)
+    }
+}
+
+/// A body on one line of memory of somebody else.
+#[derive(Debug)]
+struct BodyLine {
+    call: LineCall,
+    /// For each line that the call wants: which tensor has it, and how far the first element is from that of the tensor.
+    places: SmallVec<[(usize, usize); 4]>,
+}
+
+impl BodyLine {
+    fn of(
+        batch: &Batch,
+        order: &Order,
+        strips: &Strips,
+        operands: &Operands,
+        length: usize,
+    ) -> Option<Box<dyn OneLine>> {
+        let call = strips.one_line(length, batch.context()?)?;
+        let place = |input: usize| operands.get(*order.get(input)?).copied();
+        let places = call.inputs().map(place).collect::<Option<SmallVec<[(usize, usize); 4]>>>()?;
+        Some(Box::new(BodyLine { call, places }))
+    }
+}
+
+impl OneLine for BodyLine {
+    #[inline]
+    fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
+        let BodyLine { call, places } = self;
+        let starts = places.iter().map_while(|(at, further)| {
+            let tensor = tensors.get(*at)?;
+            Some(start(tensor.data(), tensor.layout().offset().wrapping_add(*further)))
+        });
+        match to {
+            OneTarget::Elements(to) => call.run(starts, output(to)),
+            OneTarget::Sums(sums) => call.sum(starts, sums),
+        }
     }
 }
 

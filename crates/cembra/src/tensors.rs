@@ -517,7 +517,7 @@ impl Elements for Evaluator {
     }
 
     fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, cembra_tensor::Error> {
-        let sums = BodySums::of(&*self.batch(body)?, body, steps)?;
+        let sums = BodySums::of(self.batch(body)?, body, steps)?;
         Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
     }
 

@@ -71,6 +71,28 @@ pub trait LineKernel: Send + Debug {
     /// # Errors
     /// Lines or memory do not fit, or an element fails.
     fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
+
+    /// The same for one line of so many elements, the same number in each call; none where there is more to be done.
+    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>>;
+}
+
+/// For each input of a body which of several tensors has its line, and how many elements this begins behind the first of the tensor.
+pub type Operands = [(usize, usize)];
+
+/// Where what comes of one line goes.
+#[derive(Debug)]
+pub enum OneTarget<'d> {
+    /// To memory of as many elements.
+    Elements(DataMut<'d>),
+    /// Added to sums, that of element `i` to sum `i` modulo so many, none of which is -0 before.
+    Sums(&'d mut [f64; CHAINS]),
+}
+
+/// An expression of elements on one line, with as little around it as there can be.
+pub trait OneLine: Send + Debug {
+    /// Evaluates it on tensors, which lie as those that it was made for. False if that cannot be done, because one lies otherwise, or an element
+    /// fails or may: then what is in the target is anything.
+    fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool;
 }
 
 /// Memory that is read soon: while a line is summed, as much of it as the line has may be fetched from a position on. There may be nothing.
@@ -98,6 +120,9 @@ pub trait SumKernel: Send + Debug {
         sums: &mut [f64; CHAINS],
         each: &mut dyn FnMut(&mut [f64; CHAINS]),
     ) -> bool;
+
+    /// The same for one line of so many elements, the same number in each call; none where there is more to be done.
+    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>>;
 }
 
 /// Something that may be done on another thread.

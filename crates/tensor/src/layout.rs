@@ -166,9 +166,13 @@ impl Layout {
     #[inline]
     pub(crate) fn lies_as(&self, other: &Layout) -> bool {
         let (own, others) = (&self.extents[..], &other.extents[..]);
-        let (strides, other_strides) = (&self.strides[..own.len()], &other.strides[..others.len()]);
-        own.len() == others.len()
-            && (0..own.len()).all(|axis| own[axis] == others[axis] && strides[axis] == other_strides[axis])
+        let (strides, other_strides) = (&self.strides[..], &other.strides[..]);
+        let rank = own.len();
+        // Said so, that axes are looked at without asking each time.
+        if others.len() != rank || strides.len() != rank || other_strides.len() != rank {
+            return false;
+        }
+        (0..rank).all(|axis| own[axis] == others[axis] && strides[axis] == other_strides[axis])
     }
 
     /// The same, further on in memory.

@@ -29,7 +29,9 @@ mod tensor;
 
 pub use ::half::{bf16, f16};
 pub use access::Reader;
-pub use body::{Body, BodyStep, Elements, Line, LineKernel, Operand, Single, Soon, SumKernel, Task};
+pub use body::{
+    Body, BodyStep, Elements, Line, LineKernel, OneLine, OneTarget, Operand, Operands, Single, Soon, SumKernel, Task,
+};
 pub use cembra_runtime::MOST_AXES;
 pub use constant::ConstantTensor;
 pub use contraction::{ProductClass, ProductOrder};

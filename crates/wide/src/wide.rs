@@ -418,21 +418,25 @@ impl WideLoop {
 // SAFETY: PORTS: the code reads and writes whole steps of the arrays, the tail as much as is left.
 unsafe impl TapeLoop for WideLoop {
     // SAFETY: PORTS, promised by the caller.
-    unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
-        // SAFETY: PORTS, promised by the caller.
-        unsafe { self.play_fetching(ports, rows, &[], context) }
-    }
-
-    // SAFETY: PORTS, promised by the caller.
-    unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], _: &mut Context) -> bool {
+    unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
         // SAFETY: PORTS, promised by the caller.
         unsafe {
-            let played = self.fetching.as_deref().filter(|_| !ahead.is_empty()).unwrap_or(self);
-            let failed = played.play_by(&played.pages, ports, rows, ahead);
+            let failed = self.play_by(&self.pages, ports, rows, &[]);
             if self.has_bits {
                 self.fill_words(ports, rows);
             }
             failed
+        }
+    }
+
+    // SAFETY: PORTS, promised by the caller.
+    unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
+        // A loop of sums has no bits.
+        match self.fetching.as_deref().filter(|_| !ahead.is_empty()) {
+            // SAFETY: PORTS, promised by the caller.
+            Some(fetching) => unsafe { fetching.play_by(&fetching.pages, ports, rows, ahead) },
+            // SAFETY: PORTS, promised by the caller.
+            None => unsafe { self.play(ports, rows, context) },
         }
     }
 

@@ -1,21 +1,24 @@
 //! Lane programs at work: a strip's inputs become dense columns, segment by segment is played by compiled loops and kernels,
 //! outputs get to where they belong. Which code plays the tapes is not known here: a loop is a `TapeLoop`.
 
+mod bare;
 mod gather;
 mod kernels;
 mod memos;
 mod parts;
 
+use bare::Bare;
 use cembra_plan::{CompiledLiteral, Plan};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, MachineType, Numbers, PresenceForm, STATUS_OK, Scratch,
-    ScratchLayout,
+    BareFunction, BatchFunction, Column, ColumnForm, Context, DataForm, MachineType, Numbers, PresenceForm, STATUS_OK,
+    Scratch, ScratchLayout,
 };
 use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
 use gather::Ahead;
 use memos::{ByValue, MemoFunction, Memos};
 use parts::{Place, Stage};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The rows that are played again at once to find those that fail, where no kernel is called twice for that.
 const PROBED: usize = 256;
@@ -40,13 +43,13 @@ pub struct LaneFunction {
     /// The inputs of memos.
     numbered: Vec<u32>,
     /// One for each tape, in the order of the segments.
-    loops: Vec<Box<dyn TapeLoop>>,
+    loops: Vec<Arc<dyn TapeLoop>>,
     /// For each of them whether its outputs are the model's alone, and nobody reads them again.
     is_final: Vec<bool>,
     /// Where each column of the program is.
     places: Vec<Place>,
-    /// The ports of the one tape of a program that is nothing else, where all are numbers in columns: strips find them without more ado.
-    direct: Option<Box<[parts::Direct]>>,
+    /// The program where it is one tape over numbers in columns.
+    bare: Option<Arc<Bare>>,
     gathered: Vec<Stage>,
     scattered: Vec<Stage>,
     layout: ScratchLayout,
@@ -71,10 +74,10 @@ impl LaneFunction {
         forms: &[ColumnForm],
     ) -> LaneFunction {
         let inputs = plan.inputs().len();
-        let (mut loops, mut memos) = (Vec::new(), Vec::new());
+        let (mut loops, mut memos): (Vec<Arc<dyn TapeLoop>>, _) = (Vec::new(), Vec::new());
         for segment in &program.segments {
             match &segment.body {
-                Body::Tape(_) => loops.extend(compiled.next()),
+                Body::Tape(_) => loops.extend(compiled.next().map(Arc::from)),
                 Body::Kernel(_) => {}
                 Body::Memo(memo) => memos.push(MemoFunction::new(plan, memo, compiled, forms)),
             }
@@ -93,7 +96,7 @@ impl LaneFunction {
             has_strings: plan.has_strings(),
             layout: ScratchLayout { rows, bytes, frame: plan.template().frame() },
             states: plan.states(),
-            direct: parts::direct(&program, &places),
+            bare: Bare::of(&program, &places, &loops),
             program,
             memos,
             results,
@@ -149,15 +152,10 @@ impl LaneFunction {
         let Scratch { words, frame, failed, kept, .. } = scratch;
         let mut memos = kept.as_mut().and_then(|kept| kept.downcast_mut::<Memos>()).map(|memos| memos.0.iter_mut());
         let mut memos = self.memos.iter().zip(memos.iter_mut().flatten());
-        if let (Some(direct), [played]) = (&self.direct, &self.loops[..]) {
-            let mut ports = [std::ptr::null_mut(); parts::MOST_DIRECT];
-            for (address, port) in ports.iter_mut().zip(direct) {
-                *address = port.address(columns, start);
-            }
-            let ports = &ports[..direct.len().min(ports.len())];
+        if let Some(bare) = &self.bare {
             let past_caches = scratch.past_caches && self.is_final.contains(&true);
-            // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows, as the caller promises by COLUMNS.
-            return unsafe { !play(&**played, ports, rows, (past_caches, &scratch.ahead), context) };
+            // SAFETY: COLUMNS, promised by the caller.
+            return unsafe { !bare.rows(columns, (start, rows), (past_caches, &scratch.ahead), context) };
         }
         let memory: *mut u8 = words.as_mut_ptr().cast();
         let memory = memory.wrapping_add(memory.align_offset(ALIGNMENT));
@@ -296,6 +294,11 @@ unsafe impl BatchFunction for LaneFunction {
                 scratch.failed.add_all(start..end);
             }
         }
+    }
+
+    fn bare(&self) -> Option<Arc<dyn BareFunction>> {
+        let bare = self.bare.clone().filter(|_| !self.has_strings)?;
+        Some(bare)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 //! are gathered from before the first segment, or scattered to behind the last.
 
 use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
-use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Part, Port, Segment};
+use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Part, Port};
 
 /// Where a lane column is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,43 +41,6 @@ impl Place {
             Place::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
         }
     }
-}
-
-/// The most ports that are found so.
-pub(super) const MOST_DIRECT: usize = 16;
-
-/// A port of a tape that is the data of a column of the strip.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Direct {
-    column: u32,
-    /// In bytes, from the column's start, and from one row to the next.
-    offset: u32,
-    pace: u32,
-}
-
-impl Direct {
-    /// The address of the first element of rows from one on.
-    #[inline]
-    pub(super) fn address(self, columns: &[Column], start: usize) -> *mut u8 {
-        columns[self.column as usize].data.wrapping_add(self.offset as usize + start * self.pace as usize)
-    }
-}
-
-/// The ports of the tape that a program is, in their order, if it is nothing else and all are numbers in columns of the strip, and few.
-pub(super) fn direct(program: &LaneProgram, places: &[Place]) -> Option<Box<[Direct]>> {
-    let [Segment { body: Body::Tape(tape), once: false, .. }] = &program.segments[..] else { return None };
-    let port = |id: &ColumnId| {
-        let (column, place) = (program.column(*id), places[id.index()]);
-        let pace = match (column.port, column.ty) {
-            (_, MachineType::Flag) => return None,
-            (Port::Shared | Port::Chains, _) => 0,
-            (Port::Rows, ty) => ty.size() as u32,
-        };
-        let Place::Data(column, offset) = place else { return None };
-        Some(Direct { column, offset, pace })
-    };
-    let ports: Option<Box<[Direct]>> = tape.inputs.iter().chain(&tape.outputs).map(port).collect();
-    ports.filter(|ports| ports.len() <= MOST_DIRECT)
 }
 
 /// A column of the program that is not where its values are to be.

@@ -91,6 +91,11 @@ impl<T> Cut<T> {
         is_it(&self.full) || self.last.as_ref().is_some_and(is_it)
     }
 
+    /// What there is for the only piece.
+    pub(super) const fn only(&self) -> Option<&T> {
+        if self.count == 1 { Some(&self.full) } else { None }
+    }
+
     /// What there is for the shape of the first.
     pub(super) const fn full(&self) -> &T {
         &self.full

@@ -2,6 +2,7 @@
 //! each before the next one.
 
 use super::memory::Place;
+use super::one::OneCall;
 use super::{BoundPlan, Seen};
 use crate::body::Elements;
 use crate::{Counters, Error, Tensor};
@@ -11,6 +12,8 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub struct KeptPlan {
     bound: BoundPlan,
+    /// The same at once, if it is no more than that.
+    one: Option<OneCall>,
     outputs: Vec<Tensor>,
     /// The slots that the outputs are, if each is one of its own.
     slots: SmallVec<[u32; 4]>,
@@ -31,7 +34,8 @@ impl BoundPlan {
         if known.len() != self.outputs.len() {
             slots.clear();
         }
-        KeptPlan { bound: BoundPlan { keeps: self.may_keep, ..self }, outputs: Vec::new(), slots }
+        let one = if slots.len() == 1 { OneCall::of(&self) } else { None };
+        KeptPlan { bound: BoundPlan { keeps: self.may_keep, ..self }, one, outputs: Vec::new(), slots }
     }
 }
 
@@ -47,7 +51,15 @@ impl KeptPlan {
     /// # Errors
     /// As for [`BoundPlan::run`].
     pub fn run(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
-        let KeptPlan { bound, outputs, slots } = self;
+        let KeptPlan { bound, one, outputs, slots } = self;
+        if let (Some(one), [output]) = (one, &mut outputs[..])
+            && let Some(own) = output.own_data()
+            && elements.go_on().is_ok()
+            && one.run(inputs, own)
+        {
+            // Otherwise what follows says why, or does it.
+            return Ok(true);
+        }
         if bound.over.is_some() || !bound.fits(inputs) {
             return Ok(false);
         }
@@ -65,6 +77,8 @@ impl KeptPlan {
         }
         if outputs.is_empty() {
             *outputs = bound.outputs(inputs)?;
+            // The memory is theirs alone.
+            slots.iter().for_each(|slot| bound.slots[*slot as usize].leave());
         } else {
             for (tensor, slot) in outputs.iter_mut().zip(&*slots) {
                 bound.slots[*slot as usize].give_back(tensor);

@@ -3,7 +3,7 @@
 
 use super::cut::Cut;
 use super::memory::{Memory, Operand, Place};
-use crate::body::{Body, Elements, Line, LineKernel};
+use crate::body::{Body, Elements, Line, LineKernel, OneLine};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
@@ -132,6 +132,13 @@ impl MapPiece {
         self.count
     }
 
+    /// What computes all of it, if that is one line of inputs.
+    pub(super) fn one_line(&self) -> Option<Box<dyn OneLine>> {
+        let Way::One { kernel, .. } = &self.way else { return None };
+        let operands: Option<Vec<(usize, usize)>> = self.operands.iter().map(Operand::of_input).collect();
+        kernel.one_line(&operands?, self.count)
+    }
+
     /// Computes the piece that begins at these indices, and writes its elements over what is in memory.
     pub(super) fn run(
         &mut self,
@@ -202,8 +209,8 @@ pub(super) fn fill<'m>(
     starts: &[usize],
 ) -> Result<(), Error> {
     for (operand, step) in operands.iter().zip(steps) {
-        let data = memory.data(operand.place)?;
-        lines.push(Line { data, first: operand.first(memory, starts), step: *step });
+        let (data, first) = operand.begin(memory.sources, memory.locals, starts)?;
+        lines.push(Line { data, first, step: *step });
     }
     Ok(())
 }

@@ -78,18 +78,44 @@ impl Operand {
 
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
-        self.first_of(memory.sources, starts)
+        let offset = match self.place {
+            Place::Input(at) => memory.sources.inputs[at as usize].layout().offset(),
+            Place::Slot(_) | Place::Local(_) => 0,
+        };
+        self.shifted(offset, starts)
     }
 
-    /// The same, among inputs alone.
+    /// The memory, and the position of the first element there.
     #[inline]
-    pub(super) fn first_of(&self, sources: &Sources<'_>, starts: &[usize]) -> usize {
-        let at = match self.place {
-            Place::Input(at) => sources.inputs[at as usize].layout().offset().wrapping_add(self.offset),
-            Place::Slot(_) | Place::Local(_) => self.offset,
+    pub(super) fn begin<'d>(
+        &self,
+        sources: &'d Sources<'_>,
+        locals: &'d [Data],
+        starts: &[usize],
+    ) -> Result<(&'d Data, usize), Error> {
+        let (data, offset) = match self.place {
+            Place::Input(at) => {
+                let input = &sources.inputs[at as usize];
+                (input.data(), input.layout().offset())
+            }
+            other => (sources.data(locals, other)?, 0),
         };
+        Ok((data, self.shifted(offset, starts)))
+    }
+
+    /// Which input it is of, and how many elements behind where that begins; none for what is made.
+    pub(super) const fn of_input(&self) -> Option<(usize, usize)> {
+        match self.place {
+            Place::Input(at) => Some((at as usize, self.offset)),
+            Place::Slot(_) | Place::Local(_) => None,
+        }
+    }
+
+    /// The position behind which everything begins, moved to the first element.
+    #[inline]
+    fn shifted(&self, offset: usize, starts: &[usize]) -> usize {
         let shift = |at: usize, (shift, start): (&isize, &usize)| at.wrapping_add_signed(shift * start.cast_signed());
-        self.shifts.iter().zip(starts).fold(at, shift)
+        self.shifts.iter().zip(starts).fold(offset.wrapping_add(self.offset), shift)
     }
 }
 
@@ -146,6 +172,11 @@ impl Slot {
         if !self.is_small() {
             self.data = None;
         }
+    }
+
+    /// Leaves what is there to whoever else has it.
+    pub(super) fn leave(&mut self) {
+        self.data = None;
     }
 
     /// Borrows the memory of a tensor that is all of this slot, until it is [given back](Slot::give_back); meanwhile the tensor has none.

@@ -10,6 +10,7 @@ mod in_place;
 mod kept;
 mod map;
 mod memory;
+mod one;
 mod product;
 mod reduce;
 mod together;

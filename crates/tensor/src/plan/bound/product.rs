@@ -104,8 +104,7 @@ impl ProductPiece {
         };
         let [a, b] = &self.operands;
         let (sources, locals) = (memory.sources, &*memory.locals);
-        let (a_data, b_data) = (sources.data(locals, a.place)?, sources.data(locals, b.place)?);
-        let factors = [(a_data, a.first_of(sources, starts)), (b_data, b.first_of(sources, starts))];
+        let factors = [a.begin(sources, locals, starts)?, b.begin(sources, locals, starts)?];
         planned.run_at(&factors, to, memory.counters)
     }
 }

@@ -6,7 +6,7 @@ use super::ahead::Fetched;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
 use super::memory::{Memory, Operand};
-use crate::body::{Elements, SumKernel};
+use crate::body::{Elements, OneLine, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::Region;
@@ -176,6 +176,16 @@ impl ReducePiece {
         }
     }
 
+    /// What adds all of it to chains, if that is one line of inputs, summed as it is computed and at once.
+    pub(super) fn one_line(&self) -> Option<Box<dyn OneLine>> {
+        let Way::Sums(sums) = &self.way else { return None };
+        if !sums.axes.is_empty() || sums.length > sums::BLOCK {
+            return None;
+        }
+        let operands: Option<Vec<(usize, usize)>> = self.operands.iter().map(Operand::of_input).collect();
+        sums.kernel.one_line(&operands?, sums.length)
+    }
+
     /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
     pub(super) fn run(
         &mut self,
@@ -274,12 +284,7 @@ impl Sums {
             let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains, &mut |_| {});
             let total = if succeeds { sums::sum_of_chains(chains) } else { 0.0 };
             **chains = [0.0; CHAINS];
-            match to {
-                DataMut::Float32([to]) => *to = total as f32,
-                DataMut::Float64([to]) => *to = total,
-                _ => return Err(no_block()),
-            }
-            return Ok(succeeds);
+            return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
         }
         if !matches!(to, DataMut::Float32(_) | DataMut::Float64(_)) {
             return Err(no_block());
@@ -332,6 +337,16 @@ impl Sums {
         }
         Ok(succeeds)
     }
+}
+
+/// Writes a sum to memory of one element. False if that is other memory.
+pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
+    match to {
+        DataMut::Float32([to]) => *to = total as f32,
+        DataMut::Float64([to]) => *to = total,
+        _ => return false,
+    }
+    true
 }
 
 #[cold]

@@ -1,0 +1,194 @@
+//! Plans that are one line of their inputs, mapped or summed, in sessions: the shortest way there is, on inputs that lie in every way, that
+//! fail, and that are not what the run before had.
+
+use cembra::tensor::{Element, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use cembra::{Options, RowPlayer, Scalar};
+
+/// `(a * b + c) * a - s` and its sum, of so many elements of one type; `s` is one element for all.
+fn graph(scalar: Scalar, length: usize) -> (Graph, [NodeId; 2]) {
+    let mut g = Graph::standard();
+    let [a, b, c] = ["a", "b", "c"].map(|name| g.leaf(name, scalar, &[length]).expect("a leaf"));
+    let s = g.leaf("s", scalar, &[]).expect("a leaf");
+    let product = g.apply("math.multiply", &[a, b]).expect("a node");
+    let sum = g.apply("math.add", &[product, c]).expect("a node");
+    let scaled = g.apply("math.multiply", &[sum, a]).expect("a node");
+    let output = g.apply("math.subtract", &[scaled, s]).expect("a node");
+    let total = g.reduce(Reduction::Sum, output, &[0]).expect("a node");
+    (g, [output, total])
+}
+
+/// Vectors of these elements: in memory of their own, behind others, backwards, three apart, and all of them the first.
+fn ways<T: Element>(x: &[T]) -> Vec<Tensor> {
+    let count = x.len();
+    // There is so much around that whoever begins elsewhere, or goes another way, reads that.
+    let within = |from: usize, step: isize| {
+        let mut all = vec![T::from_bits(3); 8 * count + 8];
+        let place = |at: usize| (from + 4 * count).wrapping_add_signed(step * at.cast_signed());
+        x.iter().enumerate().for_each(|(at, element)| all[place(at)] = *element);
+        let all = Tensor::new(&[all.len()], all).expect("a tensor");
+        all.sliced(&[Slice { start: place(0), step, count }]).expect("a view")
+    };
+    let own = Tensor::new(&[count], x.to_vec()).expect("a tensor");
+    let one = within(0, 1).sliced(&[Slice { start: 0, step: 1, count: 1 }]).expect("a view");
+    let shared = one.broadcast_to(&[count]).expect("a view");
+    vec![own, within(5, 1), within(0, -1), within(2, 3), shared]
+}
+
+fn check<T: Element>(number: impl Fn(usize) -> T) {
+    for length in [1, 63, 64, 65, 300, 1000] {
+        let (g, outputs) = graph(T::SCALAR, length);
+        let numbers = |seed: usize| -> Vec<T> { (0..length).map(|at| number(at * 31 + seed * 17)).collect() };
+        for player in [RowPlayer::Best, RowPlayer::Lanes128, RowPlayer::Interpreter] {
+            let on = Evaluator::new(&Options::default().row_player(player));
+            for output in outputs {
+                let planned = on.plan(&g, &[output]).expect("a plan");
+                let mut session = planned.session();
+                let mut kept: Vec<(Tensor, Tensor)> = Vec::new();
+                let [a, b, c] = [1, 2, 3].map(|seed| ways(&numbers(seed)));
+                // Each way twice, other elements in the same way, and ways that have nothing to do with each other.
+                let pairs = (0..a.len()).flat_map(|one| [0, 1, 2, 3, 4, 3, 2, 1, 0].map(|other| [(one, other); 2]));
+                for (seed, (one, other)) in pairs.flatten().enumerate() {
+                    let s = Tensor::scalar(number(seed));
+                    let inputs = [a[one].clone(), b[other].clone(), c[one].clone(), s];
+                    let expected = on.evaluate(&g, &[output], &inputs).expect("values").remove(0);
+                    let made = &session.run(&inputs).expect("values")[0];
+                    let name = player.name();
+                    assert!(same_bits(&expected, made), "{length} by {name}: {made:?} is not {expected:?}");
+                    if seed % 4 == 1 {
+                        kept.push((expected, made.clone()));
+                    }
+                }
+                // What somebody has kept was not written to.
+                assert!(kept.iter().all(|(expected, made)| same_bits(expected, made)), "{kept:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_that_lie_in_any_way_are_mapped_and_summed() {
+    check(|at| (at as f64 * 0.37).sin() * 10_f64.powi((at % 7) as i32 - 3));
+    check(|at| (at as f32 * 0.37).sin() * 10_f32.powi((at % 7) as i32 - 3));
+    check(|at| (at as i64).wrapping_mul(0x1234_5678_9abc_def1));
+}
+
+#[test]
+fn a_line_of_other_inputs_is_no_line_of_these() {
+    let (g, [output, total]) = graph(Scalar::Float64, 100);
+    let on = Evaluator::new(&Options::default());
+    let vector = |count: usize| Tensor::new(&[count], vec![1.5; count]).expect("a tensor");
+    let s = Tensor::scalar(2.0);
+    for output in [output, total] {
+        let planned = on.plan(&g, &[output]).expect("a plan");
+        let mut session = planned.session();
+        let good = [vector(100), vector(100), vector(100), s.clone()];
+        let expected = session.run(&good).expect("values").to_vec();
+        let single = Tensor::new(&[100], vec![1.5_f32; 100]).expect("a tensor");
+        let square = vector(100).reshaped(&[10, 10]).expect("a view");
+        let bad = [
+            vec![vector(100), vector(99), vector(100), s.clone()],
+            vec![vector(100), vector(100), vector(101), s.clone()],
+            vec![vector(100), single, vector(100), s.clone()],
+            vec![square, vector(100), vector(100), s.clone()],
+            vec![vector(100), vector(100), vector(100), vector(1)],
+            vec![vector(100), vector(100), vector(100)],
+            vec![],
+        ];
+        for inputs in bad {
+            assert!(session.run(&inputs).is_err(), "{inputs:?}");
+            let again = session.run(&good).expect("values");
+            assert!(same_bits(&again[0], &expected[0]), "{again:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_fails_says_so_and_the_next_does_not() {
+    let mut g = Graph::standard();
+    let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Int64, &[1000]).expect("a leaf"));
+    let quotient = g.apply("math.floordiv", &[a, b]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    let planned = on.plan(&g, &[quotient]).expect("a plan");
+    let mut session = planned.session();
+    let counted = |first: i64| Tensor::new(&[1000], (first..first + 1000).collect()).expect("a tensor");
+    for first in [1, 2, -500, 3, 4, -999, 0, 5, 6] {
+        let made = session.run(&[counted(9), counted(first)]);
+        if (first..first + 1000).contains(&0) {
+            let error = made.expect_err("a division by zero");
+            assert!(error.to_string().contains("zero"), "{error}");
+            continue;
+        }
+        let quotients: Vec<i64> = (0..1000_i64).map(|at| (at + 9).div_euclid(at + first)).collect();
+        assert_eq!(made.expect("values")[0].to_vec::<i64>().expect("integers"), quotients);
+    }
+}
+
+#[test]
+fn sines_that_lanes_leave_to_the_reference_are_right() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
+    let sine = g.apply("sin", &[x]).expect("a node");
+    let total = g.reduce(Reduction::Sum, sine, &[0]).expect("a node");
+    let best = Evaluator::new(&Options::default());
+    let lanes = Evaluator::new(&Options::default().row_player(RowPlayer::Lanes128));
+    for (on, output) in [(&best, sine), (&best, total), (&lanes, sine), (&lanes, total)] {
+        let planned = on.plan(&g, &[output]).expect("a plan");
+        let mut session = planned.session();
+        for scale in [1.0, 1.0, 1e300, 1.0, 1e12, f64::NAN, 1.0, 1.0] {
+            let elements = (0..1000).map(|at| if at == 777 { scale } else { f64::from(at) * 0.01 }).collect();
+            let input = [Tensor::new(&[1000], elements).expect("a tensor")];
+            let expected = on.evaluate(&g, &[output], &input).expect("values");
+            let made = session.run(&input).expect("values");
+            assert!(same_bits(&made[0], &expected[0]), "{scale}: {made:?}");
+        }
+    }
+}
+
+#[test]
+fn lines_of_parts_of_one_input_begin_where_these_do() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[700]).expect("a leaf");
+    let [later, soon, last] =
+        [3, 1, 400].map(|start| g.slice(x, &[Slice { start, step: 1, count: 300 }]).expect("a node"));
+    let product = g.apply("math.multiply", &[later, soon]).expect("a node");
+    let difference = g.apply("math.subtract", &[product, last]).expect("a node");
+    let total = g.reduce(Reduction::Sum, difference, &[0]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    for output in [difference, total] {
+        let planned = on.plan(&g, &[output]).expect("a plan");
+        let mut session = planned.session();
+        for seed in [1, 2, 3, 1] {
+            let numbers: Vec<f64> = (0..700).map(|at| f64::from(at * seed % 101) * 0.1).collect();
+            for x in ways(&numbers) {
+                let expected = on.evaluate(&g, &[output], std::slice::from_ref(&x)).expect("values");
+                for _ in 0..2 {
+                    let made = session.run(std::slice::from_ref(&x)).expect("values");
+                    assert!(same_bits(&made[0], &expected[0]), "{made:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_of_many_inputs_are_those_of_their_names() {
+    let mut g = Graph::standard();
+    let leaves: Vec<NodeId> =
+        (0..13).map(|at| g.leaf(&format!("v{at}"), Scalar::Float64, &[400]).expect("a leaf")).collect();
+    // Each by a factor of its own.
+    let mut sum = leaves[0];
+    for leaf in &leaves[1..] {
+        let tenfold = g.apply("math.add", &[sum, sum]).expect("a node");
+        sum = g.apply("math.subtract", &[tenfold, *leaf]).expect("a node");
+    }
+    let on = Evaluator::new(&Options::default());
+    let planned = on.plan(&g, &[sum]).expect("a plan");
+    let mut session = planned.session();
+    for seed in 0..3 {
+        let vector = |leaf: usize| (0..400).map(|at| ((leaf * 1000 + at) * (seed + 1)) as f64 * 0.25).collect();
+        let inputs: Vec<Tensor> = (0..13).map(|leaf| Tensor::new(&[400], vector(leaf)).expect("a tensor")).collect();
+        let expected = on.evaluate(&g, &[sum], &inputs).expect("values");
+        let made = session.run(&inputs).expect("values");
+        assert!(same_bits(&made[0], &expected[0]), "{made:?}");
+    }
+}

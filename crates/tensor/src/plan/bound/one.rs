@@ -1,0 +1,76 @@
+//! Plans that are one line of inputs, mapped or summed at once, with an output of their own: run again and again, they need no step, slot or
+//! list of lines, but a look at how the inputs lie, and a call.
+
+use super::reduce::put_total;
+use super::{BoundPlan, BoundWork, PartWork};
+use crate::body::{OneLine, OneTarget};
+use crate::{Data, Layout, Tensor, sums};
+use cembra_runtime::{CHAINS, Scalar};
+use smallvec::SmallVec;
+
+/// A plan that is one line.
+#[derive(Debug)]
+pub(super) struct OneCall {
+    line: Box<dyn OneLine>,
+    inputs: Box<[Lies]>,
+    /// Zeros between runs; none where elements are written.
+    chains: Option<Box<[f64; CHAINS]>>,
+}
+
+/// How an input lies, wherever it begins.
+#[derive(Debug)]
+struct Lies {
+    scalar: Scalar,
+    axes: SmallVec<[(usize, isize); 2]>,
+}
+
+impl Lies {
+    #[inline]
+    fn fits(&self, input: &Tensor) -> bool {
+        let layout = input.layout();
+        let (extents, strides, axes) = (layout.extents(), layout.strides(), &self.axes[..]);
+        if extents.len() != axes.len() || strides.len() != axes.len() || input.scalar_type() != self.scalar {
+            return false;
+        }
+        (0..axes.len()).all(|axis| (extents[axis], strides[axis]) == axes[axis])
+    }
+}
+
+impl OneCall {
+    /// None if the plan is something else.
+    pub(super) fn of(plan: &BoundPlan) -> Option<OneCall> {
+        let [step] = &plan.steps[..] else { return None };
+        let BoundWork::Pieces(workers, _) = &step.work else { return None };
+        let [worker] = &workers[..] else { return None };
+        let [part] = &worker.cut.only()?[..] else { return None };
+        if part.left.is_some() || part.over.is_some() {
+            return None;
+        }
+        let (line, chains) = match &part.work {
+            PartWork::Map(map) => (map.one_line()?, None),
+            PartWork::Reduce(reduce) => (reduce.one_line()?, Some(Box::new([0.0; CHAINS]))),
+            PartWork::Product(_) => return None,
+        };
+        let lies = |(scalar, layout): &(Scalar, Layout)| Lies {
+            scalar: *scalar,
+            axes: layout.extents().iter().copied().zip(layout.strides().iter().copied()).collect(),
+        };
+        Some(OneCall { line, inputs: plan.inputs.iter().map(lies).collect(), chains })
+    }
+
+    /// Runs it on inputs, and writes the elements of the output, all of the memory of which is given. False if inputs lie otherwise, or an
+    /// element fails or may: then what is in the memory is anything.
+    #[inline]
+    pub(super) fn run(&mut self, inputs: &[Tensor], to: &mut Data) -> bool {
+        let OneCall { line, inputs: lies, chains } = self;
+        if inputs.len() != lies.len() || !lies.iter().zip(inputs).all(|(lies, input)| lies.fits(input)) {
+            return false;
+        }
+        let Some(chains) = chains else { return line.run(inputs, OneTarget::Elements(to.all_mut())) };
+        let is_summed = line.run(inputs, OneTarget::Sums(chains));
+        let total = sums::sum_of_chains(chains);
+        // Behind a sum rather than before one: what was just written in parts is read as a whole only later.
+        **chains = [0.0; CHAINS];
+        is_summed && put_total(total, &mut to.all_mut())
+    }
+}
