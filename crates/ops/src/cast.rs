@@ -2,7 +2,7 @@
 //! does not fit; to a boolean they ask whether the number is not 0.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
-use crate::derivative;
+use crate::derivative::FIRST;
 use crate::direct::Weak;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
@@ -280,7 +280,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_float32(16777217)", "16777216."), ex("to_float32(1e300)", "inf")],
     over_arrays: OverArrays::Elementwise,
-    derivative: Some(derivative::CAST),
+    derivative: Some(FIRST),
 };
 
 pub(crate) static TO_FLOAT64: OpDef = OpDef {
@@ -303,7 +303,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_float64(0.1f32)", "f64{0.10000000149011612}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: Some(derivative::CAST),
+    derivative: Some(FIRST),
 };
 
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {

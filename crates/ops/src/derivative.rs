@@ -8,7 +8,7 @@ use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// For each operand the cotangent that it gets; none for operands that do not change the result smoothly, or not at all.
+/// For each operand the cotangent that it gets, of the type of the result; none for operands that do not change the result smoothly, or not at all.
 pub type Cotangents = SmallVec<[Option<NodeHandle>; 3]>;
 
 /// The derivative of an operator: what it makes of the cotangent of its result.
@@ -76,8 +76,39 @@ pub(crate) fn all<const N: usize>(made: [NodeHandle; N]) -> Result<Cotangents, T
     Ok(made.into_iter().map(Some).collect())
 }
 
+/// The result is the operand at a position, whatever the others are.
+fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
+    (0..d.operands.len()).map(|operand| (operand == at).then_some(d.cotangent)).collect()
+}
+
+/// The result is the first operand, whatever the others are.
+pub(crate) const FIRST: Derivative = |d| Ok(is_operand(d, 0));
+
+/// The result is the second operand, whatever the others are.
+pub(crate) const SECOND: Derivative = |d| Ok(is_operand(d, 1));
+
+/// What a division leaves: it changes as the dividend does, and loses as many divisors as the quotient has.
+pub(crate) const REMAINDER: Derivative = |d| {
+    let [x, y] = [d.operands[0], d.operands[1]];
+    // `x / y` may be rounded to the next whole number; what was taken away is a multiple of the divisor but for rounding.
+    let taken = d.apply(id::SUBTRACT, &[x, d.result])?;
+    let quotient = d.apply(id::DIVIDE, &[taken, y])?;
+    let quotient = d.apply(id::TENSOR_ROUND, &[quotient])?;
+    let lost = d.times(quotient)?;
+    all([d.cotangent, d.minus(lost)?])
+};
+
 /// No operand changes the result smoothly: its steps are flat.
 pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).collect());
+
+/// One of two by a truth value, which comes first: the one that is chosen gets the cotangent.
+pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
+    let condition = d.operands[0];
+    let of_x = d.only_where(condition)?;
+    let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
+    let of_y = d.only_where(opposite)?;
+    Ok([None, Some(of_x), Some(of_y)].into_iter().collect())
+}
 
 /// The larger, or smaller, of two: the one that is chosen gets the cotangent, of equal ones each a half.
 pub(crate) fn extreme(d: &mut Derived<'_>, better: OpId) -> Result<Cotangents, TypeFault> {
@@ -94,14 +125,3 @@ pub(crate) fn extreme(d: &mut Derived<'_>, better: OpId) -> Result<Cotangents, T
     }
     Ok(made)
 }
-
-/// A cast: the cotangent as the operand's type, if that is of floats.
-pub(crate) const CAST: Derivative = |d| {
-    let back = match d.graph.qtype(d.operands[0]).scalar() {
-        Some(Scalar::Float32) => Some(id::TO_FLOAT32),
-        Some(Scalar::Float64) => Some(id::TO_FLOAT64),
-        _ => None,
-    };
-    let cotangent = d.cotangent;
-    Ok([back.map(|back| d.apply(back, &[cotangent])).transpose()?].into_iter().collect())
-};

@@ -4,6 +4,7 @@
 use crate::definition::{
     BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
 };
+use crate::derivative::chosen;
 use crate::kernel::{custom, strict};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -176,6 +177,12 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
         ex("bool.logical_if(true, 1, 2, 3)", "1"),
         ex("bool.logical_if(missing[bool], 1, 2, 2.5f64)", "f64{2.5}"),
     ],
+    // Of conditions that are never missing, as those of tensors are.
+    derivative: Some(|d| {
+        let mut made = chosen(d)?;
+        made.push(None);
+        Ok(made)
+    }),
     ..UNARY
 };
 
@@ -310,5 +317,6 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
         ex("if false then 1", "i32?{NA}"),
         ex("where(false, 1 // 0, 2)", "2"),
     ],
+    derivative: Some(chosen),
     ..UNARY
 };

@@ -3,6 +3,7 @@
 use crate::Rule;
 use crate::array::reduce;
 use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
+use crate::derivative::FIRST;
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -119,7 +120,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("get_optional_value(i32?{5})", "5"), ex("get_optional_value(5)", "5")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    derivative: Some(FIRST),
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -223,7 +224,8 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
         ex("missing[f32] | missing[f32]", "f32?{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    // Of values that are never missing, which is what derivatives are of.
+    derivative: Some(FIRST),
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

@@ -4,7 +4,7 @@
 use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
-use crate::derivative::{CAST, Cotangents, Derivative, Derived, extreme};
+use crate::derivative::{Cotangents, Derivative, Derived, FIRST, FLAT, all, extreme};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{OpId, Registry, id};
 use cembra_expr::ArgumentForm;
@@ -50,6 +50,7 @@ pub(crate) static PLUS: OpDef = OpDef {
         ex("\"a\" + missing[text]", "text?{NA}"),
         ex("[\"a\", \"b\"] + \"c\"", "['ac', 'bc']"),
     ],
+    derivative: Some(|d| all([d.cotangent; 2])),
     ..BINARY
 };
 
@@ -61,7 +62,10 @@ fn digits(digits: Option<&Value>) -> Result<i64, TypeFault> {
     let found = match digits {
         Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
         Some(Value::Scalar(ScalarValue::Int64(digits))) => *digits,
-        _ => return Err(TypeFault::mismatch("round expects a literal integer for `digits`", Some(1))),
+        _ => {
+            let fault = TypeFault::mismatch("round expects a literal integer for `digits`", Some(1));
+            return Err(fault.hint("write the number of digits, as in `round(x, 2)`"));
+        }
     };
     if found.abs() > MOST_DIGITS {
         let message = format!("round expects at most {MOST_DIGITS} for `digits`, found {found}");
@@ -122,6 +126,7 @@ pub(crate) static ROUND: OpDef = OpDef {
         ex("round(1250f64, -2)", "f64{1300}"),
         ex("round(7, 2)", "7"),
     ],
+    derivative: Some(FLAT),
     ..MADE
 };
 
@@ -150,12 +155,6 @@ pub(crate) static CLAMP: OpDef = OpDef {
         let [Some(within), at_hi] = below[..] else { return Ok(Cotangents::new()) };
         let mut made = of(&[x, lo], within, |d| extreme(d, id::BOOL_GREATER))?;
         made.push(at_hi);
-        // The operands are of their own types, and the cotangents of that of the result.
-        for (operand, made) in [x, lo, hi].into_iter().zip(&mut made) {
-            if let Some(cotangent) = *made {
-                *made = of(&[operand], cotangent, CAST)?.first().copied().flatten();
-            }
-        }
         Ok(made)
     }),
     ..MADE
@@ -186,5 +185,7 @@ pub(crate) static COALESCE: OpDef = OpDef {
         ex("coalesce(1)", "1"),
         ex("coalesce(missing[text], \"none\")", "'none'"),
     ],
+    // Of values that are never missing.
+    derivative: Some(FIRST),
     ..MADE
 };

@@ -6,6 +6,7 @@ use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Structure, Typing, ex, param,
 };
+use crate::derivative::{FIRST, FLAT, SECOND};
 use crate::function::HIGHER_ORDER;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -125,7 +126,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.identity(5)", "5")],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    derivative: Some(FIRST),
 };
 
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -166,7 +167,7 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("zeros_like(missing[f32])", "f32?{0}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    derivative: Some(FLAT),
 };
 
 pub(crate) static ONES_LIKE: OpDef = OpDef {
@@ -182,7 +183,7 @@ pub(crate) static ONES_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("ones_like(7i64)", "i64{1}"), ex("ones_like(false)", "true")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    derivative: Some(FLAT),
 };
 
 fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scalar, TypeFault> {
@@ -296,7 +297,7 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "f64?{1}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    derivative: Some(SECOND),
 };
 
 pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
@@ -317,6 +318,7 @@ pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
         cast_to(g, args[1], scalar, optional)
     }),
     examples: &[ex("broadcast_like(missing[f64], 1)", "i32?{1}"), ex("broadcast_like(2.5, 1)", "1")],
+    derivative: Some(SECOND),
     ..BINARY
 };
 

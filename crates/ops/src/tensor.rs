@@ -228,12 +228,6 @@ pub(crate) static WHERE: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: choices!(bool i32 i64 f32 f64),
     examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
-    derivative: Some(|d| {
-        let condition = d.operands[0];
-        let of_x = d.only_where(condition)?;
-        let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
-        let of_y = d.only_where(opposite)?;
-        Ok([None, Some(of_x), Some(of_y)].into_iter().collect())
-    }),
+    derivative: Some(derivative::chosen),
     ..UNARY
 };

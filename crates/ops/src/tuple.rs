@@ -3,6 +3,7 @@
 
 use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
+use crate::derivative::FIRST;
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -213,5 +214,7 @@ pub(crate) static COALESCE_UNITS: OpDef = OpDef {
         chosen.ok_or_else(|| TypeFault::mismatch("core.coalesce_units expects an argument", None))
     }),
     examples: &[ex("core.coalesce_units(unit{}, 5, 6)", "5"), ex("core.coalesce_units(unit{})", "unit")],
+    // Of numbers, none of which is a unit.
+    derivative: Some(FIRST),
     ..TUPLE
 };

@@ -321,7 +321,8 @@ impl Graph {
         let def = self.registry().get(op);
         let Some(derivative) = def.derivative else {
             let message = format!("{} has no derivative", def.name);
-            return Err(Error::new(ErrorKind::NotDifferentiable, message));
+            let error = Error::new(ErrorKind::NotDifferentiable, message);
+            return Err(error.hint("in Rust `Graph::custom_vjp` gives a function a gradient of its own"));
         };
         let handle = |node: NodeId| NodeHandle(node.index() as u32);
         let operands: SmallVec<[NodeHandle; 3]> = node.operands.iter().map(|operand| handle(*operand)).collect();
@@ -335,11 +336,13 @@ impl Graph {
         let mut cotangents = SmallVec::new();
         for (operand, made) in node.operands.iter().zip(made) {
             let extents: Extents = self.extents(*operand).into();
-            let is_float = self.scalar(*operand).is_float();
-            cotangents.push(match made.filter(|_| is_float) {
+            let scalar = self.scalar(*operand);
+            cotangents.push(match made.filter(|_| scalar.is_float()) {
                 Some(made) => {
+                    // What is made of others takes operands of several types.
+                    let made = self.cast(self.id(made.0), scalar)?;
                     // It may be of fewer axes than the result, where it does not depend on all of the operands.
-                    let made = self.broadcast(self.id(made.0), &node.extents)?;
+                    let made = self.broadcast(made, &node.extents)?;
                     Some(self.summed_to(made, &extents)?)
                 }
                 None => None,

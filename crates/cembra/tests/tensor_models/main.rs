@@ -1,6 +1,7 @@
 //! Models with tensors in the text language: what they mean, that the plan gives what the reference gives, that they print as texts that are
 //! the same model, and what is said where labels, types or extents do not fit.
 
+mod elements;
 mod executor;
 mod refusals;
 mod values;

@@ -143,8 +143,19 @@ fn scalar(growth: &mut Growth<'_>, x: NodeId) -> Made {
 
 /// A node of something smooth.
 fn node(growth: &mut Growth<'_>) -> Made {
-    const ONE: &[&str] =
-        &["sin", "cos", "tanh", "exp", "neg", "tensor.square", "expm1", "atan", "log_sigmoid", "math.sigmoid"];
+    const ONE: &[&str] = &[
+        "sin",
+        "cos",
+        "tanh",
+        "exp",
+        "neg",
+        "tensor.square",
+        "expm1",
+        "atan",
+        "log_sigmoid",
+        "math.sigmoid",
+        "symlog1p",
+    ];
     const TWO: &[&str] = &["math.add", "math.subtract", "math.multiply", "math.multiply"];
     let x = growth.any();
     match growth.random.u32(..12) {

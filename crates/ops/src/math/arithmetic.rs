@@ -1,7 +1,7 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
-use crate::derivative::{FLAT, all};
+use crate::derivative::{FIRST, FLAT, all};
 use crate::kernel::strict;
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{Date, Timestamp};
@@ -162,7 +162,7 @@ pub(crate) static POS: OpDef = unary(
     &[Law::Idempotent],
     &[ex("math.pos(-3)", "-3")],
 )
-.derived(|d| all([d.cotangent]));
+.derived(FIRST);
 
 pub(crate) static FLOAT: OpDef = OpDef {
     name: "math.float",
@@ -177,7 +177,7 @@ pub(crate) static FLOAT: OpDef = OpDef {
     laws: &[Law::Idempotent],
     examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "f64{0.1}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    derivative: Some(FIRST),
 };
 
 const ADD4_RULE: Rule = |t, a| {
@@ -212,7 +212,7 @@ pub(crate) static ADD4: OpDef = OpDef {
     laws: &[],
     examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    derivative: Some(|d| all([d.cotangent; 4])),
 };
 
 const SIGN_RULE: Rule = |t, a| {

@@ -1,7 +1,7 @@
 //! Divisions and remainders. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
-use crate::derivative::all;
+use crate::derivative::{FLAT, REMAINDER, all};
 use crate::kernel::strict;
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, RuntimeFn, math};
@@ -68,6 +68,7 @@ pub(crate) static FMOD: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { math::fmod_f64(x, y) }, FMOD_RULE),
     ]),
     examples: &[ex("fmod(-7, 2)", "-1."), ex("fmod(5.5f64, 2)", "f64{1.5}"), ex("fmod(1, 0)", "nan")],
+    derivative: Some(REMAINDER),
     ..BINARY
 };
 
@@ -271,6 +272,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
         ex("-7f32 // 2f32", "-4."),
         ex("missing[i32] // 0", "i32?{NA}"),
     ],
+    derivative: Some(FLAT),
     ..BINARY
 };
 
@@ -286,5 +288,6 @@ pub(crate) static MOD: OpDef = OpDef {
         strict!(try |x: f64, y: f64| -> f64 { float_mod!(x, y, f64::NAN, f64::INFINITY) }, FLOAT_MOD_RULE),
     ]),
     examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "f64{1}")],
+    derivative: Some(REMAINDER),
     ..BINARY
 };

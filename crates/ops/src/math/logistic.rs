@@ -70,7 +70,13 @@ pub(crate) static LOGIT: OpDef = function(
         strict!(|x: f64| -> f64 { math::log_f64(x) - math::log1p_f64(-x) }, LOGIT_RULE),
     ]),
     &[ex("logit(0.5f32)", "0."), ex("logit(1)", "inf"), ex("logit(0f64)", "f64{-inf}"), ex("logit(2)", "nan")],
-);
+)
+.derived(|d| {
+    let (p, one) = (d.operands[0], d.number(1.0));
+    let rest = d.apply(id::SUBTRACT, &[one, p])?;
+    let product = d.apply(id::MULTIPLY, &[p, rest])?;
+    all([d.over(product)?])
+});
 
 const LOG_SIGMOID_RULE: Rule = |t, a| {
     let x = a[0].val(t);
@@ -126,4 +132,9 @@ pub(crate) static SYMLOG1P: OpDef = function(
         strict!(|x: f64| -> f64 { if x >= 0.0 { math::log1p_f64(x) } else { -math::log1p_f64(-x) } }, SYMLOG1P_RULE),
     ]),
     &[ex("symlog1p(-0f32)", "-0."), ex("symlog1p(-inf)", "weak_float{-inf}")],
-);
+)
+.derived(|d| {
+    let (magnitude, one) = (d.apply(id::ABS, &[d.operands[0]])?, d.number(1.0));
+    let divisor = d.apply(id::ADD, &[one, magnitude])?;
+    all([d.over(divisor)?])
+});

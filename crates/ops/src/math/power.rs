@@ -1,7 +1,7 @@
 //! Powers and roots.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex};
-use crate::derivative::all;
+use crate::derivative::{Derivative, all};
 use crate::kernel::strict;
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
@@ -35,6 +35,11 @@ pub(crate) static POW: OpDef = OpDef {
     ..BINARY
 };
 
+const ROOT: Derivative = |d| {
+    let twice = d.apply(id::ADD, &[d.result, d.result])?;
+    all([d.over(twice)?])
+};
+
 const SQRT_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     Cell::num(t.un(Un::Sqrt, x))
@@ -49,10 +54,7 @@ pub(crate) static SQRT: OpDef = OpDef {
         strict!(|x: f64| -> f64 { x.sqrt() }, SQRT_RULE),
     ]),
     examples: &[ex("sqrt(9)", "3."), ex("sqrt(-1f64)", "f64{nan}"), ex("sqrt(-0f32)", "-0.")],
-    derivative: Some(|d| {
-        let twice = d.apply(id::ADD, &[d.result, d.result])?;
-        all([d.over(twice)?])
-    }),
+    derivative: Some(ROOT),
     ..UNARY
 };
 
@@ -81,5 +83,6 @@ pub(crate) static POW_HALF: OpDef = OpDef {
         ex("math._pow_half(-0f32)", "0."),
         ex("math._pow_half(-1 / 0)", "inf"),
     ],
+    derivative: Some(ROOT),
     ..UNARY
 };

@@ -1,8 +1,9 @@
 //! Quantiles of distributions. Native code calls their kernels: they are long, and rare.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::derivative::all;
 use crate::kernel::strict;
-use crate::{Example, Overload, Promotion};
+use crate::{Example, Overload, Promotion, id};
 use cembra_expr::Parameter;
 use cembra_runtime::{Fault, FaultKind, quantile};
 
@@ -49,7 +50,16 @@ pub(crate) static NORMAL_INVERSE_CDF: OpDef = operator(
         ex("normal_distribution_inverse_cdf(0f64)", "f64{-inf}"),
         ex("normal_distribution_inverse_cdf(0.975f64)", "f64{1.9599639845400538}"),
     ],
-);
+)
+.derived(|d| {
+    // One over the density at the quantile.
+    let square = d.apply(id::MULTIPLY, &[d.result, d.result])?;
+    let (half, scale) = (d.number(0.5), d.number(2.506_628_274_631_000_5));
+    let exponent = d.apply(id::MULTIPLY, &[half, square])?;
+    let growth = d.apply(id::EXP, &[exponent])?;
+    let slope = d.apply(id::MULTIPLY, &[scale, growth])?;
+    all([d.times(slope)?])
+});
 
 const T_DOMAIN: &str = "a quantile of Student's t needs a probability from 0 to 1 and positive degrees of freedom";
 pub(crate) static T_INVERSE_CDF: OpDef = operator(
