@@ -413,8 +413,12 @@ fn model(body: &Body, registry: &Registry) -> Result<Model, Error> {
                 builder.literal(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar))
             }
             BodyStep::Apply(op, operands) => {
-                let operands: Vec<Expr<'_>> = operands.iter().map(|at| made[*at as usize]).collect();
-                builder.call(registry.get(*op).name, &operands)
+                let def = registry.get(*op);
+                let mut operands: Vec<Expr<'_>> = operands.iter().map(|at| made[*at as usize]).collect();
+                // Nodes of models have all their operands.
+                let left_out = def.params.iter().skip(operands.len()).map_while(|parameter| parameter.default.clone());
+                operands.extend(left_out.map(|default| builder.literal(default)));
+                builder.call(def.name, &operands)
             }
         });
     }

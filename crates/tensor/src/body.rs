@@ -1,6 +1,7 @@
 //! Expressions of elements: what the maps of a graph do to one element, for whatever evaluates it on many. One map is a body of one
 //! step, a region of maps that are evaluated together is a body of several.
 
+use crate::maps::OperandType;
 use crate::{Data, DataMut, Error, Products, Tensor};
 use cembra_ops::OpId;
 use cembra_runtime::{CHAINS, Scalar};
@@ -31,12 +32,23 @@ pub struct Body {
 }
 
 impl Body {
-    /// One operator on inputs of these types.
-    #[must_use]
-    pub fn of_operator(op: OpId, inputs: Vec<Scalar>, result: Scalar) -> Body {
-        let operands = (0..inputs.len() as Operand).collect();
-        let outputs = vec![(inputs.len() as Operand, result)];
-        Body { inputs, steps: vec![BodyStep::Apply(op, operands)], outputs }
+    /// One operator on operands of these types. Literals are part of the body, the others are its inputs.
+    pub(crate) fn of_operator(op: OpId, operands: &[OperandType], result: Scalar) -> Body {
+        let inputs: Vec<Scalar> =
+            operands.iter().filter(|(_, bits)| bits.is_none()).map(|(scalar, _)| *scalar).collect();
+        let mut steps = Vec::new();
+        let mut input = 0..;
+        let places = operands.iter().map(|(scalar, bits)| match bits {
+            Some(bits) => {
+                steps.push(BodyStep::Constant(*scalar, *bits));
+                (inputs.len() + steps.len() - 1) as Operand
+            }
+            None => input.next().unwrap_or(0),
+        });
+        let places = places.collect();
+        steps.push(BodyStep::Apply(op, places));
+        let outputs = vec![((inputs.len() + steps.len() - 1) as Operand, result)];
+        Body { inputs, steps, outputs }
     }
 }
 

@@ -6,9 +6,9 @@ use crate::element::no_element;
 use crate::layout::{Slice, count};
 use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES};
-use cembra_ops::{Argument, OpId, Registry};
-use cembra_runtime::{Excerpt, QType, Scalar};
-use cembra_value::{ScalarValue, Value, near_names};
+use cembra_ops::Registry;
+use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -254,75 +254,6 @@ impl Graph {
     pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<NodeId, Error> {
         let operation = Operation::Constant(bits);
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: Extents::new() })
-    }
-
-    /// A scalar operator by its name, or alias, on each element. Parameters that have defaults may be left out.
-    ///
-    /// # Errors
-    /// There is no such operator, it does not take these types, gives no element, or extents do not broadcast.
-    pub fn apply(&mut self, operator: &str, operands: &[NodeId]) -> Result<NodeId, Error> {
-        let Some(op) = self.registry.find(operator) else {
-            let names = near_names(operator, 2, self.registry.iter().map(|(_, def)| def.name));
-            let error =
-                Error::new(ErrorKind::UnknownName, format!("there is no operator `{}`", Excerpt::quoted(operator)));
-            return Err(match names.first() {
-                Some(near) => error.hint(format!("is `{near}` meant?")),
-                None => error,
-            });
-        };
-        let mut operands = operands.to_vec();
-        for parameter in self.registry.get(op).params.iter().skip(operands.len()) {
-            let Some(Value::Scalar(default)) = &parameter.default else { break };
-            operands.push(self.constant_bits(default.scalar(), default.bits())?);
-        }
-        self.map(op, &operands)
-    }
-
-    /// A scalar operator on each element. Operands are cast to the types it takes, as they are among scalars.
-    ///
-    /// # Errors
-    /// It does not take these types, gives no element, or extents do not broadcast.
-    pub fn map(&mut self, op: OpId, operands: &[NodeId]) -> Result<NodeId, Error> {
-        let types: SmallVec<[QType; 4]> = operands.iter().map(|id| QType::Scalar(self.node(*id).scalar)).collect();
-        let arguments: SmallVec<[Argument<'_>; 4]> =
-            types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
-        let refused = |message: String| Error::new(ErrorKind::ElementType, message);
-        let resolved = self.registry.resolve(op, &arguments).map_err(|fault| {
-            let error = refused(fault.message);
-            if let Some(hint) = fault.hint { error.hint(hint) } else { error }
-        })?;
-        let scalar = match resolved.signature.ret {
-            QType::Scalar(scalar) if scalar.is_tensor_element() => scalar,
-            ref other => {
-                let name = self.registry.get(op).name;
-                return Err(refused(format!("{name} gives {other}, of which there are no tensors")));
-            }
-        };
-        let wanted: SmallVec<[QType; 4]> = resolved.signature.operands.clone();
-        let mut cast = SmallVec::<[NodeId; 2]>::new();
-        for (operand, wanted) in operands.iter().zip(&wanted) {
-            cast.push(match wanted.scalar() {
-                Some(scalar) => self.cast(*operand, scalar)?,
-                None => *operand,
-            });
-        }
-        let extents = self.broadcast_extents(&cast)?;
-        self.intern(Node { operation: Operation::Map(op), operands: cast, scalar, extents })
-    }
-
-    /// The elements as another type.
-    ///
-    /// # Errors
-    /// There is no cast to the type, or tensors have no such elements.
-    pub fn cast(&mut self, operand: NodeId, scalar: Scalar) -> Result<NodeId, Error> {
-        if self.node(operand).scalar == scalar {
-            return Ok(operand);
-        }
-        let Some(op) = self.registry.cast_to(scalar).filter(|_| scalar.is_tensor_element()) else {
-            return Err(no_element(scalar));
-        };
-        let extents = self.node(operand).extents.clone();
-        self.intern(Node { operation: Operation::Map(op), operands: [operand].as_slice().into(), scalar, extents })
     }
 
     /// The extents that all these broadcast to: aligned at the last axis, each the same or 1.

@@ -15,6 +15,7 @@ mod gradient;
 mod graph;
 mod half;
 mod layout;
+mod maps;
 #[cfg(feature = "ndarray")]
 mod ndarrays;
 mod node;

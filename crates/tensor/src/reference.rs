@@ -6,6 +6,7 @@ use crate::element::{Held, check_bytes, with_data};
 use crate::node::{Labels, Operation};
 use crate::sums::{Fold, Order};
 use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
+use cembra_ops::OpId;
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 
@@ -40,7 +41,10 @@ pub fn evaluate(
         if !is_view(node) {
             held.take(node.scalar, &node.extents)?;
         }
-        let value = node_value(node, &operands, inputs, elements)?;
+        let value = match node.operation {
+            Operation::Map(op) => map_value(graph, op, node, &operands, elements)?,
+            _ => node_value(node, &operands, inputs)?,
+        };
         drop(operands);
         values[id.index()] = Some(value);
         // A view has the memory of what it is of, which is dropped with the last that reads it.
@@ -103,13 +107,25 @@ pub(crate) fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error
     Ok(())
 }
 
-/// The value of a node whose operands have these.
-pub(crate) fn node_value(
+/// The value of an operator on elements, whose operands have these.
+fn map_value(
+    graph: &Graph,
+    op: OpId,
     node: &Node,
     operands: &[&Tensor],
-    inputs: &[Tensor],
     elements: &dyn Elements,
 ) -> Result<Tensor, Error> {
+    let types = graph.operand_types(op, &node.operands);
+    let body = Body::of_operator(op, &types, node.scalar);
+    let inputs = types.iter().zip(operands).filter(|((_, bits), _)| bits.is_none()).map(|(_, operand)| *operand);
+    let inputs: Vec<Tensor> = inputs.cloned().collect();
+    let outputs = elements.map(&body, &inputs, &node.extents)?;
+    let data = outputs.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "a body without output"))?;
+    Tensor::of_data(&node.extents, data)
+}
+
+/// The value of a node that is no operator on elements, whose operands have these.
+pub(crate) fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor]) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
@@ -119,13 +135,8 @@ pub(crate) fn node_value(
         Operation::Seed(_) => {
             Err(Error::new(ErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
         }
-        Operation::Map(op) => {
-            let types = operands.iter().map(|operand| operand.scalar_type()).collect();
-            let operands: Vec<Tensor> = operands.iter().copied().cloned().collect();
-            let body = Body::of_operator(*op, types, node.scalar);
-            let outputs = elements.map(&body, &operands, &node.extents)?;
-            made(outputs.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "a body without output"))?)
-        }
+        // Plans make them in steps of their own.
+        Operation::Map(_) => Err(Error::new(ErrorKind::Evaluation, "an operator on elements that is no step")),
         Operation::Reduce(reduction, axes) => {
             made(sums::reduce(*reduction, axes, operands[0].data(), operands[0].layout())?)
         }

@@ -243,6 +243,12 @@ impl<'p> Lowering<'p> {
         Err(Error::new(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
+    /// The operands of an operator on elements without those behind that are not given, in the place of which there is nothing.
+    pub(super) fn given(&self, operands: &'p [NodeId]) -> &'p [NodeId] {
+        let last = operands.iter().rposition(|operand| !matches!(self.value(*operand), Some(Value::Unspecified)));
+        &operands[..last.map_or(0, |last| last + 1)]
+    }
+
     /// An operator on each element.
     pub(super) fn of_elements(&mut self, op: OpId, operands: &[Whole]) -> Result<Whole, Error> {
         let op = of_elements(op);
@@ -290,7 +296,17 @@ impl<'p> Lowering<'p> {
                         let of = self.whole(of)?;
                         expression.tensor(of.node, self.labels(labels).map_err(|error| error.at(span))?, span)?
                     } else {
-                        let parts = made.split_off(made.len().saturating_sub(operands.len()));
+                        let operands = self.given(operands);
+                        let mut parts = made.split_off(made.len().saturating_sub(operands.len()));
+                        if !is_arithmetic(op) {
+                            // Elsewhere whole numbers are what they are, and may have to be literals.
+                            for (part, operand) in parts.iter_mut().zip(operands) {
+                                if let Some(Value::Scalar(number @ ScalarValue::Int32(_))) = self.value(*operand) {
+                                    let number = self.graph.literal(number)?;
+                                    *part = expression.tensor(number, "", self.span(*operand))?;
+                                }
+                            }
+                        }
                         combined(&mut expression, op, &parts, span)?
                     }
                 }
@@ -330,7 +346,7 @@ impl<'p> Lowering<'p> {
             if let (Made::Labelled, Node::Operator(name, operands)) = (self.made[node.index()], self.program.node(node))
                 && !self.is_at(name)
             {
-                open.extend(operands);
+                open.extend(self.given(operands));
             }
         }
         found.reverse();
@@ -347,6 +363,11 @@ pub(super) fn functional(what: &str) -> Error {
 /// What an operator of the language is of elements.
 pub(super) fn of_elements(op: OpId) -> OpId {
     OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
+}
+
+/// True for what knows numbers that are beside tensors.
+fn is_arithmetic(op: OpId) -> bool {
+    matches!(of_elements(op), id::ADD | id::SUBTRACT | id::MULTIPLY | id::DIVIDE | id::NEG | id::POS)
 }
 
 /// A labelled part made of others.

@@ -112,7 +112,7 @@ impl Lowering<'_> {
                 Err(functional(if name.contains("._") { "this operand" } else { name }))
             }
             _ => {
-                let wholes = operands.iter().map(|operand| self.whole(*operand));
+                let wholes = self.given(operands).iter().map(|operand| self.whole(*operand));
                 let wholes: Vec<Whole> = wholes.collect::<Result<_, Error>>()?;
                 self.of_elements(op, &wholes).map(Made::Whole).map_err(|error| self.with_meant(op, error))
             }

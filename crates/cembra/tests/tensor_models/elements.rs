@@ -1,11 +1,119 @@
-//! Operators on elements: the derivatives of all of them, held against differences.
+//! Operators on elements: those that look at a literal, and the derivatives of all of them, held against differences.
 
-use super::{evaluated, f64s, refused, tensors};
-use cembra::tensor::{ErrorKind, Evaluator, Graph, NodeId, Reduction, Tensor, same_bits};
-use cembra::{Options, Scalar};
+use super::{counted, evaluated, f64s, refused, tensors};
+use cembra::tensor::{ErrorKind, Evaluator, Graph, NodeId, Reduction, Tensor, TensorModel, same_bits};
+use cembra::{Model, Options, Scalar, ScalarValue};
 
 fn floats(tensor: &Tensor) -> Vec<f64> {
     tensor.to_vec::<f64>().expect("floats")
+}
+
+#[test]
+fn operators_look_at_literals() {
+    let text = "
+        input x: tensor[f64, 2], single: tensor[f32, 1], whole: tensor[i32, 1]
+        output cents = round(x, 2)
+        output named = round(x, digits=2)
+        output nearest = round(x)
+        output tens = round(single, -1)
+        output same = round(whole, 2)
+        output turned(\"j,i\") = round(x(\"i,j\"), 1) * x(\"i,j\")
+        output halves(\"i\") = round(single(\"i\"))
+        output broadcast = round(tensor.broadcast(single, (2, 3)), 0) + 0.5
+        output alone = round(1234.5678f64, 2)";
+    let given = tensors([
+        ("x", f64s(&[2, 3], &[1.234, -2.675, 0.125, 1e300, -0.001, f64::NAN])),
+        ("single", Tensor::new(&[3], vec![1250.5_f32, -5.0, 4.5]).expect("a tensor")),
+        ("whole", Tensor::new(&[2], vec![7, -1234]).expect("a tensor")),
+    ]);
+    let made = evaluated(text, &given);
+    let cents = f64s(&[2, 3], &[1.23, -2.68, 0.13, 1e300, -0.0, f64::NAN]);
+    assert!(same_bits(&made[0], &cents) && same_bits(&made[1], &cents), "{:?}", made[0]);
+    assert!(same_bits(&made[2], &f64s(&[2, 3], &[1.0, -3.0, 0.0, 1e300, -0.0, f64::NAN])), "{:?}", made[2]);
+    let singles = |at: usize| made[at].to_vec::<f32>().expect("floats");
+    assert_eq!((singles(3), made[4].to_vec::<i32>().expect("integers")), (vec![1250.0, -10.0, 0.0], vec![7, -1234]));
+    let turned = [1.2 * 1.234, 1e300 * 1e300, -2.7 * -2.675, -0.0 * -0.001, 0.1 * 0.125, f64::NAN];
+    assert!(same_bits(&made[5], &f64s(&[3, 2], &turned)), "{:?}", made[5]);
+    assert_eq!(singles(6), [1251.0, -5.0, 5.0]);
+    assert_eq!(singles(7), [1251.5, -4.5, 5.5, 1251.5, -4.5, 5.5]);
+    assert_eq!(floats(&made[8]), [1234.57]);
+}
+
+#[test]
+fn numbers_beside_labels_are_of_the_types_that_they_have_elsewhere() {
+    let text = "input i: tensor[i64, 1], x: tensor[f32, 1]
+        output least(\"i\") = max(i(\"i\"), 2)
+        output weak(\"i\") = max(x(\"i\"), 0.1)
+        output above(\"i\") = i(\"i\") > 9007199254740992";
+    let given = tensors([
+        ("i", Tensor::new(&[2], vec![1_i64, 9_007_199_254_740_993]).expect("a tensor")),
+        ("x", Tensor::new(&[2], vec![0.05_f32, 3.0]).expect("a tensor")),
+    ]);
+    let made = evaluated(text, &given);
+    assert_eq!(made[0].to_vec::<i64>().expect("integers"), [2, 9_007_199_254_740_993]);
+    assert_eq!(made[1].to_vec::<f32>().expect("floats"), [0.1, 3.0]);
+    assert_eq!(made[2].to_vec::<bool>().expect("truth values"), [false, true]);
+}
+
+#[test]
+fn literals_that_do_not_fit_are_told_of() {
+    for (value, message, place) in [
+        (
+            "round(x, d)",
+            "round expects a literal integer for `digits`; write the number of digits, as in `round(x, 2)`",
+            "round(x, d)",
+        ),
+        (
+            "round(x, 1.5)",
+            "round expects a literal integer for `digits`; write the number of digits, as in `round(x, 2)`",
+            "round(x, 1.5)",
+        ),
+        ("round(x, 99)", "round expects at most 15 for `digits`, found 99", "round(x, 99)"),
+        (
+            "round(i, -2)",
+            "round expects a float where `digits` is negative, found an integer; write `round(core.to_float64(x), -2)`",
+            "round(i, -2)",
+        ),
+    ] {
+        let text = format!("input x: tensor[f64, 1], i: tensor[i32, 1], d: i32; output y = {value}");
+        assert_eq!(refused(&text), ("type-mismatch", message.to_owned(), Some(place)));
+    }
+}
+
+#[test]
+fn graphs_of_rust_have_literals_and_leave_them_out() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
+    let digits = g.constant(Scalar::Int32, 1.0).expect("a constant");
+    let rounded = g.apply("round", &[x, digits]).expect("a node");
+    let nearest = g.apply("round", &[x]).expect("a node");
+    let weighted = g.apply("math.multiply", &[rounded, x]).expect("a node");
+    let number = g.constant(Scalar::Float64, 2.345).expect("a constant");
+    let folded = g.apply("round", &[number, digits]).expect("a node");
+    let sum = g.reduce(Reduction::Sum, weighted, &[0]).expect("a sum");
+    let gradient = g.gradients(sum, &[x]).expect("a gradient")[0];
+    let recomputed = g.gradients_with(sum, &[x], cembra::tensor::Residuals::Recompute(&[rounded])).expect("one")[0];
+    let inputs = [f64s(&[3], &[0.26, -1.15, 7.0])];
+    let evaluator = Evaluator::new(&Options::default());
+    let outputs = [rounded, nearest, folded, gradient, recomputed];
+    let planned = evaluator.plan(&g, &outputs).expect("a plan");
+    let reference = evaluator.evaluate(&g, &outputs, &inputs).expect("outputs");
+    for (at, (made, reference)) in planned.run(&inputs).expect("outputs").iter().zip(&reference).enumerate() {
+        assert!(same_bits(made, reference), "{made:?}, not {reference:?}");
+        if at != 2 {
+            let element = evaluator.get(&g, outputs[at], &inputs, &[1]).expect("an element");
+            assert_eq!(element, ScalarValue::Float64(floats(reference)[1]));
+        }
+    }
+    assert_eq!(floats(&reference[0]), [0.3, -1.2, 7.0]);
+    assert_eq!((floats(&reference[1]), floats(&reference[2])), (vec![0.0, -1.0, 7.0], vec![2.3]));
+    // Of the product only the factor that is not rounded counts.
+    assert_eq!((floats(&reference[3]), floats(&reference[4])), (vec![0.3, -1.2, 7.0], vec![0.3, -1.2, 7.0]));
+    // It cannot fail, so it is computed where it is read.
+    assert_eq!(evaluator.plan(&g, &[sum]).expect("a plan").plan().counters().steps, 1);
+    let refused = g.apply("round", &[x, x]).expect_err("no literal");
+    assert_eq!(refused.kind(), ErrorKind::ElementType);
+    assert!(refused.to_string().starts_with("round expects a literal integer for `digits`"), "{refused}");
 }
 
 /// A graph that weighs the elements of what an operator makes of leaves, the leaves that are floats, and the sum.
@@ -110,7 +218,7 @@ fn every_operator_on_floats_has_a_derivative_or_is_known_to_have_none() {
 #[test]
 fn derivatives_are_those_of_differences_away_from_ones_too() {
     let evaluator = Evaluator::new(&Options::default());
-    // Operands of other signs and sizes than the test above has.
+    // Operands of other signs and sizes than the test above has, and operators with literals.
     for (name, scale, shift) in [
         ("math.mod", -7.0, 0.5),
         ("math.mod", 5.0, -2.25),
@@ -135,6 +243,12 @@ fn derivatives_are_those_of_differences_away_from_ones_too() {
         };
         check(name, weighed(apply, &scalars).expect("a graph"), &scalars, &evaluator);
     }
+    let rounded = |g: &mut Graph, leaves: &[NodeId]| {
+        let digits = g.constant(Scalar::Int32, 0.0).expect("a constant");
+        let rounded = g.apply("round", &[leaves[0], digits]).expect("a node");
+        g.apply("math.multiply", &[rounded, leaves[1]]).ok()
+    };
+    check("round", weighed(rounded, &[Scalar::Float64; 2]).expect("a graph"), &[Scalar::Float64; 2], &evaluator);
 }
 
 #[test]
@@ -168,4 +282,22 @@ fn remainders_and_what_is_never_missing_are_differentiated_in_texts() {
     let text = "input x: tensor[f64, 1]; output y = tensor.grad(tensor.sum(t_distribution_inverse_cdf(x, 3.0)), x)";
     let (code, message, _) = refused(text);
     assert_eq!((code, message.starts_with("math.t_distribution_inverse_cdf has no derivative")), ("derivative", true));
+}
+
+#[test]
+fn a_definition_that_nothing_needs_is_read_as_in_a_model_without_tensors() {
+    // What nobody uses is a warning, whatever is wrong with its types.
+    for (inputs, unused) in
+        [("x: f64", "x + \"a\""), ("x: tensor[f64, 1]", "x + \"a\""), ("x: tensor[f64, 1]", "tensor.sum(x, 7)")]
+    {
+        let model = Model::parse(&format!("input {inputs}; let t = {unused}; output y = x")).expect("a model");
+        let checked = model.check(&Options::default());
+        assert!(checked.signature.is_ok(), "{unused}");
+        let warnings: Vec<&str> = checked.warnings.iter().map(|warning| warning.message()).collect();
+        assert_eq!(warnings, ["nothing uses `t`"]);
+    }
+    assert!(TensorModel::parse("input x: tensor[f64, 1]; let t(\"i\") = x(\"i\"; output y = x").is_err());
+    let given = tensors([("x", counted(&[3], 1))]);
+    let made = evaluated("input x: tensor[f64, 1]; let t(\"i\") = x(\"i,j\"); output y = x + 1.0", &given);
+    assert_eq!(floats(&made[0]), floats(&given["x"]).iter().map(|x| x + 1.0).collect::<Vec<f64>>());
 }

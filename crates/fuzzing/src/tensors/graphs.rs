@@ -179,7 +179,8 @@ impl<'r> Growth<'r> {
             }
             80..90 => self.product(),
             90..94 => self.composite(),
-            94..96 => self.cast(),
+            94 => self.cast(),
+            95 => self.rounded(),
             96..98 => self.indices_or_known(),
             _ => self.pattern_of_views(),
         }
@@ -197,6 +198,17 @@ impl<'r> Growth<'r> {
             // Of one shape all fit each other, where the types allow it.
             Err(_) => self.graph.map(form.0, &vec![operands[0]; operands.len()]),
         }
+    }
+
+    /// An operator that looks at a literal.
+    fn rounded(&mut self) -> Made {
+        let x = self.any();
+        if self.random.u32(..4) == 0 {
+            return self.graph.apply("round", &[x]);
+        }
+        let digits = self.random.i32(-3..=5);
+        let digits = self.graph.constant(Scalar::Int32, digits.into())?;
+        self.graph.apply("round", &[x, digits])
     }
 
     fn cast(&mut self) -> Made {

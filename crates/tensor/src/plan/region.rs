@@ -4,10 +4,11 @@
 use super::view::View;
 use super::{Region, Seen, Step, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
+use crate::maps::{OperandType, resolve};
 use crate::node::{Node, Operation};
 use crate::{Graph, NodeId};
-use cembra_ops::{Argument, OpId, Registry};
-use cembra_runtime::{QType, Scalar};
+use cembra_ops::{OpId, Registry};
+use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -60,16 +61,14 @@ impl Readers {
 /// What an operator costs for an element, in simple operations, and whether it may stop the evaluation.
 fn cost(registry: &Registry, graph: &Graph, node: &Node) -> (u64, bool) {
     let Operation::Map(op) = node.operation else { return (0, false) };
-    let types = node.operands.iter().map(|operand| QType::Scalar(graph.node(*operand).scalar)).collect();
-    let (cost, may_stop, _) = cost_on(registry, op, types);
+    let (cost, may_stop, _) = cost_on(registry, op, &graph.operand_types(op, &node.operands));
     (cost, may_stop)
 }
 
 /// The same of an operator on types, and the type of its result.
-fn cost_on(registry: &Registry, op: OpId, types: SmallVec<[QType; 4]>) -> (u64, bool, Option<QType>) {
-    let arguments: SmallVec<[Argument<'_>; 4]> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
-    let Ok(resolved) = registry.resolve(op, &arguments) else { return (LONG, true, None) };
-    let ret = Some(resolved.signature.ret.clone());
+fn cost_on(registry: &Registry, op: OpId, operands: &[OperandType]) -> (u64, bool, Option<Scalar>) {
+    let Ok(resolved) = resolve(registry, op, operands) else { return (LONG, true, None) };
+    let ret = resolved.signature.ret.scalar();
     let Some(overload) = resolved.overload else { return (LONG, !registry.get(op).is_total(), ret) };
     let effects = registry.effects(op, overload);
     let cost = match effects.cost {
@@ -82,17 +81,17 @@ fn cost_on(registry: &Registry, op: OpId, types: SmallVec<[QType; 4]>) -> (u64, 
 
 /// What a body costs for an element, in simple operations.
 pub(super) fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
-    let mut types: Vec<Option<QType>> = body.inputs.iter().map(|scalar| Some(QType::Scalar(*scalar))).collect();
+    let mut types: Vec<Option<OperandType>> = body.inputs.iter().map(|scalar| Some((*scalar, None))).collect();
     let mut all = 0_u64;
     for step in &body.steps {
         let made = match step {
-            BodyStep::Constant(scalar, _) => Some(QType::Scalar(*scalar)),
+            BodyStep::Constant(scalar, bits) => Some((*scalar, Some(*bits))),
             BodyStep::Apply(op, operands) => {
-                let operand = |operand: &u32| types.get(*operand as usize).cloned().flatten();
-                let (cost, ret) = match operands.iter().map(operand).collect::<Option<_>>() {
+                let operand = |operand: &u32| types.get(*operand as usize).copied().flatten();
+                let (cost, ret) = match operands.iter().map(operand).collect::<Option<SmallVec<[OperandType; 4]>>>() {
                     Some(types) => {
-                        let (cost, _, ret) = cost_on(registry, *op, types);
-                        (cost, ret)
+                        let (cost, _, ret) = cost_on(registry, *op, &types);
+                        (cost, ret.map(|scalar| (scalar, None)))
                     }
                     None => (LONG, None),
                 };

@@ -196,13 +196,15 @@ impl Run<'_> {
     /// The value of an operator on constants.
     fn folded(&mut self, node: &Node) -> Result<Option<NodeId>, Error> {
         let Operation::Map(op) = node.operation else { return Ok(None) };
+        let types = self.made.operand_types(op, &node.operands);
         let mut operands = Vec::with_capacity(node.operands.len());
-        for operand in &node.operands {
-            let operand = self.made.node(*operand);
-            let Operation::Constant(bits) = operand.operation else { return Ok(None) };
-            operands.push(Tensor::of_data(&[], Data::of_bits(operand.scalar, bits)?)?);
+        for (operand, (scalar, literal)) in node.operands.iter().zip(&types) {
+            let Operation::Constant(bits) = self.made.node(*operand).operation else { return Ok(None) };
+            if literal.is_none() {
+                operands.push(Tensor::of_data(&[], Data::of_bits(*scalar, bits)?)?);
+            }
         }
-        let body = Body::of_operator(op, operands.iter().map(Tensor::scalar_type).collect(), node.scalar);
+        let body = Body::of_operator(op, &types, node.scalar);
         let made = self.elements.map(&body, &operands, &[])?;
         match made.first() {
             Some(data) if !data.is_empty() => self.made.constant_bits(node.scalar, data.bits(0)).map(Some),

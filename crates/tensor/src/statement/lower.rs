@@ -4,7 +4,7 @@
 use super::labels::{Chain, Demands, Set, summed_product};
 use super::syntax::{Assign, Part, Tree, Whole};
 use super::{Assignment, Statement};
-use crate::node::{Labels, Reduction};
+use crate::node::{Labels, Operation, Reduction};
 use crate::{Axis, Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
@@ -216,7 +216,10 @@ impl<'s> Lowering<'s> {
             if let Part::Number(number) = self.tree.parts[*part as usize] {
                 numbers.push((at, number));
             }
-            nodes.push(self.beside(*part, wanted)?);
+            let node = self.node(*part)?;
+            // A literal stays one: it is beside everything.
+            let is_literal = matches!(self.graph.node(node).operation, Operation::Constant(_));
+            nodes.push(if is_literal { node } else { self.beside(*part, wanted)? });
         }
         let others: SmallVec<[NodeId; 3]> = (nodes.iter().enumerate())
             .filter(|(at, _)| numbers.iter().all(|(number, _)| number != at))

@@ -225,7 +225,7 @@ impl BoundStep {
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
-                let value = node_value(node, &read, inputs, elements)?.row_major();
+                let value = node_value(node, &read, inputs)?.row_major();
                 let (data, layout) = value.into_parts();
                 let is_all = layout.offset() == 0 && data.len() == self.len;
                 let data = if is_all { data } else { Tensor::of_parts(data, layout).gathered().into() };
