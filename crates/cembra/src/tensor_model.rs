@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::signature::{Field, Signature};
 use crate::tensors::{Evaluator, Planned};
-use cembra_expr::{Node, NodeId, Program};
+use cembra_expr::{Input, Node, NodeId, Program};
 use cembra_ops::Meaning;
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{Elements, ErrorKind, Graph, NodeId as TensorNode, Tensor, check_bytes};
@@ -59,13 +59,20 @@ const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
 /// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
 pub const MOST_MODEL_NODES: usize = 1 << 18;
 
-/// The element type and the number of axes of an input.
-fn shape_of(qtype: &QType) -> Option<(Scalar, usize)> {
-    match qtype {
-        QType::Scalar(scalar) if scalar.is_tensor_element() => Some((*scalar, 0)),
-        QType::Tensor(scalar, rank) => Some((*scalar, usize::from(*rank))),
+/// The element type and the number of axes of an input. One that may be missing has a default in its place, and is a scalar so.
+fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
+    match (&field.qtype, &field.default) {
+        (QType::Scalar(scalar), _) | (QType::Optional(scalar), Some(_)) if scalar.is_tensor_element() => {
+            Some((*scalar, 0))
+        }
+        (QType::Tensor(scalar, rank), _) => Some((*scalar, usize::from(*rank))),
         _ => None,
     }
+}
+
+/// An input of a program, of this type.
+fn field_of(input: &Input, qtype: &QType) -> Field {
+    Field { default: input.default.clone(), ..Field::new(&input.name, qtype) }
 }
 
 impl TensorModel {
@@ -111,12 +118,23 @@ impl TensorModel {
                 let hint = format!("declare it, as in `input {}: tensor[f64, 2]`", input.name);
                 return Err(Diagnostic::new(Code::MissingInputType, message).at(input.span).hint(hint).into());
             };
-            if shape_of(qtype).is_none() {
+            let field = field_of(input, qtype);
+            if shape_of(&field).is_none() {
                 let message = format!("input `{}` is {qtype}, beside tensors", input.name);
                 let problem = Diagnostic::new(Code::InputType, message).at(input.span);
-                return Err(problem.hint("inputs beside tensors are tensors, or bool, i32, i64, f32 or f64").into());
+                let hint = match qtype {
+                    QType::Optional(scalar) if scalar.is_tensor_element() => {
+                        let (name, of) = (&input.name, scalar.short_name());
+                        let default = if *scalar == Scalar::Boolean { "false" } else { "0" };
+                        format!(
+                            "nothing is missing beside tensors: write `{name}: {of}`, or `{name}: {of}? = {default}` with a default"
+                        )
+                    }
+                    _ => "inputs beside tensors are tensors, or bool, i32, i64, f32 or f64".to_owned(),
+                };
+                return Err(problem.hint(hint).into());
             }
-            inputs.push(Field::new(&input.name, qtype));
+            inputs.push(field);
         }
         let mut checked = TensorModel { model: model.clone(), inputs: inputs.into(), outputs: Box::default() };
         let (graph, nodes) = checked.lowered(None)?;
@@ -131,7 +149,8 @@ impl TensorModel {
         &self.model
     }
 
-    /// The inputs, in the order of the model. Scalars are tensors without axes.
+    /// The inputs, in the order of the model. Scalars are tensors without axes; one with a default may be left out where inputs are given by
+    /// their names.
     #[must_use]
     pub const fn inputs(&self) -> &[Field] {
         &self.inputs
@@ -163,7 +182,8 @@ impl TensorModel {
         let mut lowering = Lowering::new(&program.graph, model.registry(), MOST_MODEL_NODES, false);
         let leaves = leaves(program);
         for input in &program.inputs {
-            if let Some((scalar, rank)) = input.qtype.as_ref().and_then(shape_of) {
+            let shape = input.qtype.as_ref().and_then(|qtype| shape_of(&field_of(input, qtype)));
+            if let Some((scalar, rank)) = shape {
                 // What becomes too large has no type, and what is made of it has none.
                 let _ = lowering.set_leaf(leaves.get(&*input.name).copied(), scalar, &ONES[..rank], &input.name);
             }
@@ -182,7 +202,7 @@ impl TensorModel {
         }
         let leaves = leaves(program);
         for (at, field) in self.inputs.iter().enumerate() {
-            let (scalar, rank) = shape_of(&field.qtype).unwrap_or((Scalar::Unit, 0));
+            let (scalar, rank) = shape_of(field).unwrap_or((Scalar::Unit, 0));
             let own = extents.and_then(|extents| extents.get(at)).map_or(&ONES[..rank], |own| *own);
             if own.len() != rank {
                 return Err(misfit(field, &format!("has {} axes", own.len())));
@@ -219,7 +239,22 @@ impl TensorModel {
         TensorExecutor::new(self, evaluator)
     }
 
-    /// The outputs on tensors for the inputs, by name, through a plan that is made for this once. A scalar is a tensor without axes.
+    /// The outputs on tensors for the inputs, by name, through a plan that is made for this once. A scalar is a tensor without axes; one with a
+    /// default may be left out.
+    ///
+    /// ```
+    /// use cembra::Options;
+    /// use cembra::tensor::{Evaluator, Tensor, TensorModel};
+    /// use std::collections::BTreeMap;
+    ///
+    /// let model = TensorModel::parse("input x: tensor[f64, 1], by: f64? = 2; output y = x * by")?;
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// let mut tensors = BTreeMap::from([("x".to_owned(), Tensor::new(&[2], vec![1.0, 3.0])?)]);
+    /// assert_eq!(model.evaluate(&evaluator, &tensors)?[0].1.to_vec::<f64>()?, [2.0, 6.0]);
+    /// tensors.insert("by".to_owned(), Tensor::scalar(10.0));
+    /// assert_eq!(model.evaluate(&evaluator, &tensors)?[0].1.to_vec::<f64>()?, [10.0, 30.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// An input that there is no tensor for, or one of another type; extents that do not fit, an element that fails, or an output that has
@@ -256,11 +291,13 @@ impl TensorModel {
 
     /// The tensors of the inputs, in their order.
     fn given(&self, tensors: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, cembra_tensor::Error> {
-        let given = self.inputs.iter().map(|field| {
-            tensors.get(&*field.name).cloned().ok_or_else(|| {
+        let given = self.inputs.iter().map(|field| match (tensors.get(&*field.name), &field.default) {
+            (Some(tensor), _) => Ok(tensor.clone()),
+            (None, Some(default)) => Tensor::of_value(default),
+            (None, None) => {
                 let message = format!("there is no tensor for the input `{}`", Excerpt::quoted(&field.name));
-                cembra_tensor::Error::new(ErrorKind::UnknownName, message)
-            })
+                Err(cembra_tensor::Error::new(ErrorKind::UnknownName, message))
+            }
         });
         given.collect()
     }
@@ -298,7 +335,7 @@ impl TensorModel {
             return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
         }
         for (field, tensor) in self.inputs.iter().zip(given) {
-            if shape_of(&field.qtype) != Some((tensor.scalar_type(), tensor.extents().len())) {
+            if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
                 let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
                 return Err(misfit(field, &found));
             }
@@ -327,7 +364,7 @@ impl TensorModel {
 }
 
 fn misfit(field: &Field, found: &str) -> cembra_tensor::Error {
-    let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.qtype);
+    let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());
     cembra_tensor::Error::new(ErrorKind::RankMismatch, message)
 }
 

@@ -5,6 +5,7 @@ use crate::element::with_data;
 use crate::layout::{Positions, Slice};
 use crate::{Data, Element, Error, ErrorKind, Layout};
 use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
 use std::fmt;
 use triomphe::Arc;
 
@@ -39,6 +40,14 @@ impl Tensor {
     #[must_use]
     pub fn scalar<T: Element>(element: T) -> Tensor {
         Tensor { data: Arc::new(T::data(vec![element])), layout: Layout::of_one() }
+    }
+
+    /// The same of a value of the type of elements.
+    ///
+    /// # Errors
+    /// Tensors have no such elements.
+    pub fn of_value(value: &ScalarValue) -> Result<Tensor, Error> {
+        Tensor::of_data(&[], Data::of_bits(value.scalar(), value.bits())?)
     }
 
     /// A tensor of zeros, or of `false`.

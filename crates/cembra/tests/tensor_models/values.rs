@@ -144,6 +144,75 @@ fn fields_of_tuples_are_what_was_put_into_them() {
 }
 
 #[test]
+fn scalars_that_are_not_given_have_their_defaults() {
+    let text = "input x: tensor[f64, 1], by: f64? = 2, from: i32? = -3, single: f32? = 0.1, is_up: bool? = true
+        output y = if is_up then x * by + from else x
+        output z(\"i\") = by * x(\"i\")
+        output w = single
+        output slope = tensor.grad(tensor.sum(x * by), by)";
+    let x = f64s(&[2], &[1.0, 10.0]);
+    let made = evaluated(text, &tensors([("x", x.clone())]));
+    let floats = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!((floats(0), floats(1), floats(3)), (vec![-1.0, 17.0], vec![2.0, 20.0], vec![11.0]));
+    assert_eq!(made[2].get::<f32>(&[]).expect("a float"), 0.1);
+    let made =
+        evaluated(text, &tensors([("x", x.clone()), ("by", Tensor::scalar(0.5)), ("is_up", Tensor::scalar(true))]));
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [-2.5, 2.0]);
+    let made = evaluated(text, &tensors([("x", x.clone()), ("is_up", Tensor::scalar(false))]));
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [1.0, 10.0]);
+    // By position all are given, and whatever is given is of the type.
+    let model = TensorModel::parse(text).expect("a model");
+    let declared: Vec<String> = model.inputs().iter().map(cembra::Field::declaration).collect();
+    assert_eq!(declared, ["tensor[f64, 1]", "f64? = 2.0", "i32? = -3", "f32? = 0.1", "bool? = true"]);
+    let evaluator = Evaluator::new(&Options::default());
+    let error = model.executor(&evaluator).run(std::slice::from_ref(&x)).expect_err("by position");
+    assert_eq!(error.to_string(), "1 tensors for 5 inputs");
+    let wrong = tensors([("x", x), ("by", Tensor::scalar(1))]);
+    let error = model.evaluate(&evaluator, &wrong).expect_err("another type");
+    assert_eq!(error.to_string(), "input `by` is f64? = 2.0, and is given as i32 of []");
+    for (inputs, code, message) in [
+        (
+            "s: f64?",
+            "input-type",
+            "input `s` is f64?, beside tensors; nothing is missing beside tensors: write `s: f64`, or `s: f64? = 0` with a default",
+        ),
+        (
+            "s: bool?",
+            "input-type",
+            "input `s` is bool?, beside tensors; nothing is missing beside tensors: write `s: bool`, or `s: bool? = false` with a default",
+        ),
+        (
+            "s: text? = \"a\"",
+            "input-type",
+            "input `s` is text?, beside tensors; inputs beside tensors are tensors, or bool, i32, i64, f32 or f64",
+        ),
+        (
+            "s: f64 = 3.0",
+            "input-type",
+            "only an input that may be missing has a default; write `f64?`: where it is used it is never missing",
+        ),
+        (
+            "s: tensor[f64, 1] = 3.0",
+            "input-type",
+            "only an input that may be missing has a default; leave the default out: a tensor is always given",
+        ),
+        (
+            "s: tensor[f64?, 1]",
+            "syntax",
+            "the elements of a tensor are never missing; write `tensor[f64, ..]`; a NaN can stand where there is none",
+        ),
+        (
+            "s: tensor[i32?, 1]",
+            "syntax",
+            "the elements of a tensor are never missing; write `tensor[i32, ..]`; a tensor of `bool` beside it can say where there is none",
+        ),
+    ] {
+        let (found, said, _) = refused(&format!("input x: tensor[f64, 1], {inputs}; output y = x"));
+        assert_eq!((found, &*said), (code, message));
+    }
+}
+
+#[test]
 fn extremes_of_the_language_have_derivatives() {
     let text = "input x: tensor[f64, 1], single: tensor[f32, 1], lo: f64, hi: f64
         output max_x = tensor.grad(tensor.sum(2.0 * max(x, 0.5)), x)

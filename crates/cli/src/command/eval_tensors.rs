@@ -9,7 +9,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tensor::{Data, Evaluator, Tensor, TensorModel};
-use cembra::{Field, Model, Options, QType, ScalarValue, Value, cast_literal};
+use cembra::{Field, Model, Options, QType, Value, cast_literal};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Cursor, Read, Write};
@@ -136,12 +136,12 @@ fn inputs(
     for constant in &args.set {
         check_among(&constant.name, "input", known(), "-s", NAME)?;
         let Some(field) = find(&constant.name) else { continue };
-        let QType::Scalar(scalar) = field.qtype else {
+        let Some(scalar) = field.qtype.scalar() else {
             let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
             return Err(usage(NAME, format!("{message}: write `--input {}=FILE.npy`", field.name)));
         };
-        let value = cast_literal(&constant.literal, &QType::Scalar(scalar)).as_ref().and_then(scalar_tensor);
-        let Some(tensor) = value else {
+        let value = cast_literal(&constant.literal, &QType::Scalar(scalar));
+        let Some(Ok(tensor)) = value.as_ref().and_then(Value::as_scalar).map(Tensor::of_value) else {
             let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
             return Err(usage(NAME, message));
         };
@@ -167,16 +167,17 @@ fn inputs(
         }
         file = Some(name);
     }
-    if let Some(absent) = model.inputs().iter().find(|field| !tensors.contains_key(&*field.name)) {
+    let is_absent = |field: &&Field| field.default.is_none() && !tensors.contains_key(&*field.name);
+    if let Some(absent) = model.inputs().iter().find(is_absent) {
         let message = format!("there is no array for the input `{}` ({})", absent.name, absent.qtype);
         let error = DataError::new(DataCode::AbsentColumn, message);
         let error = match file {
             Some(name) => error.in_file(&name),
             None => error,
         };
-        return Err(match absent.qtype {
-            QType::Scalar(_) => error.hint(format!("say it on the command line: `-s {}=..`", absent.name)),
-            _ => error.hint(format!("name a file with it: `--input {}=FILE.npy`", absent.name)),
+        return Err(match absent.qtype.scalar() {
+            Some(_) => error.hint(format!("say it on the command line: `-s {}=..`", absent.name)),
+            None => error.hint(format!("name a file with it: `--input {}=FILE.npy`", absent.name)),
         }
         .into());
     }
@@ -238,24 +239,16 @@ fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, Vec<u8>), Failure> 
 fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
     let (scalar, rank) = (tensor.scalar_type(), tensor.extents().len());
     let found = if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) };
-    if found == field.qtype || field.qtype == QType::Tensor(scalar, rank as u8) {
+    let is_fit = match field.qtype.scalar() {
+        Some(wanted) => (wanted, 0) == (scalar, rank),
+        None => field.qtype == QType::Tensor(scalar, rank as u8),
+    };
+    if is_fit {
         return Ok(());
     }
     let message = format!("input `{}` is {}, and the array is {found}", field.name, field.qtype);
     Err(DataError::new(DataCode::ColumnType, message)
         .hint("convert it with `astype` or `reshape`, or declare the input so"))
-}
-
-/// A scalar as a tensor without axes.
-fn scalar_tensor(value: &Value) -> Option<Tensor> {
-    Some(match value {
-        Value::Scalar(ScalarValue::Boolean(value)) => Tensor::scalar(*value),
-        Value::Scalar(ScalarValue::Int32(value)) => Tensor::scalar(*value),
-        Value::Scalar(ScalarValue::Int64(value)) => Tensor::scalar(*value),
-        Value::Scalar(ScalarValue::Float32(value)) => Tensor::scalar(*value),
-        Value::Scalar(ScalarValue::Float64(value)) => Tensor::scalar(*value),
-        _ => return None,
-    })
 }
 
 /// An archive, which is put together in the file itself where there is one: arrays may be as large as all memory.

@@ -63,7 +63,7 @@ pub(super) fn run(text: &ModelText, model: &Model, extents: &[InputExtents], for
         Report::Text => {
             let mut shown = String::new();
             for (field, extents) in model.inputs().iter().zip(&own) {
-                shown.push_str(&format!("input {}: {}", field.name, field.qtype));
+                shown.push_str(&format!("input {}: {}", field.name, field.declaration()));
                 shown.push_str(&if extents.is_empty() { "\n".to_owned() } else { format!(" of {extents:?}\n") });
             }
             for field in model.outputs() {

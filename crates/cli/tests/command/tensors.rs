@@ -85,6 +85,21 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
 }
 
 #[test]
+fn inputs_with_defaults_may_be_left_out() {
+    let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, 10.0]));
+    let model = "input x: tensor[f64, 1], by: f64? = 2; output y = x * by";
+    assert_eq!(shell.stdout(&["eval", "-e", model, "x.npy"]), "y: f64 [2]\n[2, 20]\n");
+    assert_eq!(shell.stdout(&["eval", "-e", model, "x.npy", "-s", "by=3"]), "y: f64 [2]\n[3, 30]\n");
+    let wrong = shell.run(&["eval", "-e", model, "x.npy", "-s", "by=true"]);
+    assert!(wrong.stderr.contains("`-s by=true` is no f64"), "{}", wrong.stderr);
+    let declared = "input x: tensor[f64, 1]\ninput by: f64? = 2.0\noutput y: tensor[f64, 1]\n";
+    assert_eq!(shell.stdout(&["check", "-e", model]), declared);
+    assert!(
+        shell.stdout(&["explain", "-e", model]).starts_with("input x: tensor[f64, 1] of [64]\ninput by: f64? = 2.0\n")
+    );
+}
+
+#[test]
 fn models_with_tensors_are_checked_and_explained() {
     let shell = product();
     assert_eq!(

@@ -320,6 +320,15 @@ impl<'s> Cursor<'s> {
             let problem = Diagnostic::new(Code::Literal, format!("there are no tensors of {scalar}")).at(element);
             return Err(self.stop(problem.hint("elements of tensors are bool, i32, i64, f32 or f64")));
         }
+        if matches!(self.token.kind, TokenKind::Question | TokenKind::QuestionQuestion) {
+            let problem = Diagnostic::new(Code::Syntax, "the elements of a tensor are never missing");
+            let instead = match scalar.is_float() {
+                true => "a NaN can stand where there is none",
+                false => "a tensor of `bool` beside it can say where there is none",
+            };
+            let hint = format!("write `tensor[{}, ..]`; {instead}", scalar.short_name());
+            return Err(self.stop(problem.at(element.to(self.token.span)).hint(hint)));
+        }
         if !self.take(TokenKind::Comma) {
             return Err(self.unexpected("`,` and the number of axes, as in `tensor[f64, 2]`"));
         }

@@ -81,6 +81,7 @@ impl Parser<'_, '_> {
                     let hint = format!("write `{}?`: where it is used it is never missing", scalar.short_name());
                     problem.at(spelled).hint(hint)
                 }
+                QType::Tensor(..) => problem.at(spelled).hint("leave the default out: a tensor is always given"),
                 _ => problem.at(spelled).hint("its type is an optional one, as in `input x: f64? = 0`"),
             }));
         };
