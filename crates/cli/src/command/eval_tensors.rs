@@ -278,6 +278,9 @@ fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Resul
 
 /// An object with an array of arrays for each output. What JSON has no number for is a text.
 fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Result<()> {
+    for (name, tensor) in outputs {
+        check_lists(name, tensor)?;
+    }
     out.write_all(b"{")?;
     for (at, (name, tensor)) in outputs.iter().enumerate() {
         out.write_all(if at > 0 { b",\n " } else { b"" })?;
@@ -287,9 +290,30 @@ fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Resul
     out.write_all(b"}\n")
 }
 
-/// Writes elements in brackets, one pair for each axis; for people with a line for each index of all axes but the last.
+/// The axes in front of one without indices, if there is one: of each of their indices there is an empty list.
+fn before_empty(extents: &[usize]) -> Option<&[usize]> {
+    extents.iter().position(|extent| *extent == 0).map(|axis| &extents[..axis])
+}
+
+/// An error if a tensor is of more than a million empty lists. It takes no memory, so nothing else bounds its text.
+fn check_lists(name: &str, tensor: &Tensor) -> io::Result<()> {
+    const MOST: usize = 1 << 20;
+    let lists =
+        before_empty(tensor.extents()).map(|outer| outer.iter().fold(1, |all: usize, own| all.saturating_mul(*own)));
+    match lists.filter(|lists| *lists > MOST) {
+        None => Ok(()),
+        Some(lists) => Err(io::Error::other(format!("output `{name}` is {lists} lists without elements"))),
+    }
+}
+
+/// Writes elements in brackets, one pair for each axis; for people with a line for each index of all axes but the last. Where there are none,
+/// people see one empty pair, and programs one for each index of the axes in front.
 fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::Result<()> {
-    let extents = tensor.extents();
+    let extents = match before_empty(tensor.extents()) {
+        Some(_) if in_lines => &[],
+        Some(outer) => outer,
+        None => tensor.extents(),
+    };
     let rank = extents.len();
     // How many elements the brackets of each axis are around.
     let mut spans = vec![1; rank];
@@ -297,9 +321,8 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::
         spans[axis] = extents[axis] * spans.get(axis + 1).copied().unwrap_or(1);
     }
     let mut text = Vec::new();
-    let mut is_empty = true;
-    for (at, position) in tensor.positions().enumerate() {
-        is_empty = false;
+    let mut positions = tensor.positions();
+    for at in 0..extents.iter().product() {
         text.clear();
         let opened = spans.iter().filter(|span| at % **span == 0).count();
         if at > 0 {
@@ -308,11 +331,14 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::
             text.extend(std::iter::repeat_n(b' ', if is_line { rank - opened } else { 0 }));
         }
         text.extend(std::iter::repeat_n(b'[', opened));
-        write_element(&mut text, tensor.data(), position, !in_lines);
+        match positions.next() {
+            Some(position) => write_element(&mut text, tensor.data(), position, !in_lines),
+            None => text.extend_from_slice(b"[]"),
+        }
         text.extend(std::iter::repeat_n(b']', spans.iter().filter(|span| (at + 1) % **span == 0).count()));
         out.write_all(&text)?;
     }
-    if is_empty { out.write_all(b"[]") } else { Ok(()) }
+    Ok(())
 }
 
 fn write_element(out: &mut Vec<u8>, data: &Data, at: usize, is_json: bool) {

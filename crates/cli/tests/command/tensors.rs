@@ -85,6 +85,33 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
 }
 
 #[test]
+fn tensors_without_elements_are_written_with_their_lists() {
+    for (extents, json) in [
+        ("(2, 0)", "[[], []]"),
+        ("(0, 2)", "[]"),
+        ("(0,)", "[]"),
+        ("(2, 3, 0)", "[[[], [], []], [[], [], []]]"),
+        ("(1, 2, 0, 5)", "[[[], []]]"),
+        ("(1048576, 0)", ""),
+    ] {
+        let model = format!("input x: tensor[f64, 1]; output y = tensor.reshape(x, {extents})");
+        let shell = Shell::new().file("x.npy", f64s(&[0], []));
+        let made = shell.stdout(&["eval", "-e", &model, "x.npy", "--format", "json"]);
+        match json {
+            "" => assert_eq!(made.len(), "{\"y\": [".len() + 4 * 1_048_576 - 2 + "]}\n".len()),
+            json => assert_eq!(made, format!("{{\"y\": {json}}}\n")),
+        }
+        assert!(shell.stdout(&["eval", "-e", &model, "x.npy"]).ends_with("]\n[]\n"));
+    }
+    // No memory is needed for such a tensor, and the text of its lists would never end.
+    let shell = Shell::new().file("x.npy", f64s(&[0], []));
+    let model = "input x: tensor[f64, 1]; output y = tensor.broadcast(x, (1000000000000, 0))";
+    let outcome = shell.run(&["eval", "-e", model, "x.npy", "--format", "json"]);
+    assert_eq!((outcome.status, &*outcome.stdout), (Some(1), ""));
+    assert!(outcome.stderr.contains("output `y` is 1000000000000 lists without elements"), "{}", outcome.stderr);
+}
+
+#[test]
 fn inputs_with_defaults_may_be_left_out() {
     let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, 10.0]));
     let model = "input x: tensor[f64, 1], by: f64? = 2; output y = x * by";
