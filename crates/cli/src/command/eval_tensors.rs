@@ -170,7 +170,7 @@ fn inputs(
     let is_absent = |field: &&Field| field.default.is_none() && !tensors.contains_key(&*field.name);
     if let Some(absent) = model.inputs().iter().find(is_absent) {
         let message = format!("there is no array for the input `{}` ({})", absent.name, absent.qtype);
-        let error = DataError::new(DataCode::AbsentColumn, message);
+        let error = DataError::new(DataCode::AbsentArray, message);
         let error = match file {
             Some(name) => error.in_file(&name),
             None => error,
@@ -247,7 +247,7 @@ fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
         return Ok(());
     }
     let message = format!("input `{}` is {}, and the array is {found}", field.name, field.qtype);
-    Err(DataError::new(DataCode::ColumnType, message)
+    Err(DataError::new(DataCode::ArrayType, message)
         .hint("convert it with `astype` or `reshape`, or declare the input so"))
 }
 

@@ -32,6 +32,10 @@ codes! {
     DuplicateColumn = "duplicate-column";
     /// A value that is not of its column's type.
     ColumnType = "column-type";
+    /// An array that the model needs and the data lack.
+    AbsentArray = "absent-array";
+    /// An array that is not of its input's type.
+    ArrayType = "array-type";
     /// A missing value where the type allows none.
     MissingValue = "missing-field";
 }
@@ -106,6 +110,12 @@ impl DataError {
     /// Says in which row, counted from 1, where there are no lines.
     pub(crate) fn in_row(mut self, row: u64) -> Self {
         self.0.message = format!("in row {row}, {}", self.0.message);
+        self
+    }
+
+    /// Says in which array of an archive.
+    pub(crate) fn in_array(mut self, array: &str) -> Self {
+        self.0.message = format!("array `{array}`: {}", self.0.message);
         self
     }
 

@@ -261,12 +261,12 @@ pub(crate) fn read_npz(
         let mut bytes = Vec::new();
         // What the archive says of sizes is not trusted.
         let taken = file.take(left.saturating_add(1)).read_to_end(&mut bytes);
-        taken.map_err(|cause| DataError::unread(cause).in_column(&name))?;
+        taken.map_err(|cause| DataError::unread(cause).in_array(&name))?;
         left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
             let message = format!("the arrays are more than {most_bytes} bytes");
             DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
         })?;
-        read.push((name.clone(), read_npy(&bytes).map_err(|error| error.in_column(&name))?));
+        read.push((name.clone(), read_npy(&bytes).map_err(|error| error.in_array(&name))?));
     }
     Ok(read)
 }

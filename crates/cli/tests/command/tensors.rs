@@ -112,6 +112,29 @@ fn tensors_without_elements_are_written_with_their_lists() {
 }
 
 #[test]
+fn errors_of_archives_name_arrays_and_inputs() {
+    let shell = product().file("by.npy", f64s(&[], [2.0]));
+    let with = ["eval", "m.cem", "--input", "a=a.npy", "--input", "b=b.npy"];
+    shell.stdout(&[&with[..], &["-s", "by=1", "--only", "c", "-o", "c.npz"]].concat());
+    let outcome = shell.run(&["eval", "-e", "input c: tensor[f64, 1]; output d = c", "c.npz"]);
+    assert!(
+        outcome.stderr.starts_with("error[array-type]: input `c` is tensor[f64, 1], and the array is tensor[f64, 2]\n"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = shell.run(&["eval", "-e", "input c: tensor[f64, 2], e: tensor[f64, 1]; output d = c", "c.npz"]);
+    let said = "error[absent-array]: there is no array for the input `e` (tensor[f64, 1])\n--> c.npz\n";
+    assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
+    // The elements of an array in the archive are of a type that tensors do not have.
+    let mut bytes = fs::read(shell.path("c.npz")).expect("an archive");
+    let at = bytes.windows(3).position(|bytes| bytes == b"<f8").expect("a header");
+    bytes[at + 1] = b'c';
+    fs::write(shell.path("complex.npz"), &bytes).expect("written");
+    let outcome = shell.run(&["eval", "-e", "input c: tensor[f64, 2]; output d = c", "complex.npz"]);
+    assert!(!outcome.stderr.contains("column") && outcome.stderr.contains("array `c`: "), "{}", outcome.stderr);
+}
+
+#[test]
 fn inputs_with_defaults_may_be_left_out() {
     let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, 10.0]));
     let model = "input x: tensor[f64, 1], by: f64? = 2; output y = x * by";
