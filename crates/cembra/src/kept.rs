@@ -103,6 +103,29 @@ impl<K: Eq + Hash + Clone, T: Clone> Kept<K, T> {
         made
     }
 
+    /// Drops what was not asked for the longest, as long as all together hold more bytes; but not what was asked for last.
+    pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let Entries { by_key, counters, .. } = &mut *entries;
+        let bytes = |entry: &Entry<T>| match entry.made.get() {
+            Some(Ok(made)) => held(made),
+            _ => 0,
+        };
+        let mut all: Vec<(u64, u64, K)> =
+            by_key.iter().map(|(key, entry)| (entry.asked, bytes(entry), key.clone())).collect();
+        all.sort_unstable_by_key(|(asked, ..)| *asked);
+        let mut left = all.iter().fold(0, |left: u64, (_, bytes, _)| left.saturating_add(*bytes));
+        all.pop();
+        for (_, bytes, key) in all {
+            if left <= most {
+                break;
+            }
+            left -= bytes;
+            by_key.remove(&key);
+            counters.evictions += 1;
+        }
+    }
+
     pub(crate) fn counters(&self) -> CacheCounters {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         CacheCounters { kept: entries.by_key.len(), ..entries.counters }
@@ -132,6 +155,33 @@ mod tests {
         }
         let CacheCounters { hits, misses, evictions, kept, .. } = kernels.counters();
         assert_eq!((hits, misses, evictions, kept), (2, 4, 2, 2));
+    }
+
+    #[test]
+    fn what_holds_too_much_together_goes() {
+        let kernels = Kernels::new(10);
+        let kept = |kernels: &Kernels<usize>| {
+            let entries = kernels.entries.lock().expect("no panic");
+            let mut kept: Vec<usize> = entries.by_key.keys().map(|body| body.inputs.len()).collect();
+            kept.sort_unstable();
+            kept
+        };
+        for inputs in [4, 1, 2, 3, 4] {
+            assert_eq!(kernels.get(&body(inputs), || Ok(inputs)), Ok(inputs));
+        }
+        let error = Error::new(cembra_tensor::ErrorKind::Evaluation, "no");
+        assert_eq!(kernels.get(&body(5), || Err(error.clone())), Err(error));
+        let bytes = |inputs: &usize| *inputs as u64 * 100;
+        kernels.shrink(1000, bytes);
+        assert_eq!(kept(&kernels), [1, 2, 3, 4, 5]);
+        kernels.shrink(999, bytes);
+        assert_eq!(kept(&kernels), [2, 3, 4, 5]);
+        kernels.shrink(400, bytes);
+        assert_eq!((kept(&kernels), kernels.counters().evictions), (vec![4, 5], 3));
+        // What was asked for last stays, whatever it holds.
+        assert_eq!(kernels.get(&body(4), || Ok(0)), Ok(4));
+        kernels.shrink(0, bytes);
+        assert_eq!(kept(&kernels), [4]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
     Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, KeptPlan, Labels, Layout, Line,
-    LineKernel, MatrixProduct, NodeId, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
+    LineKernel, MatrixProduct, NodeId, Operation, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
     check_bytes, pieces,
 };
 use cembra_value::{Budget, ScalarValue, Value};
@@ -361,6 +361,20 @@ impl Planned<'_> {
         }
         all().push(bound);
         Ok(is_written)
+    }
+
+    /// About how many bytes it has while it is not run: of its graph, of tensors in that, and what runs kept. Of a thread that is running it
+    /// nothing is counted.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        /// A node, and what is planned and bound of it.
+        const NODE: u64 = 1 << 10;
+        let constants = self.graph.nodes().map(|(_, node)| match &node.operation {
+            Operation::Tensor(constant) => constant.tensor().data().bytes(),
+            _ => 0,
+        });
+        let bound = self.bound.iter().filter_map(|bound| bound.try_lock().ok());
+        let kept = bound.map(|bound| bound.as_ref().map_or(0, BoundPlan::held_bytes));
+        NODE * self.graph.len() as u64 + constants.chain(kept).sum::<u64>()
     }
 
     /// The steps.

@@ -224,6 +224,12 @@ impl Data {
         with_data!(self, elements => elements.len())
     }
 
+    /// The bytes of all elements.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (Data::element_size(self.scalar()).unwrap_or(0) * self.len()) as u64
+    }
+
     /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

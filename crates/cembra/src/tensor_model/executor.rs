@@ -19,6 +19,9 @@ const MOST_PLANS: usize = 64;
 /// What evaluates a [`TensorModel`] on one tensor after the other: it plans once for tensors of the same extents, of up to 64 lists of extents,
 /// and compiles once whatever they are. Shared between threads.
 ///
+/// Plans keep memory for the next run. All that are kept have no more bytes together than the limit of bytes of arrays, as far as that is known
+/// when another one was made and run: those that were not asked for the longest are dropped. The last one is kept, whatever it has.
+///
 /// ```
 /// use cembra::Options;
 /// use cembra::tensor::{Evaluator, Tensor, TensorModel};
@@ -144,14 +147,21 @@ impl<'e> TensorExecutor<'e> {
             return run(&last.planned);
         }
         let all: SmallVec<[usize; 16]> = inputs.iter().flat_map(Tensor::extents).copied().collect();
+        let mut is_new = false;
         let planned = self.plans.get(&all[..], || {
+            is_new = true;
             let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
             let (graph, nodes) = self.model.graph(&extents)?;
             self.model.check_outputs(&graph, &nodes, self.evaluator)?;
             Ok(Arc::new(self.evaluator.plan(&graph, &nodes)?))
         })?;
         self.last.store(Some(Arc::new(Last { extents: all.to_vec(), planned: planned.clone() })));
-        run(&planned)
+        let made = run(&planned);
+        if is_new {
+            // It has its memory now.
+            self.plans.shrink(self.evaluator.most_bytes(), |planned| planned.held_bytes());
+        }
+        made
     }
 }
 

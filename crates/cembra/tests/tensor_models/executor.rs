@@ -1,8 +1,8 @@
 //! Models with tensors that are called many times: what is kept of plans, and for whom.
 
 use super::{counted, tensors};
-use cembra::Options;
 use cembra::tensor::{Evaluator, Tensor, TensorModel, same_bits};
+use cembra::{Limits, Options};
 
 const SCALED: &str = "
     input x: tensor[f64, 2], bias: tensor[f64, 1], by: f64
@@ -62,6 +62,43 @@ fn plans_are_kept_by_extents_and_the_one_not_used_the_longest_goes() {
     // The next takes the place of the one that was used before all others.
     assert_eq!(executor.counters().hits, 2 + 62 * 3);
     assert_eq!((run(100, 1), run(2, 3), run(10, 1), run(3, 2), run(11, 1)), (65, 65, 65, 66, 67));
+}
+
+#[test]
+fn plans_together_hold_no_more_than_arrays_may() {
+    // A literal of 1,000 elements is part of each plan; so is what a run keeps: the root of 5,000 elements, which is read in an order that
+    // only the data know.
+    let literal: Vec<String> = (0..1000).map(|at| format!("{at}.5")).collect();
+    let literal = format!("input x: tensor[f64, 1]; output y = x * tensor.sum([f64?]{{{}}})", literal.join(", "));
+    let taken = "input x: tensor[f64, 1], i: tensor[i64, 1]; output y = tensor.take(sqrt(x), i)";
+    let indices = Tensor::new(&[2], vec![4_999_i64, 0]).expect("a tensor");
+    for (text, more, extent, each) in [(&*literal, vec![], 3, 8_000), (taken, vec![indices], 5_000, 40_000)] {
+        let model = TensorModel::parse(text).expect("a model");
+        for (array_bytes, most) in [(400_000, 400_000 / each), (1 << 30, 64)] {
+            let limits = Limits { array_bytes, ..Limits::default() };
+            let evaluator = Evaluator::new(&Options::default().limits(limits));
+            let executor = model.executor(&evaluator);
+            let run = |more_indices: usize| {
+                let x = counted(&[extent + more_indices], 5);
+                let squares = x.to_vec::<f64>().expect("floats").iter().map(|x| x * x).collect();
+                let x = Tensor::new(x.extents(), squares).expect("a tensor");
+                let inputs: Vec<Tensor> = std::iter::once(x).chain(more.clone()).collect();
+                let made = executor.run(&inputs).expect("outputs");
+                let planned = model.plan(&evaluator, &inputs.iter().map(Tensor::extents).collect::<Vec<_>>());
+                assert!(same_bits(&made[0], &planned.and_then(|plan| plan.run(&inputs)).expect("outputs")[0]));
+                executor.counters()
+            };
+            let counters = (0..60).map(run).last().expect("some");
+            assert_eq!(counters.misses, 60);
+            assert!(counters.kept <= most.min(60) && counters.kept * 3 > most.min(60), "{counters:?}, {most}");
+            assert_eq!(counters.evictions as usize, 60 - counters.kept);
+            // The last ones are kept, the first are not.
+            assert_eq!((run(59).misses, run(58).misses), (60, 60));
+            let again = run(60 - counters.kept);
+            assert_eq!(again.misses, 60, "{again:?}");
+            assert_eq!(run(0).misses, if counters.kept == 60 { 60 } else { 61 });
+        }
+    }
 }
 
 #[test]

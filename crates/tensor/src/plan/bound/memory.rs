@@ -162,6 +162,11 @@ impl Slot {
         Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
     }
 
+    /// What is there.
+    pub(super) fn held(&self) -> Option<&Data> {
+        self.data.as_deref()
+    }
+
     /// True for what does not count as memory that is kept.
     pub(super) fn is_small(&self) -> bool {
         self.bytes() < LARGE

@@ -6,6 +6,7 @@ mod ahead;
 mod binding;
 mod blocks;
 mod cut;
+mod held;
 mod in_place;
 mod kept;
 mod map;

@@ -27,7 +27,7 @@ pub(super) struct ReducePiece {
     reduction: Reduction,
     operands: SmallVec<[Operand; 4]>,
     /// Where elements are that are computed before they are combined.
-    block: Data,
+    pub(super) block: Data,
     way: Way,
 }
 

@@ -52,7 +52,7 @@ struct Source {
 pub(super) struct Member {
     reduction: Reduction,
     /// Where elements are that are computed before they are combined.
-    block: Data,
+    pub(super) block: Data,
 }
 
 /// What is computed of a block, for each of the reductions.
