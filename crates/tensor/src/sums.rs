@@ -437,24 +437,38 @@ pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &
     let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
     let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
     let mut made = Data::zeros(data.scalar(), len)?;
-    reduce_into(reduction, axes, (data, layout), made.all_mut())?;
+    reduce_into(reduction, axes, (data, layout), made.all_mut(), &|| Ok(()))?;
     Ok(made)
 }
 
-/// The same, over what is in memory of the same type.
+/// Asked now and then whether to go on, as one element may be seen any number of times.
+type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
+
+/// The same, over what is in memory of the same type, unless it is to end before.
 pub(crate) fn reduce_into(
     reduction: Reduction,
     axes: &[Axis],
     (data, layout): (&Data, &Layout),
     to: DataMut<'_>,
+    go_on: GoOn<'_>,
 ) -> Result<(), Error> {
     fn all<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
         elements: &[T],
         order: Order,
         how: (W, C),
         [whole, kept, reduced]: [&Layout; 3],
-        to: &mut [T],
-    ) {
+        (to, go_on): (&mut [T], GoOn<'_>),
+    ) -> Result<(), Error> {
+        // How many elements were seen since it was asked last.
+        let mut seen = 0;
+        let mut see = |count: usize| {
+            seen += count;
+            if seen < BLOCK {
+                return Ok(());
+            }
+            seen = 0;
+            go_on()
+        };
         if reduced.is_row_major() && !reduced.is_empty() {
             let length = reduced.len();
             match order {
@@ -465,18 +479,20 @@ pub(crate) fn reduce_into(
                 }
                 Order::Chains => {
                     for (first, to) in kept.positions().zip(to.chunks_exact_mut(1)) {
+                        see(length)?;
                         take_lines(&elements[first..][..length], length, how, to);
                     }
                 }
                 Order::InOrder => {
                     for (first, to) in kept.positions().zip(to) {
+                        see(length)?;
                         let mut fold = Fold::new(order, length, how);
                         fold.extend_slice(&elements[first..][..length]);
                         *to = T::narrow(fold.finish());
                     }
                 }
             }
-            return;
+            return Ok(());
         }
         if let Some(last) = kept.rank().checked_sub(1)
             && kept.strides()[last] == 1
@@ -490,36 +506,43 @@ pub(crate) fn reduce_into(
                 for (start, to) in (0..line.len()).step_by(most).zip(to.chunks_mut(most)) {
                     sums.begin(to.len());
                     for distance in reduced.positions() {
+                        see(to.len())?;
                         sums.take::<T>(&elements[(first + start).wrapping_add(distance)..]);
                     }
                     to.iter_mut().zip(sums.finish()).for_each(|(to, sum)| *to = T::narrow(*sum));
                 }
             }
-            return;
+            return Ok(());
         }
         for (first, to) in kept.positions().zip(to) {
             let mut fold = Fold::new(order, reduced.len(), how);
             // Positions of the reduced axes are distances from the first, and may be negative.
-            fold.extend(reduced.positions().map(|at| W::of(elements[first.wrapping_add(at)])));
+            let mut distances = reduced.positions();
+            while distances.len() > BLOCK {
+                see(BLOCK)?;
+                fold.extend(distances.by_ref().take(BLOCK).map(|at| W::of(elements[first.wrapping_add(at)])));
+            }
+            see(distances.len())?;
+            fold.extend(distances.map(|at| W::of(elements[first.wrapping_add(at)])));
             *to = T::narrow(fold.finish());
         }
+        Ok(())
     }
     fn of_type<T: Reduced>(
         elements: &[T],
         reduction: Reduction,
         order: Order,
         parts: [&Layout; 3],
-        to: DataMut<'_>,
+        (to, go_on): (DataMut<'_>, GoOn<'_>),
     ) -> Result<(), Error> {
         let to = T::of_part(to).filter(|to| to.len() == parts[1].len());
         let to = to.ok_or_else(|| Error::new(ErrorKind::ElementType, "memory that does not fit the elements"))?;
-        with_reduction!(T, reduction, how => all(elements, order, how, parts, to));
-        Ok(())
+        with_reduction!(T, reduction, how => all(elements, order, how, parts, (to, go_on)))
     }
     let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
         return Err(Error::new(ErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
     }
-    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], to))
+    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], (to, go_on)))
 }

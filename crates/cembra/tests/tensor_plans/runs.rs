@@ -1,8 +1,8 @@
 //! Plans that are run again and again: on inputs that lie otherwise, in sessions, and with outputs of runs before that somebody has kept.
 
 use super::numbers;
-use cembra::tensor::{Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
-use cembra::{Options, RowPlayer, Scalar};
+use cembra::tensor::{ErrorKind, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use cembra::{Cancellation, Options, RowPlayer, Scalar};
 
 /// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
 fn graph() -> (Graph, Vec<NodeId>) {
@@ -192,4 +192,35 @@ fn memory_that_is_read_through_views_is_free_once() {
     let expected = on.evaluate(&g, &[one, other], &input).expect("values");
     let made = on.plan(&g, &[one, other]).and_then(|planned| planned.run(&input)).expect("values");
     assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
+}
+
+#[test]
+fn reductions_of_what_is_in_memory_many_times_can_be_cancelled() {
+    // As many elements as would take years, of a tensor of six.
+    let evaluator = Evaluator::new(&Options::default());
+    for axes in [&[0, 1, 2][..], &[0, 2], &[0, 1]] {
+        let mut g = Graph::standard();
+        let x = g.leaf("x", Scalar::Float64, &[1, 3, 2]).expect("a leaf");
+        let wide = g.broadcast(x, &[1 << 55, 3, 2]).expect("a view");
+        let largest = g.reduce(Reduction::Max, wide, axes).expect("a node");
+        let planned = evaluator.plan(&g, &[largest]).expect("a plan");
+        let inputs = [numbers(&[1, 3, 2], 1)];
+        let token = Cancellation::new();
+        let (begins, canceller) = (std::sync::Arc::new(std::sync::Barrier::new(2)), token.clone());
+        let begun = begins.clone();
+        let other = std::thread::spawn(move || {
+            begun.wait();
+            // Meanwhile the run has begun.
+            let evaluator = Evaluator::new(&Options::default());
+            let (g, outputs) = graph();
+            let inputs = [numbers(&[40, 300], 1), numbers(&[300], 2)];
+            let ran = (0..20).map(|_| evaluator.evaluate(&g, &outputs, &inputs).is_ok()).all(|is_ok| is_ok);
+            canceller.cancel();
+            ran
+        });
+        begins.wait();
+        let error = planned.run_until(&inputs, &token).expect_err("cancelled");
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert!(other.join().expect("no panic"));
+    }
 }

@@ -200,10 +200,11 @@ impl ReducePiece {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
                 let from = (memory.data(operand.place)?, &layout);
-                sums::reduce_into(*reduction, axes, from, to.reborrow())
+                sums::reduce_into(*reduction, axes, from, to.reborrow(), &|| elements.go_on())
             }
             Way::Nothing(axes, extents) => {
-                sums::reduce_into(*reduction, axes, (block, &Layout::row_major(extents)?), to.reborrow())
+                let nothing = Layout::row_major(extents)?;
+                sums::reduce_into(*reduction, axes, (block, &nothing), to.reborrow(), &|| elements.go_on())
             }
             Way::Sums(sums) => {
                 if sums.run(memory, elements, starts, operands, to)? {
