@@ -3,6 +3,7 @@
 mod arguments;
 mod command;
 mod data;
+mod deadline;
 mod diagnose;
 mod disassembly;
 mod failed_rows;

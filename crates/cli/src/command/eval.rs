@@ -5,6 +5,7 @@ use super::options_with_types_of;
 use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice};
 use crate::data::error::DataError;
 use crate::data::output::Output;
+use crate::deadline::{Deadline, parse_seconds};
 use crate::failed_rows::Failures;
 use crate::failure::{Failure, usage};
 use crate::inputs::{Feed, Sources, check_among};
@@ -23,7 +24,7 @@ use std::io::{self, IsTerminal, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const NAME: &str = "eval";
 
@@ -107,6 +108,10 @@ pub(crate) struct Args {
     /// Stop after so many rows
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<u64>,
+
+    /// End with an error if the evaluation takes more than so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) time_limit: Option<Duration>,
 
     /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
     #[arg(long)]
@@ -264,7 +269,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut failures = Failures::new(args.errors.as_deref())?;
     let recipe = Recipe { limit: args.limit, ..results.recipe };
     let goes_on = on_error != OnError::Fail;
-    let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on);
+    let deadline = Deadline::start(args.time_limit);
+    let token = args.time_limit.map(|_| deadline.token());
+    let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token);
     let evaluators = (0..args.threads()).map(evaluator).collect();
     let spent = Arc::new(Spent::default());
     let mut rows = 0;
@@ -279,6 +286,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             progress.bar().set_position(rows);
         }
         progress.tell(rows, "rows");
+        deadline.check()?;
         failures.add(failed, &feed)
     };
     let stop = match &mut sink {
@@ -301,6 +309,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     progress.finish();
     let stopped = match stop {
+        // The row that was being evaluated was cancelled.
+        Some(Stop::Row(..)) if deadline.check().is_err() => deadline.check().err().map(Failure::from),
         None => None,
         Some(Stop::Data(error)) => Some(Failure::from(in_file(error, &feed))),
         Some(Stop::Row(row, error)) => Some(feed.explain_row(text.blame(&error), &row)),

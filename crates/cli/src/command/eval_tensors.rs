@@ -5,6 +5,7 @@ use super::eval::{Args, OutputFormat, open};
 use crate::data::error::{DataCode, DataError};
 use crate::data::output::Output;
 use crate::data::{numpy, scalar};
+use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
@@ -55,8 +56,10 @@ pub(super) fn run(args: &Args, text: &ModelText, model: &Model, data: Option<&Pa
     let model = TensorModel::new(model).map_err(|error| text.blame(&error))?;
     let form = form(args, &model)?;
     let tensors = inputs(args, text, &model, data)?;
-    let evaluator = Evaluator::new(&Options::default().limits(text.limits()));
-    let made = model.evaluate(&evaluator, &tensors).map_err(|error| text.blame(&error.into()))?;
+    let limits = text.limits();
+    let made =
+        within(args.time_limit, move || model.evaluate(&Evaluator::new(&Options::default().limits(limits)), &tensors))?;
+    let made = made.map_err(|error| text.blame(&error.into()))?;
     let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();
     let shown: Vec<(Arc<str>, Tensor)> =
         if args.only.is_empty() { made.clone() } else { args.only.iter().filter_map(of).collect() };

@@ -36,6 +36,8 @@ codes! {
     AbsentArray = "absent-array";
     /// An array that is not of its input's type.
     ArrayType = "array-type";
+    /// An evaluation that takes longer than it may.
+    TimeLimit = "time-limit";
     /// A missing value where the type allows none.
     MissingValue = "missing-field";
 }

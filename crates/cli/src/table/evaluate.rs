@@ -7,7 +7,7 @@ use super::cells::{Builder, Cells};
 use super::types;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
-use cembra::{Batch, Error, Executor, Field, InputColumn, OnError, QType, Scalar, Session, Value};
+use cembra::{Batch, Cancellation, Error, Executor, Field, InputColumn, OnError, QType, Scalar, Session, Value};
 use cembra_arrow::Input;
 use std::collections::BTreeSet;
 
@@ -42,11 +42,18 @@ pub(crate) struct Evaluator {
     outputs: Vec<QType>,
     /// True if a row that fails has missing outputs.
     goes_on: bool,
+    /// What ends an evaluation.
+    token: Option<Cancellation>,
 }
 
 impl Evaluator {
-    /// An evaluator of its own thread, with a source for each of the executor's inputs.
-    pub(crate) fn new(executor: &Executor, inputs: Vec<Feeding>, goes_on: bool) -> Evaluator {
+    /// An evaluator of its own thread, with a source for each of the executor's inputs, and perhaps something that ends evaluations.
+    pub(crate) fn new(
+        executor: &Executor,
+        inputs: Vec<Feeding>,
+        goes_on: bool,
+        token: Option<&Cancellation>,
+    ) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
         let is_flat = |qtype: &QType| qtype.scalar().is_some() || matches!(qtype, QType::Array(..));
         let flat = executor.inputs().iter().chain(executor.outputs()).all(|field| is_flat(&field.qtype));
@@ -55,7 +62,9 @@ impl Evaluator {
         let columns = columns.filter(|columns| {
             columns.inputs().iter().map(|one| &one.name).eq(executor.inputs().iter().map(|one| &one.name))
         });
-        Evaluator { session: executor.session(), columns, inputs, outputs, goes_on }
+        let (mut session, token) = (executor.session(), token.cloned());
+        session.set_cancellation(token.clone());
+        Evaluator { session, columns, inputs, outputs, goes_on, token }
     }
 
     /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing.
@@ -88,7 +97,12 @@ impl Evaluator {
         let columns: Vec<InputColumn<'_>> = columns.collect::<Option<_>>()?;
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
-        let made = model.start().rows(rows).on_error(on_error).keep_failures(rows).run(&columns).ok()?;
+        let run = model.start().rows(rows).on_error(on_error).keep_failures(rows);
+        let run = match &self.token {
+            Some(token) => run.cancellation(token.clone()),
+            None => run,
+        };
+        let made = run.run(&columns).ok()?;
         let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
             let array = cembra_arrow::array(&output.name, column).ok()?;
             match output.qtype.scalar() {

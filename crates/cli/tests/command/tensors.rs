@@ -135,6 +135,40 @@ fn errors_of_archives_name_arrays_and_inputs() {
 }
 
 #[test]
+fn evaluations_end_when_their_time_is_over() {
+    let shell = Shell::new().file("x.npy", f64s(&[1], [0.5]));
+    // A million millions of millions of elements, which need no memory.
+    let long = "input x: tensor[f64, 1]; output y = tensor.sum(exp(tensor.broadcast(x, (1000000, 1000000, 1000000))))";
+    let outcome = shell.run(&["eval", "-e", long, "x.npy", "--time-limit", "0.05"]);
+    assert_eq!((outcome.status, &*outcome.stdout), (Some(1), ""));
+    assert_eq!(
+        outcome.stderr,
+        "error[time-limit]: the evaluation takes more than 0.05 s\n |\n = help: give it more: `--time-limit SECONDS`\n"
+    );
+    let short = "input x: tensor[f64, 1]; output y = 2.0 * x";
+    let given = ["eval", "-e", short, "x.npy", "--time-limit", "1e6"];
+    assert_eq!(shell.stdout(&given), "y: f64 [1]\n[1]\n");
+    // Rows likewise, whatever happens to those that fail.
+    let rows = "input x: i64; core.while_loop(x, fn(x) = x > 0i64, fn(x) = 1i64 + x % 1000i64)";
+    for more in [&[][..], &["--on-error", "missing"]] {
+        let given = ["eval", "-e", rows, "-s", "x=1", "--set-limit", "loop_iterations=1000000000000"];
+        let outcome = shell.run(&[&given[..], &["--time-limit", "0.05"], more].concat());
+        assert_eq!(outcome.status, Some(1));
+        assert!(
+            outcome.stderr.contains("error[time-limit]: the evaluation takes more than 0.05 s"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(shell.stdout(&["eval", "-e", "x + 1", "-s", "x=1", "--time-limit", "1e6"]), "result\n2\n");
+    for wrong in ["0", "-1", "soon", "nan", "1e300"] {
+        let outcome = shell.run(&["eval", "-e", "1", &format!("--time-limit={wrong}")]);
+        assert_eq!(outcome.status, Some(2), "{wrong}");
+        assert!(outcome.stderr.contains("expected a number of seconds above 0"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn inputs_with_defaults_may_be_left_out() {
     let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, 10.0]));
     let model = "input x: tensor[f64, 1], by: f64? = 2; output y = x * by";

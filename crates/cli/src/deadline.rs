@@ -1,0 +1,76 @@
+//! `--time-limit`: the time that an evaluation has, and what is told when it is over. Rows are evaluated with a token, which is cancelled then;
+//! what is evaluated at once is left alone on its thread, and ends with the process.
+
+use crate::data::error::{DataCode, DataError};
+use cembra::Cancellation;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// The time that an evaluation has, from when this is made. Dropping it stops the clock.
+pub(crate) struct Deadline {
+    token: Cancellation,
+    limit: Option<Duration>,
+    /// The clock waits for this to be dropped.
+    _running: Option<Sender<()>>,
+}
+
+impl Deadline {
+    /// Starts the clock, if there is a limit.
+    pub(crate) fn start(limit: Option<Duration>) -> Deadline {
+        let token = Cancellation::new();
+        let running = limit.map(|limit| {
+            let (running, stopped) = channel();
+            let token = token.clone();
+            thread::spawn(move || {
+                if stopped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                    token.cancel();
+                }
+            });
+            running
+        });
+        Deadline { token, limit, _running: running }
+    }
+
+    /// What is cancelled when the time is over.
+    pub(crate) fn token(&self) -> &Cancellation {
+        &self.token
+    }
+
+    /// An error if the time is over.
+    pub(crate) fn check(&self) -> Result<(), DataError> {
+        match self.limit.filter(|_| self.token.is_cancelled()) {
+            None => Ok(()),
+            Some(limit) => Err(over(limit)),
+        }
+    }
+}
+
+fn over(limit: Duration) -> DataError {
+    let message = format!("the evaluation takes more than {} s", limit.as_secs_f64());
+    DataError::new(DataCode::TimeLimit, message).hint("give it more: `--time-limit SECONDS`")
+}
+
+/// What is computed, or an error if that takes longer than the limit, if there is one. Nobody waits for it then.
+pub(crate) fn within<T: Send + 'static>(
+    limit: Option<Duration>,
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, DataError> {
+    let Some(limit) = limit else { return Ok(compute()) };
+    let (done, made) = channel();
+    thread::spawn(move || {
+        // Nobody may be there any more.
+        let _ = done.send(compute());
+    });
+    made.recv_timeout(limit).map_err(|why| match why {
+        RecvTimeoutError::Timeout => over(limit),
+        RecvTimeoutError::Disconnected => DataError::new(DataCode::Io, "a thread of this program broke down"),
+    })
+}
+
+/// Reads a number of seconds.
+pub(crate) fn parse_seconds(argument: &str) -> Result<Duration, String> {
+    let seconds = argument.trim().parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    limit.ok_or_else(|| "expected a number of seconds above 0, as in `--time-limit 2.5`".to_owned())
+}
