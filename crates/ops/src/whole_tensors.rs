@@ -91,8 +91,8 @@ whole! {
         "The mean over rows of `-sum(y * log_softmax(z))`, for two matrices.";
     TRANSPOSE "tensor.transpose" (param("x"), AXES) "fn f(x) = tensor.transpose(x, (1, 0, 2)); 1"
         "The axes in another order, by default the opposite one: axis `i` of the result is axis `axes.i`.";
-    RESHAPE "tensor.reshape" (param("x"), param("extents")) "fn f(x) = tensor.reshape(x, (2, 3)); 1"
-        "The same elements in the same order under other extents.";
+    RESHAPE "tensor.reshape" (param("x"), param("extents")) "fn f(x) = tensor.reshape(x, (2, -1)); 1"
+        "The same elements in the same order under other extents, of which one may be -1: it is found from the others.";
     BROADCAST "tensor.broadcast" (param("x"), param("extents")) "fn f(x) = tensor.broadcast(x, (2, 3)); 1"
         "The same elements for all indices of axes that are new, in front, or were of extent 1.";
     SLICE "tensor.slice" (param("x"), param("axis"), param("start"), param("stop"), param_or("step", integer(1)))

@@ -78,7 +78,7 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
             lowering.graph.transpose(node, &of)
         }
         (id::TENSOR_RESHAPE, &[x, extents]) => {
-            let (x, extents) = with_extents(lowering, x, extents)?;
+            let (x, extents) = with_extents(lowering, x, extents, true)?;
             if lowering.has_extents {
                 return lowering.graph.reshape(x, &extents);
             }
@@ -86,7 +86,7 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
             lowering.graph.leaf("", scalar, &vec![1; extents.len()])
         }
         (id::TENSOR_BROADCAST, &[x, extents]) => {
-            let (x, extents) = with_extents(lowering, x, extents)?;
+            let (x, extents) = with_extents(lowering, x, extents, false)?;
             lowering.graph.broadcast(x, &extents)
         }
         (id::TENSOR_SLICE, &[x, axis, start, stop, step]) => sliced(lowering, x, [axis, start, stop, step]),
@@ -168,17 +168,37 @@ fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Te
     Ok((x, axis_of(lowering, axis, rank)?))
 }
 
-fn with_extents(lowering: &mut Lowering<'_>, x: NodeId, extents: NodeId) -> Result<(Tensor, Extents), Error> {
+/// A tensor, and extents for it. One of them may be left open by -1 if there are as many elements as before.
+fn with_extents(
+    lowering: &mut Lowering<'_>,
+    x: NodeId,
+    extents: NodeId,
+    keeps_elements: bool,
+) -> Result<(Tensor, Extents), Error> {
     let x = lowering.whole(x)?.node;
     let mut read = Extents::new();
     for extent in integers(lowering, extents)? {
-        let Ok(extent) = usize::try_from(extent) else {
-            let error = Error::new(ErrorKind::SizeMismatch, format!("an extent of {extent}"));
-            return Err(error
-                .at(lowering.span(extents))
-                .hint("each extent is written down: none is found from the others"));
+        let Ok(known) = usize::try_from(extent) else {
+            if extent == -1 && keeps_elements && open.is_none() {
+                open = Some(read.len());
+                read.push(1);
+                continue;
+            }
+            let error =
+                Error::new(ErrorKind::SizeMismatch, format!("an extent of {extent}")).at(lowering.span(extents));
+            return Err(error.hint(match keeps_elements {
+                true => "one extent may be -1, which is found from the others",
+                false => "each extent is written down: none is found from the others",
+            }));
         };
-        read.push(extent);
+    let mut open = None;
+        read.push(known);
+    }
+    if let Some(open) = open.filter(|_| lowering.has_extents) {
+        let count: usize = lowering.graph.extents(x).iter().product();
+        let others = read.iter().try_fold(1_usize, |all, own| all.checked_mul(*own)).unwrap_or(usize::MAX);
+        // What is no multiple of the others does not reshape, and is told of as such.
+        read[open] = count.checked_div(others).unwrap_or(0);
     }
     if read.len() > cembra_tensor::MOST_AXES {
         let message = format!("a tensor of {} axes: it may have {}", read.len(), cembra_tensor::MOST_AXES);

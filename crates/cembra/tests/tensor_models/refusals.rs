@@ -97,7 +97,7 @@ fn what_people_mean_is_said() {
             "(0, 1)",
         ),
         (
-            " = tensor.reshape(x, (-1, 2))",
+            " = tensor.broadcast(x, (-1, 2))",
             "an extent of -1; each extent is written down: none is found from the others",
             "(-1, 2)",
         ),

@@ -148,6 +148,41 @@ fn scalars_that_are_not_given_have_their_defaults() {
     let text = "input x: tensor[f64, 1], by: f64? = 2, from: i32? = -3, single: f32? = 0.1, is_up: bool? = true
         output y = if is_up then x * by + from else x
         output z(\"i\") = by * x(\"i\")
+#[test]
+fn one_extent_is_found_from_the_others() {
+    let text = "input x: tensor[f64, 2]
+        output flat = tensor.reshape(x, -1)
+        output rows = tensor.reshape(x, (-1, 2))
+        output middle = tensor.reshape(x, (3, -1, 1))
+        output wide = tensor.reshape(x, (1, 2, -1)) + 0.5";
+    let given = tensors([("x", counted(&[2, 3], 2))]);
+    let made = evaluated(text, &given);
+    let extents: Vec<&[usize]> = made.iter().map(Tensor::extents).collect();
+    assert_eq!(extents, [&[6][..], &[3, 2], &[3, 2, 1], &[1, 2, 3]]);
+    for made in &made[..3] {
+        assert_eq!(made.to_vec::<f64>().expect("floats"), given["x"].to_vec::<f64>().expect("floats"));
+    }
+    let none = evaluated(
+        "input x: tensor[f64, 2]; output y = tensor.reshape(x, (-1, 5))",
+        &tensors([("x", counted(&[0, 3], 2))]),
+    );
+    assert_eq!(none[0].extents(), [0, 5]);
+    let evaluator = Evaluator::new(&Options::default());
+    for extents in ["(4, -1)", "(-1, 0)", "(-1, 7)"] {
+        let text = format!("input x: tensor[f64, 2]; output y = tensor.reshape(x, {extents})");
+        let error = TensorModel::parse(&text).expect("a model").evaluate(&evaluator, &given).expect_err(extents);
+        assert!(error.to_string().starts_with("a tensor of [2, 3] does not reshape to"), "{error}");
+    }
+    for (value, message) in [
+        ("tensor.reshape(x, (-1, -1))", "an extent of -1; one extent may be -1, which is found from the others"),
+        ("tensor.reshape(x, (-2, 3))", "an extent of -2; one extent may be -1, which is found from the others"),
+        ("tensor.broadcast(x, (-1, 3))", "an extent of -1; each extent is written down: none is found from the others"),
+    ] {
+        let (code, said, _) = refused(&format!("input x: tensor[f64, 2]; output y = {value}"));
+        assert_eq!((code, &*said), ("shape", message));
+    }
+}
+
         output w = single
         output slope = tensor.grad(tensor.sum(x * by), by)";
     let x = f64s(&[2], &[1.0, 10.0]);
