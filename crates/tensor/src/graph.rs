@@ -297,7 +297,8 @@ impl Graph {
         if takes_truth != (node.scalar == Scalar::Boolean) {
             let message = format!("{reduction:?} of elements of type {}", node.scalar.short_name());
             let error = Error::new(ErrorKind::ElementType, message);
-            let wanted = if takes_truth { "compare them first" } else { "cast them, or ask for `Any` or `All`" };
+            let wanted =
+                if takes_truth { "compare them first" } else { "cast them, or ask whether any or all are true" };
             return Err(error.hint(wanted));
         }
         let is_empty = axes.iter().any(|axis| node.extents[usize::from(*axis)] == 0);

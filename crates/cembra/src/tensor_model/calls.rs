@@ -97,7 +97,14 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
         }
         (id::TENSOR_CONCAT, &[tensors, axis]) => concatenated(lowering, tensors, axis),
         (id::TENSOR_GRAD, &[y, x]) => {
+            let by = lowering.span(x);
             let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
+            let scalar = lowering.graph.scalar(x);
+            if !scalar.is_float() {
+                let message = format!("a gradient by elements of type {}, which change by steps", scalar.short_name());
+                let error = Error::new(ErrorKind::NotDifferentiable, message).at(by);
+                return Err(error.hint("give `cast(x, f64)` a name with `let`, use that, and differentiate by it"));
+            }
             let gradients = lowering.graph.gradients(y, &[x])?;
             gradients.first().copied().ok_or_else(|| uncallable(2))
         }
@@ -177,6 +184,7 @@ fn with_extents(
 ) -> Result<(Tensor, Extents), Error> {
     let x = lowering.whole(x)?.node;
     let mut read = Extents::new();
+    let mut open = None;
     for extent in integers(lowering, extents)? {
         let Ok(known) = usize::try_from(extent) else {
             if extent == -1 && keeps_elements && open.is_none() {
@@ -191,7 +199,6 @@ fn with_extents(
                 false => "each extent is written down: none is found from the others",
             }));
         };
-    let mut open = None;
         read.push(known);
     }
     if let Some(open) = open.filter(|_| lowering.has_extents) {

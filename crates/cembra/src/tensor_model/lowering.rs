@@ -113,8 +113,13 @@ impl<'p> Lowering<'p> {
     /// The field of a tuple at a position, or of a name, which is a literal.
     pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
-            let error = Error::new(ErrorKind::ElementType, "a field of what is no tuple");
-            return Err(error.at(self.span(tuple)));
+            let error = Error::new(ErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
+            return Err(match self.made[tuple.index()] {
+                Made::Whole(_) => {
+                    error.hint("operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`")
+                }
+                _ => error,
+            });
         };
         let at = match self.value(key) {
             Some(Value::Scalar(ScalarValue::Int64(at))) => usize::try_from(*at).ok(),
@@ -247,6 +252,11 @@ impl<'p> Lowering<'p> {
     pub(super) fn given(&self, operands: &'p [NodeId]) -> &'p [NodeId] {
         let last = operands.iter().rposition(|operand| !matches!(self.value(*operand), Some(Value::Unspecified)));
         &operands[..last.map_or(0, |last| last + 1)]
+    }
+
+    /// True if an operand is not given in front of one that is.
+    pub(super) fn leaves_out(&self, operands: &'p [NodeId]) -> bool {
+        self.given(operands).iter().any(|operand| matches!(self.value(*operand), Some(Value::Unspecified)))
     }
 
     /// An operator on each element.

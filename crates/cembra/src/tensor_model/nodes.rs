@@ -90,6 +90,11 @@ impl Lowering<'_> {
             (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(Made::Tuple(node)),
             (id::GET_NTH | id::GET_FIELD, &[of, key]) => self.field(of, key),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
+            // What has room for an edge in the middle is of arrays, too.
+            _ if matches!(self.registry.get(op).typing, Typing::OfArrays) || self.leaves_out(operands) => {
+                let error = Error::new(ErrorKind::ElementType, format!("{name} takes arrays, and no tensors"));
+                Err(self.with_meant(op, error))
+            }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
                 if matches!(self.made[of.index()], Made::Labelled) =>
             {

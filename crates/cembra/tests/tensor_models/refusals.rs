@@ -30,10 +30,10 @@ fn said(output: &str) -> (String, String) {
 #[test]
 fn what_people_mean_is_said() {
     for (output, message, place) in [
-        (" = sum(x, 1)", "math.sum expects an array, found f64, i32; of whole tensors it is `tensor.sum`", "sum(x, 1)"),
+        (" = sum(x, 1)", "math.sum takes arrays, and no tensors; of whole tensors it is `tensor.sum`", "sum(x, 1)"),
         (
             " = x[0]",
-            "array.at expects an array, found f64, i32; `tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several",
+            "array.at takes arrays, and no tensors; `tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several",
             "x[0]",
         ),
         (
@@ -64,6 +64,45 @@ fn what_people_mean_is_said() {
             "seq.range is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
              for each tensor",
             "seq.range(3)",
+        ),
+        (" = mean(x)", "math.mean takes arrays, and no tensors; of whole tensors it is `tensor.mean`", "mean(x)"),
+        (" = std(x)", "math.std takes arrays, and no tensors", "std(x)"),
+        (
+            " = tensor.sum(x > 0)",
+            "Sum of elements of type bool; cast them, or ask whether any or all are true",
+            "tensor.sum(x > 0)",
+        ),
+        (
+            " = tensor.grad(tensor.sum(x), i)",
+            "a gradient by elements of type i32, which change by steps; give `cast(x, f64)` a name with `let`, use that, and \
+             differentiate by it",
+            "i",
+        ),
+        (
+            " = x.T",
+            "a field of what is no tuple; operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
+            "x",
+        ),
+        (
+            " = x.sum()",
+            "a field of a value cannot be called; operators stand in front of what they are of: `tensor.sum(x)`, not `x.sum()`; an \
+             operator whose first word is defined here as a value is called `M.word.name(..)`",
+            "x.sum",
+        ),
+        (
+            " = x @ v",
+            "`@` is no part of the language; products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`",
+            "@",
+        ),
+        (
+            " = tensor.matmul(x, v)",
+            "there is no operator `tensor.matmul`; products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`",
+            "tensor.matmul",
+        ),
+        (
+            " = x[0, 1]",
+            "an array has one index; of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one",
+            ",",
         ),
         (" = transpose(x)", "there is no operator `transpose`; did you mean `tensor.transpose`?", "transpose"),
         (

@@ -136,18 +136,18 @@ fn fields_of_tuples_are_what_was_put_into_them() {
         ("(x, 1.0)", "type-mismatch", tuple, "(x, 1.0)"),
         ("(x, 1.0).2", "arguments", "the tuple has 2 fields, and none at 2", "(x, 1.0).2"),
         ("{a: x}.b", "arguments", "the tuple has no field `b`", "{a: x}.b"),
-        ("x.a", "type-mismatch", "a field of what is no tuple", "x"),
+        (
+            "x.a",
+            "type-mismatch",
+            "a field of what is no tuple; operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
+            "x",
+        ),
     ] {
         let text = format!("input x: tensor[f64, 1]; output y = {value}");
         assert_eq!(refused(&text), (code, message.to_owned(), Some(place)));
     }
 }
 
-#[test]
-fn scalars_that_are_not_given_have_their_defaults() {
-    let text = "input x: tensor[f64, 1], by: f64? = 2, from: i32? = -3, single: f32? = 0.1, is_up: bool? = true
-        output y = if is_up then x * by + from else x
-        output z(\"i\") = by * x(\"i\")
 #[test]
 fn one_extent_is_found_from_the_others() {
     let text = "input x: tensor[f64, 2]
@@ -183,6 +183,11 @@ fn one_extent_is_found_from_the_others() {
     }
 }
 
+#[test]
+fn scalars_that_are_not_given_have_their_defaults() {
+    let text = "input x: tensor[f64, 1], by: f64? = 2, from: i32? = -3, single: f32? = 0.1, is_up: bool? = true
+        output y = if is_up then x * by + from else x
+        output z(\"i\") = by * x(\"i\")
         output w = single
         output slope = tensor.grad(tensor.sum(x * by), by)";
     let x = f64s(&[2], &[1.0, 10.0]);

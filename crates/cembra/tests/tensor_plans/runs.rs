@@ -214,7 +214,7 @@ fn reductions_of_what_is_in_memory_many_times_can_be_cancelled() {
             let evaluator = Evaluator::new(&Options::default());
             let (g, outputs) = graph();
             let inputs = [numbers(&[40, 300], 1), numbers(&[300], 2)];
-            let ran = (0..20).map(|_| evaluator.evaluate(&g, &outputs, &inputs).is_ok()).all(|is_ok| is_ok);
+            let ran = (0..20).all(|_| evaluator.evaluate(&g, &outputs, &inputs).is_ok());
             canceller.cancel();
             ran
         });

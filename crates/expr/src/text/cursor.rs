@@ -43,6 +43,10 @@ pub(super) struct Cursor<'s> {
     pub(super) limits: Limits,
 }
 
+/// How products of tensors are written.
+pub(super) const BY_LABELS: &str =
+    "products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
+
 impl<'s> Cursor<'s> {
     /// At the first token of a text. A text beyond the limit is not read at all.
     pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
@@ -261,6 +265,7 @@ impl<'s> Cursor<'s> {
                 return match text {
                     "!" => problem.hint("write `not` for negation, `!=` for inequality"),
                     "^" => problem.hint("write `**` for a power"),
+                    "@" if self.has_tensors => problem.hint(BY_LABELS),
                     _ if text.starts_with(char::is_alphanumeric) => {
                         problem.hint("a name with other letters than `a` to `z` is quoted: `L[\"größe\"]`")
                     }

@@ -6,7 +6,7 @@ use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, AT_LABELS, OPERATOR, Operation};
 use crate::name_index::Referent;
-use crate::text::cursor::Stop;
+use crate::text::cursor::{BY_LABELS, Stop};
 use crate::text::token::TokenKind;
 use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
@@ -45,6 +45,9 @@ pub(super) struct Keyword<'s> {
     /// The position of its value on the stack of operands.
     pub(super) position: usize,
 }
+
+/// What products of tensors are called elsewhere.
+const PRODUCTS: [&str; 7] = ["einsum", "matmul", "dot", "tensordot", "inner", "outer", "mm"];
 
 impl<'s> Parser<'s, '_> {
     /// Reads a word in the place of an operand: a leaf, a name, or the head of a call.
@@ -243,7 +246,10 @@ impl<'s> Parser<'s, '_> {
         let found = self.vocabulary.suggest(name);
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
         let report = self.cursor.problems.len();
+        let own = name.rsplit('.').next().unwrap_or(name);
+        let is_product = self.cursor.has_tensors && PRODUCTS.contains(&own);
         self.cursor.report(match did_you_mean(&found) {
+            _ if is_product => problem.hint(BY_LABELS),
             Some(hint) => problem.hint(hint),
             None => problem,
         });

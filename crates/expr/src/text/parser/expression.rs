@@ -321,7 +321,12 @@ impl<'s> Parser<'s, '_> {
                     Some(Frame::Named { .. }) => return self.field_name(),
                     Some(Frame::Index { .. }) => {
                         let problem = Diagnostic::new(Code::Syntax, "an array has one index");
-                        return Err(self.cursor.stop(problem.at(self.cursor.previous)));
+                        let problem = problem.at(self.cursor.previous);
+                        return Err(self.cursor.stop(if self.cursor.has_tensors {
+                            problem.hint("of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one")
+                        } else {
+                            problem
+                        }));
                     }
                     _ => {}
                 }
@@ -364,6 +369,11 @@ impl<'s> Parser<'s, '_> {
         let span = of.span.to(token.span);
         if operator == GET_FIELD && self.cursor.token.kind == TokenKind::OpenRound && !self.cursor.at_line_end() {
             let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
+            let problem = if self.cursor.has_tensors {
+                problem.hint("operators stand in front of what they are of: `tensor.sum(x)`, not `x.sum()`")
+            } else {
+                problem
+            };
             return Err(self.cursor.stop(
                 problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`"),
             ));
