@@ -86,7 +86,13 @@ impl Graph {
             QType::Scalar(scalar) if scalar.is_tensor_element() => scalar,
             ref other => {
                 let name = self.registry().get(op).name;
-                return Err(refused(format!("{name} gives {other}, of which there are no tensors")));
+                let error = refused(format!("{name} gives {other}, of which there are no tensors"));
+                let is_mask = other.scalar() == Some(Scalar::Unit);
+                return Err(if is_mask {
+                    error.hint("conditions on tensors are truth values: compare")
+                } else {
+                    error
+                });
             }
         };
         let wanted: SmallVec<[QType; 4]> = resolved.signature.operands.clone();

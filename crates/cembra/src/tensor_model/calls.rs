@@ -98,6 +98,10 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
         (id::TENSOR_CONCAT, &[tensors, axis]) => concatenated(lowering, tensors, axis),
         (id::TENSOR_GRAD, &[y, x]) => {
             let by = lowering.span(x);
+            if lowering.fields(x).is_some() {
+                let error = Error::new(ErrorKind::ElementType, "a gradient by a tuple").at(by);
+                return Err(error.hint("ask for one after the other: `tensor.grad(y, a)` and `tensor.grad(y, b)`"));
+            }
             let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
             let scalar = lowering.graph.scalar(x);
             if !scalar.is_float() {
@@ -248,7 +252,9 @@ fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
 }
 
 fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
-    literal_integer(lowering, node).ok_or_else(|| unread(lowering, node, "an integer", "as in `tensor.argmax(x, 0)`"))
+    literal_integer(lowering, node).ok_or_else(|| {
+        unread(lowering, node, "an integer", "as in `tensor.argmax(x, 0)`: axes, extents and positions are no inputs")
+    })
 }
 
 fn literal_integer(lowering: &Lowering<'_>, node: NodeId) -> Option<i64> {
@@ -263,7 +269,8 @@ fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::WeakFloat(value) | ScalarValue::Float64(value))) => Ok(*value),
         Some(Value::Scalar(ScalarValue::Float32(value))) => Ok((*value).into()),
-        _ => Err(unread(lowering, node, "a number with a fraction", "as in `1e-5`")),
+        Some(Value::Scalar(ScalarValue::Int32(value))) => Ok((*value).into()),
+        _ => Err(unread(lowering, node, "a number", "as in `1e-5`")),
     }
 }
 

@@ -59,8 +59,11 @@ impl Lowering<'_> {
             id::ARRAY_AT => {
                 error.hint("`tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several")
             }
-            id::ARRAY_MAKE_DENSE => error.hint("an array that is a tensor has its type in front: `[f64?]{1.0, 2.0}`"),
+            id::ARRAY_MAKE_DENSE => error.hint(
+                "an array that is a tensor has its type in front: `[f64?]{1.0, 2.0}`; several axes are a tuple: `(0, 1)`",
+            ),
             id::IS_NAN => error.hint("of a NaN `x != x` is true"),
+            id::IS_CLOSE => error.hint("write `abs(x - y) < 1e-9`"),
             id::IS_INF => error.hint("write `abs(x) == inf`"),
             id::IS_FINITE => error.hint("write `abs(x) < inf`"),
             id::IN => error.hint("compare with one after the other: `x == 1.0 or x == 2.0`"),

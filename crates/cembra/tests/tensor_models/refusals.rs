@@ -44,7 +44,7 @@ fn what_people_mean_is_said() {
         (
             " = x + [1.0, 2.0]",
             "array.make_dense_array gives [f64?], of which there are no tensors; an array that is a tensor has its type in front: \
-             `[f64?]{1.0, 2.0}`",
+             `[f64?]{1.0, 2.0}`; several axes are a tuple: `(0, 1)`",
             "[1.0, 2.0]",
         ),
         (
@@ -64,6 +64,33 @@ fn what_people_mean_is_said() {
             "seq.range is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
              for each tensor",
             "seq.range(3)",
+        ),
+        (" = v(s)", "`v` is no function and cannot be called; labels are a text: `v(\"i,j\")`", "v"),
+        ("(i) = v", "expected `=`, found `(`; labels are a text: `output c(\"i,j\") = ..`", "("),
+        (
+            " = x[:, 0]",
+            "expected a value, found `:`; of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one",
+            ":",
+        ),
+        (
+            " = cast(x, tensor[f32, 2])",
+            "an array has one index; a tensor is cast to a type of elements: `cast(x, f32)`",
+            ",",
+        ),
+        (
+            " = is_close(x, x)",
+            "math.is_close gives unit?, of which there are no tensors; write `abs(x - y) < 1e-9`",
+            "is_close(x, x)",
+        ),
+        (
+            " = has(x)",
+            "core.has gives unit, of which there are no tensors; conditions on tensors are truth values: compare",
+            "has(x)",
+        ),
+        (
+            " = tensor.grad(tensor.sum(x), (x, v))",
+            "a gradient by a tuple; ask for one after the other: `tensor.grad(y, a)` and `tensor.grad(y, b)`",
+            "(x, v)",
         ),
         (" = mean(x)", "math.mean takes arrays, and no tensors; of whole tensors it is `tensor.mean`", "mean(x)"),
         (" = std(x)", "math.std takes arrays, and no tensors", "std(x)"),
@@ -132,7 +159,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = tensor.argmax(x, (0, 1))",
-            "this argument is an integer, written down; as in `tensor.argmax(x, 0)`",
+            "this argument is an integer, written down; as in `tensor.argmax(x, 0)`: axes, extents and positions are no inputs",
             "(0, 1)",
         ),
         (

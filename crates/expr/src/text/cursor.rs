@@ -43,6 +43,10 @@ pub(super) struct Cursor<'s> {
     pub(super) limits: Limits,
 }
 
+/// How parts of tensors are written.
+pub(super) const OF_AXES: &str =
+    "of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one";
+
 /// How products of tensors are written.
 pub(super) const BY_LABELS: &str =
     "products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
@@ -282,6 +286,10 @@ impl<'s> Cursor<'s> {
             TokenKind::Bar if doubled => problem.hint("write `or`"),
             TokenKind::Greater if self.previous_kind == TokenKind::Less => problem.hint("write `!=`"),
             TokenKind::Greater if self.previous_kind == TokenKind::Equals => problem.hint("write `>=`"),
+            TokenKind::Colon if self.has_tensors => problem.hint(OF_AXES),
+            TokenKind::OpenRound | TokenKind::OpenSquare if self.has_tensors && expected == "`=`" => {
+                problem.hint("labels are a text: `output c(\"i,j\") = ..`")
+            }
             TokenKind::Question => problem.hint("write `if condition then value else other`"),
             TokenKind::Equals => problem.hint("write `==` to compare, `let name = ..` to define"),
             _ => problem,

@@ -218,7 +218,10 @@ impl<'s> Parser<'s, '_> {
             Some(defined) => problem.also(defined, "defined here"),
             None => problem,
         };
-        self.cursor.report(problem.hint(format!("the operator of this name is `M.{word}(..)`")));
+        self.cursor.report(match self.vocabulary.resolve(word).is_none() && self.cursor.has_tensors {
+            true => problem.hint(format!("labels are a text: `{word}(\"i,j\")`")),
+            false => problem.hint(format!("the operator of this name is `M.{word}(..)`")),
+        });
         Target::Unknown
     }
 

@@ -10,10 +10,10 @@ use crate::infix::{
     AT, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation,
     WHERE,
 };
-use crate::text::cursor::{Stop, ends_text};
+use crate::text::cursor::{OF_AXES, Stop, ends_text};
 use crate::text::token::TokenKind;
 use crate::text::types::FieldNames;
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
 /// A part of an expression that is read.
@@ -319,13 +319,15 @@ impl<'s> Parser<'s, '_> {
                 match self.frames.last_mut() {
                     Some(Frame::Group { comma, .. }) => *comma = true,
                     Some(Frame::Named { .. }) => return self.field_name(),
-                    Some(Frame::Index { .. }) => {
+                    Some(Frame::Index { base, .. }) => {
                         let problem = Diagnostic::new(Code::Syntax, "an array has one index");
                         let problem = problem.at(self.cursor.previous);
-                        return Err(self.cursor.stop(if self.cursor.has_tensors {
-                            problem.hint("of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one")
-                        } else {
-                            problem
+                        let of_type =
+                            self.operands.get(*base).is_some_and(|of| self.cursor.text(of.span) == TENSOR_WORD);
+                        return Err(self.cursor.stop(match self.cursor.has_tensors {
+                            true if of_type => problem.hint("a tensor is cast to a type of elements: `cast(x, f32)`"),
+                            true => problem.hint(OF_AXES),
+                            false => problem,
                         }));
                     }
                     _ => {}
