@@ -28,8 +28,26 @@ fn is_of_matrices<T>(product: &Multiplication<'_, T>) -> bool {
     left.rows > 1 && left.columns > 1 && right.columns > 1
 }
 
-/// The columns that are made at a time where there are fewer rows: the library takes up to a third longer for wide matrices.
-const COLUMNS: usize = 384;
+/// How many columns of a product whose rows lie together are made at a time at the most, and how many are left for the last time, about, at
+/// the least.
+///
+/// Of FLOAT32 the library makes 96 columns in one go, and what is left over in another one: few of them take as long as half of all. With
+/// few terms it is a tenth faster in pieces, of which none is small: what it copies of the right matrix stays in the nearest cache then. Of
+/// FLOAT64 it makes 48 in two goes if it is given no more, and reads eight rows of the left matrix together, which is up to a quarter faster
+/// if the terms do not. And it takes up to a third longer for wide matrices than for some columns of them after others.
+fn columns_at_a_time<T>(rows: usize, columns: usize, left: &MatRef<'_, T>) -> [usize; 2] {
+    const FEW_TERMS: usize = 384;
+    /// What there is to multiply for each column: less is not worth beginning twice.
+    const LEAST: usize = 64 * 64;
+    let terms = left.ncols();
+    match size_of::<T>() {
+        _ if rows.saturating_mul(terms) < LEAST => {}
+        4 if terms <= FEW_TERMS => return [96, 48],
+        8 if left.col_stride() != 1 => return [48, 0],
+        _ => {}
+    }
+    if columns > rows { [384, 0] } else { [columns, 0] }
+}
 
 fn multiply<T: ComplexField>(mut product: Multiplication<'_, T>, one: T) {
     let accum = if product.adds() { Accum::Add } else { Accum::Replace };
@@ -51,11 +69,14 @@ fn multiply<T: ComplexField>(mut product: Multiplication<'_, T>, one: T) {
     let is_upright = row_stride.unsigned_abs() < column_stride.unsigned_abs();
     let (mut to, left, right) =
         if is_upright { (to.transpose_mut(), right.transpose(), left.transpose()) } else { (to, left, right) };
-    let step = if to.ncols() > to.nrows() { COLUMNS } else { to.ncols().max(1) };
-    for first in (0..to.ncols()).step_by(step) {
-        let count = step.min(to.ncols() - first);
+    let [most, least_left] = columns_at_a_time(to.nrows(), to.ncols(), &left);
+    let mut first = 0;
+    while first < to.ncols() {
+        let rest = to.ncols() - first;
+        let count = if rest > most { (rest - least_left).next_multiple_of(16).min(most) } else { rest };
         let to = to.rb_mut().subcols_mut(first, count);
         matmul(to, accum, left, right.subcols(first, count), one.clone(), Par::Seq);
+        first += count;
     }
 }
 

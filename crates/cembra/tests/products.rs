@@ -380,6 +380,27 @@ fn slices_of_large_products_are_added_and_put_in_place() {
 }
 
 #[test]
+fn matrices_of_any_number_of_columns_are_made_of_pieces() {
+    let mut rng = Rng::with_seed(12);
+    // Up to one piece, with little and with much left over, of several; wide ones too, and ones of many terms.
+    for columns in [47, 48, 49, 95, 96, 97, 100, 113, 128, 144, 145, 191, 192, 193, 384, 385, 400] {
+        for [rows, terms] in [[70, 64], [20, 400], [5, 9]] {
+            for spec in ["ij,jk->ik", "ji,jk->ik", "ij,kj->ki"] {
+                let labels = labels(spec);
+                let of = |axes: &Axes| axes.iter().map(|l| [rows, terms, columns][usize::from(*l - 8)]).collect();
+                let extents: [Vec<usize>; 3] = [&labels.operands[0], &labels.operands[1], &labels.output].map(of);
+                for scalar in [Scalar::Float32, Scalar::Float64] {
+                    let [a, b] = [0, 1].map(|at: usize| whole(&mut rng, scalar, &extents[at]));
+                    let [found, plain] = [matrices(), &PlainProduct]
+                        .map(|matrices: &dyn MatrixProduct| made(&labels, [&a, &b], &extents[2], matrices));
+                    assert_eq!(found, plain, "{spec} of {rows}, {columns} and {terms}, {scalar:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn sums_of_floats_are_near_and_always_the_same() {
     let mut rng = Rng::with_seed(9);
     for spec in ["ij,jk->ik", "ij,j->i", "ij,i->j", "ij,ij->", "hij,hjk->ihk"] {
