@@ -245,6 +245,12 @@ fn large_products_are_cut_by_their_shapes_alone() {
         // The first axis is that of some rows, and of whole matrices.
         ("ijk,kl->ijl", [&[64, 128, 128], &[128, 130]], 2, 0),
         ("bij,bjk->bik", [&[9, 256, 256], &[9, 256, 256]], 9, 0),
+        // Loops are cut, too, and what lies together is left so.
+        ("ij,j->i", [&[2100, 1100], &[1100]], 0, 0),
+        ("ij,i->j", [&[1100, 2100], &[1100]], 0, 0),
+        ("ji,j->i", [&[1100, 2100], &[1100]], 0, 0),
+        ("ij,ji->i", [&[1500, 1500], &[1500, 1500]], 0, 0),
+        ("kij,ij->ik", [&[2, 1100, 1100], &[1100, 1100]], 0, 0),
         // There would be too few rows of each, too few multiplications, and what is copied would be for each.
         ("ij,jk->ik", [&[511, 512], &[512, 514]], 1, 0),
         ("afb,cadfe->bcde", [&[10, 10, 512], &[15, 10, 15, 10, 15]], 1, 1),

@@ -12,7 +12,7 @@ mod walk;
 
 pub use direct::Places;
 pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
-pub(crate) use plan::LEAST_PANEL;
+pub(crate) use plan::LEAST_LOOPS;
 pub use plan::{CopiedAxis, Kernel, Preparation, ProductPlan, Run};
 pub use planned::{PlannedProduct, Products};
 

@@ -16,8 +16,12 @@ const LEAST_SLICE: usize = 64 * 64 * 64;
 
 /// How many multiplications a panel is to have, at the least, and how many rows or columns where it is of a part of those of a matrix: what
 /// a product of matrices does once for all of them is to be little.
-pub(crate) const LEAST_PANEL: usize = 1 << 26;
+const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
+
+/// The same of loops over vectors, and how many elements a panel has, at the least, where these lie together.
+pub(crate) const LEAST_LOOPS: usize = 1 << 20;
+const LEAST_WIDTH: usize = 1024;
 
 /// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -171,13 +175,25 @@ impl ProductPlan {
     /// How many of so many indices of the first label of a result make a panel: a product of its own that takes as long as its part of the
     /// whole. None if there are not two. Which of the operands have the label is given.
     pub(crate) fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
-        let Kernel::Matrices { kept, summed, dimensions } = &self.kernel else { return None };
         // What is prepared for all panels would be for each.
         let is_repeated = |(operand, has): (&Preparation, bool)| !has && *operand != Preparation::None;
         if self.result.is_some() || self.operands.iter().zip(has).any(is_repeated) {
             return None;
         }
         let size = |runs: &[Run]| runs.iter().map(|run| run.extent).fold(1, usize::saturating_mul);
+        let (kept, summed, dimensions) = match &self.kernel {
+            Kernel::Matrices { kept, summed, dimensions } => (kept, summed, dimensions),
+            Kernel::Nest { kept, summed, .. } => {
+                let each = (size(kept).saturating_mul(size(summed)) / extent.max(1)).max(1);
+                // What lies together in an operand is to be read so.
+                let lies_together = |run: &&Run| run.strides[2] == 1 && run.strides[..2].contains(&1);
+                let line = kept.iter().find(lies_together).filter(|run| run.extent >= extent);
+                let least = line.map_or(1, |run| LEAST_WIDTH.div_ceil(run.extent / extent.max(1)));
+                let panels = Some(extent / LEAST_LOOPS.div_ceil(each).max(least)).filter(|panels| *panels > 1)?;
+                return Some(extent.div_ceil(panels));
+            }
+            _ => return None,
+        };
         let each = (size(kept).saturating_mul(size(summed)).saturating_mul(size(dimensions)) / extent.max(1)).max(1);
         // Rows or columns of the matrices have the label in front of others, if they have it; else panels are of whole matrices.
         let len = size(kept).saturating_mul(size(&dimensions[..2]));

@@ -5,7 +5,7 @@
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
 use crate::node::{Labels, Operation};
-use crate::product::{LEAST_PANEL, PlannedProduct};
+use crate::product::{LEAST_LOOPS, PlannedProduct};
 use crate::reference::{self, check_size};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Node, NodeId, Tensor};
 use smallvec::SmallVec;
@@ -45,7 +45,7 @@ pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) 
     let of: SmallVec<[&[usize]; 2]> = node.operands.iter().map(|operand| binding.graph.extents(*operand)).collect();
     let size = labels.label_extents(&of)?.into_iter().fold(1, usize::saturating_mul);
     // Most are not planned for this.
-    if size < 2 * LEAST_PANEL {
+    if size < 2 * LEAST_LOOPS {
         return Ok((0, 1));
     }
     let [(_, a), (_, b)] = seen_by_panel(binding, product, None)?;
