@@ -307,6 +307,48 @@ fn products_with_vectors_are_near_to_the_reference() {
     });
 }
 
+#[test]
+fn operands_that_lie_across_are_read_in_blocks() {
+    let mut rng = Rng::with_seed(33);
+    // What the letters `i`, `j` and `k` have: less than a block, several, and parts of one.
+    for sizes in [[8, 16, 1], [9, 40, 2], [150, 1100, 1], [70, 600, 3], [1100, 64, 2], [3, 130, 20]] {
+        for spec in
+            ["ij,ji->ij", "ij,ji->", "ij,ji->i", "ij,ji->j", "kij,ji->ki", "ijk,kji->jk", "ji,kij->k", "ij,ji->ji"]
+        {
+            let labels = labels(spec);
+            let of = |axes: &Axes| axes.iter().map(|label| sizes[usize::from(*label - 8)]).collect::<Vec<_>>();
+            for scalar in [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64] {
+                let [a, b] = [0, 1].map(|at: usize| whole(&mut rng, scalar, &of(&labels.operands[at])));
+                let back = |of: &Tensor| {
+                    let slice = |count: &usize| Slice { start: count - 1, step: -1, count: *count };
+                    of.sliced(&of.extents().iter().map(slice).collect::<Vec<_>>()).expect("a view")
+                };
+                for (a, b) in [(a.clone(), b.clone()), (a.clone(), back(&b)), (back(&a), b)] {
+                    let expected = expected(&labels, [&a, &b]);
+                    let found = made(&labels, [&a, &b], expected.extents(), &PlainProduct);
+                    assert_eq!(found, expected, "{spec} of {sizes:?}, {scalar:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_are_multiplied_from_either_end() {
+    let mut rng = Rng::with_seed(34);
+    let labels = labels("i,i->");
+    for count in [255, 1023, 1024, 1025, 5000] {
+        let (a, b) = (fractions(&mut rng, &[count]), fractions(&mut rng, &[3 * count]));
+        for step in [1, -1, 3] {
+            let start = if step < 0 { count - 1 } else { 0 };
+            let part = b.sliced(&[Slice { start, step, count }]).expect("a view");
+            let expected = expected(&labels, [&a, &part]).to_vec::<f64>().expect("a number")[0];
+            let found = made(&labels, [&a, &part], &[], &PlainProduct).to_vec::<f64>().expect("a number")[0];
+            assert!((found - expected).abs() <= 1e-13, "{count} by {step}: {found} is not {expected}");
+        }
+    }
+}
+
 /// The order of a sum along lines, in plain words: 8 sums side by side, as many times as lines are long, and then the rest.
 fn sum_along(a: &[f64], b: &[f64]) -> f64 {
     let groups = if a.len() < 1024 { 2 } else { 8 };

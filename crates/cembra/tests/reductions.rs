@@ -287,3 +287,39 @@ fn nothing_is_reduced_to_what_changes_nothing() {
         }
     }
 }
+
+#[test]
+fn sums_over_axes_that_lie_across_are_those_of_their_positions() {
+    // Of several blocks of lines with a rest, of few lines, of long ones, and of more axes.
+    for (extents, axes) in [
+        (&[300, 700][..], &[0, 1][..]),
+        (&[7, 300], &[0, 1]),
+        (&[9, 17_000], &[0, 1]),
+        (&[16_000, 20], &[0, 1]),
+        (&[5, 40, 90], &[0, 1, 2]),
+        (&[5, 40, 90], &[1, 2]),
+        (&[40, 5, 90], &[0, 2]),
+    ] {
+        let count: usize = extents.iter().product();
+        let numbers = (0..count).map(|at| ((at * 7919 % 1601) as f64).sin() * 10_f64.powi((at % 7) as i32 - 3));
+        let x = Tensor::new(extents, numbers.collect()).expect("a tensor");
+        let mut order: Vec<usize> = (0..extents.len()).collect();
+        let last = order.len() - 1;
+        order.swap(last - 1, last);
+        let turned = |x: &Tensor| x.transposed(&order).expect("a view").row_major().transposed(&order).expect("a view");
+        let back: Vec<Slice> =
+            extents.iter().map(|count| Slice { start: count - 1, step: -1, count: *count }).collect();
+        let backwards = turned(&x.sliced(&back).expect("a view")).sliced(&back).expect("a view");
+        for reduction in [Reduction::Sum, Reduction::Max] {
+            let mut g = Graph::standard();
+            let leaf = g.leaf("x", Scalar::Float64, extents).expect("a leaf");
+            let reduced = g.reduce(reduction, leaf, axes).expect("a node");
+            let on = Evaluator::new(&Options::default());
+            let of = |x: &Tensor| on.evaluate(&g, &[reduced], from_ref(x)).expect("a value").remove(0);
+            let expected = of(&x);
+            for other in [turned(&x), backwards.clone()] {
+                assert!(same_bits(&of(&other), &expected), "{reduction:?} of {extents:?} over {axes:?}");
+            }
+        }
+    }
+}

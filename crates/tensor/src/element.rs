@@ -1,5 +1,6 @@
 //! The elements of tensors: values of one scalar type, in memory of its own type. Truth values are bytes.
 
+use crate::walk::{self, CopiedAxis};
 use crate::{Axis, Error, ErrorKind, Layout};
 use cembra_runtime::Scalar;
 use std::fmt::Debug;
@@ -322,6 +323,16 @@ impl Data {
             }
         }
         with_data!(self, elements => copy(elements, from, first, distances, (count, step)));
+    }
+
+    /// The elements of the other data at all indices of these axes from the first on, in place of what there is, each where the axes say that it
+    /// is written.
+    pub(crate) fn copy_axes(&mut self, from: &Data, first: usize, axes: &[CopiedAxis]) {
+        fn copy<T: Element>(to: &mut [T], from: &Data, first: usize, axes: &[CopiedAxis]) {
+            walk::copy(T::of(from).unwrap_or_default(), first, to, axes);
+        }
+        self.resize(axes.iter().map(|axis| axis.extent).product());
+        with_data!(self, elements => copy(elements, from, first, axes));
     }
 
     /// Writes the elements of the other data to these positions, one after the other.

@@ -27,6 +27,7 @@ mod rewrite;
 mod statement;
 mod sums;
 mod tensor;
+mod walk;
 
 pub use ::half::{bf16, f16};
 pub use access::Reader;
@@ -47,11 +48,12 @@ pub use layout::{Extents, Layout, Slice, Strides};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{BoundPlan, KeptPlan, Plan, PlanCounters, pieces};
 pub use product::{
-    CopiedAxis, Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, PlannedProduct,
-    Preparation, ProductPlan, Products, Run, contract,
+    Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, PlannedProduct, Preparation,
+    ProductPlan, Products, Run, contract,
 };
 pub use reference::{evaluate, same_bits};
 pub use residuals::Residuals;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Assign, Assignment, Expression, Part, Program, Statement};
 pub use tensor::{Tensor, TensorMut};
+pub use walk::CopiedAxis;

@@ -2,6 +2,7 @@
 //! the layout; floats are added up in FLOAT64, in the order that is stated here.
 
 use crate::element::with_data;
+use crate::walk::{self, CopiedAxis, FAR};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
 use multiversion::multiversion;
@@ -444,6 +445,24 @@ pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &
 /// Asked now and then whether to go on, as one element may be seen any number of times.
 type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
+/// How many elements that lie across are copied at a time, at the most, and how many lines of them at the least.
+const ACROSS: usize = 1 << 17;
+const LINES_ACROSS: usize = 8;
+
+/// The last two axes as they are copied, if elements lie far apart along the last one, and near each other along the one before; and what is
+/// left.
+fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
+    let (&[.., lines, width], &[.., near, far]) = (layout.extents(), layout.strides()) else { return None };
+    let lies_across = far.unsigned_abs() >= FAR && (1..far.unsigned_abs()).contains(&near.unsigned_abs());
+    if layout.is_empty() || !lies_across || lines < LINES_ACROSS || width > ACROSS / LINES_ACROSS {
+        return None;
+    }
+    let rank = layout.rank() as Axis;
+    let [outer, _] = layout.split(&[rank - 2, rank - 1]);
+    let lines = CopiedAxis { extent: lines, from: near, to: width.cast_signed() };
+    Some((outer, [lines, CopiedAxis { extent: width, from: far, to: 1 }]))
+}
+
 /// The same, over what is in memory of the same type, unless it is to end before.
 pub(crate) fn reduce_into(
     reduction: Reduction,
@@ -511,6 +530,26 @@ pub(crate) fn reduce_into(
                     }
                     to.iter_mut().zip(sums.finish()).for_each(|(to, sum)| *to = T::narrow(*sum));
                 }
+            }
+            return Ok(());
+        }
+        if let Some((outer, [lines, line])) = across(reduced) {
+            let mut block = Vec::new();
+            for (first, to) in kept.positions().zip(to) {
+                let mut fold = Fold::new(order, reduced.len(), how);
+                for distance in outer.positions() {
+                    let first = first.wrapping_add(distance);
+                    let most = ACROSS / line.extent;
+                    for start in (0..lines.extent).step_by(most) {
+                        let lines = CopiedAxis { extent: most.min(lines.extent - start), ..lines };
+                        see(lines.extent * line.extent)?;
+                        block.resize(lines.extent * line.extent, elements[first]);
+                        let first = first.wrapping_add_signed(start.cast_signed() * lines.from);
+                        walk::copy(elements, first, &mut block, &[lines, line]);
+                        fold.extend_slice(&block);
+                    }
+                }
+                *to = T::narrow(fold.finish());
             }
             return Ok(());
         }

@@ -75,6 +75,31 @@ fn chains_of_maps_with_views_are_one_step() {
 }
 
 #[test]
+fn maps_of_what_lies_across_are_those_of_its_elements() {
+    // Several blocks of rows with a rest, fewer rows than are worth it, rows that are longer than a block, and matrices behind each other.
+    for extents in [&[300, 700][..], &[7, 700], &[20, 9000], &[3, 50, 200], &[100, 1, 30]] {
+        let mut g = Graph::standard();
+        let last = extents.len() - 1;
+        let mut order: Vec<usize> = (0..extents.len()).collect();
+        order.swap(last - 1, last);
+        let turned: Vec<usize> = order.iter().map(|axis| extents[*axis]).collect();
+        let [a, b, c] = leaves(&mut g, [extents, &turned, &extents[last..]]);
+        let across = g.transpose(b, &order).unwrap();
+        let sum = g.apply("math.add", &[a, across]).unwrap();
+        let back: Vec<Slice> =
+            extents.iter().map(|count| Slice { start: count - 1, step: -1, count: *count }).collect();
+        let backwards = g.slice(across, &back).unwrap();
+        let product = g.apply("math.multiply", &[sum, backwards]).unwrap();
+        let all = g.apply("math.subtract", &[product, c]).unwrap();
+        assert_eq!(steps(&g, all), (1, 0), "{extents:?}");
+        let truth = g.apply("math.less", &[sum, backwards]);
+        if let Ok(truth) = truth {
+            assert_eq!(steps(&g, truth), (1, 0), "{extents:?}");
+        }
+    }
+}
+
+#[test]
 fn a_logistic_function_is_one_step() {
     let mut g = Graph::standard();
     let [x] = leaves(&mut g, [&[1000]]);

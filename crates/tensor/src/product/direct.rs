@@ -3,7 +3,7 @@
 
 use super::number::Number;
 use super::plan::Run;
-use super::walk::{WalkedAxis, walk};
+use crate::walk::{WalkedAxis, walk};
 use smallvec::SmallVec;
 
 /// Where the elements of a product lie, relative to the first ones.

@@ -1,6 +1,7 @@
 //! Products of two operands by labels, the fast way: a plan made from labels and layouts, and what carries it out by products of matrices.
 //! What products mean is said by the reference; results are as near to it as the sums of products of matrices are exact.
 
+mod across;
 mod direct;
 mod matrix;
 mod nest;
@@ -8,15 +9,15 @@ mod number;
 mod plan;
 mod planned;
 mod vectors;
-mod walk;
 
 pub use direct::Places;
 pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 pub(crate) use plan::LEAST_LOOPS;
-pub use plan::{CopiedAxis, Kernel, Preparation, ProductPlan, Run};
+pub use plan::{Kernel, Preparation, ProductPlan, Run};
 pub use planned::{PlannedProduct, Products};
 
 use crate::node::Labels;
+use crate::walk::{CopiedAxis, WalkedAxis, copy, walk};
 use crate::{Data, Error, Tensor};
 use direct::direct;
 use nest::{Memory, nest};
@@ -24,7 +25,6 @@ use number::Number;
 use planned::Form;
 use smallvec::SmallVec;
 use std::ops::AddAssign;
-use walk::{WalkedAxis, copy, walk};
 
 /// What products by labels took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,10 +1,11 @@
 //! Products that are none of matrices: of elements, of vectors, and of matrices and vectors, as loops. Sums are kept in a wider type, in an
 //! order that labels and layouts alone decide.
 
+use super::across::{self, Across};
 use super::number::Number;
 use super::plan::Run;
 use super::vectors::{Blocks, IN_REGISTERS, Line, Lines, add_dots, add_lines, sum_blocks};
-use super::walk::{WalkedAxis, walk};
+use crate::walk::{WalkedAxis, walk};
 use multiversion::multiversion;
 use smallvec::SmallVec;
 
@@ -134,9 +135,6 @@ fn rows_of_lines<T: Number>(
     let at_a_time = (CHUNK / line.extent).clamp(1, rows);
     let in_turn = if at_a_time == 1 { terms.extent } else { IN_TURN };
     let mut sums = vec![T::Wide::default(); at_a_time * CHUNK.min(line.extent)];
-    let step = |at: [usize; 3], count: usize, strides: [isize; 3]| -> [usize; 3] {
-        std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
-    };
     let mut add = |at: [usize; 3], rows: usize, width: usize| {
         let sums = &mut sums[..rows * width];
         sums.fill(T::Wide::default());
@@ -173,8 +171,17 @@ fn lines<T: Number>(factors: [Memory<'_, T>; 2], to: &mut [T], kept: &[Run], (su
     let starts = [factors[0].1, factors[1].1, 0];
     let one = Run { extent: 1, strides: [0; 3] };
     let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
+    let outer = axes(outer, None);
+    if let Some(across) = Across::of(factors, &(rows.extent, rows.strides), line) {
+        return rows_across(across, to, (&outer, rows, line), (starts, summed));
+    }
+    if let Some((last, others)) = summed.split_last()
+        && let Some(across) = Across::of(factors, last, line)
+    {
+        return sums_across(across, to, (&axes(kept, None), *last, line), (starts, others));
+    }
     let mut sums = vec![T::Wide::default(); CHUNK.min(rows.extent)];
-    walk(&axes(outer, None), starts, |at| {
+    walk(&outer, starts, |at| {
         for first in (0..rows.extent).step_by(CHUNK) {
             let sums = &mut sums[..CHUNK.min(rows.extent - first)];
             sums.fill(T::Wide::default());
@@ -191,17 +198,83 @@ fn lines<T: Number>(factors: [Memory<'_, T>; 2], to: &mut [T], kept: &[Run], (su
     });
 }
 
+/// The positions so many steps further.
+fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
+    std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
+}
+
+/// The same where an operand lies across, what the next elements of the result read being nearer than what is added.
+fn rows_across<T: Number>(
+    mut across: Across<'_, T>,
+    to: &mut [T],
+    (outer, rows, line): (&[WalkedAxis<3>], &Run, &Run),
+    (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
+) {
+    let mut sums = [T::Wide::default(); across::LINES];
+    walk(outer, starts, |at| {
+        for (row, count) in pieces(rows.extent, across::LINES) {
+            let (at, sums) = (step(at, row, rows.strides), &mut sums[..count]);
+            sums.fill(T::Wide::default());
+            walk(summed, at, |at| {
+                for (first, width) in pieces(line.extent, across::WIDTH) {
+                    add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
+                }
+            });
+            write(sums, to, at[2], rows.strides[2]);
+        }
+    });
+}
+
+/// The same where it is what other lines of the same sum read.
+fn sums_across<T: Number>(
+    mut across: Across<'_, T>,
+    to: &mut [T],
+    (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
+) {
+    let mut sums = [T::Wide::default(); across::LINES];
+    walk(kept, starts, |at| {
+        let mut total = T::Wide::default();
+        let to = &mut to[at[2]];
+        walk(summed, at, |at| {
+            for (row, count) in pieces(lines, across::LINES) {
+                let (at, sums) = (step(at, row, apart), &mut sums[..count]);
+                sums.fill(T::Wide::default());
+                for (first, width) in pieces(line.extent, across::WIDTH) {
+                    add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
+                }
+                total = sums.iter().fold(total, |total, sum| T::add_sums(total, *sum));
+            }
+        });
+        *to = T::narrow(total);
+    });
+}
+
 /// The inner loop is over elements of the result, which are products or sums of products of elements.
 fn elements<T: Number>(
-    [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
+    factors: [Memory<'_, T>; 2],
     to: &mut [T],
     (outer, line): (&[WalkedAxis<3>], &Run),
     summed: &[WalkedAxis<3>],
     zero: T::Wide,
 ) {
+    let [(a, a_first), (b, b_first)] = factors;
+    let starts = [a_first, b_first, 0];
+    if let Some((last, others)) = summed.split_last()
+        && let Some(across) = Across::of(factors, last, line)
+    {
+        let one = (1, [0; 3]);
+        return elements_across(across, to, (outer, one, line), (starts, others, *last), zero);
+    }
+    if let Some((last, others)) = outer.split_last()
+        && let Some(across) = Across::of(factors, last, line)
+    {
+        let one = (1, [0; 3]);
+        return elements_across(across, to, (others, *last, line), (starts, summed, one), zero);
+    }
     let [a_step, b_step, step] = line.strides;
     let mut sums = vec![zero; CHUNK.min(line.extent)];
-    walk(outer, [a_first, b_first, 0], |[a_at, b_at, at]| {
+    walk(outer, starts, |[a_at, b_at, at]| {
         for first in (0..line.extent).step_by(CHUNK) {
             let sums = &mut sums[..CHUNK.min(line.extent - first)];
             sums.fill(zero);
@@ -211,6 +284,41 @@ fn elements<T: Number>(
                 add_products(sums, &line(a, a_at, a_step), &line(b, b_at, b_step));
             });
             write(sums, to, along(at, step), step);
+        }
+    });
+}
+
+/// The same where an operand lies across: lines of several rows of the result, or several lines that are added to one, are copied at a time.
+/// There is one row, or one line.
+fn elements_across<T: Number>(
+    mut across: Across<'_, T>,
+    to: &mut [T],
+    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (starts, summed, (lines, apart)): ([usize; 3], &[WalkedAxis<3>], WalkedAxis<3>),
+    zero: T::Wide,
+) {
+    let width = across::WIDTH.min(line.extent);
+    let mut sums = vec![zero; width * across::LINES.min(rows)];
+    walk(outer, starts, |at| {
+        for (row, rows) in pieces(rows, across::LINES) {
+            let at = step(at, row, row_strides);
+            for (first, width) in pieces(line.extent, width) {
+                let (at, sums) = (step(at, first, line.strides), &mut sums[..rows * width]);
+                sums.fill(zero);
+                walk(summed, at, |at| {
+                    for (first, lines) in pieces(lines, across::LINES) {
+                        let count = rows.max(lines);
+                        let [a, b] = across.lines(step(at, first, apart), count, width);
+                        for line in 0..count {
+                            let sums = if rows == 1 { &mut sums[..width] } else { &mut sums[line * width..][..width] };
+                            add_products(sums, &a.line(line), &b.line(line));
+                        }
+                    }
+                });
+                for (row, sums) in sums.chunks_exact(width).enumerate() {
+                    write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
+                }
+            }
         }
     });
 }

@@ -8,6 +8,7 @@
 use super::direct::Places;
 use super::vectors::IN_REGISTERS;
 use crate::node::Labels;
+use crate::walk::CopiedAxis;
 use crate::{Error, Layout};
 use smallvec::SmallVec;
 
@@ -30,17 +31,6 @@ pub struct Run {
     pub extent: usize,
     /// The distances in the left operand, in the right one and in the result; 0 where they do not have the labels.
     pub strides: [isize; 3],
-}
-
-/// An axis that is copied: its number of indices, and its strides in what is read and in what is written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CopiedAxis {
-    /// The number of indices.
-    pub extent: usize,
-    /// The stride in what is read.
-    pub from: isize,
-    /// The stride in what is written.
-    pub to: isize,
 }
 
 /// What is done with an operand before.

@@ -63,6 +63,7 @@ impl<'d, T: Copy> Line<'d, T> {
     }
 
     /// As many as there is place for: as they are if they lie together, or copied.
+    #[inline(always)]
     fn dense_or_copied<'c>(&self, to: &'c mut [T]) -> &'c [T]
     where
         'd: 'c,
@@ -75,13 +76,14 @@ impl<'d, T: Copy> Line<'d, T> {
     }
 
     /// Copies as many as there is place for.
+    #[inline(always)]
     fn copy(&self, to: &mut [T]) {
         match (self.stride, to.len()) {
             (_, 0) => {}
             (1, count) => to.copy_from_slice(&self.elements[self.first..][..count]),
             (-1, count) => {
-                to.copy_from_slice(&self.elements[self.position(count - 1)..][..count]);
-                to.reverse();
+                let elements = &self.elements[self.position(count - 1)..][..count];
+                to.iter_mut().zip(elements.iter().rev()).for_each(|(to, element)| *to = *element);
             }
             (stride, _) => {
                 let mut at = self.first;
@@ -104,7 +106,8 @@ pub(super) struct Lines<'d, T> {
 }
 
 impl<'d, T: Copy> Lines<'d, T> {
-    fn line(&self, at: usize) -> Line<'d, T> {
+    /// The line so many behind the first one.
+    pub(super) fn line(&self, at: usize) -> Line<'d, T> {
         Line { first: position(self.line.first, at, self.step), ..self.line }
     }
 
@@ -238,14 +241,21 @@ pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2
         add_dots_dense(sums, [a, b], count);
         return;
     }
-    let (mut a_copied, mut b_copied) = ([T::default(); PIECE], [T::default(); PIECE]);
+    add_dots_copied(sums, [a, b], count);
+}
+
+/// The same of lines whose elements do not lie together, of which pieces are copied.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    let (mut a_copied, mut b_copied) = ([T::default(); LONG], [T::default(); LONG]);
     for (at, sum) in sums.iter_mut().enumerate() {
         let (a, b) = (a.line(at), b.line(at));
-        for start in (0..count).step_by(PIECE) {
-            let count = PIECE.min(count - start);
+        for start in (0..count).step_by(LONG) {
+            let count = LONG.min(count - start);
             let a = a.from(start).dense_or_copied(&mut a_copied[..count]);
             let b = b.from(start).dense_or_copied(&mut b_copied[..count]);
-            *sum = T::add_sums(*sum, dot::<T>(a, b));
+            let added = if count < LONG { in_lanes::<T, 2>(a, b) } else { in_lanes::<T, REGISTERS>(a, b) };
+            *sum = T::add_sums(*sum, added);
         }
     }
 }
@@ -282,13 +292,7 @@ fn add_in_halves<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines
     }
 }
 
-/// The sum of the products of two lines.
-#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-fn dot<T: Number>(a: &[T], b: &[T]) -> T::Wide {
-    if a.len() < LONG { in_lanes::<T, 2>(a, b) } else { in_lanes::<T, REGISTERS>(a, b) }
-}
-
-/// The same, of so many registers of sums. The more there are the less an addition waits for the one before; and the more are to be added in
+/// The sum of the products of two lines, of so many registers of sums. The more there are the less an addition waits for the one before; and the more are to be added in
 /// the end.
 #[inline(always)]
 fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {

@@ -4,6 +4,7 @@
 use super::cut::Cut;
 use super::memory::{Memory, Operand, Place};
 use crate::body::{Body, Elements, Line, LineKernel, OneLine};
+use crate::walk::{CopiedAxis, FAR};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
@@ -12,6 +13,11 @@ const LONG_LINE: usize = 256;
 
 /// The elements of a block for which operands are copied where they do not lie in one line.
 const BLOCK: usize = 1 << 12;
+
+/// The same where operands lie across, and how many lines there are then, at the least: what is read of each line of the cache is more than
+/// one element.
+const BLOCK_ACROSS: usize = 1 << 16;
+const LINES_ACROSS: usize = 8;
 
 /// From how many elements on a line is for whoever has threads for it, and a way past the caches.
 const LARGE: usize = 1 << 18;
@@ -111,7 +117,7 @@ impl MapPiece {
                 let (inner, steps) = axes[several - 1].clone();
                 if count == 0 {
                     Way::One { kernel: elements.kernel(body, &steps)?, steps }
-                } else if inner >= LONG_LINE {
+                } else if inner >= LONG_LINE && !any_lies_across(&axes, operands.len()) {
                     axes.pop();
                     Way::Beside { kernel: elements.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
                 } else {
@@ -232,8 +238,30 @@ struct Shape {
     count: usize,
     /// The elements of the last axis.
     inner: usize,
-    /// For each operand that is copied, how far the elements of the last axis begin from the first of the block.
-    distances: SmallVec<[Vec<isize>; 4]>,
+    /// How each operand that is copied is.
+    ways: SmallVec<[Copying; 4]>,
+}
+
+/// How an operand is copied for a block.
+#[derive(Debug)]
+enum Copying {
+    /// In lines of the last axis, which begin so far from the first element of the block.
+    Lines(Vec<isize>),
+    /// Along its axes, that along which it lies the nearest first.
+    Across(Vec<CopiedAxis>),
+}
+
+/// True if elements of an operand lie far apart along the last axis, and near each other along the one before.
+fn lies_across(extents: &[usize], strides: &[isize]) -> bool {
+    let (&[.., rows, width], &[.., near, far]) = (extents, strides) else { return false };
+    let is_nearer = (1..far.unsigned_abs()).contains(&near.unsigned_abs());
+    is_nearer && far.unsigned_abs() >= FAR && rows >= LINES_ACROSS && width * LINES_ACROSS <= BLOCK_ACROSS
+}
+
+/// True if one of so many operands does.
+fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
+    let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
+    (0..operands).any(|at| lies_across(&extents, &axes.iter().map(|(_, strides)| strides[at]).collect::<Strides>()))
 }
 
 impl Blocks {
@@ -256,16 +284,26 @@ impl Blocks {
             steps.push(step);
             copies.push(copy);
         }
-        let distances = |shape: &[usize], copy: &Option<(Data, Strides)>| -> Vec<isize> {
-            let Some((_, strides)) = copy else { return Vec::new() };
+        let way = |shape: &[usize], copy: &Option<(Data, Strides)>| -> Copying {
+            let Some((_, strides)) = copy else { return Copying::Lines(Vec::new()) };
             let outer = shape.len().saturating_sub(1);
+            if lies_across(shape, strides) {
+                let mut to = 1;
+                let mut axes: Vec<CopiedAxis> = Vec::with_capacity(shape.len());
+                for (extent, stride) in shape.iter().zip(strides).rev() {
+                    axes.push(CopiedAxis { extent: *extent, from: *stride, to });
+                    to *= extent.cast_signed();
+                }
+                return Copying::Across(axes);
+            }
             let layout = Layout::within(&shape[..outer], strides[..outer].into(), 0);
-            layout.positions().map(usize::cast_signed).collect()
+            Copying::Lines(layout.positions().map(usize::cast_signed).collect())
         };
-        let cut = Cut::of(&extents, BLOCK, |shape| {
-            let distances = copies.iter().map(|copy| distances(shape, copy)).collect();
-            Ok(Shape { count: shape.iter().product(), inner: shape.last().copied().unwrap_or(1), distances })
-        })?;
+        let cut =
+            Cut::of(&extents, if any_lies_across(axes, operands.len()) { BLOCK_ACROSS } else { BLOCK }, |shape| {
+                let ways = copies.iter().map(|copy| way(shape, copy)).collect();
+                Ok(Shape { count: shape.iter().product(), inner: shape.last().copied().unwrap_or(1), ways })
+            })?;
         Ok(Blocks { cut, kernel: elements.kernel(body, &steps)?, steps, copies })
     }
 
@@ -282,14 +320,17 @@ impl Blocks {
         fill(&mut whole, memory, operands, steps, starts)?;
         cut.run(|shape, starts, before| {
             elements.go_on()?;
-            for ((copy, line), distances) in copies.iter_mut().zip(&whole).zip(&shape.distances) {
+            for ((copy, line), way) in copies.iter_mut().zip(&whole).zip(&shape.ways) {
                 if let Some((copy, strides)) = copy {
                     let shift = |at: usize, (start, stride): (&usize, &isize)| {
                         at.wrapping_add_signed(start.cast_signed() * stride)
                     };
                     let first = starts.iter().zip(&*strides).fold(line.first, shift);
                     let step = strides.last().copied().unwrap_or(1);
-                    copy.copy_lines(line.data, first, distances, (shape.inner, step));
+                    match way {
+                        Copying::Lines(distances) => copy.copy_lines(line.data, first, distances, (shape.inner, step)),
+                        Copying::Across(axes) => copy.copy_axes(line.data, first, axes),
+                    }
                 }
             }
             let mut lines = Lines::new();

@@ -1,13 +1,26 @@
 //! Walks over index spaces, in several memories at once: the positions in each, and copies from one order into another.
 
-use super::plan::CopiedAxis;
 use smallvec::SmallVec;
 
+/// How far elements are apart, at the least, that are in a line of the cache of their own, about.
+pub(crate) const FAR: usize = 16;
+
+/// An axis that is copied: its number of indices, and its strides in what is read and in what is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CopiedAxis {
+    /// The number of indices.
+    pub extent: usize,
+    /// The stride in what is read.
+    pub from: isize,
+    /// The stride in what is written.
+    pub to: isize,
+}
+
 /// The number of indices of an axis, and its stride in each memory.
-pub(super) type WalkedAxis<const N: usize> = (usize, [isize; N]);
+pub(crate) type WalkedAxis<const N: usize> = (usize, [isize; N]);
 
 /// Visits all indices, those of the last axis the fastest.
-pub(super) fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
+pub(crate) fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
     if axes.iter().any(|(extent, _)| *extent == 0) {
         return;
     }
@@ -34,10 +47,40 @@ pub(super) fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], m
 
 /// How many elements of two axes are copied together: where reading and writing are fast along different ones, what lies between stays in
 /// the cache.
-const TILE: usize = 32;
+const TILE: usize = 64;
+
+/// How many lines are read side by side: of as many as there are elements in a small register, code is made that turns them in registers.
+const SIDE_BY_SIDE: usize = 4;
+
+/// Copies rows to columns: from memory in which those of a column lie together, from a position on, and columns so far apart, to memory in
+/// which those of a row do.
+fn turn<T: Copy>(
+    (from, first, column_apart): (&[T], usize, isize),
+    (to, start, row_apart): (&mut [T], usize, isize),
+    [rows, columns]: [usize; 2],
+) {
+    let line = |column: usize| &from[first.wrapping_add_signed(column.cast_signed() * column_apart)..][..rows];
+    let whole = columns - columns % SIDE_BY_SIDE;
+    for column in (0..whole).step_by(SIDE_BY_SIDE) {
+        let lines: [&[T]; SIDE_BY_SIDE] = std::array::from_fn(|at| line(column + at));
+        let mut at = start + column;
+        for row in 0..rows {
+            let to = &mut to[at..][..SIDE_BY_SIDE];
+            to.copy_from_slice(&lines.map(|line| line[row]));
+            at = at.wrapping_add_signed(row_apart);
+        }
+    }
+    for column in whole..columns {
+        let mut at = start + column;
+        for element in line(column) {
+            to[at] = *element;
+            at = at.wrapping_add_signed(row_apart);
+        }
+    }
+}
 
 /// Copies elements from their positions to those in another order.
-pub(super) fn copy<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[CopiedAxis]) {
+pub(crate) fn copy<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[CopiedAxis]) {
     let nearest = |stride: fn(&CopiedAxis) -> isize| {
         (0..axes.len()).filter(|at| stride(&axes[*at]) != 0).min_by_key(|at| stride(&axes[*at]).unsigned_abs())
     };
@@ -70,6 +113,14 @@ pub(super) fn copy<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[Copi
         }
         for row in (0..outer.extent).step_by(TILE) {
             for column in (0..inner.extent).step_by(TILE) {
+                if outer.from == 1 && inner.to == 1 {
+                    let (rows, columns) = (TILE.min(outer.extent - row), TILE.min(inner.extent - column));
+                    let (row, column) = (row.cast_signed(), column.cast_signed());
+                    let source = source.wrapping_add_signed(row + column * inner.from);
+                    let target = target.wrapping_add_signed(row * outer.to + column);
+                    turn((from, source, inner.from), (to, target, outer.to), [rows, columns]);
+                    continue;
+                }
                 for row in row..(row + TILE).min(outer.extent) {
                     let (row, column) = (row.cast_signed(), column.cast_signed());
                     let source = source.wrapping_add_signed(row * outer.from + column * inner.from);
