@@ -3,7 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{Evaluator, Graph, NodeId, Reduction, Tensor, same_bits};
+use cembra::tensor::{Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
 use cembra::{Options, Scalar};
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -53,6 +53,30 @@ fn elementwise(
     Ok(Case { name, graph, outputs, inputs: vec![numbers(scalar, &[MANY])?], is_in_place })
 }
 
+/// The product of a vector that is read from its end, and another one.
+fn reversed(name: &'static str, scalar: Scalar) -> Result<Case, Box<dyn Error>> {
+    let mut graph = Graph::standard();
+    let [a, b] = [graph.leaf("a", scalar, &[MANY])?, graph.leaf("b", scalar, &[MANY])?];
+    let backwards = graph.slice(a, &[Slice { start: MANY - 1, step: -1, count: MANY }])?;
+    let outputs = vec![graph.einsum("i,i->", &[backwards, b])?];
+    Ok(Case {
+        name,
+        graph,
+        outputs,
+        inputs: vec![numbers(scalar, &[MANY])?, numbers(scalar, &[MANY])?],
+        is_in_place: false,
+    })
+}
+
+/// The sum of all elements of a matrix that lies the other way round.
+fn transposed(name: &'static str, scalar: Scalar) -> Result<Case, Box<dyn Error>> {
+    let mut graph = Graph::standard();
+    let x = graph.leaf("x", scalar, &[3000, 3000])?;
+    let turned = graph.transpose(x, &[1, 0])?;
+    let outputs = vec![graph.reduce(Reduction::Sum, turned, &[0, 1])?];
+    Ok(Case { name, graph, outputs, inputs: vec![numbers(scalar, &[3000, 3000])?], is_in_place: false })
+}
+
 fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     use Scalar::{Float32, Float64};
     let square = |name, scalar, extent: usize| product(name, scalar, "ij,jk->ik", [&[extent; 2], &[extent; 2]]);
@@ -73,7 +97,20 @@ fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
         cubes("ijk,jl->lik", &[128; 2])?,
         cubes("bij,bjk->bik", &[128; 3])?,
         cubes("ijk,ikl->jil", &[128; 3])?,
-        product("matrix by vector f64", Float64, "ij,j->i", [&[3000, 3000], &[3000]])?,
+        product("ij,j->i f64", Float64, "ij,j->i", [&[3000, 3000], &[3000]])?,
+        product("ij,j->i f32", Float32, "ij,j->i", [&[3000, 3000], &[3000]])?,
+        product("ij,i->j f64", Float64, "ij,i->j", [&[3000, 3000], &[3000]])?,
+        product("ij,i->j f32", Float32, "ij,i->j", [&[3000, 3000], &[3000]])?,
+        product("ij,ij->ij f32", Float32, "ij,ij->ij", [&[3000, 3000], &[3000, 3000]])?,
+        product("ij,ji->ij f32", Float32, "ij,ji->ij", [&[3000, 3000], &[3000, 3000]])?,
+        product("ij,ij-> f32", Float32, "ij,ij->", [&[3000, 3000], &[3000, 3000]])?,
+        product("ij,ji-> f32", Float32, "ij,ji->", [&[3000, 3000], &[3000, 3000]])?,
+        product("ij,ij->i f32", Float32, "ij,ij->i", [&[3000, 3000], &[3000, 3000]])?,
+        product("ij,ji->i f32", Float32, "ij,ji->i", [&[3000, 3000], &[3000, 3000]])?,
+        product("i,i-> f32", Float32, "i,i->", [&[MANY], &[MANY]])?,
+        reversed("i,i-> reversed f32", Float32)?,
+        transposed("sum transposed f32", Float32)?,
+        transposed("sum transposed f64", Float64)?,
         elementwise("sum f32", Float32, false, |graph, x| Ok(vec![graph.reduce(Reduction::Sum, x, &[0])?]))?,
         elementwise("largest f64", Float64, false, |graph, x| Ok(vec![graph.reduce(Reduction::Max, x, &[0])?]))?,
         elementwise("sum of squares f64", Float64, false, |graph, x| {
