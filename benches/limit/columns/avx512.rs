@@ -1,6 +1,6 @@
 //! Lanes of 512 bits.
 
-use crate::lanes::{Lanes, Widened};
+use crate::lanes::{Across, Lanes, Widened};
 use crate::special::Instructions;
 use std::arch::x86_64::*;
 
@@ -279,6 +279,29 @@ impl Instructions for __m512d {
     fn fixed<const TABLE: i32>(self, argument: Self) -> Self {
         // SAFETY: FEATURE: the crate is run where the instructions are; memory is as BARE-COLUMNS says.
         unsafe { _mm512_fixupimm_pd::<0>(self, argument, _mm512_set1_epi64(TABLE.into())) }
+    }
+}
+
+impl Across for __m512 {
+    #[inline(always)]
+    fn greatest(self) -> f32 {
+        // SAFETY: FEATURE: the crate is run where the instructions are.
+        unsafe { _mm512_reduce_max_ps(self) }
+    }
+
+    #[inline(always)]
+    fn add_to(self, [lower, upper]: [__m512d; 2]) -> [__m512d; 2] {
+        // SAFETY: FEATURE: the crate is run where the instructions are.
+        unsafe {
+            let halves = [_mm512_castps512_ps256(self), _mm512_extractf32x8_ps::<1>(self)];
+            [lower.add(_mm512_cvtps_pd(halves[0])), upper.add(_mm512_cvtps_pd(halves[1]))]
+        }
+    }
+
+    #[inline(always)]
+    fn sum([lower, upper]: [__m512d; 2]) -> f64 {
+        // SAFETY: FEATURE: the crate is run where the instructions are.
+        unsafe { _mm512_reduce_add_pd(lower.add(upper)) }
     }
 }
 

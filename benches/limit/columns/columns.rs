@@ -104,11 +104,17 @@ unsafe fn sweep<const I: usize, const O: usize, const STREAM: bool>(
 /// Says that what comes some lines later will be wanted: a page begins where the processor does not look by itself.
 #[inline(always)]
 fn fetch_ahead(from: *const u8) {
+    fetch(from.wrapping_add(2048));
+}
+
+/// Says that what is there will be wanted.
+#[inline(always)]
+fn fetch(from: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: FEATURE: a hint reads nothing.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(2048).cast());
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = from;

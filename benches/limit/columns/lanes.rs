@@ -79,6 +79,17 @@ pub(crate) trait Widened: Lanes<Element = f64> {
     unsafe fn widened(from: *const u8, factor: f32) -> (Self, Self);
 }
 
+/// What FLOAT32 values come to, over all rows.
+#[cfg(any(lanes = "512", lanes = "plain"))]
+pub(crate) trait Across: Lanes<Element = f32> {
+    /// The greatest.
+    fn greatest(self) -> f32;
+    /// Sums with the values added, widened: those of the lower rows to the first, those of the upper to the second.
+    fn add_to(self, sums: [crate::Doubles; 2]) -> [crate::Doubles; 2];
+    /// What all these sums are.
+    fn sum(sums: [crate::Doubles; 2]) -> f64;
+}
+
 impl<L: Lanes<Element = f32> + Instructions> SingleLanes for L {
     #[inline(always)]
     fn reciprocal(self) -> Self {

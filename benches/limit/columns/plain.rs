@@ -1,6 +1,6 @@
 //! One value at a time, in plain Rust: the compiler makes vectors of it where it can.
 
-use crate::lanes::{Lanes, Widened};
+use crate::lanes::{Across, Lanes, Widened};
 use crate::polynomials::Instructions;
 
 /// One FLOAT32 value.
@@ -125,6 +125,23 @@ macro_rules! alike {
 
 alike!(f32);
 alike!(f64);
+
+impl Across for f32 {
+    #[inline(always)]
+    fn greatest(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn add_to(self, [sum, other]: [f64; 2]) -> [f64; 2] {
+        [sum + f64::from(self), other]
+    }
+
+    #[inline(always)]
+    fn sum([sum, other]: [f64; 2]) -> f64 {
+        sum + other
+    }
+}
 
 impl Widened for f64 {
     // SAFETY: a step of rows, as BARE-ARRAYS says.
