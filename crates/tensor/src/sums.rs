@@ -216,6 +216,10 @@ pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
         if length <= CHAINS {
             total = line.iter().fold(total, |total, element| combine(total, W::of(*element)));
         } else {
+            if let Some(whole) = W::of_line(line) {
+                *made = whole.narrow();
+                continue;
+            }
             for block in line.chunks(BLOCK) {
                 let mut chains = [neutral; CHAINS];
                 add_rows(&mut chains, block, combine);
@@ -268,6 +272,12 @@ fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &[W; CHAINS], combine: C) ->
 pub(crate) trait Folded<T>: Copy + Send + 'static {
     fn of(element: T) -> Self;
     fn narrow(self) -> T;
+
+    /// What elements that lie together give, if there is a shorter way to it than one after the other. There is one at the least.
+    #[inline(always)]
+    fn of_line(_: &[T]) -> Option<Self> {
+        None
+    }
 }
 
 /// An element that can be reduced: what it is meanwhile, from what on, and how two become one.
@@ -337,6 +347,31 @@ macro_rules! ranked {
             const fn turned(bits: $bits) -> $bits {
                 bits ^ ((bits.cast_signed() >> (<$bits>::BITS - 1)).cast_unsigned() >> 1)
             }
+
+            /// The largest of floats' bits as numbers with a sign, and as numbers without: floats without a sign are in the order of their bits,
+            /// those with one the other way round, below them or above. None if there is a NaN: one without a sign is above infinity, one
+            /// with a sign has the most bits of all.
+            #[inline(always)]
+            fn largest_bits(line: &[$float]) -> Option<[$bits; 2]> {
+                let (mut above, mut high) = (<$signed>::MIN, 0);
+                for element in line {
+                    let bits = element.to_bits();
+                    (above, high) = (above.max(bits.cast_signed()), high.max(bits));
+                }
+                let is_nan = above > $float::INFINITY.to_bits().cast_signed() || high > $float::NEG_INFINITY.to_bits();
+                (!is_nan).then_some([above.cast_unsigned(), high])
+            }
+
+            /// The smallest of floats' bits, without a sign.
+            #[inline(always)]
+            fn smallest_bits(line: &[$float]) -> $bits {
+                line.iter().fold(<$bits>::MAX, |low, element| low.min(element.to_bits()))
+            }
+
+            /// True for bits of floats that have a sign.
+            const fn have_sign(bits: $bits) -> bool {
+                bits.cast_signed() < 0
+            }
         }
 
         impl Folded<$float> for Above<$bits> {
@@ -353,6 +388,16 @@ macro_rules! ranked {
                 // NaNs are all one, whichever was the first.
                 if element.is_nan() { $float::NAN } else { element }
             }
+
+            #[inline(always)]
+            fn of_line(line: &[$float]) -> Option<Above<$bits>> {
+                let largest = match Above::<$bits>::largest_bits(line) {
+                    None => $float::NAN,
+                    Some([above, _]) if !Above::<$bits>::have_sign(above) => $float::from_bits(above),
+                    Some(_) => $float::from_bits(Above::<$bits>::smallest_bits(line)),
+                };
+                Some(Folded::<$float>::of(largest))
+            }
         }
 
         impl Folded<$float> for Below<$bits> {
@@ -367,6 +412,16 @@ macro_rules! ranked {
                 const MOST: $bits = $float::INFINITY.to_bits();
                 let element = $float::from_bits(Above::<$bits>::turned(MOST.wrapping_sub(self.0)));
                 if element.is_nan() { $float::NAN } else { element }
+            }
+
+            #[inline(always)]
+            fn of_line(line: &[$float]) -> Option<Below<$bits>> {
+                let smallest = match Above::<$bits>::largest_bits(line) {
+                    None => $float::NAN,
+                    Some([_, high]) if Above::<$bits>::have_sign(high) => $float::from_bits(high),
+                    Some(_) => $float::from_bits(Above::<$bits>::smallest_bits(line)),
+                };
+                Some(Folded::<$float>::of(smallest))
             }
         }
     )* };
