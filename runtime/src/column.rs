@@ -346,7 +346,22 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
     /// COLUMNS: as for [`BatchFunction::run`], without scratch.
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool;
 
-    /// The same, where of each column that it wants the first number is given.
+    /// Evaluates so many rows of each of so many lines with as little between them as there can be: the columns are those of the first line,
+    /// `shifts` the bytes from where each begins for a line to where it does for the next. As much as a line reads may be fetched from each
+    /// address that is `ahead`, which goes on from line to line by so many bytes, too. None, and nothing is done, where it has no way to do
+    /// that.
+    ///
+    /// # Safety
+    /// COLUMNS: as for `play`, for the columns of each line.
+    unsafe fn play_lines(
+        &self,
+        columns: &[Column],
+        shifts: &[isize],
+        counts: [usize; 2],
+        ahead: &[(usize, isize)],
+    ) -> Option<bool>;
+
+    /// The same as `play`, where of each column that it wants the first number is given.
     ///
     /// # Safety
     /// COLUMNS: as for `play`.

@@ -178,11 +178,11 @@ impl Strips {
             return false;
         }
         // SAFETY: COLUMNS: memory is borrowed for us alone, of the type that the function was made for, and has the rows of all lines.
-        self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[], || {}) }
+        self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[]) }
     }
 
-    /// Adds what comes of so many rows of each of so many lines to sums, none of which is -0 before, and calls for each line, which may then
-    /// say what the sums of the next one begin with. False as for [`run`](Strips::run): then sums are anything, and calls may be missing.
+    /// Adds what comes of so many rows of each of so many lines to sums, each line to its own, none of which is -0 before. False as for
+    /// [`run`](Strips::run), or if lines are more than sums: then sums are anything.
     #[must_use]
     #[inline]
     pub fn sum_each<'a>(
@@ -190,16 +190,13 @@ impl Strips {
         inputs: impl Iterator<Item = Lines<'a>>,
         ahead: &[Ahead],
         [rows, count]: [usize; 2],
-        sums: &mut [f64; CHAINS],
-        mut each: impl FnMut(&mut [f64; CHAINS]),
+        sums: &mut [[f64; CHAINS]],
     ) -> bool {
-        let first = std::ptr::from_mut(sums);
-        // SAFETY: COLUMNS: the sums are borrowed for us alone, and are as many.
-        let each = || each(unsafe { &mut *first });
         self.output.1 == Sink::Chains
-            && self.begin(inputs, [rows, count], first.cast())
-            // SAFETY: COLUMNS, likewise; nobody looks at them while the function runs.
-            && unsafe { self.lines([rows, count], ahead, each) }
+            && count <= sums.len()
+            && self.begin(inputs, [rows, count], sums.as_mut_ptr().cast())
+            // SAFETY: COLUMNS: the sums are borrowed for us alone, as many for each line as the function was made for.
+            && unsafe { self.lines([rows, count], ahead) }
     }
 
     /// What runs it on one line of so many rows, with a context of the model's limits; none where there is more to be done than that.
@@ -224,20 +221,34 @@ impl Strips {
         known == self.inputs.len() && cembra_runtime::math::default_float_mode()
     }
 
-    /// Runs the function on so many rows of each of so many lines, the first of which the columns are, and says so after each. False if a row
-    /// fails or may.
+    /// Runs the function on so many rows of each of so many lines, the first of which the columns are. False if a row fails or may.
     ///
     /// # Safety
     /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
     #[inline]
-    unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[Ahead], mut played: impl FnMut()) -> bool {
-        if self.bare.is_none() {
-            self.function.begin(&mut self.scratch, &self.context);
+    unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[Ahead]) -> bool {
+        let written = match self.output.1 {
+            Sink::Values => self.columns[self.inputs.len()].stride.wrapping_mul(rows.cast_signed()),
+            Sink::Chains => size_of::<[f64; CHAINS]>().cast_signed(),
+        };
+        match &self.bare {
+            Some(bare) if count > 1 => {
+                let shifts: SmallVec<[isize; 8]> = self.shifts.iter().copied().chain([written]).collect();
+                let ahead: SmallVec<[(usize, isize); 4]> =
+                    ahead.iter().map(|ahead| (ahead.address, ahead.shift)).collect();
+                // SAFETY: COLUMNS, promised by the caller for all lines.
+                let done = unsafe { bare.play_lines(&self.columns, &shifts, [rows, count], &ahead) };
+                if let Some(failed) = done {
+                    return !failed;
+                }
+            }
+            Some(_) => {}
+            None => self.function.begin(&mut self.scratch, &self.context),
         }
         let mut soon: SmallVec<[usize; 4]> = SmallVec::new();
         for at in 0..count {
             if at > 0 {
-                self.next(rows);
+                self.next(written);
             }
             soon.clear();
             soon.extend(ahead.iter().map(|ahead| ahead.of_line(at)));
@@ -250,15 +261,12 @@ impl Strips {
             if !succeeds {
                 return false;
             }
-            played();
         }
         true
     }
 
-    /// Columns are those of the next line, each of which has so many rows.
-    fn next(&mut self, rows: usize) {
-        let output = self.inputs.len();
-        let written = self.columns[output].stride.wrapping_mul(rows.cast_signed());
+    /// Columns are those of the next line, which writes so many bytes further on.
+    fn next(&mut self, written: isize) {
         for (column, shift) in self.columns.iter_mut().zip(self.shifts.iter().chain([&written])) {
             column.data = column.data.wrapping_offset(*shift);
         }

@@ -152,11 +152,10 @@ impl SumKernel for BodySums {
         (lines, soon): (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],
         counts: [usize; 2],
-        sums: &mut [f64; CHAINS],
-        each: &mut dyn FnMut(&mut [f64; CHAINS]),
+        sums: &mut [[f64; CHAINS]],
     ) -> bool {
         let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
-        self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums, each)
+        self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums)
     }
 }
 

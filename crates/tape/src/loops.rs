@@ -77,6 +77,23 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
+    /// Plays so many rows of each of so many lines, as `play_fetching` does: what is at a port is as many bytes further on from line to line as
+    /// the port's shift says, and so are the addresses of what is fetched. None, and nothing is done, if the player has no way to go from line
+    /// to line that takes less than a call for each.
+    ///
+    /// # Safety
+    /// PORTS, as for `play`, for each line.
+    unsafe fn play_lines(
+        &self,
+        ports: &[*mut u8],
+        shifts: &[isize],
+        counts: [usize; 2],
+        ahead: &[(usize, isize)],
+    ) -> Option<bool> {
+        _ = (ports, shifts, counts, ahead);
+        None
+    }
+
     /// Bytes of machine code.
     fn code_bytes(&self) -> usize;
 }

@@ -121,16 +121,14 @@ pub struct Soon<'a> {
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.
 pub trait SumKernel: Send + Debug {
     /// Adds the first output to sums, for so many elements of each line: that of element `i` to sum `i` modulo so many, none of which is -0
-    /// before; so many times, for lines that each begin so many elements behind those before. The sums of each time are shown to whoever
-    /// asked, who leaves there what the next ones begin with. False if that cannot be done, because an element fails or may: then sums are
-    /// anything, and may not all have been shown.
+    /// before; so many times, for lines that each begin so many elements behind those before, each time to the next of the sums. False if that
+    /// cannot be done, because there are not as many sums, or an element fails or may: then sums are anything.
     fn sum_each(
         &mut self,
         lines: (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],
         counts: [usize; 2],
-        sums: &mut [f64; CHAINS],
-        each: &mut dyn FnMut(&mut [f64; CHAINS]),
+        sums: &mut [[f64; CHAINS]],
     ) -> bool;
 
     /// The same for one line of so many elements, the same number in each call; none where there is more to be done.

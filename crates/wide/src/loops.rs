@@ -20,6 +20,9 @@ use cembra_tape::{Port, Tape};
 /// The row that the loop ends before.
 const END: Gpr = Gpr::R12;
 
+/// How many lines are left, where code goes from one to the next: it reads and writes no bits.
+const LINES: Gpr = BYTE;
+
 /// The size of the pages that the operating system adds to a stack one by one.
 const PAGE: u32 = 4096;
 
@@ -93,6 +96,8 @@ pub(crate) struct Made<'a> {
     pub(crate) divisors: &'a [Divisor],
     /// How many ports it takes behind those from where on it fetches as much as it reads.
     pub(crate) fetches: usize,
+    /// True if it goes from line to line.
+    pub(crate) lines: bool,
 }
 
 impl Workspace {
@@ -190,7 +195,14 @@ impl Workspace {
         for class in [Class::Vector, Class::Mask] {
             self.registers.reserve(class, slots[class as usize]);
         }
-        let entry = self.write(isa, ports, iteration, limits)?;
+        // Sums that stayed in registers are put back at the end of a line; what is called would have the ports of the first one.
+        let lines = carries
+            && iteration == Iteration::Several
+            && ports <= PORTS.len()
+            && self.program.divisors.is_empty()
+            && !self.program.faults
+            && !uses_bits(&self.program);
+        let entry = self.write(isa, ports, (iteration, lines), limits)?;
         let instructions = self.asm.position();
         self.finish(entry.1, limits)?;
         Ok(Made {
@@ -202,6 +214,7 @@ impl Workspace {
             changes: &self.changes,
             divisors: &self.program.divisors,
             fetches: self.fetched.len(),
+            lines,
         })
     }
 
@@ -210,7 +223,7 @@ impl Workspace {
         &mut self,
         isa: Isa,
         ports: usize,
-        iteration: Iteration,
+        (iteration, lines): (Iteration, bool),
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
         let Workspace { overlap, program, single, registers, asm, sites, divisions, .. } = self;
@@ -278,6 +291,7 @@ impl Workspace {
             asm.bind(again, top);
             asm.bind(over, asm.position());
         }
+        let again = lines.then(|| next_line(asm, ports));
         leave(asm, isa, program.faults);
         let start = if iteration == Iteration::Parts { asm.position() } else { 0 };
         if iteration == Iteration::Parts {
@@ -303,7 +317,10 @@ impl Workspace {
         divisions.iter().for_each(|division| division.write(asm, registers));
         asm.align(16);
         let entry = asm.position();
-        let pool = enter(asm, registers, program, isa, (ports, stack));
+        let (pool, line) = enter(asm, registers, program, isa, (ports, stack, lines));
+        if let Some(again) = again {
+            asm.bind(again, line);
+        }
         if iteration == Iteration::Parts {
             // The first part reads what is an iteration further on.
             asm.add(ROW, -rows);
@@ -354,14 +371,29 @@ fn uses_bits(program: &Program) -> bool {
         || program.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
 }
 
-/// Writes what comes before the loop. The result is what is to be the address of the constants.
+/// Writes what goes on with the next line, where the ports are by their shifts further on, if there is one. The result is where to.
+fn next_line(asm: &mut Assembler, ports: usize) -> Label {
+    asm.add(LINES, -1);
+    asm.clear(Gpr::Rax);
+    asm.compare(LINES, Gpr::Rax);
+    let over = asm.jump_if(Condition::BelowOrEqual);
+    for (number, register) in PORTS.iter().take(ports).enumerate() {
+        asm.load(Gpr::Rax, Memory::at(ARRAYS, 8 * (ports + number) as i32));
+        asm.address(*register, Memory { base: *register, index: Some((Gpr::Rax, 0)), offset: 0 });
+    }
+    let again = asm.jump();
+    asm.bind(over, asm.position());
+    again
+}
+
+/// Writes what comes before the loop. The result is what is to be the address of the constants, and where a line begins.
 fn enter(
     asm: &mut Assembler,
     registers: &Registers,
     program: &Program,
     isa: Isa,
-    (ports, stack): (usize, u32),
-) -> Label {
+    (ports, stack, lines): (usize, u32, bool),
+) -> (Label, usize) {
     asm.push(Gpr::Rbp);
     asm.copy(Gpr::Rbp, Gpr::Rsp);
     for register in SAVED {
@@ -382,12 +414,18 @@ fn enter(
     }
     asm.copy(ARRAYS, Gpr::Rdi);
     asm.copy(END, Gpr::Rsi);
+    if lines {
+        asm.copy(LINES, Gpr::Rdx);
+    }
     let pool = asm.address_of_label(POOL);
     for (number, register) in PORTS.iter().take(ports).enumerate() {
         asm.load(*register, Memory::at(ARRAYS, 8 * number as i32));
     }
+    let line = asm.position();
     asm.clear(ROW);
-    asm.clear(BYTE);
+    if !lines {
+        asm.clear(BYTE);
+    }
     for (slot, preset) in program.presets.iter().enumerate() {
         match preset {
             Preset::Shared(port) => {
@@ -416,7 +454,7 @@ fn enter(
         let (code, register) = if isa == Isa::Avx512 { (Code::MaskXor16, 0) } else { (Code::XorVector, FAILED) };
         asm.vector(Prefix::Vex, code, Length::Y, Operands::new(register, register, Rm::Register(register)));
     }
-    pool
+    (pool, line)
 }
 
 /// Writes the end of the code: it says whether anything failed.

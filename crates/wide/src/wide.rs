@@ -35,12 +35,13 @@ thread_local! {
     static WORKSPACE: RefCell<Option<Box<Workspace>>> = const { RefCell::new(None) };
 }
 
-/// Plays whole steps: of the ports in this array, so many rows. Not 0 if a row failed.
+/// Plays whole steps: of the ports in this array, so many rows, of so many lines where the code goes from one to the next, by the shifts that
+/// are behind the ports. Not 0 if a row failed.
 ///
 /// # Safety
 /// WIDE-CODE, and PORTS for so many rows.
 #[cfg(target_arch = "x86_64")]
-type Entry = unsafe extern "sysv64" fn(*const *mut u8, usize) -> u32;
+type Entry = unsafe extern "sysv64" fn(*const *mut u8, usize, usize) -> u32;
 
 /// A port as the tail sees it.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +96,8 @@ pub struct WideLoop {
     divisors: Box<[Divisor]>,
     /// How many ports it has behind those for what it fetches as it goes along.
     fetches: usize,
+    /// True if its code goes from line to line.
+    lines: bool,
     /// One that fetches, of a loop of sums.
     fetching: Option<Box<WideLoop>>,
 }
@@ -139,7 +142,7 @@ fn publish(
     let (entry, instructions) = (made.entry, made.instructions);
     let (rows, lanes, changes) = (made.rows as usize, made.lanes as usize, made.changes.into());
     let divisors = made.divisors.into();
-    let fetches = made.fetches;
+    let (fetches, lines) = (made.fetches, made.lines);
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
@@ -172,6 +175,7 @@ fn publish(
         is_ordered,
         divisors,
         fetches,
+        lines,
         fetching: None,
     })
 }
@@ -225,7 +229,7 @@ impl WideLoop {
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) };
         if self.divisors.is_empty() && self.fetches == 0 {
             // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-            return unsafe { entry(ports.as_ptr(), rows) != 0 };
+            return unsafe { entry(ports.as_ptr(), rows, 1) != 0 };
         }
         let address =
             |at: usize| std::ptr::without_provenance_mut(ahead.get(at % ahead.len().max(1)).copied().unwrap_or(0));
@@ -235,7 +239,7 @@ impl WideLoop {
             all[..tape].copy_from_slice(&ports[..tape]);
             all[tape..].iter_mut().enumerate().for_each(|(at, port)| *port = address(at));
             // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-            return unsafe { entry(all.as_ptr(), rows) != 0 };
+            return unsafe { entry(all.as_ptr(), rows, 1) != 0 };
         }
         let mut parts: SmallVec<[Parts; 4]> = SmallVec::with_capacity(self.divisors.len());
         for divisor in &self.divisors {
@@ -252,7 +256,46 @@ impl WideLoop {
         // Of what is fetched nothing is read: there may be nothing.
         all.extend((0..self.fetches).map(address));
         // SAFETY: PORTS, promised by the caller, and for each divisor its parts; CODE-ALIVE: the pages live as long as self.
-        unsafe { entry(all.as_ptr(), rows) != 0 }
+        unsafe { entry(all.as_ptr(), rows, 1) != 0 }
+    }
+
+    /// Plays whole steps of lines; none if the code does not go from line to line, or rows would be left.
+    ///
+    /// # Safety
+    /// PORTS, for each line.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn enter_lines(
+        &self,
+        ports: &[*mut u8],
+        shifts: &[isize],
+        [rows, count]: [usize; 2],
+        ahead: &[(usize, isize)],
+    ) -> Option<bool> {
+        let tape = self.plugs.len();
+        let is_whole = rows > 0 && rows.is_multiple_of(self.rows) && count > 0;
+        if !self.lines || !is_whole || ports.len() != tape || shifts.len() != tape {
+            return None;
+        }
+        // All ports, and behind them their shifts.
+        let mut all: SmallVec<[*mut u8; 2 * FEW_FETCHING]> = SmallVec::from_slice(ports);
+        let fetched = |at: usize| ahead.get(at % ahead.len().max(1)).copied().unwrap_or_default();
+        let number = |number: usize| std::ptr::without_provenance_mut(number);
+        all.extend((0..self.fetches).map(|at| number(fetched(at).0)));
+        all.extend(shifts.iter().map(|shift| number(shift.cast_unsigned())));
+        all.extend((0..self.fetches).map(|at| number(fetched(at).1.cast_unsigned())));
+        // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(self.pages.as_ptr().wrapping_add(self.entry)) };
+        // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self. Of what is fetched nothing is read.
+        Some(unsafe { entry(all.as_ptr(), rows, count) != 0 })
+    }
+
+    /// There is no code for other machines.
+    ///
+    /// # Safety
+    /// PORTS, for each line.
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe fn enter_lines(&self, _: &[*mut u8], _: &[isize], _: [usize; 2], _: &[(usize, isize)]) -> Option<bool> {
+        None
     }
 
     /// There is no code for other machines.
@@ -438,6 +481,19 @@ unsafe impl TapeLoop for WideLoop {
             // SAFETY: PORTS, promised by the caller.
             None => unsafe { self.play(ports, rows, context) },
         }
+    }
+
+    // SAFETY: PORTS, promised by the caller.
+    unsafe fn play_lines(
+        &self,
+        ports: &[*mut u8],
+        shifts: &[isize],
+        counts: [usize; 2],
+        ahead: &[(usize, isize)],
+    ) -> Option<bool> {
+        let played = self.fetching.as_deref().filter(|_| !ahead.is_empty()).unwrap_or(self);
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { played.enter_lines(ports, shifts, counts, ahead) }
     }
 
     // SAFETY: PORTS, promised by the caller.

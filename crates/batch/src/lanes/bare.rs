@@ -5,6 +5,7 @@ use super::parts::Place;
 use super::play;
 use cembra_runtime::{BareFunction, Column, Context, MachineType};
 use cembra_tape::{Body, ColumnId, LaneProgram, Port, Segment, TapeLoop};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The most ports of such a tape.
@@ -79,6 +80,20 @@ unsafe impl BareFunction for Bare {
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
         // SAFETY: COLUMNS, promised by the caller.
         unsafe { self.rows(columns, (0, rows), (false, ahead), context) }
+    }
+
+    // SAFETY: COLUMNS, as the trait says.
+    unsafe fn play_lines(
+        &self,
+        columns: &[Column],
+        shifts: &[isize],
+        counts: [usize; 2],
+        ahead: &[(usize, isize)],
+    ) -> Option<bool> {
+        let ports: SmallVec<[*mut u8; MOST_PORTS]> = self.columns.iter().map(|at| columns[*at as usize].data).collect();
+        let shifts: SmallVec<[isize; MOST_PORTS]> = self.columns.iter().map(|at| shifts[*at as usize]).collect();
+        // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows, as the caller promises by COLUMNS.
+        unsafe { self.played.play_lines(&ports, &shifts, counts, ahead) }
     }
 
     // SAFETY: COLUMNS, as the trait says.

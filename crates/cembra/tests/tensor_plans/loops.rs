@@ -214,10 +214,15 @@ fn what_follows_reductions_in_one_loop_is_in_their_step() {
 }
 
 /// Memory that is large is fetched before it is read: by sums for themselves, and over rows by one for all. The last piece of rows is shorter
-/// than the others, and behind the last row there is nothing.
+/// than the others, and behind the last row there is nothing. Rows of whole vectors are summed many at a time.
 #[test]
 fn what_is_fetched_ahead_changes_no_bit() {
-    let extents = [333, 1001];
+    for extents in [[333, 1001], [333, 1024], [1300, 272]] {
+        fetched_ahead(extents);
+    }
+}
+
+fn fetched_ahead(extents: [usize; 2]) {
     let floats = |seed: usize| -> Vec<f32> {
         (0..extents[0] * extents[1]).map(|at| ((at * 7919 + seed * 104_729) % 20_011) as f32 / 2500.0 - 4.0).collect()
     };

@@ -3,6 +3,7 @@
 mod arrays;
 mod edges;
 mod instructions;
+mod lines;
 mod quotients;
 mod random;
 

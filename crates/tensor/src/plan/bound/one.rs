@@ -68,9 +68,8 @@ impl OneCall {
         }
         let Some(chains) = chains else { return line.run(inputs, OneTarget::Elements(to.all_mut())) };
         let is_summed = line.run(inputs, OneTarget::Sums(chains));
-        let total = sums::sum_of_chains(chains);
-        // Behind a sum rather than before one: what was just written in parts is read as a whole only later.
-        **chains = [0.0; CHAINS];
-        is_summed && put_total(total, &mut to.all_mut())
+        let mut total = [0.0];
+        sums::take_sums(std::slice::from_mut(chains), &mut total);
+        is_summed && put_total(total[0], &mut to.all_mut())
     }
 }

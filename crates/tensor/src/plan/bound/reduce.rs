@@ -21,6 +21,9 @@ pub(super) const BLOCK: usize = 1 << 12;
 /// The fewest elements of a sum that are worth a call.
 const LONG_SUM: usize = 256;
 
+/// The most sums that are begun before the first of them is put together: what they have been added to stays in the nearest cache.
+const MOST_LINES: usize = 32;
+
 /// A reduction over a piece.
 #[derive(Debug)]
 pub(super) struct ReducePiece {
@@ -52,8 +55,9 @@ struct Sums {
     length: usize,
     steps: Strides,
     kernel: Box<dyn SumKernel>,
-    /// Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole only later.
-    chains: Box<[f64; CHAINS]>,
+    /// Those of some lines. Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole
+    /// only later.
+    chains: Box<[[f64; CHAINS]]>,
     fetched: Fetched,
     /// What says which element fails, where one does.
     otherwise: Otherwise,
@@ -137,7 +141,8 @@ impl ReducePiece {
                     let outer = joined(kept, before.iter()).into_vec();
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
                     let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
-                    let (chains, fetched) = (Box::new([0.0; CHAINS]), Fetched::Own);
+                    let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));
+                    let (chains, fetched) = (vec![[0.0; CHAINS]; lines].into(), Fetched::Own);
                     Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
                 } else if length <= BLOCK {
                     let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
@@ -282,9 +287,9 @@ impl Sums {
         if axes.is_empty() && *length <= sums::BLOCK {
             // One sum: nothing is looped over.
             let soon = fetched.soon(memory, starts, &lines, (0, steps));
-            let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains, &mut |_| {});
-            let total = if succeeds { sums::sum_of_chains(chains) } else { 0.0 };
-            **chains = [0.0; CHAINS];
+            let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains);
+            let total = if succeeds { sums::sum_of_chains(&chains[0]) } else { 0.0 };
+            chains[0] = [0.0; CHAINS];
             return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
         }
         if !matches!(to, DataMut::Float32(_) | DataMut::Float64(_)) {
@@ -302,22 +307,22 @@ impl Sums {
         let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
         let mut succeeds = true;
         // So many lines from some of them on, or parts of one.
-        let mut sum = |firsts: &[usize], (start, shifts): (usize, &[isize]), counts, put: &mut dyn FnMut(f64)| {
-            elements.go_on()?;
-            for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
-                line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
-            }
-            let mut each = |chains: &mut [f64; CHAINS]| {
-                put(sums::sum_of_chains(chains));
-                *chains = [0.0; CHAINS];
+        let mut sum =
+            |firsts: &[usize], (start, shifts): (usize, &[isize]), counts: [usize; 2], put: &mut dyn FnMut(f64)| {
+                elements.go_on()?;
+                for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
+                    line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
+                }
+                let soon = fetched.soon(memory, starts, &lines, (start, shifts));
+                succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains);
+                let mut totals = [0.0; MOST_LINES];
+                sums::take_sums(&mut chains[..counts[1]], &mut totals);
+                totals[..counts[1]].iter().for_each(|total| put(*total));
+                Ok(())
             };
-            let soon = fetched.soon(memory, starts, &lines, (start, shifts));
-            succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains, &mut each);
-            Ok(())
-        };
         match axes.split_last() {
             Some(((count, shifts), outer)) if *length <= sums::BLOCK => {
-                let most = sums::BLOCK / *length;
+                let most = (sums::BLOCK / *length).min(MOST_LINES);
                 walk(outer, &mut firsts, |firsts| {
                     (0..*count).step_by(most).try_for_each(|start| {
                         sum(firsts, (start, shifts), [*length, most.min(count - start)], &mut put)
@@ -332,9 +337,6 @@ impl Sums {
                 put(total);
                 Ok(())
             })?,
-        }
-        if !succeeds {
-            **chains = [0.0; CHAINS];
         }
         Ok(succeeds)
     }

@@ -222,7 +222,7 @@ impl Folding for Sum {
         self.at += count;
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
         let soon = own_soon(lines, &shifts);
-        kernel.sum_each((lines, &soon), &shifts, [count, 1], &mut self.chains, &mut |_| {})
+        kernel.sum_each((lines, &soon), &shifts, [count, 1], std::slice::from_mut(&mut self.chains))
     }
 
     fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
