@@ -179,7 +179,10 @@ fn indices(indices: &Tensor, extent: usize) -> Result<Vec<usize>, Error> {
 /// An index that an element names.
 pub(crate) fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);
-    found.ok_or_else(|| Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")))
+    found.ok_or_else(|| {
+        let error = Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}"));
+        error.hint("indices count from 0, and none from the end")
+    })
 }
 
 /// For each element that is taken along an axis, the position that it has in a tensor of that layout.

@@ -242,6 +242,11 @@ fn scalars_that_are_not_given_have_their_defaults() {
             "the elements of a tensor are never missing; write `tensor[f64, ..]`; a NaN can stand where there is none",
         ),
         (
+            "s: tensor[float64, 1]",
+            "syntax",
+            "expected the type of a tensor's elements, found `float64`; elements of tensors are bool, i32, i64, f32 or f64",
+        ),
+        (
             "s: tensor[i32?, 1]",
             "syntax",
             "the elements of a tensor are never missing; write `tensor[i32, ..]`; a tensor of `bool` beside it can say where there is none",

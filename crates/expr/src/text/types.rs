@@ -314,11 +314,16 @@ impl<'s> Cursor<'s> {
         let open = self.token.span;
         self.enter(open)?;
         self.advance();
+        const ELEMENTS: &str = "elements of tensors are bool, i32, i64, f32 or f64";
+        const WANTED: &str = "the type of a tensor's elements";
         let element = self.token.span;
-        let scalar = self.read_scalar_type("the type of a tensor's elements")?;
+        if self.token.kind != TokenKind::Type {
+            return Err(self.stop(self.describe_unexpected(WANTED).hint(ELEMENTS)));
+        }
+        let scalar = self.read_scalar_type(WANTED)?;
         if !scalar.is_tensor_element() {
             let problem = Diagnostic::new(Code::Literal, format!("there are no tensors of {scalar}")).at(element);
-            return Err(self.stop(problem.hint("elements of tensors are bool, i32, i64, f32 or f64")));
+            return Err(self.stop(problem.hint(ELEMENTS)));
         }
         if matches!(self.token.kind, TokenKind::Question | TokenKind::QuestionQuestion) {
             let problem = Diagnostic::new(Code::Syntax, "the elements of a tensor are never missing");
