@@ -35,7 +35,7 @@ impl<'d, T: Number> Across<'d, T> {
         let lie_across = [0, 1].map(lies_across);
         let is_worth = *lines >= SEVERAL && line.extent >= SEVERAL && lie_across.contains(&true);
         let copies = lie_across.map(|is_copied| is_copied.then(Vec::new));
-        is_worth.then(|| Across { factors, strides: [*apart, line.strides], copies })
+        is_worth.then_some(Across { factors, strides: [*apart, line.strides], copies })
     }
 
     /// Some of the lines, so many elements of each, of which the first are at these positions: of both operands.

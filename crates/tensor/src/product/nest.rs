@@ -10,7 +10,7 @@ use multiversion::multiversion;
 use smallvec::SmallVec;
 
 /// How many elements of the result are summed together.
-const CHUNK: usize = 4096;
+pub(super) const CHUNK: usize = 4096;
 
 /// How far the lines of a sum are apart, at the least, where those between them are read with them.
 const FAR: usize = 512;

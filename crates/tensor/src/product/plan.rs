@@ -6,6 +6,7 @@
 //! in such an order and copied. Of what may be copied all eight choices are looked at.
 
 use super::direct::Places;
+use super::nest::CHUNK;
 use super::vectors::IN_REGISTERS;
 use crate::node::Labels;
 use crate::walk::CopiedAxis;
@@ -20,9 +21,8 @@ const LEAST_SLICE: usize = 64 * 64 * 64;
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
 
-/// The same of loops over vectors, and how many elements a panel has, at the least, where these lie together.
-pub(crate) const LEAST_LOOPS: usize = 1 << 20;
-const LEAST_WIDTH: usize = 1024;
+/// The same of loops over vectors.
+pub(crate) const LEAST_LOOPS: usize = 1 << 21;
 
 /// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -175,12 +175,12 @@ impl ProductPlan {
             Kernel::Matrices { kept, summed, dimensions } => (kept, summed, dimensions),
             Kernel::Nest { kept, summed, .. } => {
                 let each = (size(kept).saturating_mul(size(summed)) / extent.max(1)).max(1);
-                // What lies together in an operand is to be read so.
+                // What lies together in an operand is walked over so many elements at a time anyhow.
                 let lies_together = |run: &&Run| run.strides[2] == 1 && run.strides[..2].contains(&1);
                 let line = kept.iter().find(lies_together).filter(|run| run.extent >= extent);
-                let least = line.map_or(1, |run| LEAST_WIDTH.div_ceil(run.extent / extent.max(1)));
+                let least = line.map_or(1, |run| CHUNK.div_ceil(run.extent / extent.max(1)));
                 let panels = Some(extent / LEAST_LOOPS.div_ceil(each).max(least)).filter(|panels| *panels > 1)?;
-                return Some(extent.div_ceil(panels));
+                return Some(extent.div_ceil(panels) / least * least);
             }
             _ => return None,
         };
