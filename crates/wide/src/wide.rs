@@ -223,6 +223,7 @@ impl WideLoop {
     /// PORTS: of so many rows, a multiple of a step's. The code is this loop's; where it goes past the caches, the vectors of outputs
     /// are aligned.
     #[cfg(target_arch = "x86_64")]
+    #[inline]
     unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
         // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
@@ -408,6 +409,7 @@ impl WideLoop {
     ///
     /// # Safety
     /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
+    #[inline]
     unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         let left = rows & (self.rows - 1);
         let whole = rows - left;

@@ -6,7 +6,6 @@ use super::{BoundPlan, BoundWork, PartWork};
 use crate::body::{OneLine, OneTarget};
 use crate::{Data, Layout, Tensor, sums};
 use cembra_runtime::{CHAINS, Scalar};
-use smallvec::SmallVec;
 
 /// A plan that is one line.
 #[derive(Debug)]
@@ -21,18 +20,29 @@ pub(super) struct OneCall {
 #[derive(Debug)]
 struct Lies {
     scalar: Scalar,
-    axes: SmallVec<[(usize, isize); 2]>,
+    axes: Axes,
+}
+
+/// The extents and strides of axes; most lines have one.
+#[derive(Debug)]
+enum Axes {
+    One(usize, isize),
+    Any(Box<[(usize, isize)]>),
 }
 
 impl Lies {
     #[inline]
     fn fits(&self, input: &Tensor) -> bool {
         let layout = input.layout();
-        let (extents, strides, axes) = (layout.extents(), layout.strides(), &self.axes[..]);
-        if extents.len() != axes.len() || strides.len() != axes.len() || input.scalar_type() != self.scalar {
-            return false;
-        }
-        (0..axes.len()).all(|axis| (extents[axis], strides[axis]) == axes[axis])
+        let (extents, strides) = (layout.extents(), layout.strides());
+        let lies = match &self.axes {
+            Axes::One(extent, stride) => matches!((extents, strides), ([e], [s]) if e == extent && s == stride),
+            Axes::Any(axes) => {
+                let is_axis = |((extent, stride), axis): ((&usize, &isize), &_)| (*extent, *stride) == *axis;
+                extents.len() == axes.len() && extents.iter().zip(strides).zip(axes).all(is_axis)
+            }
+        };
+        lies && input.scalar_type() == self.scalar
     }
 }
 
@@ -53,7 +63,10 @@ impl OneCall {
         };
         let lies = |(scalar, layout): &(Scalar, Layout)| Lies {
             scalar: *scalar,
-            axes: layout.extents().iter().copied().zip(layout.strides().iter().copied()).collect(),
+            axes: match (layout.extents(), layout.strides()) {
+                ([extent], [stride]) => Axes::One(*extent, *stride),
+                (extents, strides) => Axes::Any(extents.iter().copied().zip(strides.iter().copied()).collect()),
+            },
         };
         Some(OneCall { line, inputs: plan.inputs.iter().map(lies).collect(), chains })
     }
