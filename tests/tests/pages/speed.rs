@@ -298,8 +298,8 @@ processor. Microseconds of the limit, then how many times as long a plan takes; 
     let node = |metric| number(record.best("nodes-10000", "cembra", metric).expect("a time"));
     let _ = write!(
         page,
-        "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs. What calls of 1,000 \
-         elements\ntake beyond their loops are checks of inputs. The loss adds in FLOAT64 what the limit adds in FLOAT32. A product of 3 x 3 with \
+        "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs and, of a chain, \
+         writes to\nthe same place of its pages. What calls of 1,000 elements take beyond their loops are checks of inputs. A product of 3 x 3 with \
          a bias takes\n{} us from the text of a model to the first result, {} ns a call in a session, and {} in one of the model in text; {} and \
          {} without\nsessions. Rewriting takes {} us for a node, planning {}; tensors of another size compile nothing. A tensor times a vector, \
          over each axis of\ntensors of three to five axes, is in the record beside a triad that moves as many bytes.\n\n\
