@@ -164,7 +164,7 @@ impl SumKernel for BodySums {
 struct BodyLine {
     call: LineCall,
     /// For each line that the call wants: which tensor has it, and how far the first element is from that of the tensor.
-    places: SmallVec<[(usize, usize); 4]>,
+    places: Box<[(usize, usize)]>,
 }
 
 impl BodyLine {
@@ -177,7 +177,7 @@ impl BodyLine {
     ) -> Option<Box<dyn OneLine>> {
         let call = strips.one_line(length, batch.context()?)?;
         let place = |input: usize| operands.get(*order.get(input)?).copied();
-        let places = call.inputs().map(place).collect::<Option<SmallVec<[(usize, usize); 4]>>>()?;
+        let places = call.inputs().map(place).collect::<Option<Box<[(usize, usize)]>>>()?;
         Some(Box::new(BodyLine { call, places }))
     }
 }

@@ -56,3 +56,27 @@ fn plans_of_tensors_compute_nothing_in_another_mode() {
         }
     }
 }
+
+#[test]
+fn sessions_of_lines_compute_nothing_in_another_mode() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
+    let square = g.apply("math.multiply", &[x, x]).expect("a node");
+    let sum = g.reduce(Reduction::Sum, square, &[0]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    let input = [Tensor::new(&[1000], (0..1000).map(|at| f64::from(at) * 0.3).collect()).expect("a tensor")];
+    for output in [square, sum] {
+        let planned = on.plan(&g, &[output]).expect("a plan");
+        let expected = planned.run(&input).expect("values");
+        let mut session = planned.session();
+        for bits in [0x6000, 0x4000, 0x2000, 0x8000, 0x0040] {
+            // The first run makes the output, those behind it write to it again.
+            for _ in 0..3 {
+                let made = session.run(&input).expect("values");
+                assert!(same_bits(&expected[0], &made[0]), "{made:?}");
+            }
+            let error = with_mode(bits, || session.run(&input).map(<[Tensor]>::len)).expect_err("another mode");
+            assert!(error.to_string().contains("floating-point mode"), "{error}");
+        }
+    }
+}

@@ -223,15 +223,32 @@ impl WideLoop {
     /// PORTS: of so many rows, a multiple of a step's. The code is this loop's; where it goes past the caches, the vectors of outputs
     /// are aligned.
     #[cfg(target_arch = "x86_64")]
-    #[inline]
+    #[inline(always)]
     unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
-        // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
-        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) };
         if self.divisors.is_empty() && self.fetches == 0 {
             // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-            return unsafe { entry(ports.as_ptr(), rows, 1) != 0 };
+            return unsafe { self.entry(code)(ports.as_ptr(), rows, 1) != 0 };
         }
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { self.enter_with_more(code, ports, rows, ahead) }
+    }
+
+    /// The function that the code of this loop is.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn entry(&self, code: &CodePages) -> Entry {
+        // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
+        unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) }
+    }
+
+    /// Plays whole steps with ports behind those of the tape: parts of divisors, and what is fetched.
+    ///
+    /// # Safety
+    /// PORTS, as for `enter`.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn enter_with_more(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
+        let entry = self.entry(code);
         let address =
             |at: usize| std::ptr::without_provenance_mut(ahead.get(at % ahead.len().max(1)).copied().unwrap_or(0));
         let mut few = [std::ptr::null_mut(); FEW_FETCHING];
@@ -284,10 +301,8 @@ impl WideLoop {
         all.extend((0..self.fetches).map(|at| number(fetched(at).0)));
         all.extend(shifts.iter().map(|shift| number(shift.cast_unsigned())));
         all.extend((0..self.fetches).map(|at| number(fetched(at).1.cast_unsigned())));
-        // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
-        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(self.pages.as_ptr().wrapping_add(self.entry)) };
         // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self. Of what is fetched nothing is read.
-        Some(unsafe { entry(all.as_ptr(), rows, count) != 0 })
+        Some(unsafe { self.entry(&self.pages)(all.as_ptr(), rows, count) != 0 })
     }
 
     /// There is no code for other machines.
@@ -314,6 +329,7 @@ impl WideLoop {
     ///
     /// # Safety
     /// PORTS: from `first` on, a multiple of a step's rows, there are so many rows, fewer than a step has.
+    #[inline(never)]
     unsafe fn tail(&self, ports: &[*mut u8], first: usize, rows: usize) -> bool {
         let mut few = [const { MaybeUninit::uninit() }; FEW_PORTS];
         let mut many = Vec::new();
@@ -409,7 +425,7 @@ impl WideLoop {
     ///
     /// # Safety
     /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
-    #[inline]
+    #[inline(always)]
     unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         let left = rows & (self.rows - 1);
         let whole = rows - left;
@@ -425,11 +441,28 @@ impl WideLoop {
         failed
     }
 
+    /// Plays all rows, and clears the bits behind them.
+    ///
+    /// # Safety
+    /// PORTS.
+    #[inline(always)]
+    unsafe fn play_whole_words(&self, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
+        // SAFETY: PORTS, promised by the caller.
+        unsafe {
+            let failed = self.play_by(&self.pages, ports, rows, ahead);
+            if self.has_bits {
+                self.fill_words(ports, rows);
+            }
+            failed
+        }
+    }
+
     /// Plays the rows behind the last whole step: as the last so many of all, some of which were played before, if nothing is read that was
     /// written then.
     ///
     /// # Safety
     /// PORTS: of so many rows, more than a step has.
+    #[inline(never)]
     unsafe fn behind(&self, ports: &[*mut u8], rows: usize) -> bool {
         let (inputs, outputs) = ports[..self.plugs.len()].split_at(self.inputs);
         if self.is_ordered || self.plugs.len() > FEW_PORTS || outputs.iter().any(|output| inputs.contains(output)) {
@@ -465,24 +498,14 @@ unsafe impl TapeLoop for WideLoop {
     // SAFETY: PORTS, promised by the caller.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
         // SAFETY: PORTS, promised by the caller.
-        unsafe {
-            let failed = self.play_by(&self.pages, ports, rows, &[]);
-            if self.has_bits {
-                self.fill_words(ports, rows);
-            }
-            failed
-        }
+        unsafe { self.play_whole_words(ports, rows, &[]) }
     }
 
     // SAFETY: PORTS, promised by the caller.
-    unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
-        // A loop of sums has no bits.
-        match self.fetching.as_deref().filter(|_| !ahead.is_empty()) {
-            // SAFETY: PORTS, promised by the caller.
-            Some(fetching) => unsafe { fetching.play_by(&fetching.pages, ports, rows, ahead) },
-            // SAFETY: PORTS, promised by the caller.
-            None => unsafe { self.play(ports, rows, context) },
-        }
+    unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], _: &mut Context) -> bool {
+        let played = self.fetching.as_deref().filter(|_| !ahead.is_empty()).unwrap_or(self);
+        // SAFETY: PORTS, promised by the caller.
+        unsafe { played.play_whole_words(ports, rows, ahead) }
     }
 
     // SAFETY: PORTS, promised by the caller.

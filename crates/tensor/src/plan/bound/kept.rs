@@ -50,16 +50,22 @@ impl KeptPlan {
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
+    #[inline]
     pub fn run(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
-        let KeptPlan { bound, one, outputs, slots } = self;
-        if let (Some(one), [output]) = (one, &mut outputs[..])
+        if let (Some(one), [output]) = (&mut self.one, &mut self.outputs[..])
             && let Some(own) = output.own_data()
             && elements.go_on().is_ok()
             && one.run(inputs, own)
         {
-            // Otherwise what follows says why, or does it.
             return Ok(true);
         }
+        // That says why, or does it.
+        self.run_steps(inputs, elements)
+    }
+
+    #[inline(never)]
+    fn run_steps(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
+        let KeptPlan { bound, outputs, slots, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) {
             return Ok(false);
         }

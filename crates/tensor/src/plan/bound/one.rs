@@ -73,7 +73,7 @@ impl OneCall {
 
     /// Runs it on inputs, and writes the elements of the output, all of the memory of which is given. False if inputs lie otherwise, or an
     /// element fails or may: then what is in the memory is anything.
-    #[inline]
+    #[inline(never)]
     pub(super) fn run(&mut self, inputs: &[Tensor], to: &mut Data) -> bool {
         let OneCall { line, inputs: lies, chains } = self;
         if inputs.len() != lies.len() || !lies.iter().zip(inputs).all(|(lies, input)| lies.fits(input)) {
