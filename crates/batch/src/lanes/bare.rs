@@ -11,20 +11,13 @@ use std::sync::Arc;
 /// The most ports of such a tape.
 const MOST_PORTS: usize = 16;
 
-/// A port of a tape that is the data of a column of the strip.
-#[derive(Clone, Copy, Debug)]
-struct BarePort {
-    column: u32,
-    /// How many bytes it is from one row to the next.
-    pace: u32,
-}
-
-/// The one tape of a program, as a loop, and its ports in their order.
-#[derive(Clone, Debug)]
+/// The one tape of a program, as a loop, whose ports are the data of columns of the strip.
+#[derive(Debug)]
 pub(super) struct Bare {
     played: Arc<dyn TapeLoop>,
-    ports: Box<[BarePort]>,
+    /// The column of each port, and how many bytes it is from one row to the next.
     columns: Box<[u32]>,
+    paces: Box<[u32]>,
 }
 
 impl Bare {
@@ -40,12 +33,12 @@ impl Bare {
                 (Port::Rows, ty) => ty.size() as u32,
             };
             let Place::Data(column, 0) = place else { return None };
-            Some(BarePort { column, pace })
+            Some((column, pace))
         };
-        let ports: Option<Box<[BarePort]>> = tape.inputs.iter().chain(&tape.outputs).map(port).collect();
-        let ports = ports.filter(|ports| ports.len() <= MOST_PORTS)?;
-        let columns = ports.iter().map(|port| port.column).collect();
-        Some(Arc::new(Bare { played: played.clone(), ports, columns }))
+        let ports: Option<Vec<(u32, u32)>> = tape.inputs.iter().chain(&tape.outputs).map(port).collect();
+        let (columns, paces): (Vec<u32>, Vec<u32>) = ports?.into_iter().unzip();
+        let bare = Bare { played: played.clone(), columns: columns.into(), paces: paces.into() };
+        Some(Arc::new(bare)).filter(|bare| bare.columns.len() <= MOST_PORTS)
     }
 
     /// Plays rows from one on; true if one fails. What goes past the caches fetches nothing.
@@ -61,10 +54,10 @@ impl Bare {
         context: &mut Context,
     ) -> bool {
         let mut ports = [std::ptr::null_mut(); MOST_PORTS];
-        for (address, port) in ports.iter_mut().zip(&self.ports) {
-            *address = columns[port.column as usize].data.wrapping_add(start * port.pace as usize);
+        for (address, (column, pace)) in ports.iter_mut().zip(self.columns.iter().zip(&self.paces)) {
+            *address = columns[*column as usize].data.wrapping_add(start * *pace as usize);
         }
-        let ports = &ports[..self.ports.len().min(MOST_PORTS)];
+        let ports = &ports[..self.columns.len().min(MOST_PORTS)];
         // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows, as the caller promises by COLUMNS.
         unsafe { play(&*self.played, ports, rows, how, context) }
     }
