@@ -51,9 +51,6 @@ layout! {
     }
 }
 
-/// The sums that a column of chains has.
-pub const CHAINS: usize = 64;
-
 /// How the data of a column lie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DataForm {
@@ -366,7 +363,24 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
     /// # Safety
     /// COLUMNS: as for `play`.
     unsafe fn play_at(&self, firsts: &[*mut u8], rows: usize, context: &mut Context) -> bool;
+
+    /// The code that does what `play_at` does, where it does nothing else for so many rows. It lives as long as this.
+    fn entry(&self, rows: usize) -> Option<LoopEntry> {
+        _ = rows;
+        None
+    }
 }
+
+/// A loop over the numbers of columns as code: called with where each begins, how many rows they have, and 1 for one line of them. What it returns
+/// is 0 if no row fails. Who calls it promises COLUMNS.
+#[cfg(target_arch = "x86_64")]
+pub type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize, usize) -> u32;
+
+/// The same on other machines.
+///
+/// Who calls it promises COLUMNS.
+#[cfg(not(target_arch = "x86_64"))]
+pub type LoopEntry = unsafe extern "C" fn(*const *mut u8, usize, usize) -> u32;
 
 #[cfg(test)]
 mod tests {

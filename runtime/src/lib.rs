@@ -8,6 +8,7 @@ mod arena;
 mod c_interface;
 mod calendar;
 mod cancellation;
+mod chains;
 mod code_memory;
 mod column;
 pub mod compare;
@@ -34,10 +35,11 @@ mod type_names;
 pub use arena::Arena;
 pub use calendar::{Date, Misspelled, Timestamp};
 pub use cancellation::Cancellation;
+pub use chains::{CHAINS, Chains};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use column::{
-    BareFunction, BatchFunction, CHAINS, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,
-    Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
+    BareFunction, BatchFunction, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,
+    LoopEntry, Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
 };
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use excerpt::Excerpt;

@@ -120,6 +120,7 @@ const UNSAFE: &[&str] = &[
     "crates/wide/src/wide.rs",
     "runtime/src/arena.rs",
     "runtime/src/c_interface.rs",
+    "runtime/src/chains.rs",
     "runtime/src/code_memory/mod.rs",
     "runtime/src/code_memory/pool.rs",
     "runtime/src/code_memory/reserve.rs",

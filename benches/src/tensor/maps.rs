@@ -1,7 +1,7 @@
 //! Elementwise programs, sums and a loss beside hand-written loops of the same; products of a tensor and a vector in each of its axes beside
 //! what the memory gives.
 
-use super::{CEMBRA, Run, failed, measure};
+use super::{CEMBRA, Run, failed, measure, show};
 use crate::Error;
 use crate::batch::subject::has_512;
 use crate::measure::{Effort, Task, interleave};
@@ -69,20 +69,17 @@ fn numbers(len: usize, seed: u64) -> Vec<f64> {
     (0..len).map(|_| 2.0 * random.f64() - 1.0).collect()
 }
 
-/// Runs a plan, with memory that is kept, as that of the limit is: some elements of its output.
+/// Runs a plan, with memory that is kept, as that of the limit is.
 fn ours<'p, T: Element + Into<f64>>(
     name: &'static str,
     mut session: TensorSession<'p>,
     inputs: &'p [Tensor],
 ) -> Run<'p> {
-    Box::new(move || {
+    Box::new(move |to| {
         let made = session.run(inputs).map_err(failed(name))?;
-        Ok(some(T::of(made[0].data()).unwrap_or_default()))
+        show(T::of(made[0].data()).unwrap_or_default(), to);
+        Ok(())
     })
-}
-
-fn some<T: Copy + Into<f64>>(elements: &[T]) -> Vec<f64> {
-    elements.iter().step_by(elements.len().div_ceil(100).max(1)).map(|element| (*element).into()).collect()
 }
 
 /// Calls a function of the limit, with vectors where it is true that the processor has them.
@@ -109,16 +106,20 @@ fn elementwise(on: &Evaluator, case: &Case, effort: Effort) -> Made<Result<Vec<R
     // one place of their pages.
     let made = f64::of(session.run(&inputs)?[0].data()).unwrap_or_default().as_ptr().addr();
     let limit: Run<'_> = if case.is_sum {
-        Box::new(|| Ok(vec![limit!(has_512, sum_of_products(columns[0], columns[1]))]))
+        Box::new(|to| {
+            show(&[limit!(has_512, sum_of_products(columns[0], columns[1]))], to);
+            Ok(())
+        })
     } else {
         let columns = &columns;
         let (mut room, len) = (vec![0.0; case.len + PAGE], case.len);
         let skipped = made.wrapping_sub(room.as_ptr().addr()) / size_of::<f64>() % PAGE;
-        Box::new(move || {
+        Box::new(move |shown| {
             let columns = [0, 1, 2, 3].map(|at: usize| columns[at]);
             let to = &mut room[skipped..][..len];
             limit!(has_512, chain(columns, to));
-            Ok(some(to))
+            show(to, shown);
+            Ok(())
         })
     };
     Ok(measure(case.name, [ours::<f64>(case.name, session, &inputs), limit], 1e-9, effort))
@@ -155,8 +156,10 @@ fn loss(on: &Evaluator, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     let shares: Vec<f32> = numbers(len, 2).into_iter().map(|number| number.abs() as f32 / 512.0).collect();
     let inputs = [Tensor::new(&EXTENTS, scores.clone())?, Tensor::new(&EXTENTS, shares.clone())?];
     let has_512 = has_512();
-    let limit: Run<'_> =
-        Box::new(|| Ok(vec![f64::from(limit!(has_512, softmax_cross_entropy(&scores, &shares, EXTENTS[1])))]));
+    let limit: Run<'_> = Box::new(|to| {
+        show(&[limit!(has_512, softmax_cross_entropy(&scores, &shares, EXTENTS[1]))], to);
+        Ok(())
+    });
     Ok(measure(LOSS, [ours::<f32>(LOSS, planned.session(), &inputs), limit], 1e-4, effort))
 }
 
@@ -191,7 +194,7 @@ fn vector(
     });
     let metric = "us_per_run";
     let task = |subject, run| Task { subject, metric, unit: "us", per_second: 1e6, calls: 1, run };
-    let mut tasks = [task(CEMBRA, Box::new(move || run().map(drop))), task(LIMIT, triad)];
+    let mut tasks = [task(CEMBRA, Box::new(move || run(None))), task(LIMIT, triad)];
     let samples = match interleave(&mut tasks, effort) {
         Ok(samples) => samples,
         Err(error) => return Ok(Err(error)),

@@ -1,7 +1,7 @@
 //! Products of two tensors by labels, beside the library of matrices called for the same numbers of rows, columns and terms; and what
 //! follows a product beside the product alone.
 
-use super::{Run, failed, measure};
+use super::{Run, failed, measure, show};
 use crate::Error;
 use crate::measure::Effort;
 use crate::record::Record;
@@ -58,11 +58,6 @@ fn wholes<T>(count: usize, number: impl Fn(f64) -> T) -> Vec<T> {
     (0..count).map(|at| number((at * 7 % 5) as f64 - 2.0)).collect()
 }
 
-/// A few elements of a result.
-fn some<T: Copy + Into<f64>>(elements: &[T]) -> Vec<f64> {
-    elements.iter().step_by(elements.len().div_ceil(100)).map(|element| (*element).into()).collect()
-}
-
 /// Products of matrices that lie one behind the other, into memory that is kept, as ours is.
 fn by_library<T: ComplexField + Copy>(
     [left, right]: [&[T]; 2],
@@ -103,17 +98,19 @@ fn product<T: Element + ComplexField + Into<f64>>(
     let mut session = planned.session();
     // The limit has the same sizes, and only for plain matrices the same numbers.
     let is_same = output.len() == 2;
-    let result = move |elements: &[T]| if is_same { some(elements) } else { vec![elements.len() as f64] };
-    let ours: Run<'_> = Box::new(|| {
+    let shown = |elements: &[T], to: Option<&mut Vec<f64>>| show(elements, to.filter(|_| is_same));
+    let ours: Run<'_> = Box::new(|to| {
         let made = session.run(&inputs).map_err(failed(name))?;
-        Ok(T::of(made[0].data()).map(&result).unwrap_or_default())
+        shown(T::of(made[0].data()).unwrap_or_default(), to);
+        Ok(())
     });
     let [products, rows, columns, terms] = *matrices;
     let (left, right) = (wholes(products * rows * terms, number), wholes(products * terms * columns, number));
     let mut to = vec![number(0.0); products * rows * columns];
-    let limit: Run<'_> = Box::new(|| {
+    let limit: Run<'_> = Box::new(|shows| {
         by_library([&left, &right], *matrices, number(1.0), &mut to);
-        Ok(result(&to))
+        shown(&to, shows);
+        Ok(())
     });
     measure(name, [ours, limit], 1e-6, effort)
 }
@@ -140,14 +137,17 @@ fn epilogue(effort: Effort) -> Result<Vec<Record>, Error> {
     let bias = Tensor::new(&[EXTENT], wholes(EXTENT, |number| number as f32)).map_err(failed(EPILOGUE))?;
     let inputs = [matrix.clone(), matrix, bias];
     let mut session = planned.session();
-    let ours: Run<'_> = Box::new(|| {
+    // The limit is the product alone: there is nothing to compare.
+    let ours: Run<'_> = Box::new(|_| {
         let made = session.run(&inputs).map_err(failed(EPILOGUE))?;
-        Ok(vec![made[0].extents().iter().product::<usize>() as f64])
+        show(f32::of(made[0].data()).unwrap_or_default(), None);
+        Ok(())
     });
     let mut to = vec![0.0_f32; EXTENT * EXTENT];
-    let limit: Run<'_> = Box::new(|| {
+    let limit: Run<'_> = Box::new(|_| {
         by_library([&square, &square], [1, EXTENT, EXTENT, EXTENT], 1.0, &mut to);
-        Ok(vec![to.len() as f64])
+        show(&to, None);
+        Ok(())
     });
     measure(EPILOGUE, [ours, limit], 0.0, effort)
 }

@@ -3,12 +3,13 @@
 
 use crate::ColumnValue;
 use crate::strips::{Pace, Sink};
-use cembra_runtime::{BareFunction, CHAINS, Context, Scalar};
+use cembra_runtime::{BareFunction, Chains, Context, LoopEntry, Scalar};
+use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The most columns of a line's function.
-const MOST: usize = 16;
+const MOST: usize = 8;
 
 /// A number of memory, with which a line begins.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,8 @@ struct LineInput {
     /// Which input it is.
     input: u32,
     scalar: Scalar,
+    /// The bytes of a number.
+    size: usize,
     /// How many numbers it goes back from the first, and how many it is from one end to the other.
     back: usize,
     span: usize,
@@ -74,23 +77,28 @@ impl LineInput {
     fn of(input: u32, pace: Pace, rows: usize) -> Option<LineInput> {
         let far = pace.step.checked_mul(isize::try_from(rows.checked_sub(1)?).ok()?)?;
         let back = 0_isize.saturating_sub(far).max(0).unsigned_abs();
-        Some(LineInput { input, scalar: pace.scalar, back, span: far.unsigned_abs() })
+        let size = pace.scalar.machine_type()?.size();
+        Some(LineInput { input, scalar: pace.scalar, size, back, span: far.unsigned_abs() })
     }
 
-    /// True if the line that begins so is of its type, and within the memory.
+    /// The first number of the line that begins so; none if it is of another type, or not within the memory.
     #[inline]
-    fn fits(self, start: &Start<'_>) -> bool {
+    fn first(&self, start: &Start<'_>) -> Option<*mut u8> {
         // What would be in front of the memory is far behind it.
-        start.scalar == self.scalar && start.at.wrapping_sub(self.back) < start.len.saturating_sub(self.span)
+        let fits =
+            start.scalar == self.scalar && start.at.wrapping_sub(self.back) < start.len.saturating_sub(self.span);
+        fits.then(|| start.memory.wrapping_add(start.at.wrapping_mul(self.size)).cast_mut())
     }
 }
 
 /// A function for one line of so many rows.
 #[derive(Debug)]
 pub struct LineCall {
+    /// The code of the function, if there is nothing else to it: of the objects around it, calls do not fetch any then.
+    entry: Option<LoopEntry>,
     function: Arc<dyn BareFunction>,
     /// In the order in which the function wants them.
-    inputs: Box<[LineInput]>,
+    inputs: SmallVec<[LineInput; 4]>,
     output: (Scalar, Sink),
     rows: usize,
     context: Context,
@@ -109,8 +117,8 @@ impl LineCall {
             return None;
         }
         let input = |column: &u32| LineInput::of(*column, *paces.get(*column as usize)?, rows);
-        let inputs = read.iter().map(input).collect::<Option<Box<[LineInput]>>>()?;
-        Some(LineCall { function, inputs, output, rows, context })
+        let inputs = read.iter().map(input).collect::<Option<SmallVec<[LineInput; 4]>>>()?;
+        Some(LineCall { entry: function.entry(rows), function, inputs, output, rows, context })
     }
 
     /// The inputs whose lines it wants, in this order.
@@ -133,7 +141,7 @@ impl LineCall {
     /// anything.
     #[must_use]
     #[inline]
-    pub fn sum<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, sums: &mut [f64; CHAINS]) -> bool {
+    pub fn sum<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, sums: &mut Chains) -> bool {
         // SAFETY: COLUMNS: the sums are borrowed for us alone, and are as many.
         self.output.1 == Sink::Chains && unsafe { self.play(starts, std::ptr::from_mut(sums).cast()) }
     }
@@ -143,22 +151,23 @@ impl LineCall {
     /// # Safety
     /// COLUMNS: the output is as the function writes it.
     #[inline]
-    unsafe fn play<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, output: *mut u8) -> bool {
+    unsafe fn play<'a>(&mut self, mut starts: impl Iterator<Item = Start<'a>>, output: *mut u8) -> bool {
         let mut firsts = [std::ptr::null_mut(); MOST];
-        let mut known = 0;
-        for (start, (input, first)) in starts.zip(self.inputs.iter().zip(&mut firsts)) {
-            if !input.fits(&start) {
-                return false;
-            }
-            *first = start.address().cast_mut();
-            known += 1;
+        for (at, input) in self.inputs.iter().enumerate() {
+            let Some(first) = starts.next().and_then(|start| input.first(&start)) else { return false };
+            firsts[at] = first;
         }
-        let Some(firsts) = firsts.get_mut(..=known) else { return false };
-        if known != self.inputs.len() || !cembra_runtime::math::default_float_mode() {
+        let Some(firsts) = firsts.get_mut(..=self.inputs.len()) else { return false };
+        if !cembra_runtime::math::default_float_mode() {
             return false;
         }
-        firsts[known] = output;
+        firsts[self.inputs.len()] = output;
         // SAFETY: COLUMNS: the lines are of the types and paces that the function was made for, and have the rows; the output is promised.
-        unsafe { !self.function.play_at(firsts, self.rows, &mut self.context) }
+        unsafe {
+            match self.entry {
+                Some(entry) => entry(firsts.as_ptr(), self.rows, 1) == 0,
+                None => !self.function.play_at(firsts, self.rows, &mut self.context),
+            }
+        }
     }
 }

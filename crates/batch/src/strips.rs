@@ -4,7 +4,7 @@
 use crate::line::{LineCall, LineMut, Start};
 use crate::{Batch, ColumnValue, Forms, Player};
 use cembra_runtime::{
-    BareFunction, BatchFunction, CHAINS, Column, ColumnForm, Context, DataForm, PresenceForm, QType, Scalar, Scratch,
+    BareFunction, BatchFunction, Chains, Column, ColumnForm, Context, DataForm, PresenceForm, QType, Scalar, Scratch,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -190,7 +190,7 @@ impl Strips {
         inputs: impl Iterator<Item = Lines<'a>>,
         ahead: &[Ahead],
         [rows, count]: [usize; 2],
-        sums: &mut [[f64; CHAINS]],
+        sums: &mut [Chains],
     ) -> bool {
         self.output.1 == Sink::Chains
             && count <= sums.len()
@@ -229,7 +229,7 @@ impl Strips {
     unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[Ahead]) -> bool {
         let written = match self.output.1 {
             Sink::Values => self.columns[self.inputs.len()].stride.wrapping_mul(rows.cast_signed()),
-            Sink::Chains => size_of::<[f64; CHAINS]>().cast_signed(),
+            Sink::Chains => size_of::<Chains>().cast_signed(),
         };
         match &self.bare {
             Some(bare) if count > 1 => {

@@ -6,9 +6,9 @@ use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::tensor_threads::Threads;
 use cembra_batch::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
-use cembra_runtime::{CHAINS, Cancellation};
+use cembra_runtime::{Cancellation, Chains};
 use cembra_tensor::{
-    Body, Data, DataMut, ErrorKind, Line, LineKernel, OneLine, OneTarget, Operands, Soon, SumKernel, Tensor,
+    Body, Data, DataMut, ErrorKind, InputLine, Line, LineKernel, OneLine, OneTarget, Soon, SumKernel, Tensor,
 };
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
@@ -93,8 +93,8 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl LineKernel for BodyLines {
-    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>> {
-        BodyLine::of(&self.batch, &self.order, self.strips.as_ref()?, operands, length)
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+        BodyLine::of(&self.batch, &self.order, self.strips.as_ref()?, lines, length)
     }
 
     fn run(
@@ -143,8 +143,8 @@ impl BodySums {
 }
 
 impl SumKernel for BodySums {
-    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>> {
-        BodyLine::of(&self.batch, &self.order, &self.strips, operands, length)
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+        BodyLine::of(&self.batch, &self.order, &self.strips, lines, length)
     }
 
     fn sum_each(
@@ -152,7 +152,7 @@ impl SumKernel for BodySums {
         (lines, soon): (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],
         counts: [usize; 2],
-        sums: &mut [[f64; CHAINS]],
+        sums: &mut [Chains],
     ) -> bool {
         let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
         self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums)
@@ -163,8 +163,8 @@ impl SumKernel for BodySums {
 #[derive(Debug)]
 struct BodyLine {
     call: LineCall,
-    /// For each line that the call wants: which tensor has it, and how far the first element is from that of the tensor.
-    places: Box<[(usize, usize)]>,
+    /// The lines that the call wants.
+    lines: SmallVec<[InputLine; 4]>,
 }
 
 impl BodyLine {
@@ -172,24 +172,24 @@ impl BodyLine {
         batch: &Batch,
         order: &Order,
         strips: &Strips,
-        operands: &Operands,
+        inputs: &[InputLine],
         length: usize,
     ) -> Option<Box<dyn OneLine>> {
         let call = strips.one_line(length, batch.context()?)?;
-        let place = |input: usize| operands.get(*order.get(input)?).copied();
-        let places = call.inputs().map(place).collect::<Option<Box<[(usize, usize)]>>>()?;
-        Some(Box::new(BodyLine { call, places }))
+        let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
+        // Whoever lies otherwise is seen when its line is found.
+        let all = (0..inputs.len()).all(|input| wanted.contains(&input));
+        let lines =
+            wanted.iter().map(|input| inputs.get(*input).cloned()).collect::<Option<SmallVec<[InputLine; 4]>>>()?;
+        all.then(|| -> Box<dyn OneLine> { Box::new(BodyLine { call, lines }) })
     }
 }
 
 impl OneLine for BodyLine {
     #[inline]
     fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
-        let BodyLine { call, places } = self;
-        let starts = places.iter().map_while(|(at, further)| {
-            let tensor = tensors.get(*at)?;
-            Some(start(tensor.data(), tensor.layout().offset().wrapping_add(*further)))
-        });
+        let BodyLine { call, lines } = self;
+        let starts = lines.iter().map_while(|line| line.find(tensors).map(|(data, first)| start(data, first)));
         match to {
             OneTarget::Elements(to) => call.run(starts, output(to)),
             OneTarget::Sums(sums) => call.sum(starts, sums),

@@ -36,7 +36,17 @@ impl<'p> TensorSession<'p> {
     ///
     /// # Errors
     /// As for [`Planned::run`](crate::tensor::Planned::run), or [`TensorExecutor::run`](crate::tensor::TensorExecutor::run).
+    #[inline]
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
+        let ran = self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs));
+        if !ran {
+            self.run_steps(inputs)?;
+        }
+        Ok(self.bound.as_ref().map_or(&[], KeptPlan::outputs))
+    }
+
+    #[inline(never)]
+    fn run_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
         let TensorSession { of, bound } = self;
         let ran = bound
             .as_mut()
@@ -46,6 +56,6 @@ impl<'p> TensorSession<'p> {
             // The first run, or the inputs lie otherwise than in the one before.
             bound.insert(of.kept(inputs)?).run(inputs, of.elements()).map_err(|error| of.placed(error))?;
         }
-        Ok(bound.as_ref().map_or(&[], KeptPlan::outputs))
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! reads or writes in place; where the arrays come from, and what to do with rows that fail, is not known here.
 
 use crate::{Output, Tape};
-use cembra_runtime::{Context, MachineType};
+use cembra_runtime::{Context, LoopEntry, MachineType};
 use std::fmt::Debug;
 
 /// How an input or an output of a loop lies in memory.
@@ -91,6 +91,12 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         ahead: &[(usize, isize)],
     ) -> Option<bool> {
         _ = (ports, shifts, counts, ahead);
+        None
+    }
+
+    /// The code that does what `play` does, where it does nothing else for so many rows. It lives as long as this.
+    fn entry(&self, rows: usize) -> Option<LoopEntry> {
+        _ = rows;
         None
     }
 

@@ -2,9 +2,9 @@
 //! step, a region of maps that are evaluated together is a body of several.
 
 use crate::maps::OperandType;
-use crate::{Data, DataMut, Error, Products, Tensor};
+use crate::{Data, DataMut, Error, Layout, Products, Tensor};
 use cembra_ops::OpId;
-use cembra_runtime::{CHAINS, Scalar};
+use cembra_runtime::{Chains, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 
@@ -84,12 +84,49 @@ pub trait LineKernel: Send + Debug {
     /// Lines or memory do not fit, or an element fails.
     fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
 
-    /// The same for one line of so many elements, the same number in each call; none where there is more to be done.
-    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>>;
+    /// The same for one line of so many elements, the same number in each call, of these lines of tensors; none where there is more to be done,
+    /// or an input is not looked at.
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
 }
 
-/// For each input of a body which of several tensors has its line, and how many elements this begins behind the first of the tensor.
-pub type Operands = [(usize, usize)];
+/// The line of an input of a body: which of several tensors has it, how this lies, and how far behind its first element the line begins.
+#[derive(Clone, Debug)]
+pub struct InputLine {
+    input: usize,
+    further: usize,
+    /// The extent and the stride of the one axis that most tensors have which are lines.
+    axis: (usize, isize),
+    /// The same of all axes where there are more.
+    axes: Option<Box<[(usize, isize)]>>,
+}
+
+impl InputLine {
+    pub(crate) fn of(input: usize, further: usize, layout: &Layout) -> InputLine {
+        let axes: Box<[(usize, isize)]> = layout.axes().collect();
+        let (axis, axes) = if let [axis] = axes[..] { (axis, None) } else { ((0, 0), Some(axes)) };
+        InputLine { input, further, axis, axes }
+    }
+
+    /// Which tensor has it.
+    #[must_use]
+    pub const fn input(&self) -> usize {
+        self.input
+    }
+
+    /// The memory that it is in, and the position where it begins. None if there is no such tensor, or it lies otherwise; what is in memory, and
+    /// how much, nobody asks.
+    #[must_use]
+    #[inline]
+    pub fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {
+        let tensor = tensors.get(self.input)?;
+        let layout = tensor.layout();
+        let fits = match &self.axes {
+            None => layout.is_of_axis(self.axis),
+            Some(axes) => layout.is_of_axes(axes),
+        };
+        fits.then(|| (tensor.data(), layout.offset().wrapping_add(self.further)))
+    }
+}
 
 /// Where what comes of one line goes.
 #[derive(Debug)]
@@ -97,13 +134,13 @@ pub enum OneTarget<'d> {
     /// To memory of as many elements.
     Elements(DataMut<'d>),
     /// Added to sums, that of element `i` to sum `i` modulo so many, none of which is -0 before.
-    Sums(&'d mut [f64; CHAINS]),
+    Sums(&'d mut Chains),
 }
 
 /// An expression of elements on one line, with as little around it as there can be.
 pub trait OneLine: Send + Debug {
-    /// Evaluates it on tensors, which lie as those that it was made for. False if that cannot be done, because one lies otherwise, or an element
-    /// fails or may: then what is in the target is anything.
+    /// Evaluates it on tensors, of which there are as many as when it was made. False if that cannot be done, because one has other elements or
+    /// lies otherwise, or an element fails or may: then what is in the target is anything.
     fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool;
 }
 
@@ -128,11 +165,12 @@ pub trait SumKernel: Send + Debug {
         lines: (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],
         counts: [usize; 2],
-        sums: &mut [[f64; CHAINS]],
+        sums: &mut [Chains],
     ) -> bool;
 
-    /// The same for one line of so many elements, the same number in each call; none where there is more to be done.
-    fn one_line(&self, operands: &Operands, length: usize) -> Option<Box<dyn OneLine>>;
+    /// The same for one line of so many elements, the same number in each call, of these lines of tensors; none where there is more to be done,
+    /// or an input is not looked at.
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
 }
 
 /// Something that may be done on another thread.

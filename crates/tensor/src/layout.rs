@@ -193,8 +193,29 @@ impl Layout {
         &self.strides
     }
 
+    /// The extent and the stride of each axis.
+    pub(crate) fn axes(&self) -> impl ExactSizeIterator<Item = (usize, isize)> {
+        self.extents.iter().copied().zip(self.strides.iter().copied())
+    }
+
+    /// True if these are its axes.
+    #[inline(never)]
+    pub(crate) fn is_of_axes(&self, axes: &[(usize, isize)]) -> bool {
+        self.axes().eq(axes.iter().copied())
+    }
+
+    /// True if it has one axis, and this is it. False where it was one of more that were taken away.
+    #[inline]
+    pub(crate) fn is_of_axis(&self, (extent, stride): (usize, isize)) -> bool {
+        // Asked so, what has one number is seen to have it in its place, not elsewhere.
+        let is_one =
+            !self.extents.spilled() && !self.strides.spilled() && (self.extents.len(), self.strides.len()) == (1, 1);
+        is_one && (self.extents[0], self.strides[0]) == (extent, stride)
+    }
+
     /// The position of the first index.
     #[must_use]
+    #[inline]
     pub const fn offset(&self) -> usize {
         self.offset
     }

@@ -32,7 +32,7 @@ mod walk;
 pub use ::half::{bf16, f16};
 pub use access::Reader;
 pub use body::{
-    Body, BodyStep, Elements, Line, LineKernel, OneLine, OneTarget, Operand, Operands, Single, Soon, SumKernel, Task,
+    Body, BodyStep, Elements, InputLine, Line, LineKernel, OneLine, OneTarget, Operand, Single, Soon, SumKernel, Task,
 };
 pub use cembra_runtime::MOST_AXES;
 pub use constant::ConstantTensor;

@@ -243,27 +243,6 @@ fn add_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHA
     }
 }
 
-/// The sum of sums of chains, likewise.
-#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn sum_of_chains(chains: &[f64; CHAINS]) -> f64 {
-    joined(chains, |a, b| a + b)
-}
-
-/// The same of several, which are zeros then. They are added and written as whole vectors, as they were written and are read next.
-#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn take_sums(chains: &mut [[f64; CHAINS]], sums: &mut [f64]) {
-    for (chains, sum) in chains.iter_mut().zip(sums) {
-        let mut left = CHAINS;
-        while left > 1 {
-            left /= 2;
-            let (to, from) = chains.split_at_mut(left);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
-        }
-        *sum = chains[0];
-        *chains = [0.0; CHAINS];
-    }
-}
-
 /// What chains give together: those of the second half go to those of the first, until there is one.
 #[inline(always)]
 fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &[W; CHAINS], combine: C) -> W {

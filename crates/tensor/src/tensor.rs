@@ -127,6 +127,7 @@ impl Tensor {
     }
 
     /// The memory, to be written to, if nobody else has it.
+    #[inline]
     pub(crate) fn own_data(&mut self) -> Option<&mut Data> {
         Arc::get_mut(&mut self.data)
     }

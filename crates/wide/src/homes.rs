@@ -91,11 +91,15 @@ impl Registers {
         asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
     }
 
-    /// Stores the sums that stayed in registers, behind the last whole iteration on so many rows a step.
-    pub(crate) fn put_back(&self, asm: &mut Assembler, rows: u32) {
-        for (info, register) in self.fixed().iter().filter(|(info, _)| matches!(info.home, Home::Chains(..))) {
-            let to = self.home(asm, info, rows);
-            asm.vector(self.prefix(), Code::Store32, info.length, Operands::new(*register, 0, to));
+    /// Loads the sums that stay in registers before the first iteration, or stores them behind the last whole one. Each has rows for all sums, so
+    /// that the first row behind it is for the first of them.
+    pub(crate) fn move_sums(&self, asm: &mut Assembler, stores: bool) {
+        let code = if stores { Code::Store32 } else { Code::Load32 };
+        for (info, register) in self.fixed() {
+            if let Home::Chains(port, row) = info.home {
+                let memory = Memory::at(chain_base(asm, port), 8 * i32::from(row));
+                asm.vector(self.prefix(), code, info.length, Operands::new(*register, 0, Rm::Memory(memory)));
+            }
         }
     }
 
@@ -129,15 +133,20 @@ pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32)
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
 }
 
-/// The sums of a port that rows so many behind the iteration's first are added to. It is relative to `rax`.
-pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
-    let base = match PORTS.get(port as usize) {
+/// The address of a port's sums, in a register.
+fn chain_base(asm: &mut Assembler, port: u32) -> Gpr {
+    match PORTS.get(port as usize) {
         Some(register) => *register,
         None => {
             asm.load(Gpr::R11, Memory::at(ARRAYS, 8 * port.cast_signed()));
             Gpr::R11
         }
-    };
+    }
+}
+
+/// The sums of a port that rows so many behind the iteration's first are added to. It is relative to `rax`.
+pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
+    let base = chain_base(asm, port);
     asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
     asm.and(Gpr::Rax, CHAINS as i32 - 1);
     Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }

@@ -274,7 +274,7 @@ impl Workspace {
             let again = asm.jump_if(behind);
             asm.bind(again, top);
             asm.bind(over, asm.position());
-            registers.put_back(asm, program.rows);
+            registers.move_sums(asm, true);
         }
         if iteration == Iteration::Parts {
             std::mem::swap(&mut program.ops, &mut overlap.behind);
@@ -447,7 +447,8 @@ fn enter(
         let to = registers.slot(class, slot as u32);
         registers.move_slot(asm, class, u8::from(class == Class::Mask), to, true);
     }
-    for (info, register) in registers.fixed() {
+    registers.move_sums(asm, false);
+    for (info, register) in registers.fixed().iter().filter(|(info, _)| !matches!(info.home, Home::Chains(..))) {
         registers.load_home(asm, info, program.rows, *register);
     }
     if program.faults {

@@ -5,7 +5,7 @@ use crate::isa::{Isa, element};
 use crate::loops::Workspace;
 use crate::quotient::Divisor;
 use cembra_runtime::quotient::Parts;
-use cembra_runtime::{CHAINS, CodeMemory, CodePages, Context, MachineType};
+use cembra_runtime::{CHAINS, CodeMemory, CodePages, Context, LoopEntry, MachineType};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ thread_local! {
 /// # Safety
 /// WIDE-CODE, and PORTS for so many rows.
 #[cfg(target_arch = "x86_64")]
-type Entry = unsafe extern "sysv64" fn(*const *mut u8, usize, usize) -> u32;
+type Entry = LoopEntry;
 
 /// A port as the tail sees it.
 #[derive(Clone, Copy, Debug)]
@@ -228,7 +228,7 @@ impl WideLoop {
         debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
         if self.divisors.is_empty() && self.fetches == 0 {
             // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
-            return unsafe { self.entry(code)(ports.as_ptr(), rows, 1) != 0 };
+            return unsafe { self.entry_of(code)(ports.as_ptr(), rows, 1) != 0 };
         }
         // SAFETY: PORTS, promised by the caller.
         unsafe { self.enter_with_more(code, ports, rows, ahead) }
@@ -237,7 +237,7 @@ impl WideLoop {
     /// The function that the code of this loop is.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn entry(&self, code: &CodePages) -> Entry {
+    fn entry_of(&self, code: &CodePages) -> Entry {
         // SAFETY: WIDE-CODE: the code was compiled with this signature, and there it begins.
         unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) }
     }
@@ -248,7 +248,7 @@ impl WideLoop {
     /// PORTS, as for `enter`.
     #[cfg(target_arch = "x86_64")]
     unsafe fn enter_with_more(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
-        let entry = self.entry(code);
+        let entry = self.entry_of(code);
         let address =
             |at: usize| std::ptr::without_provenance_mut(ahead.get(at % ahead.len().max(1)).copied().unwrap_or(0));
         let mut few = [std::ptr::null_mut(); FEW_FETCHING];
@@ -302,7 +302,7 @@ impl WideLoop {
         all.extend(shifts.iter().map(|shift| number(shift.cast_unsigned())));
         all.extend((0..self.fetches).map(|at| number(fetched(at).1.cast_unsigned())));
         // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self. Of what is fetched nothing is read.
-        Some(unsafe { self.entry(&self.pages)(all.as_ptr(), rows, count) != 0 })
+        Some(unsafe { self.entry_of(&self.pages)(all.as_ptr(), rows, count) != 0 })
     }
 
     /// There is no code for other machines.
@@ -544,6 +544,13 @@ unsafe impl TapeLoop for WideLoop {
         // SAFETY: PORTS, promised by the caller.
         unsafe { self.fill_words(ports, rows) };
         failed
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn entry(&self, rows: usize) -> Option<LoopEntry> {
+        let is_whole = rows > 0 && rows & (self.rows - 1) == 0;
+        (is_whole && self.divisors.is_empty() && self.fetches == 0 && !self.has_bits)
+            .then(|| self.entry_of(&self.pages))
     }
 
     fn code_bytes(&self) -> usize {

@@ -130,25 +130,18 @@ pub fn fmod_f32(x: f32, y: f32) -> f32 {
 }
 
 /// True if the thread rounds to nearest and keeps subnormal numbers, as "the same bits everywhere" needs.
+///
+/// It is found out by what sums are: whoever reads the register that says so waits for all that was computed before, as that has the exceptions,
+/// too.
 #[inline]
 #[must_use]
 pub fn default_float_mode() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        /// Subnormal arguments are zeros; subnormal results are zeros; the direction of rounding.
-        const CHANGED: u32 = 1 << 6 | 1 << 15 | 3 << 13;
-        #[expect(deprecated, reason = "no operation depends on what is read here: it is only compared")]
-        // SAFETY: FEATURE: every processor of the architecture has the register.
-        let register = unsafe { std::arch::x86_64::_mm_getcsr() };
-        register & CHANGED == 0
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        use std::hint::black_box;
-        let subnormal = black_box(f64::MIN_POSITIVE) * black_box(0.5);
-        // Rounded down or towards zero, the first sum would be 1; rounded up, the second would not.
-        let three_quarters = black_box(1.0_f64) + black_box(f64::EPSILON * 0.75);
-        let quarter = black_box(1.0_f64) + black_box(f64::EPSILON * 0.25);
-        subnormal > 0.0 && three_quarters > 1.0 && quarter == 1.0
-    }
+    /// 1, what is added to it, and two numbers whose difference is subnormal.
+    static PROBES: [f64; 5] =
+        [1.0, f64::EPSILON * 0.75, f64::EPSILON * 0.25, f64::MIN_POSITIVE * 1.5, f64::MIN_POSITIVE];
+    let [one, most, little, normal, least] = *std::hint::black_box(&PROBES);
+    // Rounded down or towards zero, the first sum would be 1; rounded up, the second would not. Half of the least normal number is a zero where
+    // such results are zeros, and twice that one where such arguments are.
+    let half = normal - least;
+    one + most > one && one + little == one && half + half == least
 }

@@ -3,7 +3,7 @@
 
 use super::parts::Place;
 use super::play;
-use cembra_runtime::{BareFunction, Column, Context, MachineType};
+use cembra_runtime::{BareFunction, Column, Context, LoopEntry, MachineType};
 use cembra_tape::{Body, ColumnId, LaneProgram, Port, Segment, TapeLoop};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -93,5 +93,9 @@ unsafe impl BareFunction for Bare {
     unsafe fn play_at(&self, firsts: &[*mut u8], rows: usize, context: &mut Context) -> bool {
         // SAFETY: PORTS: what is given is in the order of the ports, and as COLUMNS says of their columns.
         unsafe { self.played.play(firsts, rows, context) }
+    }
+
+    fn entry(&self, rows: usize) -> Option<LoopEntry> {
+        self.played.entry(rows)
     }
 }

@@ -103,6 +103,60 @@ fn a_line_of_other_inputs_is_no_line_of_these() {
 }
 
 #[test]
+fn tensors_of_more_axes_are_lines_while_they_lie_so() {
+    let mut g = Graph::standard();
+    let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Float64, &[8, 16]).expect("a leaf"));
+    let product = g.apply("math.multiply", &[a, b]).expect("a node");
+    let total = g.reduce(Reduction::Sum, product, &[0, 1]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    let matrix = |rows: usize, columns: usize, seed: usize| {
+        let elements = (0..rows * columns).map(|at| ((at * 37 + seed) % 101) as f64 * 0.5).collect();
+        Tensor::new(&[rows, columns], elements).expect("a tensor")
+    };
+    let (plain, other) = (matrix(8, 16, 1), matrix(8, 16, 2));
+    let turned = matrix(16, 8, 3).transposed(&[1, 0]).expect("a view");
+    let every = |step: isize| Slice { start: if step < 0 { 15 } else { 0 }, step, count: 16 };
+    let wide = matrix(8, 40, 4).sliced(&[Slice::all(8), every(2)]).expect("a view");
+    let back = matrix(8, 16, 5).sliced(&[Slice::all(8), every(-1)]).expect("a view");
+    let row = matrix(1, 16, 6).broadcast_to(&[8, 16]).expect("a view");
+    for output in [product, total] {
+        let planned = on.plan(&g, &[output]).expect("a plan");
+        let mut session = planned.session();
+        for x in [&plain, &turned, &wide, &back, &row, &other, &plain] {
+            for inputs in [[x.clone(), other.clone()], [plain.clone(), x.clone()]] {
+                let expected = on.evaluate(&g, &[output], &inputs).expect("values");
+                for _ in 0..2 {
+                    let made = session.run(&inputs).expect("values");
+                    assert!(same_bits(&made[0], &expected[0]), "{x:?}: {made:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn inputs_that_no_line_is_of_are_looked_at() {
+    let mut g = Graph::standard();
+    let a = g.leaf("a", Scalar::Float64, &[64]).expect("a leaf");
+    g.leaf("unused", Scalar::Float64, &[64]).expect("a leaf");
+    let twice = g.apply("math.add", &[a, a]).expect("a node");
+    let on = Evaluator::new(&Options::default());
+    let vector = |count: usize| Tensor::new(&[count], vec![1.5; count]).expect("a tensor");
+    let single = Tensor::new(&[64], vec![1.5_f32; 64]).expect("a tensor");
+    let planned = on.plan(&g, &[twice]).expect("a plan");
+    let mut session = planned.session();
+    for unused in [vector(64), single, vector(64), vector(65), vector(64)] {
+        let inputs = [vector(64), unused];
+        let expected = planned.run(&inputs).map_err(|error| error.to_string());
+        let made = session.run(&inputs).map(<[Tensor]>::to_vec).map_err(|error| error.to_string());
+        match (expected, made) {
+            (Ok(expected), Ok(made)) => assert!(same_bits(&made[0], &expected[0]), "{made:?}"),
+            (expected, made) => assert_eq!(made.err(), expected.err()),
+        }
+    }
+}
+
+#[test]
 fn a_line_that_fails_says_so_and_the_next_does_not() {
     let mut g = Graph::standard();
     let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Int64, &[1000]).expect("a leaf"));
@@ -172,9 +226,13 @@ fn lines_of_parts_of_one_input_begin_where_these_do() {
 
 #[test]
 fn lines_of_many_inputs_are_those_of_their_names() {
+    [7, 8, 13].into_iter().for_each(lines_of_inputs);
+}
+
+fn lines_of_inputs(count: usize) {
     let mut g = Graph::standard();
     let leaves: Vec<NodeId> =
-        (0..13).map(|at| g.leaf(&format!("v{at}"), Scalar::Float64, &[400]).expect("a leaf")).collect();
+        (0..count).map(|at| g.leaf(&format!("v{at}"), Scalar::Float64, &[400]).expect("a leaf")).collect();
     // Each by a factor of its own.
     let mut sum = leaves[0];
     for leaf in &leaves[1..] {
@@ -186,7 +244,7 @@ fn lines_of_many_inputs_are_those_of_their_names() {
     let mut session = planned.session();
     for seed in 0..3 {
         let vector = |leaf: usize| (0..400).map(|at| ((leaf * 1000 + at) * (seed + 1)) as f64 * 0.25).collect();
-        let inputs: Vec<Tensor> = (0..13).map(|leaf| Tensor::new(&[400], vector(leaf)).expect("a tensor")).collect();
+        let inputs: Vec<Tensor> = (0..count).map(|leaf| Tensor::new(&[400], vector(leaf)).expect("a tensor")).collect();
         let expected = on.evaluate(&g, &[sum], &inputs).expect("values");
         let made = session.run(&inputs).expect("values");
         assert!(same_bits(&made[0], &expected[0]), "{made:?}");

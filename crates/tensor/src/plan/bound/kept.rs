@@ -46,25 +46,21 @@ impl KeptPlan {
         &self.outputs
     }
 
+    /// Runs it on inputs, if it is no more than one line of them, which nothing ends before it is done. False if it is more, is bound to other
+    /// inputs, or fails: [`run`](KeptPlan::run) says which, or does it.
+    #[inline]
+    pub fn run_line(&mut self, inputs: &[Tensor]) -> bool {
+        match (&mut self.one, &mut self.outputs[..]) {
+            (Some(one), [output]) => output.own_data().is_some_and(|own| one.run(inputs, own)),
+            _ => false,
+        }
+    }
+
     /// Runs the steps on inputs. False, and nothing is done, if it is bound to other inputs.
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
-    #[inline]
     pub fn run(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
-        if let (Some(one), [output]) = (&mut self.one, &mut self.outputs[..])
-            && let Some(own) = output.own_data()
-            && elements.go_on().is_ok()
-            && one.run(inputs, own)
-        {
-            return Ok(true);
-        }
-        // That says why, or does it.
-        self.run_steps(inputs, elements)
-    }
-
-    #[inline(never)]
-    fn run_steps(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
         let KeptPlan { bound, outputs, slots, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) {
             return Ok(false);

@@ -6,6 +6,7 @@ use super::memory::{Memory, Operand, Place};
 use crate::body::{Body, Elements, Line, LineKernel, OneLine};
 use crate::walk::{CopiedAxis, FAR};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Strides, Tensor};
+use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 
 /// The fewest elements that are worth a call, where operands do not lie so that all are one line.
@@ -138,11 +139,10 @@ impl MapPiece {
         self.count
     }
 
-    /// What computes all of it, if that is one line of inputs.
-    pub(super) fn one_line(&self) -> Option<Box<dyn OneLine>> {
+    /// What computes all of it, if that is one line of each of these inputs.
+    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<dyn OneLine>> {
         let Way::One { kernel, .. } = &self.way else { return None };
-        let operands: Option<Vec<(usize, usize)>> = self.operands.iter().map(Operand::of_input).collect();
-        kernel.one_line(&operands?, self.count)
+        kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
     }
 
     /// Computes the piece that begins at these indices, and writes its elements over what is in memory.

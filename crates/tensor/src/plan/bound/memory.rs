@@ -1,5 +1,6 @@
 //! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where nobody else has it by then.
 
+use crate::body::InputLine;
 use crate::node::Axis;
 use crate::{Counters, Data, DataMut, Error, ErrorKind, Layout, Strides, Tensor};
 use cembra_runtime::Scalar;
@@ -103,12 +104,14 @@ impl Operand {
         Ok((data, self.shifted(offset, starts)))
     }
 
-    /// Which input it is of, and how many elements behind where that begins; none for what is made.
-    pub(super) const fn of_input(&self) -> Option<(usize, usize)> {
-        match self.place {
-            Place::Input(at) => Some((at as usize, self.offset)),
+    /// The line that each of these is of its input; none if one is made, or not all inputs have one.
+    pub(super) fn lines(operands: &[Operand], inputs: &[(Scalar, Layout)]) -> Option<Vec<InputLine>> {
+        let line = |operand: &Operand| match operand.place {
+            Place::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),
             Place::Slot(_) | Place::Local(_) => None,
-        }
+        };
+        let lines = operands.iter().map(line).collect::<Option<Vec<InputLine>>>()?;
+        (0..inputs.len()).all(|at| lines.iter().any(|line| line.input() == at)).then_some(lines)
     }
 
     /// The position behind which everything begins, moved to the first element.

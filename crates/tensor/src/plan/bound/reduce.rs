@@ -12,7 +12,7 @@ use crate::node::Reduction;
 use crate::plan::Region;
 use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_lines, take_row, with_reduction};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Extents, Layout, Strides};
-use cembra_runtime::{CHAINS, Scalar};
+use cembra_runtime::{Chains, Scalar};
 use smallvec::SmallVec;
 
 /// The elements that are computed at a time for a reduction.
@@ -57,7 +57,7 @@ struct Sums {
     kernel: Box<dyn SumKernel>,
     /// Those of some lines. Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole
     /// only later.
-    chains: Box<[[f64; CHAINS]]>,
+    chains: Box<[Chains]>,
     fetched: Fetched,
     /// What says which element fails, where one does.
     otherwise: Otherwise,
@@ -142,7 +142,7 @@ impl ReducePiece {
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
                     let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
                     let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));
-                    let (chains, fetched) = (vec![[0.0; CHAINS]; lines].into(), Fetched::Own);
+                    let (chains, fetched) = (vec![Chains::default(); lines].into(), Fetched::Own);
                     Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
                 } else if length <= BLOCK {
                     let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
@@ -181,14 +181,13 @@ impl ReducePiece {
         }
     }
 
-    /// What adds all of it to chains, if that is one line of inputs, summed as it is computed and at once.
-    pub(super) fn one_line(&self) -> Option<Box<dyn OneLine>> {
+    /// What adds all of it to chains, if that is one line of each of these inputs, summed as it is computed and at once.
+    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<dyn OneLine>> {
         let Way::Sums(sums) = &self.way else { return None };
         if !sums.axes.is_empty() || sums.length > sums::BLOCK {
             return None;
         }
-        let operands: Option<Vec<(usize, usize)>> = self.operands.iter().map(Operand::of_input).collect();
-        sums.kernel.one_line(&operands?, sums.length)
+        sums.kernel.one_line(&Operand::lines(&self.operands, inputs)?, sums.length)
     }
 
     /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
@@ -288,8 +287,7 @@ impl Sums {
             // One sum: nothing is looped over.
             let soon = fetched.soon(memory, starts, &lines, (0, steps));
             let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains);
-            let total = if succeeds { sums::sum_of_chains(&chains[0]) } else { 0.0 };
-            chains[0] = [0.0; CHAINS];
+            let total = chains[0].take();
             return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
         }
         if !matches!(to, DataMut::Float32(_) | DataMut::Float64(_)) {
@@ -315,9 +313,7 @@ impl Sums {
                 }
                 let soon = fetched.soon(memory, starts, &lines, (start, shifts));
                 succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains);
-                let mut totals = [0.0; MOST_LINES];
-                sums::take_sums(&mut chains[..counts[1]], &mut totals);
-                totals[..counts[1]].iter().for_each(|total| put(*total));
+                chains[..counts[1]].iter_mut().for_each(|chains| put(chains.take()));
                 Ok(())
             };
         match axes.split_last() {

@@ -11,9 +11,9 @@ use crate::body::{Body, Elements, Line, SumKernel};
 use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::{Step, Work};
-use crate::sums::{self, Fold, Folded, Order, Reduced, SIDE_BY_SIDE, sum_of_chains, take_row, with_reduction};
+use crate::sums::{self, Fold, Folded, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
 use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Strides, Tensor};
-use cembra_runtime::{CHAINS, Scalar};
+use cembra_runtime::{Chains, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -200,7 +200,7 @@ pub(super) trait Folding: Any + Send {
 
 /// A sum of floats that are added to chains as they are computed.
 struct Sum {
-    chains: [f64; CHAINS],
+    chains: Chains,
     /// How many elements the chains have.
     at: usize,
     /// What all chains before gave.
@@ -209,8 +209,8 @@ struct Sum {
 
 impl Sum {
     fn join(&mut self) {
-        self.total += sum_of_chains(&self.chains);
-        (self.chains, self.at) = ([0.0; CHAINS], 0);
+        self.total += self.chains.take();
+        self.at = 0;
     }
 }
 
@@ -555,7 +555,7 @@ fn line_pieces(
 /// What nothing has become yet: one for each of the reductions of runs of so many elements.
 pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Box<dyn Folding>> {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
-        if *is_added { Box::new(Sum { chains: [0.0; CHAINS], at: 0, total: 0.0 }) } else { member.one(length) }
+        if *is_added { Box::new(Sum { chains: Chains::default(), at: 0, total: 0.0 }) } else { member.one(length) }
     };
     members.iter().zip(added).map(fold).collect()
 }
