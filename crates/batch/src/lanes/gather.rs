@@ -1,7 +1,7 @@
 //! From values to rows: results that lie in tables are put into columns by the numbers or places of rows, for the rows that ask.
 
 use crate::lanes::kernels::{shared, word};
-use cembra_runtime::{MachineType, STRIP_ROWS};
+use cembra_runtime::{MachineType, STRIP_ROWS, prefetch};
 
 /// Which rows ask.
 #[derive(Clone, Copy)]
@@ -124,8 +124,8 @@ impl Ahead {
     /// Asks for some rows, which are in a line of the caches or two.
     fn fetch(self, row: usize) {
         let first = self.first.wrapping_add(row * self.size);
-        prefetch(first.cast());
-        prefetch(first.wrapping_add((LINE - 1) * self.size).cast());
+        prefetch(first);
+        prefetch(first.wrapping_add((LINE - 1) * self.size));
     }
 }
 
@@ -207,17 +207,6 @@ unsafe fn clear_behind(to: *mut u8, rows: usize) {
 
 /// The numbers of a line of the caches.
 pub(super) const LINE: usize = 16;
-
-/// Asks for numbers of the next strip, which the processor does not foresee while others are read in between.
-pub(super) fn prefetch(numbers: *const u32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: FEATURE: every processor of this kind has it; whatever the address, nothing is read.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(numbers.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = numbers;
-}
 
 /// Puts what is in a table into a column, by the places of rows.
 ///

@@ -2,12 +2,12 @@
 //! the rows that have its number. Results are kept for a run, by one thread, in tables with a place for each value that was asked for.
 
 use crate::lanes::LaneFunction;
-use crate::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather, prefetch};
+use crate::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather};
 use crate::lanes::kernels::element;
 use cembra_plan::Plan;
 use cembra_runtime::{
     Arena, BatchFunction, Bytes, Column, ColumnForm, Context, DataForm, Dictionary, MachineType, Numbers, PresenceForm,
-    QType, STRIP_ROWS, Scratch,
+    QType, STRIP_ROWS, Scratch, prefetch,
 };
 use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Part, Port, TapeLoop};
 use smallvec::SmallVec;

@@ -3,6 +3,7 @@
 //! The order of additions is decided by the number of elements alone, and is the same for all vectors of instructions.
 
 use super::number::Number;
+use cembra_runtime::{LINE, prefetch};
 use multiversion::multiversion;
 use std::ops::RangeInclusive;
 
@@ -15,14 +16,20 @@ const REGISTERS: usize = 8;
 /// How many elements lines have whose sums are all kept in registers.
 pub(super) const IN_REGISTERS: RangeInclusive<usize> = LANES..=REGISTERS * LANES;
 
-/// How many lines are added in one go.
-const TOGETHER: usize = 4;
+/// How many elements of each line are added in one go, to sums in registers.
+const TILE: usize = REGISTERS * LANES;
+
+/// How many lines are read side by side: more than one, as memory gives more from several places; not too many for the processor to follow.
+const TOGETHER: usize = 8;
 
 /// From how many elements on a line has more sums side by side.
 const LONG: usize = 1024;
 
-/// From how many elements on one line at a time is as much as memory gives.
-const FILLING: usize = 128;
+/// From how many bytes on memory is not in a cache near enough that nothing need be fetched ahead.
+const FETCHED: usize = 1 << 18;
+
+/// How many bytes ahead that is done.
+const AHEAD: usize = 4096;
 
 /// How many elements that lie apart are copied at a time.
 const PIECE: usize = 256;
@@ -150,28 +157,41 @@ fn add<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: &[T]) {
 /// Memory, where the first line begins in it, and how far lines are apart.
 type Dense<'d, T> = (&'d [T], usize, isize);
 
-/// Several lines are read at a time, and the sums once for all of them.
+/// Several lines are read at a time, and the sums once for all of them. What of each line is next is fetched meanwhile.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, T>, factors: &[T]) {
-    let width = sums.len();
-    let mut at = first;
-    let mut next = || {
-        let line = &elements[at..][..width];
-        at = at.wrapping_add_signed(step);
-        line
-    };
-    let (groups, rest) = factors.as_chunks::<TOGETHER>();
-    for [p, q, r, s] in groups {
-        let (a, b, c, d) = (next(), next(), next(), next());
-        for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            let half = T::add_product(T::add_product(*sum, *a, *p), *b, *q);
-            *sum = T::add_product(T::add_product(half, *c, *r), *d, *s);
+    let (tiles, rest) = sums.as_chunks_mut::<TILE>();
+    let tiled = tiles.len() * TILE;
+    let fetches = size_of_val(elements) >= FETCHED;
+    for (group, factors) in factors.chunks(TOGETHER).enumerate() {
+        let first = position(first, group * TOGETHER, step);
+        for (tile, sums) in tiles.iter_mut().enumerate() {
+            let mut at = first + tile * TILE;
+            let (registers, _) = sums.as_chunks_mut::<LANES>();
+            let mut added = [[T::Wide::default(); LANES]; REGISTERS];
+            added.copy_from_slice(registers);
+            for factor in factors {
+                let line = &elements[at..][..TILE];
+                if fetches {
+                    fetch(line, TILE.cast_signed());
+                }
+                for (of, sums) in added.iter_mut().enumerate() {
+                    for (sum, element) in sums.iter_mut().zip(&line[of * LANES..][..LANES]) {
+                        *sum = T::add_product(*sum, *element, *factor);
+                    }
+                }
+                at = at.wrapping_add_signed(step);
+            }
+            registers.copy_from_slice(&added);
         }
     }
-    for factor in rest {
-        for (sum, element) in sums.iter_mut().zip(next()) {
+    let width = rest.len();
+    let mut at = first.wrapping_add(tiled);
+    for factor in factors.iter().filter(|_| width > 0) {
+        for (sum, element) in rest.iter_mut().zip(&elements[at..][..width]) {
             *sum = T::add_product(*sum, *element, *factor);
         }
+        at = at.wrapping_add_signed(step);
     }
 }
 
@@ -263,32 +283,40 @@ fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], c
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], count: usize) {
     if count < LONG {
-        add_in_halves::<T, 2>(sums, lines, count);
+        add_one_by_one::<T, 2>(sums, lines, count);
     } else {
-        add_in_halves::<T, REGISTERS>(sums, lines, count);
+        add_one_by_one::<T, REGISTERS>(sums, lines, count);
     }
 }
 
-/// Short lines of two halves of the sums are read in turn: memory gives more from two places than from one.
+/// What some lines later are is fetched meanwhile; of a long line, what comes later in it.
 #[inline(always)]
-fn add_in_halves<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
-    let half = if count < FILLING { sums.len() / 2 } else { 0 };
-    let (front, back) = sums.split_at_mut(half);
-    let (mut a_front, mut b_front) = (a.line.first, b.line.first);
-    let (mut a_back, mut b_back) = (a.line(half).first, b.line(half).first);
-    let (a_elements, a_step, b_elements, b_step) = (a.line.elements, a.step, b.line.elements, b.step);
-    for (front, back) in front.iter_mut().zip(back.iter_mut()) {
-        let added = in_lanes::<T, N>(&a_elements[a_front..][..count], &b_elements[b_front..][..count]);
-        *front = T::add_sums(*front, added);
-        let added = in_lanes::<T, N>(&a_elements[a_back..][..count], &b_elements[b_back..][..count]);
-        *back = T::add_sums(*back, added);
-        (a_front, b_front) = (a_front.wrapping_add_signed(a_step), b_front.wrapping_add_signed(b_step));
-        (a_back, b_back) = (a_back.wrapping_add_signed(a_step), b_back.wrapping_add_signed(b_step));
+fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    let ahead = |lines: &Lines<'_, T>| {
+        let (elements, far) = (lines.line.elements, AHEAD / size_of::<T>());
+        let later = if count < far { lines.step * far.div_ceil(count.max(1)).cast_signed() } else { far.cast_signed() };
+        Some(later).filter(|_| lines.step != 0 && size_of_val(elements) >= FETCHED)
+    };
+    let (a_later, b_later) = (ahead(&a), ahead(&b));
+    let (mut a_first, mut b_first) = (a.line.first, b.line.first);
+    for sum in sums {
+        let (a_line, b_line) = (&a.line.elements[a_first..][..count], &b.line.elements[b_first..][..count]);
+        if let Some(later) = a_later {
+            fetch(a_line, later);
+        }
+        if let Some(later) = b_later {
+            fetch(b_line, later);
+        }
+        *sum = T::add_sums(*sum, in_lanes::<T, N>(a_line, b_line));
+        (a_first, b_first) = (a_first.wrapping_add_signed(a.step), b_first.wrapping_add_signed(b.step));
     }
-    for sum in &mut back[half..] {
-        let added = in_lanes::<T, N>(&a_elements[a_back..][..count], &b_elements[b_back..][..count]);
-        *sum = T::add_sums(*sum, added);
-        (a_back, b_back) = (a_back.wrapping_add_signed(a_step), b_back.wrapping_add_signed(b_step));
+}
+
+/// Asks for as many elements, so far behind these.
+#[inline(always)]
+fn fetch<T>(line: &[T], behind: isize) {
+    for start in (0..line.len()).step_by(LINE / size_of::<T>()) {
+        prefetch(line.as_ptr().wrapping_add(start).wrapping_offset(behind));
     }
 }
 
