@@ -146,6 +146,49 @@ fn several_results_ask_for_their_gradient_once() {
     assert_eq!((asked.load(Ordering::Relaxed), values(&g, &[gradient], &inputs)[0].clone()), (0, vec![0.0; 3]));
 }
 
+/// `factor * x`, under one name whatever the factor is; the gradient has none of the values.
+fn scaled(g: &mut Graph, x: NodeId, factor: f64, results: usize) -> Vec<NodeId> {
+    let times = move |g: &mut Graph, x: NodeId, factor: f64| {
+        let factor = g.constant(Scalar::Float64, factor)?;
+        g.apply("math.multiply", &[factor, x])
+    };
+    let forward = |g: &mut Graph, x: &[NodeId]| {
+        let made = (0..results).map(|result| times(g, x[0], factor * (result + 1) as f64));
+        Ok((made.collect::<Result<Vec<NodeId>, Error>>()?, vec![]))
+    };
+    let backward = move |g: &mut Graph, _: &[NodeId], given: &[NodeId]| {
+        let mut sum = g.constant(Scalar::Float64, 0.0)?;
+        for (result, given) in given.iter().enumerate() {
+            let part = times(g, *given, factor * (result + 1) as f64)?;
+            sum = g.apply("math.add", &[sum, part])?;
+        }
+        Ok(vec![Some(sum)])
+    };
+    g.custom_vjp("scaled", &[x], forward, backward).expect("results")
+}
+
+#[test]
+fn functions_of_one_name_are_asked_each_for_its_own() {
+    for results in [1, 2] {
+        let mut g = Graph::standard();
+        let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+        let twice = scaled(&mut g, x, 2.0, results);
+        let thrice = scaled(&mut g, x, 3.0, results);
+        // One that begins as the other does, and has more results.
+        let more = scaled(&mut g, x, 2.0, 3 - results);
+        let all: Vec<NodeId> = [&twice, &thrice, &more].into_iter().flatten().copied().collect();
+        let inputs = [numbers(&[2], 0)];
+        let mut sum = all[0];
+        for node in &all[1..] {
+            sum = g.apply("math.add", &[sum, *node]).unwrap();
+        }
+        for node in all.into_iter().chain([sum]) {
+            let number = g.reduce(Reduction::Sum, node, &[0]).unwrap();
+            check_differences(&mut g, number, &[x], &inputs);
+        }
+    }
+}
+
 /// Rounds, and has the gradient of what it does not round.
 fn rounded(g: &mut Graph, x: NodeId) -> NodeId {
     let forward = |g: &mut Graph, x: &[NodeId]| Ok((vec![g.apply("tensor.round", x)?], vec![]));

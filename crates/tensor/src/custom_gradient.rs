@@ -41,6 +41,11 @@ impl CustomVjp {
         (self.output, self.rule.outputs.len())
     }
 
+    /// What all results of one application have in common, and no results of others, whatever these are called.
+    pub(crate) fn rule(&self) -> usize {
+        Arc::as_ptr(&self.rule).addr()
+    }
+
     /// The inputs among the operands of a node.
     pub(crate) fn inputs<'n>(&self, node: &'n Node) -> &'n [NodeId] {
         &node.operands[1..=self.rule.inputs]

@@ -12,8 +12,8 @@ use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-/// A function with a gradient of its own: its name, and what it has beside the value that a node has of it.
-type Function = (String, SmallVec<[NodeId; 4]>);
+/// A function with a gradient of its own: its rule, and what it has beside the value that a node has of it.
+type Function = (usize, SmallVec<[NodeId; 4]>);
 
 /// What the results of such a function were given.
 struct Asked {
@@ -23,7 +23,7 @@ struct Asked {
 }
 
 fn function(custom: &CustomVjp, node: &Node) -> Function {
-    (custom.name().to_owned(), node.operands[1..].into())
+    (custom.rule(), node.operands[1..].into())
 }
 
 /// The graph as records of operators see it, and the error that they cannot tell of.
