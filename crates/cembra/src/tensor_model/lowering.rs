@@ -317,7 +317,7 @@ impl<'p> Lowering<'p> {
                                 }
                             }
                         }
-                        combined(&mut expression, op, &parts, span)?
+                        combined(&mut expression, op, parts, span)?
                     }
                 }
                 _ => {
@@ -381,15 +381,25 @@ fn is_arithmetic(op: OpId) -> bool {
 }
 
 /// A labelled part made of others.
-fn combined(expression: &mut Expression, op: OpId, parts: &[Part], span: Span) -> Result<Part, Error> {
-    match (of_elements(op), parts) {
-        (id::ADD, &[a, b]) => expression.sum(a, b, span),
-        (id::SUBTRACT, &[a, b]) => expression.difference(a, b, span),
-        (id::MULTIPLY, &[a, b]) => expression.product(a, b, span),
-        (id::DIVIDE, &[a, b]) => expression.quotient(a, b, span),
-        (id::NEG, &[of]) => expression.negated(of, span),
-        (id::POS, &[of]) => Ok(of),
-        (op, parts) => expression.map(op, parts, span),
+fn combined(expression: &mut Expression, op: OpId, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
+    let op = of_elements(op);
+    let parts = match <[Part; 2]>::try_from(parts) {
+        Ok([a, b]) => {
+            return match op {
+                id::ADD => expression.sum(a, b, span),
+                id::SUBTRACT => expression.difference(a, b, span),
+                id::MULTIPLY => expression.product(a, b, span),
+                id::DIVIDE => expression.quotient(a, b, span),
+                _ => expression.map(op, [a, b], span),
+            };
+        }
+        Err(parts) => parts,
+    };
+    match (op, <[Part; 1]>::try_from(parts)) {
+        (id::NEG, Ok([of])) => expression.negated(of, span),
+        (id::POS, Ok([of])) => Ok(of),
+        (op, Ok(of)) => expression.map(op, of, span),
+        (op, Err(parts)) => expression.map(op, parts, span),
     }
 }
 

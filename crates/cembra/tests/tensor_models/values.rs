@@ -318,3 +318,41 @@ fn derivatives_of_products_are_products_of_the_others() {
         }
     }
 }
+
+#[test]
+fn powers_have_slopes_at_zero() {
+    let text = "input x: tensor[f64, 1], p: f64
+        output by_x = tensor.grad(tensor.sum(x ** p), x)
+        output by_p = tensor.grad(tensor.sum(x ** p), p)
+        output squared = tensor.grad(tensor.sum(x ** 2.0), x)";
+    let found = |p: f64| -> Vec<Vec<f64>> {
+        let given = tensors([("x", f64s(&[3], &[0.0, 1.0, 2.0])), ("p", f64s(&[], &[p]))]);
+        evaluated(text, &given).iter().map(|made| made.to_vec::<f64>().expect("floats")).collect()
+    };
+    let ln_2 = std::f64::consts::LN_2;
+    assert_eq!(found(2.0), [vec![0.0, 2.0, 4.0], vec![4.0 * ln_2], vec![0.0, 2.0, 4.0]]);
+    assert_eq!(found(0.0)[..2], [vec![0.0, 0.0, 0.0], vec![ln_2]]);
+    assert_eq!(found(1.0)[..2], [vec![1.0, 1.0, 1.0], vec![2.0 * ln_2]]);
+    // There the slope is infinite.
+    assert_eq!(found(0.5)[0][0], f64::INFINITY);
+}
+
+#[test]
+fn numbers_of_a_product_are_in_its_elements_type() {
+    let text = r#"input a: tensor[f32, 1], b: tensor[f64, 1]
+        output large("i") = a("i") * 1e20 / 1e20 * 1e20 / 1e20
+        output larger("i") = b("i") * 1e200 / 1e200 * 1e200 / 1e200
+        output small("i") = 1e-30 * a("i") * 1e-30 * -1e30 * 1e30
+        output usual("i") = 3 * a("i") * 0.1 / 7 / 0.3
+        output nothing("i") = 0 * a("i") * 1e30 / 2"#;
+    let given =
+        tensors([("a", Tensor::new(&[2], vec![1.0_f32, -3.0]).expect("a tensor")), ("b", f64s(&[2], &[1.0, -3.0]))]);
+    let made = evaluated(text, &given);
+    let singles = |at: usize| made[at].to_vec::<f32>().expect("floats");
+    assert_eq!(singles(0), [1.0, -3.0]);
+    assert_eq!(made[1].to_vec::<f64>().expect("floats"), [1.0, -3.0]);
+    // As it is written: 1e-60 is 0 in this type.
+    assert_eq!(singles(2).iter().map(|small| small.to_bits()).collect::<Vec<u32>>(), [1 << 31, 0]);
+    assert_eq!(singles(3)[0], (3.0_f32 * 0.1) / (7.0_f32 * 0.3));
+    assert_eq!(singles(4), [0.0, -0.0]);
+}

@@ -24,11 +24,23 @@ pub(crate) static POW: OpDef = OpDef {
     examples: &[ex("pow(2, 10)", "1024."), ex("nan ** 0f32", "1."), ex("0f64 ** -1", "f64{inf}")],
     derivative: Some(|d| {
         let [x, y] = [d.operands[0], d.operands[1]];
-        let one = d.number(1.0);
+        let (zero, one) = (d.number(0.0), d.number(1.0));
         let less = d.apply(id::SUBTRACT, &[y, one])?;
-        let power = d.apply(id::POW, &[x, less])?;
-        let slope = d.apply(id::MULTIPLY, &[y, power])?;
-        let logarithm = d.apply(id::LOG, &[x])?;
+        let slope = if d.graph.value(y).is_some() {
+            let power = d.apply(id::POW, &[x, less])?;
+            d.apply(id::MULTIPLY, &[y, power])?
+        } else {
+            // To the power of 0 all is 1: what infinity the power before has does not count.
+            let is_flat = d.apply(id::BOOL_EQUAL, &[y, zero])?;
+            let less = d.apply(id::TENSOR_WHERE, &[is_flat, one, less])?;
+            let power = d.apply(id::POW, &[x, less])?;
+            let slope = d.apply(id::MULTIPLY, &[y, power])?;
+            d.apply(id::TENSOR_WHERE, &[is_flat, zero, slope])?
+        };
+        // A power of 0 stays what it is, and its logarithm does not count.
+        let is_zero = d.apply(id::BOOL_EQUAL, &[x, zero])?;
+        let base = d.apply(id::TENSOR_WHERE, &[is_zero, one, x])?;
+        let logarithm = d.apply(id::LOG, &[base])?;
         let growth = d.apply(id::MULTIPLY, &[d.result, logarithm])?;
         all([d.times(slope)?, d.times(growth)?])
     }),

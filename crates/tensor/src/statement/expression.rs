@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind, Graph, NodeId};
 use cembra_ops::OpId;
 use cembra_value::Span;
 
-/// A part of an expression.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A part of an expression: of one other part, as what it delivers depends on that. What is wanted twice is made twice.
+#[derive(PartialEq, Eq, Debug)]
 pub struct Part(u32);
 
 /// An expression over labelled tensors, and the labels of what it is assigned to. The part that is added last is the whole of it.
@@ -67,6 +67,9 @@ impl Expression {
 
     fn push(&mut self, part: syntax::Part, span: Span) -> Result<Part, Error> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
+        if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
+            return Err(Error::new(ErrorKind::UnknownName, "a part of another expression").at(span));
+        }
         Ok(Part(self.tree.push(part, span)))
     }
 
@@ -125,9 +128,12 @@ impl Expression {
     /// # Errors
     /// There are too many parts.
     pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, Error> {
-        match self.tree.parts[by.0 as usize] {
-            syntax::Part::Number(by) => self.push(syntax::Part::Quotient(of.0, by), span),
-            _ => self.map(cembra_ops::id::DIVIDE, &[of, by], span),
+        match self.tree.parts.get(by.0 as usize) {
+            Some(syntax::Part::Number(by)) => {
+                let by = *by;
+                self.push(syntax::Part::Quotient(of.0, by), span)
+            }
+            _ => self.map(cembra_ops::id::DIVIDE, [of, by], span),
         }
     }
 
@@ -135,8 +141,8 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn map(&mut self, op: OpId, parts: &[Part], span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Map(op, parts.iter().map(|part| part.0).collect()), span)
+    pub fn map(&mut self, op: OpId, parts: impl IntoIterator<Item = Part>, span: Span) -> Result<Part, Error> {
+        self.push(syntax::Part::Map(op, parts.into_iter().map(|part| part.0).collect()), span)
     }
 
     /// The node of the expression, which has an axis for each label of the target.

@@ -5,7 +5,7 @@
 use super::Statement;
 use super::syntax::{Part, Tree, Whole};
 use crate::{Error, ErrorKind, MOST_AXES};
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::Span;
 use smallvec::SmallVec;
 
@@ -24,37 +24,74 @@ pub(super) struct Demands {
 }
 
 /// A product with all that is multiplied in it, parentheses and signs being looked through.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Chain {
     /// The factors that are no numbers, in the order of the text.
     pub(super) factors: SmallVec<[u32; 4]>,
-    /// The product of all numbers, with the signs.
-    pub(super) number: f64,
-    /// The product of what it is divided by.
-    pub(super) divisor: f64,
+    /// The numbers, and the signs, in this order.
+    scales: SmallVec<[Scale; 4]>,
+}
+
+/// What a product is scaled by.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Scale {
+    Times(f64),
+    Over(f64),
 }
 
 impl Chain {
     /// The chain of a product.
     pub(super) fn of(tree: &Tree, product: u32) -> Chain {
-        let mut chain = Chain { factors: SmallVec::new(), number: 1.0, divisor: 1.0 };
-        let mut open = vec![product];
-        while let Some(part) = open.pop() {
+        let mut chain = Chain::default();
+        // Parts, and what stands behind them.
+        let mut open: Vec<Result<u32, Scale>> = vec![Ok(product)];
+        while let Some(next) = open.pop() {
+            let part = match next {
+                Ok(part) => part,
+                Err(scale) => {
+                    chain.scales.push(scale);
+                    continue;
+                }
+            };
             match &tree.parts[part as usize] {
-                Part::Product(a, b) => open.extend([*b, *a]),
-                Part::Negated(of) => {
-                    chain.number = -chain.number;
-                    open.push(*of);
-                }
-                Part::Quotient(of, by) => {
-                    chain.divisor *= by;
-                    open.push(*of);
-                }
-                Part::Number(number) => chain.number *= number,
+                Part::Product(a, b) => open.extend([Ok(*b), Ok(*a)]),
+                Part::Negated(of) => open.extend([Err(Scale::Times(-1.0)), Ok(*of)]),
+                Part::Quotient(of, by) => open.extend([Err(Scale::Over(*by)), Ok(*of)]),
+                Part::Number(number) => chain.scales.push(Scale::Times(*number)),
                 _ => chain.factors.push(part),
             }
         }
         chain
+    }
+
+    /// What all numbers are together.
+    pub(super) fn number(&self) -> f64 {
+        self.scales(Scalar::Float64).into_iter().fold(1.0, |number, scale| match scale {
+            Scale::Times(by) => number * by,
+            Scale::Over(by) => number / by,
+        })
+    }
+
+    /// By what a product of elements of a type is scaled: by the product of all numbers, and the product of what it is divided by. Where one of
+    /// them is beyond the numbers of the type, though no number of the text need be, by one after the other.
+    pub(super) fn scales(&self, scalar: Scalar) -> SmallVec<[Scale; 4]> {
+        let rounded = |number: f64| if scalar == Scalar::Float32 { f64::from(number as f32) } else { number };
+        let (mut number, mut divisor) = (1.0, 1.0);
+        for scale in &self.scales {
+            match scale {
+                Scale::Times(by) => number = rounded(number * by),
+                Scale::Over(by) => divisor = rounded(divisor * by),
+            }
+        }
+        let least = if scalar == Scalar::Float32 { f32::MIN_POSITIVE.into() } else { f64::MIN_POSITIVE };
+        let has_zero =
+            self.scales.iter().any(|scale| matches!(scale, Scale::Times(by) | Scale::Over(by) if *by == 0.0));
+        let is_within = |product: f64| product.is_finite() && (product.abs() >= least || has_zero);
+        if !scalar.is_float() || is_within(number) && is_within(divisor) {
+            let both = [Scale::Times(number), Scale::Over(divisor)];
+            return both.into_iter().filter(|scale| !scale.changes_nothing()).collect();
+        }
+        self.scales.clone()
     }
 
     /// The labels that more than one factor has.
@@ -66,6 +103,12 @@ impl Chain {
             met[0] |= labels;
         }
         met[1]
+    }
+}
+
+impl Scale {
+    fn changes_nothing(self) -> bool {
+        matches!(self, Scale::Times(by) | Scale::Over(by) if by.to_bits() == 1.0_f64.to_bits())
     }
 }
 

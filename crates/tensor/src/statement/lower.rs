@@ -1,7 +1,7 @@
 //! Statements as graphs. What a part delivers has its labels as axes in one order, that of the labels' numbers, which begins with the
 //! target's; so parts fit each other as they are.
 
-use super::labels::{Chain, Demands, Set, summed_product};
+use super::labels::{Chain, Demands, Scale, Set, summed_product};
 use super::syntax::{Assign, Part, Tree, Whole};
 use super::{Assignment, Statement};
 use crate::node::{Labels, Operation, Reduction};
@@ -145,7 +145,7 @@ impl<'s> Lowering<'s> {
     /// A product with the numbers in it.
     fn product(&mut self, chain: &Chain, wanted: Set) -> Result<NodeId, Error> {
         let made = match chain.factors.as_slice() {
-            [] => return self.graph.constant(Scalar::Float64, chain.number / chain.divisor),
+            [] => return self.graph.constant(Scalar::Float64, chain.number()),
             factors => self.multiplied(factors, wanted)?,
         };
         self.scaled(made, chain)
@@ -154,17 +154,20 @@ impl<'s> Lowering<'s> {
     /// A node times the numbers of its chain.
     fn scaled(&mut self, mut made: NodeId, chain: &Chain) -> Result<NodeId, Error> {
         let scalar = self.graph.scalar(made);
-        if chain.number.to_bits() == (-1.0_f64).to_bits() {
-            made = self.graph.map(id::NEG, &[made])?;
-        } else if chain.number.to_bits() != 1.0_f64.to_bits() {
-            let number = self.graph.constant(scalar, chain.number)?;
-            made = self.graph.map(id::MULTIPLY, &[number, made])?;
+        for scale in chain.scales(scalar) {
+            made = match scale {
+                Scale::Times(by) if by.to_bits() == (-1.0_f64).to_bits() => self.graph.map(id::NEG, &[made])?,
+                Scale::Times(by) => {
+                    let number = self.graph.constant(scalar, by)?;
+                    self.graph.map(id::MULTIPLY, &[number, made])?
+                }
+                Scale::Over(by) => {
+                    let divisor = self.graph.constant(scalar, by)?;
+                    self.graph.map(id::DIVIDE, &[made, divisor])?
+                }
+            };
         }
-        if chain.divisor.to_bits() == 1.0_f64.to_bits() {
-            return Ok(made);
-        }
-        let divisor = self.graph.constant(scalar, chain.divisor)?;
-        self.graph.map(id::DIVIDE, &[made, divisor])
+        Ok(made)
     }
 
     /// The product of factors, summed over what is not wanted.
