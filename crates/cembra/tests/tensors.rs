@@ -1,10 +1,10 @@
 //! Tensors: views, what is refused, what rewriting makes of expressions and how often, and statements.
 
 use cembra::tensor::{
-    Data, Element, Error, ErrorKind, Evaluator, Exactness, Graph, Layout, NodeId, Operation, Program, Reduction,
-    Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
+    Data, Element, Error, ErrorKind, Evaluator, Exactness, Expression, Graph, Layout, NodeId, Operation, Program,
+    Reduction, Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
 };
-use cembra::{Options, Scalar};
+use cembra::{Options, Scalar, Span};
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 
@@ -416,4 +416,68 @@ fn elements_that_lie_together_are_reduced_as_those_that_do_not() {
             assert!(same_bits(&a, &b), "{reduction:?} of {extents:?} over {axis}");
         }
     }
+}
+
+#[test]
+fn slices_have_steps_and_their_strides_lead_to_elements() {
+    let x = Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let flat = Slice { start: 1, step: 0, count: 1 };
+    assert_eq!(x.sliced(&[flat, Slice::all(3)]).unwrap_err().kind(), ErrorKind::Index);
+    let mut g = Graph::standard();
+    let leaf = g.leaf("x", Scalar::Float64, &[3]).unwrap();
+    for count in [0, 1, 3] {
+        let error = g.slice(leaf, &[Slice { start: 0, step: 0, count }]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Index, "{count}");
+    }
+    // One index has no next one, however far it would be.
+    let last = x.sliced(&[Slice { start: 1, step: isize::MAX, count: 1 }, Slice::all(3)]).unwrap();
+    assert_eq!(last.to_vec::<f64>().unwrap(), [4.0, 5.0, 6.0]);
+    let none = Layout::strided(&[0, 5], &[1, isize::MAX], 0, 0).unwrap();
+    let none = none.sliced(&[Slice::all(0), Slice { start: 3, step: 1, count: 1 }]).unwrap();
+    assert_eq!(none.extents(), [0, 1]);
+}
+
+#[test]
+fn products_of_more_terms_than_can_be_counted_are_refused_where_they_are_gone_through() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
+    let a = g.broadcast(x, &[1 << 16]).unwrap();
+    let all = g.einsum("i,j,k,l->", &[a; 4]).unwrap();
+    let inputs = [Tensor::scalar(1.0)];
+    let on = evaluator();
+    assert_eq!(on.evaluate(&g, &[all], &inputs).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(on.get(&g, all, &inputs, &[]).unwrap_err().kind(), ErrorKind::Limit);
+    // Each sum by itself can be had.
+    let planned = on.plan(&g, &[all]).unwrap();
+    assert_eq!(planned.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), [(2.0_f64).powi(64)]);
+    // As many as there are numbers, and none.
+    let none = g.leaf("none", Scalar::Float64, &[0]).unwrap();
+    let no_terms = g.einsum("i,j,k,l,m->", &[a, a, a, none, none]).unwrap();
+    let inputs = [Tensor::scalar(1.0), Tensor::zeros(Scalar::Float64, &[0]).unwrap()];
+    assert_eq!(on.evaluate(&g, &[no_terms], &inputs).unwrap()[0].to_vec::<f64>().unwrap(), [0.0]);
+}
+
+#[test]
+fn what_is_broadcast_to_nothing_cannot_fail() {
+    let mut g = Graph::standard();
+    let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Int64, &[1]).unwrap());
+    let [x, y] = [x, y].map(|leaf| g.broadcast(leaf, &[0]).unwrap());
+    let quotient = g.apply("math.floordiv", &[x, y]).unwrap();
+    let inputs = [Tensor::new(&[1], vec![1_i64]).unwrap(), Tensor::new(&[1], vec![0_i64]).unwrap()];
+    assert!(values::<i64>(&g, quotient, &inputs).is_empty());
+}
+
+#[test]
+fn parts_are_of_one_expression() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+    let here = Span::default();
+    let mut other = Expression::new("i", here).unwrap();
+    let mut far = other.tensor(x, "i", here).unwrap();
+    for _ in 0..3 {
+        far = other.negated(far, here).unwrap();
+    }
+    let mut e = Expression::new("i", here).unwrap();
+    let own = e.tensor(x, "i", here).unwrap();
+    assert_eq!(e.quotient(own, far, here).unwrap_err().kind(), ErrorKind::UnknownName);
 }

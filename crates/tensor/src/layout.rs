@@ -73,6 +73,9 @@ impl Slice {
 
     /// An error if an index is not one of an axis of this extent.
     pub(crate) fn check(self, extent: usize) -> Result<(), Error> {
+        if self.step == 0 {
+            return Err(Error::new(ErrorKind::Index, "a slice has a step of 0"));
+        }
         let within = |at: usize| at < extent;
         if self.count == 0 || (within(self.start) && self.last().is_some_and(within)) {
             return Ok(());
@@ -389,10 +392,10 @@ impl Layout {
         for (axis, slice) in slices.iter().enumerate() {
             slice.check(self.extents[axis])?;
             made.extents[axis] = slice.count;
-            made.strides[axis] = self.strides[axis].wrapping_mul(slice.step);
-            if slice.count > 0 {
-                offset += slice.start.cast_signed() * self.strides[axis];
+            if slice.count > 1 {
+                made.strides[axis] = self.strides[axis].wrapping_mul(slice.step);
             }
+            offset = offset.wrapping_add(slice.start.cast_signed().wrapping_mul(self.strides[axis]));
         }
         // Without elements no position is looked at, and that of the first index may be outside.
         if !made.is_empty() {
@@ -498,11 +501,13 @@ impl Iterator for Positions<'_> {
         let found = self.at;
         for axis in (0..self.index.len()).rev() {
             self.index[axis] += 1;
-            self.at += self.layout.strides[axis];
+            self.at = self.at.wrapping_add(self.layout.strides[axis]);
             if self.index[axis] < self.layout.extents[axis] {
                 break;
             }
-            self.at -= self.layout.strides[axis] * self.index[axis].cast_signed();
+            // Strides of axes without a second index may be anything.
+            let gone = self.layout.strides[axis].wrapping_mul(self.index[axis].cast_signed());
+            self.at = self.at.wrapping_sub(gone);
             self.index[axis] = 0;
         }
         Some(found.cast_unsigned())

@@ -174,6 +174,13 @@ impl Labels {
         Ok(found.into_iter().map(|extent| extent.unwrap_or(1)).collect())
     }
 
+    /// An error if all labels together, of these extents, have more indices than can be counted: who goes through them all has no end.
+    pub(crate) fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
+        let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
+        let message = || format!("a product of more than 2^{} terms", usize::BITS);
+        all.map(drop).ok_or_else(|| Error::new(ErrorKind::Limit, message()))
+    }
+
     pub(crate) fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];

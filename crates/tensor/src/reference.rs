@@ -247,6 +247,7 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
 /// over there is no sum.
 pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
+    labels.check_countable(&extents)?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
     let order: Vec<Axis> = labels.output.iter().copied().chain(summed).collect();
     let all: Vec<usize> = order.iter().map(|label| extents[usize::from(*label)]).collect();

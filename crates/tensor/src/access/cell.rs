@@ -87,6 +87,7 @@ pub(super) fn cells(
 fn product(graph: &Graph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
     let operands: Vec<&[usize]> = node.operands.iter().map(|operand| graph.extents(*operand)).collect();
     let extents = labels.label_extents(&operands)?;
+    labels.check_countable(&extents)?;
     let summed = (0..extents.len()).filter(|label| !labels.output.contains(&(*label as Axis)));
     let walk: SmallVec<[(Axis, usize); 4]> = summed.map(|label| (label as Axis, extents[label])).collect();
     let seen = |(operand, own): (&NodeId, &Axes)| (*operand, View::along(own, graph.extents(*operand)));

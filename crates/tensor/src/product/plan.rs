@@ -321,7 +321,8 @@ impl Planning {
                 continue;
             }
             let moved = |of: usize| is_made[of] && !summed_before.get(of).is_some_and(|summed| *summed);
-            let cost = (0..3).filter(|of| moved(*of)).map(|of| self.size(of)).sum::<usize>() * 2 * self.bytes;
+            let moved = (0..3).filter(|of| moved(*of)).fold(0_usize, |sum, of| sum.saturating_add(self.size(of)));
+            let cost = moved.saturating_mul(2 * self.bytes);
             if best.as_ref().is_some_and(|best| best.cost <= cost) {
                 continue;
             }
@@ -344,7 +345,8 @@ impl Planning {
                 runs
             });
             let is_sliced = runs.iter().any(|runs| runs.len() > 1);
-            let inner: usize = runs.iter().filter_map(|runs| runs.last()).map(|run| self.run(run).extent).product();
+            let longest = runs.iter().filter_map(|runs| runs.last()).map(|run| self.run(run).extent);
+            let inner = longest.fold(1_usize, usize::saturating_mul);
             if !is_sliced || inner >= LEAST_SLICE {
                 best = Some(Choice { cost, is_made, groups: runs });
             }

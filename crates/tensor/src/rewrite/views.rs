@@ -70,7 +70,8 @@ fn broadcast_after(run: &mut Run<'_>, op: cembra_ops::OpId, node: &Node) -> Resu
         if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
     };
     let operands: SmallVec<[NodeId; 3]> = node.operands.iter().map(narrow).collect();
-    if operands[..] == node.operands[..] {
+    // Without elements nothing is evaluated, and nothing fails; what was broadcast may have some.
+    if operands[..] == node.operands[..] || node.extents.contains(&0) {
         return Ok(None);
     }
     Ok(Some(("broadcast_after", run.map(op, &operands)?)))
