@@ -147,6 +147,22 @@ impl Graph {
         self.cotangents_with(outputs, cotangents, wrt, Residuals::SaveAll)
     }
 
+    /// The positions of all nodes that some outputs need, in their order, of so many. A graph may have many more.
+    fn below(&self, outputs: &[NodeId], len: usize) -> Vec<usize> {
+        let mut is_met = vec![false; len];
+        let mut open: Vec<usize> = outputs.iter().map(|output| output.index()).collect();
+        let mut found = Vec::new();
+        while let Some(at) = open.pop() {
+            if std::mem::replace(&mut is_met[at], true) {
+                continue;
+            }
+            found.push(at);
+            open.extend(self.node(self.id(at as u32)).operands.iter().map(|operand| operand.index()));
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// The same, with a choice of which values of the function are kept.
     ///
     /// # Errors
@@ -171,7 +187,8 @@ impl Graph {
         }
         // Results of a function with a gradient of its own ask it once, when all have what they get: at the first of them.
         let mut asked: FxHashMap<Function, Asked> = FxHashMap::default();
-        for at in 0..len {
+        let order = self.below(outputs, len);
+        for at in order.iter().copied() {
             let node = self.node(self.id(at as u32));
             depends[at] |= node.differentiated().iter().any(|operand| depends[operand.index()]);
             if let Operation::CustomVjp(custom) = &node.operation {
@@ -190,7 +207,7 @@ impl Graph {
             }
             self.gather(&mut gathered, *output, *cotangent)?;
         }
-        for at in (0..len).rev().filter(|at| depends[*at]) {
+        for at in order.into_iter().rev().filter(|at| depends[*at]) {
             let (id, node) = (self.id(at as u32), self.node(self.id(at as u32)).clone());
             if node.differentiated().iter().all(|operand| !depends[operand.index()]) {
                 continue;

@@ -132,7 +132,7 @@ pub fn fmod_f32(x: f32, y: f32) -> f32 {
 /// True if the thread rounds to nearest and keeps subnormal numbers, as "the same bits everywhere" needs.
 ///
 /// It is found out by what sums are: whoever reads the register that says so waits for all that was computed before, as that has the exceptions,
-/// too.
+/// too. These sums are inexact, and one has a subnormal result; a thread that lets such exceptions end it, ends here.
 #[inline]
 #[must_use]
 pub fn default_float_mode() -> bool {

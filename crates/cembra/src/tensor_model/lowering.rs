@@ -52,12 +52,17 @@ pub(super) struct Lowering<'p> {
     /// True if the extents are those of tensors; else all are 1, and only types and numbers of axes mean something.
     pub(super) has_extents: bool,
     pub(super) made: Vec<Made>,
+    /// How many parts all labelled expressions had: a definition is a part of each that it is used in, as often as it is.
+    labelled: usize,
 }
+
+/// The most parts that all labelled expressions of a model may have.
+const MOST_LABELLED: usize = 1 << 22;
 
 impl<'p> Lowering<'p> {
     pub(super) fn new(program: &'p Program, registry: &'static Registry, most_nodes: usize, has_extents: bool) -> Self {
         let graph = Graph::new(registry).limited(most_nodes);
-        Lowering { program, registry, graph, has_extents, made: vec![Made::Nothing; program.len()] }
+        Lowering { program, registry, graph, has_extents, made: vec![Made::Nothing; program.len()], labelled: 0 }
     }
 
     /// Says what a leaf of the program is.
@@ -284,6 +289,12 @@ impl<'p> Lowering<'p> {
     pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
         let mut expression = Expression::new(labels, span)?;
         let order = self.parts(of)?;
+        self.labelled += order.len();
+        if self.labelled > MOST_LABELLED {
+            let message = format!("labelled expressions of more than {MOST_LABELLED} parts together");
+            let error = Error::new(ErrorKind::Limit, message).at(span);
+            return Err(error.hint("a definition with labels is evaluated anew wherever it is used: make it an `output`, which is a tensor"));
+        }
         // Weak values take on the type of all that is beside them.
         let mut strong: Vec<Tensor> = Vec::new();
         for node in &order {

@@ -220,3 +220,19 @@ fn a_statement_whose_graph_is_too_large_is_refused() {
     let error = Evaluator::new(&Options::default()).run(&program, &mut given).expect_err("too large");
     assert_eq!((error.kind(), given.len()), (ErrorKind::Limit, 1), "{error}");
 }
+
+#[test]
+fn labelled_definitions_are_not_evaluated_anew_without_end() {
+    let mut text = String::from("input a: tensor[f64, 1]\nlet p0 = a(\"i\")\n");
+    for at in 1..=16 {
+        text += &format!("let p{at} = p{0} + p{0}\n", at - 1);
+    }
+    // Each is 2^17 parts of its own.
+    for at in 0..40 {
+        text += &format!("output c{at}(\"i\") = p16 * {at}\n");
+    }
+    let (code, message, place) = refused(&text);
+    assert_eq!(code, "limit", "{message}");
+    assert!(message.starts_with("labelled expressions of more than 4194304 parts together"), "{message}");
+    assert!(place.is_some_and(|place| place.contains("p16")), "{place:?}");
+}
