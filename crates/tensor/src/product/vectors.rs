@@ -160,9 +160,12 @@ type Dense<'d, T> = (&'d [T], usize, isize);
 /// Several lines are read at a time, and the sums once for all of them. What of each line is next is fetched meanwhile.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, T>, factors: &[T]) {
+    let is_long = sums.len() >= LONG;
     let (tiles, rest) = sums.as_chunks_mut::<TILE>();
     let tiled = tiles.len() * TILE;
-    let fetches = size_of_val(elements) >= FETCHED;
+    // What is next is the next part of these lines, or the same of the next ones.
+    let later = if is_long { TILE.cast_signed() } else { step * TOGETHER.cast_signed() };
+    let later = Some(later).filter(|_| size_of_val(elements) >= FETCHED);
     for (group, factors) in factors.chunks(TOGETHER).enumerate() {
         let first = position(first, group * TOGETHER, step);
         for (tile, sums) in tiles.iter_mut().enumerate() {
@@ -172,8 +175,8 @@ fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, 
             added.copy_from_slice(registers);
             for factor in factors {
                 let line = &elements[at..][..TILE];
-                if fetches {
-                    fetch(line, TILE.cast_signed());
+                if let Some(later) = later {
+                    fetch(line, later);
                 }
                 for (of, sums) in added.iter_mut().enumerate() {
                     for (sum, element) in sums.iter_mut().zip(&line[of * LANES..][..LANES]) {
@@ -274,7 +277,11 @@ fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], c
             let count = LONG.min(count - start);
             let a = a.from(start).dense_or_copied(&mut a_copied[..count]);
             let b = b.from(start).dense_or_copied(&mut b_copied[..count]);
-            let added = if count < LONG { in_lanes::<T, 2>(a, b) } else { in_lanes::<T, REGISTERS>(a, b) };
+            let added = if count < LONG {
+                in_lanes::<T, 2>([a, b], [None; 2])
+            } else {
+                in_lanes::<T, REGISTERS>([a, b], [None; 2])
+            };
             *sum = T::add_sums(*sum, added);
         }
     }
@@ -289,26 +296,34 @@ fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], cou
     }
 }
 
-/// What some lines later are is fetched meanwhile; of a long line, what comes later in it.
+/// What some lines later are is fetched meanwhile.
 #[inline(always)]
 fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let ahead = |lines: &Lines<'_, T>| {
-        let (elements, far) = (lines.line.elements, AHEAD / size_of::<T>());
-        let later = if count < far { lines.step * far.div_ceil(count.max(1)).cast_signed() } else { far.cast_signed() };
-        Some(later).filter(|_| lines.step != 0 && size_of_val(elements) >= FETCHED)
+        let is_far = lines.step != 0 && size_of_val(lines.line.elements) >= FETCHED;
+        let lines_ahead = (AHEAD / size_of::<T>()).div_ceil(count.max(1));
+        is_far.then(|| lines.step * lines_ahead.cast_signed())
     };
     let (a_later, b_later) = (ahead(&a), ahead(&b));
     let (mut a_first, mut b_first) = (a.line.first, b.line.first);
     for sum in sums {
         let (a_line, b_line) = (&a.line.elements[a_first..][..count], &b.line.elements[b_first..][..count]);
-        if let Some(later) = a_later {
-            fetch(a_line, later);
+        // Longer lines are fetched for as they are read.
+        if count < TILE {
+            fetch_later([a_line, b_line], [a_later, b_later]);
         }
-        if let Some(later) = b_later {
-            fetch(b_line, later);
-        }
-        *sum = T::add_sums(*sum, in_lanes::<T, N>(a_line, b_line));
+        *sum = T::add_sums(*sum, in_lanes::<T, N>([a_line, b_line], [a_later, b_later]));
         (a_first, b_first) = (a_first.wrapping_add_signed(a.step), b_first.wrapping_add_signed(b.step));
+    }
+}
+
+/// Asks for what is so far behind some of two lines.
+#[inline(always)]
+fn fetch_later<T>(lines: [&[T]; 2], later: [Option<isize>; 2]) {
+    for (line, later) in lines.into_iter().zip(later) {
+        if let Some(later) = later {
+            fetch(line, later);
+        }
     }
 }
 
@@ -320,18 +335,19 @@ fn fetch<T>(line: &[T], behind: isize) {
     }
 }
 
-/// The sum of the products of two lines, of so many registers of sums. The more there are the less an addition waits for the one before; and the more are to be added in
-/// the end.
+/// The sum of the products of two lines, of so many registers of sums. The more there are the less an addition waits for the one before; and the
+/// more are to be added in the end. Meanwhile what is so far behind them is fetched, a part of each at a time.
 #[inline(always)]
-fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {
+fn in_lanes<T: Number, const N: usize>([a, b]: [&[T]; 2], later: [Option<isize>; 2]) -> T::Wide {
     let mut registers = [[T::Wide::default(); LANES]; N];
+    let ((a_tiles, a), (b_tiles, b)) = (a.as_chunks::<TILE>(), b.as_chunks::<TILE>());
+    for (a, b) in a_tiles.iter().zip(b_tiles) {
+        fetch_later([a, b], later);
+        add_to::<T, N>(&mut registers, a, b);
+    }
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let ((a, a_others), (b, b_others)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
-    for (a, b) in a.iter().zip(b) {
-        for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
-            add_products::<T>(register, a, b);
-        }
-    }
+    add_to::<T, N>(&mut registers, a.as_flattened().as_flattened(), b.as_flattened().as_flattened());
     let (mut sums, others) = registers.split_first().map_or_else(Default::default, |(first, others)| (*first, others));
     for register in others {
         for (sum, other) in sums.iter_mut().zip(register) {
@@ -343,6 +359,17 @@ fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {
     }
     let sum = sums.into_iter().fold(T::Wide::default(), T::add_sums);
     a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| T::add_product(sum, *a, *b))
+}
+
+/// Adds the products of two lines of as many elements as a whole number of all registers has.
+#[inline(always)]
+fn add_to<T: Number, const N: usize>(registers: &mut [[T::Wide; LANES]; N], a: &[T], b: &[T]) {
+    let (a, b) = (a.as_chunks::<LANES>().0.as_chunks::<N>().0, b.as_chunks::<LANES>().0.as_chunks::<N>().0);
+    for (a, b) in a.iter().zip(b) {
+        for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
+            add_products::<T>(register, a, b);
+        }
+    }
 }
 
 #[inline(always)]
