@@ -403,6 +403,7 @@ impl From<cembra_tensor::Error> for Error {
             ErrorKind::Limit => Code::Limit,
             ErrorKind::Evaluation => Code::Evaluation,
             ErrorKind::Syntax => Code::Syntax,
+            ErrorKind::Literal => Code::Literal,
             _ => Code::Tensors,
         };
         let problem = Diagnostic::new(code, error.to_string()).at(error.span());

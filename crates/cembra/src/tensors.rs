@@ -427,8 +427,9 @@ fn model(body: &Body, registry: &Registry) -> Result<Model, Error> {
                 builder.literal(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar))
             }
             BodyStep::Apply(op, operands) => {
-                let def = registry.get(*op);
-                let mut operands: Vec<Expr<'_>> = operands.iter().map(|at| made[*at as usize]).collect();
+                let def = registry.get(op.id());
+                let elements = operands.iter().map(|at| made[*at as usize]);
+                let mut operands = op.with_texts(elements, |text| builder.literal(Value::text(text)));
                 // Nodes of models have all their operands.
                 let left_out = def.params.iter().skip(operands.len()).map_while(|parameter| parameter.default.clone());
                 operands.extend(left_out.map(|default| builder.literal(default)));

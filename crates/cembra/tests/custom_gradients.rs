@@ -226,7 +226,8 @@ fn values_cost_what_they_do_without_a_gradient() {
     assert_eq!((counters.steps, counters.temporaries), (1, 0));
     let needed = g.needed(&[sum]);
     let cosines = g.nodes().filter(|(id, node)| {
-        needed[id.index()] && matches!(node.operation, Operation::Map(op) if g.registry().get(op).name.ends_with("cos"))
+        needed[id.index()]
+            && matches!(&node.operation, Operation::Map(op) if g.registry().get(op.id()).name.ends_with("cos"))
     });
     assert_eq!(cosines.count(), 0, "residuals are for gradients alone");
     assert_eq!(values(&g, &[sum], &[numbers(&[100], 0)]).len(), 1);
@@ -293,8 +294,8 @@ fn count(graph: &Graph, outputs: &[NodeId], operator: &str) -> usize {
     let made = Rewriter::new(graph).rewrite(graph, outputs, &evaluator()).expect("a graph");
     let needed = made.graph.needed(&made.outputs);
     let operators = made.graph.nodes().filter(|(id, _)| needed[id.index()]).filter_map(|(_, node)| {
-        let Operation::Map(op) = node.operation else { return None };
-        Some(graph.registry().get(op).name)
+        let Operation::Map(op) = &node.operation else { return None };
+        Some(graph.registry().get(op.id()).name)
     });
     operators.filter(|name| *name == operator).count()
 }

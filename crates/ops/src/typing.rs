@@ -1,7 +1,7 @@
 //! Types of operators: the lattice of implicit casts, the promotion rules most operators share, and how an operator and
 //! argument types become a signature and an overload. Casts themselves are inserted by preparation.
 
-use crate::definition::{OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
+use crate::definition::{Compile, CompiledFrom, OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Code, Value, common_scalar};
 use smallvec::SmallVec;
@@ -267,7 +267,12 @@ impl OpDef {
 
     fn no_overload(&self, signature: &Signature) -> TypeFault {
         let found = list_types(&signature.operands, ", ");
-        TypeFault::mismatch(format!("{} does not take {found}", self.name), None)
+        let fault = TypeFault::mismatch(format!("{} does not take {found}", self.name), None);
+        let is_text = |compile: Compile| compile.from == CompiledFrom::Text;
+        match self.overloads().iter().any(|overload| overload.compile.is_some_and(is_text)) {
+            true => fault.hint("the operator is compiled from its first operand, a literal text"),
+            false => fault,
+        }
     }
 
     fn find_overload(&self, signature: &Signature) -> Option<(u16, bool)> {

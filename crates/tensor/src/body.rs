@@ -1,9 +1,8 @@
 //! Expressions of elements: what the maps of a graph do to one element, for whatever evaluates it on many. One map is a body of one
 //! step, a region of maps that are evaluated together is a body of several.
 
-use crate::maps::OperandType;
+use crate::maps::{ElementOperator, OperandType};
 use crate::{Data, DataMut, Error, Layout, Products, Tensor};
-use cembra_ops::OpId;
 use cembra_runtime::{Chains, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -16,8 +15,8 @@ pub type Operand = u32;
 pub enum BodyStep {
     /// A constant: its type, and its bits in the layout of frames.
     Constant(Scalar, u64),
-    /// A scalar operator on what came before, which is of exactly the types that it takes.
-    Apply(OpId, SmallVec<[Operand; 3]>),
+    /// A scalar operator on what came before, which is of exactly the types that it takes, and on the texts that it has.
+    Apply(ElementOperator, SmallVec<[Operand; 3]>),
 }
 
 /// An expression of elements, complete in itself: equal bodies mean the same.
@@ -33,7 +32,7 @@ pub struct Body {
 
 impl Body {
     /// One operator on operands of these types. Literals are part of the body, the others are its inputs.
-    pub(crate) fn of_operator(op: OpId, operands: &[OperandType], result: Scalar) -> Body {
+    pub(crate) fn of_operator(op: &ElementOperator, operands: &[OperandType], result: Scalar) -> Body {
         let inputs: Vec<Scalar> =
             operands.iter().filter(|(_, bits)| bits.is_none()).map(|(scalar, _)| *scalar).collect();
         let mut steps = Vec::new();
@@ -46,7 +45,7 @@ impl Body {
             None => input.next().unwrap_or(0),
         });
         let places = places.collect();
-        steps.push(BodyStep::Apply(op, places));
+        steps.push(BodyStep::Apply(op.clone(), places));
         let outputs = vec![((inputs.len() + steps.len() - 1) as Operand, result)];
         Body { inputs, steps, outputs }
     }

@@ -43,6 +43,8 @@ kinds! {
     OverlappingTarget = "overlapping-target";
     /// A text that is no statement, or no list of labels.
     Syntax = "bad-syntax";
+    /// A literal that an operator cannot be compiled from.
+    Literal = "bad-literal";
     /// What is no label.
     BadLabel = "bad-label";
     /// An output label that no operand has.

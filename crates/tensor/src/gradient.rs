@@ -292,7 +292,7 @@ impl Graph {
             | Operation::Tensor(_)
             | Operation::Iota
             | Operation::Seed(_) => return Ok(SmallVec::new()),
-            Operation::Map(op) => return self.map_cotangents(*op, id, node, cotangent),
+            Operation::Map(op) => return self.map_cotangents(op.id(), id, node, cotangent),
             Operation::Reduce(reduction, axes) => {
                 let axes: SmallVec<[usize; 8]> = axes.iter().map(|axis| usize::from(*axis)).collect();
                 return self.reduce_cotangent(*reduction, &axes, [operand, id, cotangent]).map(|made| smallvec![made]);

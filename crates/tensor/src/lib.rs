@@ -45,6 +45,7 @@ pub use error::{Error, ErrorKind};
 pub use graph::{Graph, MOST_FACTORS};
 pub use half::{Half, HalfTensor};
 pub use layout::{Extents, Layout, Slice, Strides};
+pub use maps::{ElementOperator, MapOperand};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{BoundPlan, KeptPlan, Plan, PlanCounters, pieces};
 pub use product::{

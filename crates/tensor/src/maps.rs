@@ -1,5 +1,6 @@
 //! Operators on elements, as nodes of graphs. What they make of operands of some types the registry says; what is said here is what it is asked:
 //! an operator may look at the literals among its operands, as `round(x, 2)` does, and an operand may be left out whose default is to have none.
+//! Texts are no elements, so those among the operands belong to the operator, as what it is compiled from does.
 
 use crate::element::no_element;
 use crate::node::{Node, Operation};
@@ -9,30 +10,102 @@ use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::{ScalarValue, Value, near_names};
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The type of an operand, and its bits if it is a literal.
 pub(crate) type OperandType = (Scalar, Option<u64>);
 
+/// What an operator on elements is given in the place of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapOperand<'t> {
+    /// The elements of a node.
+    Node(NodeId),
+    /// A literal text, the same for all elements.
+    Text(&'t str),
+}
+
+/// A scalar operator that is applied to elements, with the texts among its operands.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ElementOperator {
+    op: OpId,
+    /// For each operand as it was given its text, or none for elements; none at all if there are no texts.
+    texts: Option<Arc<[Option<Arc<str>>]>>,
+}
+
+impl From<OpId> for ElementOperator {
+    fn from(op: OpId) -> ElementOperator {
+        ElementOperator { op, texts: None }
+    }
+}
+
+impl ElementOperator {
+    /// An operator whose operands are texts, or elements, of which nothing is said.
+    #[must_use]
+    pub fn new<'t>(op: OpId, operands: impl IntoIterator<Item = Option<&'t str>>) -> ElementOperator {
+        let texts: Vec<Option<Arc<str>>> = operands.into_iter().map(|text| text.map(Arc::from)).collect();
+        let has_texts = texts.iter().any(Option::is_some);
+        ElementOperator { op, texts: has_texts.then(|| texts.into()) }
+    }
+
+    /// The scalar operator.
+    #[must_use]
+    pub const fn id(&self) -> OpId {
+        self.op
+    }
+
+    /// True if there are texts among the operands.
+    #[must_use]
+    pub const fn has_texts(&self) -> bool {
+        self.texts.is_some()
+    }
+
+    /// What it is given in order, texts in their places between what is made of elements.
+    pub fn with_texts<'t, T>(
+        &'t self,
+        elements: impl IntoIterator<Item = T>,
+        mut text: impl FnMut(&'t str) -> T,
+    ) -> SmallVec<[T; 4]> {
+        let mut elements = elements.into_iter();
+        let Some(texts) = &self.texts else { return elements.collect() };
+        let mut all = SmallVec::with_capacity(texts.len());
+        for own in texts.iter() {
+            match own {
+                Some(own) => all.push(text(own)),
+                None => all.extend(elements.next()),
+            }
+        }
+        all.extend(elements);
+        all
+    }
+
+    /// Of something for each operand, what there is for elements.
+    fn of_elements<'a, T>(&'a self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
+        let is_text = |at: usize| self.texts.as_ref().is_some_and(|texts| texts.get(at).is_some_and(Option::is_some));
+        all.iter().enumerate().filter(move |(at, _)| !is_text(*at)).map(|(_, one)| one)
+    }
+}
+
 /// Settles the types of an operator on elements.
 pub(crate) fn resolve<'r>(
     registry: &'r Registry,
-    op: OpId,
+    op: &ElementOperator,
     operands: &[OperandType],
 ) -> Result<Cow<'r, Resolved>, TypeFault> {
-    let behind = registry.get(op).params.iter().skip(operands.len());
-    let left_out = behind.take_while(|parameter| parameter.default == Some(Value::Unspecified)).count();
     let given = operands.iter().map(|(scalar, _)| QType::Scalar(*scalar));
-    let types: SmallVec<[QType; 4]> = given.chain(std::iter::repeat_n(QType::Unspecified, left_out)).collect();
-    let mut literals: Vec<Option<Value>> = Vec::new();
+    let mut types = op.with_texts(given, |_| QType::Scalar(Scalar::Text));
+    let behind = registry.get(op.op).params.iter().skip(types.len());
+    let left_out = behind.take_while(|parameter| parameter.default == Some(Value::Unspecified)).count();
+    types.extend(std::iter::repeat_n(QType::Unspecified, left_out));
+    let mut literals: SmallVec<[Option<Value>; 4]> = SmallVec::new();
     // Most operators look at none.
-    if left_out > 0 || operands.iter().any(|(_, bits)| bits.is_some()) {
+    if left_out > 0 || op.has_texts() || operands.iter().any(|(_, bits)| bits.is_some()) {
         let literal = |(scalar, bits): &OperandType| ScalarValue::from_bits(*scalar, (*bits)?).map(Value::Scalar);
-        literals.extend(operands.iter().map(literal));
+        literals = op.with_texts(operands.iter().map(literal), |text| Some(Value::text(text)));
         literals.resize(types.len(), Some(Value::Unspecified));
     }
     let argument = |(at, qtype)| Argument { qtype, literal: literals.get(at).and_then(Option::as_ref) };
     let arguments: SmallVec<[Argument<'_>; 4]> = types.iter().enumerate().map(argument).collect();
-    registry.resolve(op, &arguments)
+    registry.resolve(op.op, &arguments)
 }
 
 impl Graph {
@@ -55,6 +128,31 @@ impl Graph {
     /// # Errors
     /// There is no such operator, it does not take these types, gives no element, or extents do not broadcast.
     pub fn apply(&mut self, operator: &str, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let operands: SmallVec<[MapOperand<'_>; 4]> = operands.iter().copied().map(MapOperand::Node).collect();
+        self.apply_with(operator, &operands)
+    }
+
+    /// The same where some operands are literal texts: of an operator of yours that takes texts, or is
+    /// [compiled from one](cembra_ops::UserOperator::compiled).
+    ///
+    /// ```
+    /// use cembra_ops::{Registry, UserOperator};
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Graph, MapOperand};
+    ///
+    /// let parsed = |text: &str| text.parse().map(|rate: f64| move |x: f64| x * rate);
+    /// let registry = Registry::with_operators([UserOperator::new("money.in").compiled(parsed)])?;
+    /// let mut g = Graph::new(registry);
+    /// let x = g.leaf("x", Scalar::Float64, &[3])?;
+    /// let made = g.apply_with("money.in", &[MapOperand::Text("1.08"), MapOperand::Node(x)])?;
+    /// assert_eq!(g.extents(made), [3]);
+    /// assert!(g.apply("money.in", &[x, x]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Graph::apply`], or a text that the operator cannot be compiled from.
+    pub fn apply_with(&mut self, operator: &str, operands: &[MapOperand<'_>]) -> Result<NodeId, Error> {
         let Some(op) = self.registry().find(operator) else {
             let names = near_names(operator, 2, self.registry().iter().map(|(_, def)| def.name));
             let error =
@@ -66,26 +164,44 @@ impl Graph {
         };
         let mut operands = operands.to_vec();
         for parameter in self.registry().get(op).params.iter().skip(operands.len()) {
-            let Some(Value::Scalar(default)) = &parameter.default else { break };
-            operands.push(self.constant_bits(default.scalar(), default.bits())?);
+            operands.push(match &parameter.default {
+                Some(Value::Scalar(ScalarValue::Text(default))) => MapOperand::Text(default),
+                Some(Value::Scalar(default)) => MapOperand::Node(self.constant_bits(default.scalar(), default.bits())?),
+                _ => break,
+            });
         }
-        self.map(op, &operands)
+        let texts = operands.iter().map(|operand| match *operand {
+            MapOperand::Text(text) => Some(text),
+            MapOperand::Node(_) => None,
+        });
+        let op = ElementOperator::new(op, texts);
+        let nodes = operands.iter().filter_map(|operand| match *operand {
+            MapOperand::Text(_) => None,
+            MapOperand::Node(node) => Some(node),
+        });
+        let nodes: SmallVec<[NodeId; 4]> = nodes.collect();
+        let before = self.len();
+        let made = self.map(op, &nodes)?;
+        self.check_texts(before)?;
+        Ok(made)
     }
 
-    /// A scalar operator on each element. Operands are cast to the types it takes, as they are among scalars.
+    /// A scalar operator on each element, by what it is besides texts. Operands are cast to the types it takes, as they are among scalars. Texts
+    /// are not compiled here: see [`Graph::check_texts`].
     ///
     /// # Errors
     /// It does not take these types, gives no element, or extents do not broadcast.
-    pub fn map(&mut self, op: OpId, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn map(&mut self, op: impl Into<ElementOperator>, operands: &[NodeId]) -> Result<NodeId, Error> {
+        let op = op.into();
         let refused = |message: String| Error::new(ErrorKind::ElementType, message);
-        let resolved = resolve(self.registry(), op, &self.operand_types(op, operands)).map_err(|fault| {
+        let resolved = resolve(self.registry(), &op, &self.operand_types(op.op, operands)).map_err(|fault| {
             let error = refused(fault.message);
             if let Some(hint) = fault.hint { error.hint(hint) } else { error }
         })?;
         let scalar = match resolved.signature.ret {
             QType::Scalar(scalar) if scalar.is_tensor_element() => scalar,
             ref other => {
-                let name = self.registry().get(op).name;
+                let name = self.registry().get(op.op).name;
                 let error = refused(format!("{name} gives {other}, of which there are no tensors"));
                 let is_mask = other.scalar() == Some(Scalar::Unit);
                 return Err(if is_mask {
@@ -97,7 +213,7 @@ impl Graph {
         };
         let wanted: SmallVec<[QType; 4]> = resolved.signature.operands.clone();
         let mut cast = SmallVec::<[NodeId; 2]>::new();
-        for (operand, wanted) in operands.iter().zip(&wanted) {
+        for (operand, wanted) in operands.iter().zip(op.of_elements(&wanted)) {
             cast.push(match wanted.scalar() {
                 Some(scalar) => self.cast(*operand, scalar)?,
                 None => *operand,
@@ -105,6 +221,29 @@ impl Graph {
         }
         let extents = self.broadcast_extents(&cast)?;
         self.intern(Node { operation: Operation::Map(op), operands: cast, scalar, extents })
+    }
+
+    /// Looks whether operators can be compiled from their texts, of the nodes from a position on: whoever evaluates elements compiles them again.
+    ///
+    /// # Errors
+    /// One cannot be; it says why.
+    pub fn check_texts(&self, from: usize) -> Result<(), Error> {
+        for at in from..self.len() {
+            let node = self.node(self.id(at as u32));
+            let Operation::Map(op) = &node.operation else { continue };
+            // What an operator is compiled from is its first operand.
+            let Some(Some(Some(text))) = op.texts.as_ref().map(|texts| texts.first()) else { continue };
+            let types = self.operand_types(op.op, &node.operands);
+            let overload = resolve(self.registry(), op, &types).ok().and_then(|resolved| resolved.overload);
+            let def = self.registry().get(op.op);
+            let overload = overload.and_then(|at| def.overloads().get(usize::from(at)));
+            if let Some(compile) = overload.and_then(|overload| overload.compile)
+                && let Err(reason) = compile.compile(&Value::text(&**text))
+            {
+                return Err(Error::new(ErrorKind::Literal, format!("{}: {reason}", def.name)));
+            }
+        }
+        Ok(())
     }
 
     /// The elements as another type.
@@ -119,7 +258,8 @@ impl Graph {
             return Err(no_element(scalar));
         };
         let extents = self.node(operand).extents.clone();
-        self.intern(Node { operation: Operation::Map(op), operands: [operand].as_slice().into(), scalar, extents })
+        let operation = Operation::Map(op.into());
+        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
     }
 
     /// The types of the operands of an operator. The literals among them have their bits, if it may look at these.

@@ -4,8 +4,8 @@ use crate::constant::ConstantTensor;
 use crate::custom::Custom;
 use crate::custom_gradient::CustomVjp;
 use crate::layout::{Slice, count};
+use crate::maps::ElementOperator;
 use crate::{Error, ErrorKind, Extents};
-use cembra_ops::OpId;
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub enum Operation {
     /// For each index of the only axis its number.
     Iota,
     /// A scalar operator on each element, operands being broadcast to the extents of the result.
-    Map(OpId),
+    Map(ElementOperator),
     /// A reduction over some axes, in ascending order.
     Reduce(Reduction, Axes),
     /// Products of elements, summed over the labels that the result does not have.

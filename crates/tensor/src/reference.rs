@@ -5,8 +5,9 @@ use crate::body::{Body, Elements};
 use crate::element::{Held, check_bytes, with_data};
 use crate::node::{Labels, Operation};
 use crate::sums::{Fold, Order};
-use crate::{Axis, Data, Element, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums};
-use cembra_ops::OpId;
+use crate::{
+    Axis, Data, Element, ElementOperator, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums,
+};
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 
@@ -41,7 +42,7 @@ pub fn evaluate(
         if !is_view(node) {
             held.take(node.scalar, &node.extents)?;
         }
-        let value = match node.operation {
+        let value = match &node.operation {
             Operation::Map(op) => map_value(graph, op, node, &operands, elements)?,
             _ => node_value(node, &operands, inputs)?,
         };
@@ -110,12 +111,12 @@ pub(crate) fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error
 /// The value of an operator on elements, whose operands have these.
 fn map_value(
     graph: &Graph,
-    op: OpId,
+    op: &ElementOperator,
     node: &Node,
     operands: &[&Tensor],
     elements: &dyn Elements,
 ) -> Result<Tensor, Error> {
-    let types = graph.operand_types(op, &node.operands);
+    let types = graph.operand_types(op.id(), &node.operands);
     let body = Body::of_operator(op, &types, node.scalar);
     let inputs = types.iter().zip(operands).filter(|((_, bits), _)| bits.is_none()).map(|(_, operand)| *operand);
     let inputs: Vec<Tensor> = inputs.cloned().collect();

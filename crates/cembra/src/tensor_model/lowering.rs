@@ -5,7 +5,7 @@
 use cembra_expr::{Graph as Program, Node, NodeId};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
-use cembra_tensor::{Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
+use cembra_tensor::{ElementOperator, Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
 use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
@@ -223,10 +223,8 @@ impl<'p> Lowering<'p> {
 
     /// The literal text of labels.
     pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
-        match self.value(node) {
-            Some(Value::Scalar(ScalarValue::Text(labels))) => Ok(labels),
-            _ => Err(Error::new(ErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`")),
-        }
+        let labels = self.text(node);
+        labels.ok_or_else(|| Error::new(ErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
     }
 
     /// A tensor as one of a type that is written: cast to it, or declared to be of it.
@@ -264,9 +262,18 @@ impl<'p> Lowering<'p> {
         self.given(operands).iter().any(|operand| matches!(self.value(*operand), Some(Value::Unspecified)))
     }
 
+    /// The text, if the node is one that is a literal.
+    pub(super) fn text(&self, node: NodeId) -> Option<&'p str> {
+        if let Some(Value::Scalar(ScalarValue::Text(text))) = self.value(node) { Some(text) } else { None }
+    }
+
+    /// What an operator of the language is of elements, with the texts among its operands.
+    pub(super) fn element_operator(&self, op: OpId, operands: &[NodeId]) -> ElementOperator {
+        ElementOperator::new(of_elements(op), operands.iter().map(|operand| self.text(*operand)))
+    }
+
     /// An operator on each element.
-    pub(super) fn of_elements(&mut self, op: OpId, operands: &[Whole]) -> Result<Whole, Error> {
-        let op = of_elements(op);
+    pub(super) fn of_elements(&mut self, op: ElementOperator, operands: &[Whole]) -> Result<Whole, Error> {
         let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
         let strong: Vec<Tensor> = strong.collect();
         let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
@@ -318,17 +325,20 @@ impl<'p> Lowering<'p> {
                         expression.tensor(of.node, self.labels(labels).map_err(|error| error.at(span))?, span)?
                     } else {
                         let operands = self.given(operands);
-                        let mut parts = made.split_off(made.len().saturating_sub(operands.len()));
+                        let with_texts = self.element_operator(op, operands);
+                        let of_elements = operands.iter().filter(|operand| self.text(**operand).is_none());
+                        let of_elements: Vec<NodeId> = of_elements.copied().collect();
+                        let mut parts = made.split_off(made.len().saturating_sub(of_elements.len()));
                         if !is_arithmetic(op) {
                             // Elsewhere whole numbers are what they are, and may have to be literals.
-                            for (part, operand) in parts.iter_mut().zip(operands) {
-                                if let Some(Value::Scalar(number @ ScalarValue::Int32(_))) = self.value(*operand) {
+                            for (part, operand) in parts.iter_mut().zip(of_elements) {
+                                if let Some(Value::Scalar(number @ ScalarValue::Int32(_))) = self.value(operand) {
                                     let number = self.graph.literal(number)?;
-                                    *part = expression.tensor(number, "", self.span(*operand))?;
+                                    *part = expression.tensor(number, "", self.span(operand))?;
                                 }
                             }
                         }
-                        combined(&mut expression, op, parts, span)?
+                        combined(&mut expression, with_texts, parts, span)?
                     }
                 }
                 _ => {
@@ -367,7 +377,8 @@ impl<'p> Lowering<'p> {
             if let (Made::Labelled, Node::Operator(name, operands)) = (self.made[node.index()], self.program.node(node))
                 && !self.is_at(name)
             {
-                open.extend(self.given(operands));
+                // Texts belong to the operator.
+                open.extend(self.given(operands).iter().filter(|operand| self.text(**operand).is_none()));
             }
         }
         found.reverse();
@@ -392,11 +403,13 @@ fn is_arithmetic(op: OpId) -> bool {
 }
 
 /// A labelled part made of others.
-fn combined(expression: &mut Expression, op: OpId, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
-    let op = of_elements(op);
+fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
+    if op.has_texts() {
+        return expression.map(op, parts, span);
+    }
     let parts = match <[Part; 2]>::try_from(parts) {
         Ok([a, b]) => {
-            return match op {
+            return match op.id() {
                 id::ADD => expression.sum(a, b, span),
                 id::SUBTRACT => expression.difference(a, b, span),
                 id::MULTIPLY => expression.product(a, b, span),
@@ -406,11 +419,11 @@ fn combined(expression: &mut Expression, op: OpId, parts: Vec<Part>, span: Span)
         }
         Err(parts) => parts,
     };
-    match (op, <[Part; 1]>::try_from(parts)) {
+    match (op.id(), <[Part; 1]>::try_from(parts)) {
         (id::NEG, Ok([of])) => expression.negated(of, span),
         (id::POS, Ok([of])) => Ok(of),
-        (op, Ok(of)) => expression.map(op, of, span),
-        (op, Err(parts)) => expression.map(op, parts, span),
+        (_, Ok(of)) => expression.map(op, of, span),
+        (_, Err(parts)) => expression.map(op, parts, span),
     }
 }
 

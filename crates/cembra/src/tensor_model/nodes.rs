@@ -17,7 +17,15 @@ impl Lowering<'_> {
             let node = NodeId::from_index(at);
             if let Node::Operator(name, operands) = self.program.node(node) {
                 let name = self.program.name(name);
-                self.made[at] = self.operator(name, operands, node).map_err(|error| error.at(self.span(node)))?;
+                let before = self.graph.len();
+                let made = self.operator(name, operands, node).and_then(|made| {
+                    // What is compiled from texts is looked at once, when the model is checked.
+                    if !self.has_extents {
+                        self.graph.check_texts(before)?;
+                    }
+                    Ok(made)
+                });
+                self.made[at] = made.map_err(|error| error.at(self.span(node)))?;
             }
         }
         Ok(())
@@ -120,9 +128,15 @@ impl Lowering<'_> {
                 Err(functional(if name.contains("._") { "this operand" } else { name }))
             }
             _ => {
-                let wholes = self.given(operands).iter().map(|operand| self.whole(*operand));
-                let wholes: Vec<Whole> = wholes.collect::<Result<_, Error>>()?;
-                self.of_elements(op, &wholes).map(Made::Whole).map_err(|error| self.with_meant(op, error))
+                let operands = self.given(operands);
+                let with_texts = self.element_operator(op, operands);
+                let mut wholes = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    if self.text(*operand).is_none() {
+                        wholes.push(self.whole(*operand)?);
+                    }
+                }
+                self.of_elements(with_texts, &wholes).map(Made::Whole).map_err(|error| self.with_meant(op, error))
             }
         }
     }

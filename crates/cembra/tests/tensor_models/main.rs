@@ -4,6 +4,7 @@
 mod elements;
 mod executor;
 mod refusals;
+mod texts;
 mod values;
 
 use cembra::tensor::{Evaluator, Tensor, TensorModel, same_bits};

@@ -196,7 +196,12 @@ pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(NodeId) -> bool) -> 
         // Writing to a text does not fail.
         let _ = match &node.operation {
             Operation::Map(op) => {
-                writeln!(text, "{}: {scalar} {extents:?} = {} {operands:?}", id.index(), graph.registry().get(*op).name)
+                writeln!(
+                    text,
+                    "{}: {scalar} {extents:?} = {} {operands:?}",
+                    id.index(),
+                    graph.registry().get(op.id()).name
+                )
             }
             Operation::Leaf(number) => {
                 let input = &inputs[*number as usize];

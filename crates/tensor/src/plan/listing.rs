@@ -9,6 +9,7 @@ use crate::node::{Axes, Axis, Labels, Operation};
 use crate::product::{Kernel, ProductPlan, Run};
 use crate::walk::CopiedAxis;
 use crate::{Error, Graph, Layout, NodeId};
+use cembra_runtime::Excerpt;
 use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -99,10 +100,10 @@ fn operators(graph: &Graph, body: &Body) -> String {
     };
     let applied = |step: &BodyStep| {
         let BodyStep::Apply(op, operands) = step else { return None };
-        let mut text = graph.registry().get(*op).name.to_owned();
-        if operands.iter().any(|operand| constant(operand).is_some()) {
+        let mut text = graph.registry().get(op.id()).name.to_owned();
+        if op.has_texts() || operands.iter().any(|operand| constant(operand).is_some()) {
             let shown = |operand| constant(operand).map_or_else(|| "_".to_owned(), |value| value.to_string());
-            let operands: Vec<String> = operands.iter().map(shown).collect();
+            let operands = op.with_texts(operands.iter().map(shown), |own| format!("\"{}\"", Excerpt::quoted(own)));
             text.push_str(&format!("({})", operands.join(", ")));
         }
         Some(text)

@@ -4,10 +4,10 @@
 use super::view::View;
 use super::{Region, Seen, Step, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
-use crate::maps::{OperandType, resolve};
+use crate::maps::{ElementOperator, OperandType, resolve};
 use crate::node::{Node, Operation};
 use crate::{Graph, NodeId};
-use cembra_ops::{OpId, Registry};
+use cembra_ops::Registry;
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -60,17 +60,17 @@ impl Readers {
 
 /// What an operator costs for an element, in simple operations, and whether it may stop the evaluation.
 fn cost(registry: &Registry, graph: &Graph, node: &Node) -> (u64, bool) {
-    let Operation::Map(op) = node.operation else { return (0, false) };
-    let (cost, may_stop, _) = cost_on(registry, op, &graph.operand_types(op, &node.operands));
+    let Operation::Map(op) = &node.operation else { return (0, false) };
+    let (cost, may_stop, _) = cost_on(registry, op, &graph.operand_types(op.id(), &node.operands));
     (cost, may_stop)
 }
 
 /// The same of an operator on types, and the type of its result.
-fn cost_on(registry: &Registry, op: OpId, operands: &[OperandType]) -> (u64, bool, Option<Scalar>) {
+fn cost_on(registry: &Registry, op: &ElementOperator, operands: &[OperandType]) -> (u64, bool, Option<Scalar>) {
     let Ok(resolved) = resolve(registry, op, operands) else { return (LONG, true, None) };
     let ret = resolved.signature.ret.scalar();
-    let Some(overload) = resolved.overload else { return (LONG, !registry.get(op).is_total(), ret) };
-    let effects = registry.effects(op, overload);
+    let Some(overload) = resolved.overload else { return (LONG, !registry.get(op.id()).is_total(), ret) };
+    let effects = registry.effects(op.id(), overload);
     let cost = match effects.cost {
         _ if effects.is_call => LONG,
         Some(cost) => u64::from(cost).clamp(1, LONG),
@@ -90,7 +90,7 @@ pub(super) fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
                 let operand = |operand: &u32| types.get(*operand as usize).copied().flatten();
                 let (cost, ret) = match operands.iter().map(operand).collect::<Option<SmallVec<[OperandType; 4]>>>() {
                     Some(types) => {
-                        let (cost, _, ret) = cost_on(registry, *op, &types);
+                        let (cost, _, ret) = cost_on(registry, op, &types);
                         (cost, ret.map(|scalar| (scalar, None)))
                     }
                     None => (LONG, None),
@@ -145,11 +145,15 @@ fn costs(graph: &Graph, needed: &[bool]) -> Vec<(u64, bool)> {
     // Most nodes have operators and types that others have too.
     let mut known: FxHashMap<OperatorOn, (u64, bool)> = FxHashMap::default();
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
-        costs[id.index()] = match node.operation {
+        costs[id.index()] = match &node.operation {
             Operation::Map(op) => {
                 let types = node.operands.iter().map(|operand| graph.node(*operand).scalar).collect();
-                let entry = known.entry((op.index() as u16, types));
-                let (own, may_stop) = *entry.or_insert_with(|| cost(graph.registry(), graph, node));
+                let own = || cost(graph.registry(), graph, node);
+                let (own, may_stop) = match op.has_texts() {
+                    // Where they stand says which function it is.
+                    true => own(),
+                    false => *known.entry((op.id().index() as u16, types)).or_insert_with(own),
+                };
                 let operands = node.operands.iter().map(|operand| costs[operand.index()].0);
                 (operands.fold(own, u64::saturating_add).min(1 << 32), may_stop)
             }
@@ -297,12 +301,12 @@ impl Region {
         {
             let inner = graph.node(pair.0);
             places.insert(pair, (body.inputs.len() + body.steps.len()) as Operand);
-            body.steps.push(match inner.operation {
+            body.steps.push(match &inner.operation {
                 Operation::Map(op) => {
                     let place = |pair: &Seen| places.get(pair).copied().unwrap_or(0);
-                    BodyStep::Apply(op, operands.iter().map(place).collect())
+                    BodyStep::Apply(op.clone(), operands.iter().map(place).collect())
                 }
-                Operation::Constant(bits) => BodyStep::Constant(inner.scalar, bits),
+                Operation::Constant(bits) => BodyStep::Constant(inner.scalar, *bits),
                 _ => continue,
             });
         }

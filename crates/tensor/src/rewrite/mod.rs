@@ -12,7 +12,7 @@ pub use rules::{Rule, rules};
 
 use crate::body::{Body, Elements, LOOKED_AT};
 use crate::node::{Labels, Node, Operation, Reduction};
-use crate::{Data, Error, Graph, NodeId, Tensor};
+use crate::{Data, ElementOperator, Error, Graph, NodeId, Tensor};
 use cembra_ops::Law;
 use pattern::{Compiled, Match};
 use rustc_hash::FxHashMap;
@@ -184,9 +184,9 @@ impl Run<'_> {
 
     /// Operands of what is commutative in one order, constants first: so `x + y` and `y + x` are one node.
     fn order_operands(&self, node: &mut Node) {
-        if let Operation::Map(op) = node.operation
+        if let Operation::Map(op) = &node.operation
             && node.operands.len() == 2
-            && self.made.registry().get(op).laws.contains(&Law::Commutative)
+            && self.made.registry().get(op.id()).laws.contains(&Law::Commutative)
         {
             let key = |id: &NodeId| (!matches!(self.made.node(*id).operation, Operation::Constant(_)), *id);
             node.operands.sort_by_key(key);
@@ -195,8 +195,8 @@ impl Run<'_> {
 
     /// The value of an operator on constants.
     fn folded(&mut self, node: &Node) -> Result<Option<NodeId>, Error> {
-        let Operation::Map(op) = node.operation else { return Ok(None) };
-        let types = self.made.operand_types(op, &node.operands);
+        let Operation::Map(op) = &node.operation else { return Ok(None) };
+        let types = self.made.operand_types(op.id(), &node.operands);
         let mut operands = Vec::with_capacity(node.operands.len());
         for (operand, (scalar, literal)) in node.operands.iter().zip(&types) {
             let Operation::Constant(bits) = self.made.node(*operand).operation else { return Ok(None) };
@@ -217,8 +217,8 @@ impl Run<'_> {
         if self.left == 0 {
             return Ok(None);
         }
-        if let Operation::Map(op) = node.operation
-            && let Some(rules) = self.by_root.get(&(op.index() as u16)).cloned()
+        if let Operation::Map(op) = &node.operation
+            && let Some(rules) = self.by_root.get(&(op.id().index() as u16)).cloned()
         {
             for rule in rules {
                 let Some(found) = Match::of(&rule, &self.made, node) else { continue };
@@ -256,7 +256,7 @@ impl Run<'_> {
     }
 
     /// An operator on nodes that were rewritten.
-    pub(crate) fn map(&mut self, op: cembra_ops::OpId, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub(crate) fn map(&mut self, op: impl Into<ElementOperator>, operands: &[NodeId]) -> Result<NodeId, Error> {
         // The node as it would be made tells its type and extents.
         let plain = self.made.map(op, operands)?;
         let node = self.made.node(plain).clone();

@@ -250,7 +250,7 @@ impl Match {
             let (Part::Apply(op, parts), Operation::Map(found)) = (&rule.pattern[at], &node.operation) else {
                 return false;
             };
-            if op != found || parts.len() != node.operands.len() {
+            if found.has_texts() || *op != found.id() || parts.len() != node.operands.len() {
                 return false;
             }
             let place = rule.commutative.iter().position(|known| *known == at);

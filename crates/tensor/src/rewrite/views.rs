@@ -5,7 +5,7 @@ use super::Run;
 use crate::layout::Slice;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
 use crate::sums::Order;
-use crate::{Error, Extents, NodeId};
+use crate::{ElementOperator, Error, Extents, NodeId};
 use cembra_ops::id;
 use smallvec::SmallVec;
 
@@ -16,10 +16,10 @@ type Made = Option<(&'static str, NodeId)>;
 pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
     match &node.operation {
         Operation::Map(op) => {
-            if let Some(made) = cast_back(run, *op, node) {
+            if let Some(made) = cast_back(run, op.id(), node) {
                 return Ok(Some(("cast_back", made)));
             }
-            broadcast_after(run, *op, node)
+            broadcast_after(run, op, node)
         }
         Operation::Axes(to) => of_axes(run, to, node),
         Operation::Slice(slices) => slice_of_slice(run, slices, node),
@@ -57,14 +57,14 @@ fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<NodeId>
     let [operand] = node.operands.as_slice() else { return None };
     let inner = run.made.node(*operand);
     let (Operation::Map(widen), [of]) = (&inner.operation, inner.operands.as_slice()) else { return None };
-    let is_cast = registry.cast_to(node.scalar) == Some(op) && registry.cast_to(inner.scalar) == Some(*widen);
+    let is_cast = registry.cast_to(node.scalar) == Some(op) && registry.cast_to(inner.scalar) == Some(widen.id());
     let from = run.made.scalar(*of);
     let loses_nothing = matches!((from, inner.scalar), (Float32, Float64) | (Int32, Int64 | Float64));
     (is_cast && loses_nothing && from == node.scalar).then_some(*of)
 }
 
 /// An operator on what was broadcast: it is applied to the elements that there are, and what comes of it is broadcast.
-fn broadcast_after(run: &mut Run<'_>, op: cembra_ops::OpId, node: &Node) -> Result<Made, Error> {
+fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Result<Made, Error> {
     let narrow = |id: &NodeId| {
         let operand = run.made.node(*id);
         if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
@@ -74,7 +74,7 @@ fn broadcast_after(run: &mut Run<'_>, op: cembra_ops::OpId, node: &Node) -> Resu
     if operands[..] == node.operands[..] || node.extents.contains(&0) {
         return Ok(None);
     }
-    Ok(Some(("broadcast_after", run.map(op, &operands)?)))
+    Ok(Some(("broadcast_after", run.map(op.clone(), &operands)?)))
 }
 
 /// An order of axes, or diagonals, of another, or of a product.

@@ -4,8 +4,7 @@
 use super::labels::Demands;
 use super::lower::Lowering;
 use super::syntax::{self, Positions, Tree};
-use crate::{Error, ErrorKind, Graph, NodeId};
-use cembra_ops::OpId;
+use crate::{ElementOperator, Error, ErrorKind, Graph, NodeId};
 use cembra_value::Span;
 
 /// A part of an expression: of one other part, as what it delivers depends on that. What is wanted twice is made twice.
@@ -137,12 +136,17 @@ impl Expression {
         }
     }
 
-    /// An operator on the elements of parts. What has not all labels of the others is the same for all their indices.
+    /// An operator on the elements of parts, and on the texts that it has. What has not all labels of the others is the same for all their indices.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn map(&mut self, op: OpId, parts: impl IntoIterator<Item = Part>, span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Map(op, parts.into_iter().map(|part| part.0).collect()), span)
+    pub fn map(
+        &mut self,
+        op: impl Into<ElementOperator>,
+        parts: impl IntoIterator<Item = Part>,
+        span: Span,
+    ) -> Result<Part, Error> {
+        self.push(syntax::Part::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
     /// The node of the expression, which has an axis for each label of the target.

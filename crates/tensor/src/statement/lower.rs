@@ -5,7 +5,7 @@ use super::labels::{Chain, Demands, Scale, Set, summed_product};
 use super::syntax::{Assign, Part, Tree, Whole};
 use super::{Assignment, Statement};
 use crate::node::{Labels, Operation, Reduction};
-use crate::{Axis, Error, ErrorKind, Extents, Graph, NodeId};
+use crate::{Axis, ElementOperator, Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
 use smallvec::SmallVec;
@@ -89,7 +89,7 @@ impl<'s> Lowering<'s> {
             Part::Sum(a, b) => self.combined(id::ADD, *a, *b)?,
             Part::Difference(a, b) => self.combined(id::SUBTRACT, *a, *b)?,
             Part::Product(..) => self.product(&Chain::of(tree, at), self.demands.wanted[at as usize])?,
-            Part::Map(op, of) => self.mapped(*op, of, self.demands.wanted[at as usize])?,
+            Part::Map(op, of) => self.mapped(op, of, self.demands.wanted[at as usize])?,
             Part::Whole(whole, of) => match summed_product(tree, at) {
                 Some(chain) => self.product(&chain, 0)?,
                 None => self.whole(*whole, *of)?,
@@ -212,7 +212,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// An operator on the elements of parts; numbers are of the type that the others have in common.
-    fn mapped(&mut self, op: OpId, parts: &[u32], wanted: Set) -> Result<NodeId, Error> {
+    fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<NodeId, Error> {
         let mut nodes: SmallVec<[NodeId; 3]> = SmallVec::new();
         let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();
         for (at, part) in parts.iter().enumerate() {
@@ -231,7 +231,7 @@ impl<'s> Lowering<'s> {
         for (at, number) in numbers {
             nodes[at] = self.graph.number(number, &others)?;
         }
-        self.graph.map(op, &nodes)
+        self.graph.map(op.clone(), &nodes)
     }
 
     /// A number made of all elements of a part.

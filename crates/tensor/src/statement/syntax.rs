@@ -2,8 +2,7 @@
 //! arena in which operands come before what uses them.
 
 use super::Statement;
-use crate::{Error, ErrorKind};
-use cembra_ops::OpId;
+use crate::{ElementOperator, Error, ErrorKind};
 use cembra_runtime::Excerpt;
 use cembra_value::Span;
 use smallvec::{SmallVec, smallvec};
@@ -60,7 +59,7 @@ pub(super) enum Part {
     /// A part divided by a number.
     Quotient(u32, f64),
     /// An operator on the elements of parts, which stand beside each other by their labels.
-    Map(OpId, SmallVec<[u32; 3]>),
+    Map(ElementOperator, SmallVec<[u32; 3]>),
     Whole(Whole, u32),
 }
 

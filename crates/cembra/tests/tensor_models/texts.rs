@@ -1,0 +1,203 @@
+//! Operators of users that take literal texts, or are compiled from one, on elements of tensors.
+
+use super::{Tensors, f64s, tensors};
+use cembra::tensor::{ErrorKind, Evaluator, Graph, MapOperand, NodeId, Reduction, Tensor, TensorModel, same_bits};
+use cembra::{Backend, Limits, Model, Options, Registry, Scalar, ScalarValue, UserOperator, print};
+use std::sync::OnceLock;
+
+/// A polynomial by its coefficients, the lowest first.
+fn polynomial(text: &str) -> Result<Vec<f64>, String> {
+    text.split(' ').map(|number| number.parse().map_err(|_| format!("`{number}` is no number"))).collect()
+}
+
+/// A number and the length of a text, if the number is positive.
+fn positive(x: f64, text: &str) -> Result<f64, &'static str> {
+    if x > 0.0 { Ok(x + text.len() as f64) } else { Err("not positive") }
+}
+
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let of_doubles = |text: &str| {
+            let factors = polynomial(text)?;
+            Ok::<_, String>(move |x: f64| factors.iter().rev().fold(0.0, |sum, factor| sum * x + factor))
+        };
+        let of_singles = |text: &str| {
+            let factors = polynomial(text)?;
+            Ok::<_, String>(move |x: f32| factors.iter().rev().fold(0.0_f32, |sum, factor| sum * x + *factor as f32))
+        };
+        let of_two = |text: &str| {
+            let factor: f64 = text.parse().map_err(|_| "no factor")?;
+            Ok::<_, &str>(move |x: f64, count: i64| (x * factor) as i64 + count)
+        };
+        let operators = [
+            UserOperator::new("my.polynomial").params(&["factors", "x"]).compiled(of_singles).compiled(of_doubles),
+            UserOperator::new("my.scaled").compiled(of_two),
+            UserOperator::new("my.starts").function(|text: &str, x: i64, with: &str| text.starts_with(with) && x > 1),
+            UserOperator::new("my.positive").fallible(positive),
+            UserOperator::new("my.bytes").function(|text: &str| text.len() as f64),
+        ];
+        Registry::with_operators(operators).expect("new names")
+    })
+}
+
+fn parsed(text: &str) -> Result<TensorModel, cembra::Error> {
+    TensorModel::new(&Model::parse_with(text, registry(), &Limits::default())?)
+}
+
+fn evaluators() -> Vec<Evaluator> {
+    let options = Options::default().registry(registry());
+    let by = |backend| Evaluator::new(&options.clone().backend(backend));
+    vec![by(Backend::Interpreter), by(Backend::Native), by(Backend::Native).threads(3).share(2)]
+}
+
+/// The outputs of a model: the same by plan, by the reference and as it is printed, in both backends and on threads.
+fn evaluated(text: &str, given: &Tensors) -> Vec<Tensor> {
+    let model = parsed(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+    let printed = print(model.model().program());
+    let again = parsed(&printed).unwrap_or_else(|error| panic!("{printed}\n{}", error.render(&*printed)));
+    assert_eq!(again.model().program(), model.model().program(), "{printed}");
+    let mut all = Vec::new();
+    for evaluator in evaluators() {
+        let made = model.evaluate(&evaluator, given).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        all.push(made);
+        all.push(again.evaluate_unplanned(&evaluator, given).expect("outputs"));
+    }
+    let first = all.swap_remove(0);
+    for made in &all {
+        for ((name, wanted), (_, found)) in first.iter().zip(made) {
+            assert!(same_bits(wanted, found), "{name}: {wanted:?} and {found:?}");
+        }
+    }
+    first.into_iter().map(|(_, tensor)| tensor).collect()
+}
+
+fn given() -> Tensors {
+    tensors([
+        ("x", f64s(&[2, 3], &[1.0, 2.0, 3.0, -1.0, 0.5, 10.0])),
+        ("y", f64s(&[2], &[2.0, -1.0])),
+        ("single", Tensor::new(&[2], vec![0.1_f32, 3.0]).expect("a tensor")),
+        ("count", Tensor::new(&[3], vec![1_i64, 2, 3]).expect("a tensor")),
+    ])
+}
+
+const INPUTS: &str = "input x: tensor[f64, 2], y: tensor[f64, 1], single: tensor[f32, 1], count: tensor[i64, 1]\n";
+
+#[test]
+fn operators_are_compiled_from_texts_beside_tensors() {
+    let text = format!(
+        "{INPUTS}
+        let square = \"0 0 1\"
+        output plain = my.polynomial(\"1 2\", x)
+        output squares = my.polynomial(x=x + 1.0, factors=square)
+        output other = my.polynomial(\"0 0 2\", x + 1.0) - my.polynomial(square, x + 1.0)
+        output singles = my.polynomial(\"0.1 1\", single)
+        output two = my.scaled(\"1.5\", x, count)
+        output flags = my.starts(\"abc\", count, \"ab\") or my.starts(\"abc\", count, \"bc\")
+        output total = tensor.sum(my.polynomial(\"0 3\", x), 1)
+        output number = my.polynomial(\"1 1\", tensor.sum(x)) + my.polynomial(\"5 1\", 2.0) + my.bytes(\"four\")
+        output widened = my.polynomial(\"0 1\", count)
+        output labelled(\"j,i\") = my.polynomial(\"0 2\", x(\"i,j\")) * y(\"i\")
+        output pair(\"i,j\") = my.scaled(\"2\", x(\"i,j\"), count(\"j\"))"
+    );
+    let made = evaluated(&text, &given());
+    let floats = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!(floats(0), [3.0, 5.0, 7.0, -1.0, 2.0, 21.0]);
+    assert_eq!(floats(1), [4.0, 9.0, 16.0, 0.0, 2.25, 121.0]);
+    assert_eq!(floats(2), floats(1));
+    assert_eq!(made[3].to_vec::<f32>().expect("floats"), [0.1_f32 + 0.1, 3.1]);
+    assert_eq!(made[4].to_vec::<i64>().expect("integers"), [2, 5, 7, 0, 2, 18]);
+    assert_eq!(made[5].to_vec::<bool>().expect("truth values"), [false, true, true]);
+    assert_eq!(floats(6), [18.0, 28.5]);
+    assert_eq!(floats(7), [16.5 + 7.0 + 4.0]);
+    assert_eq!(made[8].to_vec::<f32>().expect("floats"), [1.0, 2.0, 3.0]);
+    assert_eq!(floats(9), [4.0, 2.0, 8.0, -1.0, 12.0, -20.0]);
+    assert_eq!(made[10].to_vec::<i64>().expect("integers"), [3, 6, 9, -1, 3, 23]);
+}
+
+#[test]
+fn what_is_wrong_with_a_text_is_told_where_it_stands() {
+    for (value, code, message, place) in [
+        ("= my.polynomial(\"1 a\", x)", "literal", "my.polynomial: `a` is no number", "my.polynomial(\"1 a\", x)"),
+        (
+            "(\"i\") = y(\"i\") + my.polynomial(\"\", y(\"i\"))",
+            "literal",
+            "my.polynomial: `` is no number",
+            "(\"i\") = y(\"i\") + my.polynomial(\"\", y(\"i\"))",
+        ),
+        (
+            "= my.polynomial(x, x)",
+            "type-mismatch",
+            "my.polynomial does not take f64, f64; the operator is compiled from its first operand, a literal text",
+            "my.polynomial(x, x)",
+        ),
+        ("= x + \"a\"", "type-mismatch", "math.add expects a number for `y`, found text", "x + \"a\""),
+        (
+            "= tensor.sum(\"a\")",
+            "type-mismatch",
+            "tensors have no elements of type text; elements are bool, i32, i64, f32 or f64",
+            "tensor.sum(\"a\")",
+        ),
+        (
+            "= tensor.grad(tensor.sum(my.polynomial(\"1 1\", y)), y)",
+            "derivative",
+            "my.polynomial has no derivative; in Rust `Graph::custom_vjp` gives a function a gradient of its own",
+            "tensor.grad(tensor.sum(my.polynomial(\"1 1\", y)), y)",
+        ),
+    ] {
+        let text = format!("{INPUTS}output z{value}");
+        let error = parsed(&text).expect_err(value);
+        let found = (error.code(), error.to_string(), error.span().map(|span| span.text(&text)));
+        assert_eq!(found, (code, message.to_owned(), Some(place)));
+    }
+    let model = parsed(&format!("{INPUTS}output z = my.positive(x, \"some\")")).expect("a model");
+    for evaluator in evaluators() {
+        let error = model.evaluate(&evaluator, &given()).expect_err("a negative number");
+        assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::Evaluation, "my.positive: not positive"));
+        assert!(error.span().is_some());
+    }
+}
+
+/// A graph, and nodes of it: a polynomial of twice the elements, its sums, and another one.
+fn graph() -> Result<(Graph, [NodeId; 3]), cembra::tensor::Error> {
+    let mut g = Graph::new(registry());
+    let x = g.leaf("x", Scalar::Float64, &[2, 3])?;
+    let doubled = g.apply("math.add", &[x, x])?;
+    let [text, other] = ["1 0 1", "2 0 1"].map(MapOperand::Text);
+    let made = g.apply_with("my.polynomial", &[text, MapOperand::Node(doubled)])?;
+    assert_eq!(g.apply_with("my.polynomial", &[text, MapOperand::Node(doubled)])?, made);
+    let sums = g.reduce(Reduction::Sum, made, &[1])?;
+    let other = g.apply_with("my.polynomial", &[other, MapOperand::Node(doubled)])?;
+    assert_ne!(other, made);
+    Ok((g, [made, sums, other]))
+}
+
+#[test]
+fn graphs_take_texts() {
+    let (g, [made, sums, other]) = graph().expect("a graph");
+    let x = &given()["x"];
+    for evaluator in evaluators() {
+        let planned = evaluator.plan(&g, &[made, sums, other]).expect("a plan");
+        let listing = planned.to_string();
+        assert!(listing.contains(" my.polynomial(\"1 0 1\", _) (%0)"), "{listing}");
+        let values = planned.run(std::slice::from_ref(x)).expect("values");
+        assert_eq!(values[0].to_vec::<f64>().expect("floats"), [5.0, 17.0, 37.0, 5.0, 2.0, 401.0]);
+        assert_eq!(values[1].to_vec::<f64>().expect("floats"), [59.0, 408.0]);
+        assert_eq!(values[2].to_vec::<f64>().expect("floats"), [6.0, 18.0, 38.0, 6.0, 3.0, 402.0]);
+        let one = |node, index: &[usize]| evaluator.get(&g, node, std::slice::from_ref(x), index).expect("an element");
+        assert_eq!(one(made, &[1, 2]), ScalarValue::Float64(401.0));
+        assert_eq!(one(other, &[1, 2]), ScalarValue::Float64(402.0));
+        assert_eq!(one(sums, &[0]), ScalarValue::Float64(59.0));
+    }
+}
+
+#[test]
+fn texts_that_an_operator_cannot_be_compiled_from_are_refused_by_graphs() {
+    let mut g = Graph::new(registry());
+    let x = g.leaf("x", Scalar::Float64, &[2]).expect("a leaf");
+    let error = g.apply_with("my.polynomial", &[MapOperand::Text("1 b"), MapOperand::Node(x)]).expect_err("no number");
+    assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::Literal, "my.polynomial: `b` is no number"));
+    let error = g.apply_with("my.polynomial", &[MapOperand::Node(x), MapOperand::Text("1")]).expect_err("no text");
+    assert_eq!(error.kind(), ErrorKind::ElementType);
+    assert_eq!(error.help(), Some("the operator is compiled from its first operand, a literal text"));
+}
