@@ -44,6 +44,9 @@ pub const AT_LABELS: &str = "tensor._at";
 /// `let t("i,j") = value`; the labels of the axes of what the value gives are a `TEXT` literal.
 pub const BIND_LABELS: &str = "tensor._bind";
 
+/// `tensor.grad(y, x)`: what it is by is found by what it is.
+pub(crate) const GRADIENT: &str = "tensor.grad";
+
 /// How tightly a form binds; larger is tighter.
 pub(crate) type Level = u8;
 

@@ -69,7 +69,8 @@ impl Expansion for Elementwise<'_> {
 }
 
 impl Graph {
-    /// How much each of some nodes changes a number: nodes of the extents of these nodes. What the number does not depend on has zeros.
+    /// How much each of some nodes changes a number: nodes of the extents of these nodes. What the number does not depend on has zeros, and
+    /// so has an expression that is made for this alone, whatever it is made of: [`Graph::needed`] says which nodes the number is made of.
     ///
     /// Where a function has a kink its derivative is 0 (`math.abs`, `tensor.relu`), ties of extremes share it equally, and steps such as
     /// `math.floor` have none.

@@ -182,6 +182,30 @@ fn what_people_mean_is_said() {
 }
 
 #[test]
+fn gradients_by_expressions_that_nothing_uses_are_refused() {
+    for (lines, place) in [
+        ("output y = tensor.grad(tensor.sum(x), x + 1.0)", "x + 1.0"),
+        ("output y = tensor.grad(x=-x, y=tensor.sum(x))", "-x"),
+        ("let t = x + 1.0\noutput y = tensor.sum(t)\noutput z = tensor.grad(tensor.sum(x), (x + 1.0))", "(x + 1.0)"),
+        // Of what the expression is made of there is none either.
+        ("let t = x + 1.0\noutput y = tensor.grad(tensor.sum(t * t), t * 1.0)", "t * 1.0"),
+        ("fn g(a) = tensor.grad(tensor.sum(a), a * 2.0)\noutput y = g(x)", "a * 2.0"),
+        ("output y = tensor.grad(tensor.sum(x), let t = x + 1.0 in t)", "let t = x + 1.0 in t"),
+        ("fn f(a) = (a, a * 2.0)\noutput y = tensor.grad(tensor.sum(x), f(x).1)", "f(x).1"),
+        ("output y = tensor.grad(tensor.sum(to_float64(i)), cast(i, f32))", "cast(i, f32)"),
+    ] {
+        let text = format!("{INPUTS}{lines}");
+        let (code, message, at) = refused(&text);
+        assert_eq!((code, at), ("derivative", Some(place)), "{message}");
+        assert_eq!(
+            message,
+            "a gradient by an expression that what is differentiated does not use; give the expression a name with `let`, use that in what \
+             is differentiated, and differentiate by it"
+        );
+    }
+}
+
+#[test]
 fn what_fails_in_a_run_is_said_where_it_stands() {
     let evaluator = Evaluator::new(&Options::default());
     let given = tensors([

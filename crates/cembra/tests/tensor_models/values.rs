@@ -356,3 +356,41 @@ fn numbers_of_a_product_are_in_its_elements_type() {
     assert_eq!(singles(3)[0], (3.0_f32 * 0.1) / (7.0_f32 * 0.3));
     assert_eq!(singles(4), [0.0, -0.0]);
 }
+
+#[test]
+fn gradients_by_expressions_are_by_what_is_used() {
+    let text = "
+        input x: tensor[f64, 1], w: tensor[f64, 1], unused: tensor[f64, 1], t: f64
+        fn loss(a) = tensor.sum(a * a * w)
+        fn by_twice(a) = tensor.grad(loss(a * 2.0), a * 2.0)
+        fn by_name(a) = tensor.grad(tensor.sum(x), a)
+        let named = x * 5.0
+        let pair = (w + 1.0, named)
+        let of_both = {first: x + 3.0, second: w + 1.0}
+        output used = tensor.grad(loss(x + 1.0), x + 1.0)
+        output swapped = tensor.grad(x=(x + 1.0), y=loss(x + 1.0))
+        output inside = by_twice(x)
+        output by_input = tensor.grad(loss(x), unused)
+        output by_let = tensor.grad(loss(x), named)
+        output by_field = tensor.grad(loss(x), pair.1)
+        output by_named_field = tensor.grad(loss(x + 3.0), of_both.first)
+        output by_parameter = by_name(x - 7.0)
+        output by_local = let l = x / 2.0 in tensor.grad(loss(x), (l))
+        output by_scalar = tensor.grad(loss(x * (t + 1.0)), t + 1.0)";
+    let given = tensors([
+        ("x", f64s(&[2], &[1.0, 2.0])),
+        ("w", f64s(&[2], &[10.0, 1.0])),
+        ("unused", f64s(&[3], &[1.0, 2.0, 3.0])),
+        ("t", Tensor::scalar(1.0)),
+    ]);
+    let made = evaluated(text, &given);
+    let f64s = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!((f64s(0), f64s(1)), (vec![40.0, 6.0], vec![40.0, 6.0]));
+    assert_eq!(f64s(2), [40.0, 8.0]);
+    assert_eq!(f64s(3), [0.0, 0.0, 0.0]);
+    assert_eq!((f64s(4), f64s(5)), (vec![0.0, 0.0], vec![0.0, 0.0]));
+    assert_eq!(f64s(6), [80.0, 10.0]);
+    assert_eq!((f64s(7), f64s(8)), (vec![0.0, 0.0], vec![0.0, 0.0]));
+    // Of 10 * (1 * s)^2 + (2 * s)^2 at 2.
+    assert_eq!(f64s(9), [20.0 * 2.0 + 8.0 * 2.0]);
+}

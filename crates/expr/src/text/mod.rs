@@ -33,6 +33,7 @@ mod context;
 mod cursor;
 mod dict_literal;
 mod format;
+mod gradient;
 mod lexer;
 mod literal;
 mod number;

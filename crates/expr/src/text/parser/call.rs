@@ -4,7 +4,7 @@ use super::expression::{Expect, Frame, Operand};
 use super::function::{Call, Function};
 use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
-use crate::infix::{APPLY, AT_LABELS, OPERATOR, Operation};
+use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation};
 use crate::name_index::Referent;
 use crate::text::cursor::{BY_LABELS, Stop};
 use crate::text::token::TokenKind;
@@ -343,6 +343,7 @@ impl<'s> Parser<'s, '_> {
         self.note_keywords(target, &keywords);
         let count = self.operands.len() - base;
         let target = self.target_of_one(target, name, count, &keywords);
+        let places = self.places_of_gradient(target, base);
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.clear();
         arguments.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
@@ -358,11 +359,41 @@ impl<'s> Parser<'s, '_> {
         }
         let bound = self.bind(target, name, call, &keywords, base, count);
         let made = match bound {
-            Some(order) if complete => self.make_call(target, call, &order, &mut arguments),
+            Some(order) if complete => {
+                self.check_gradient(&places, &order, &arguments);
+                self.make_call(target, call, &order, &mut arguments)
+            }
             _ => Ok(None),
         };
         self.arguments = arguments;
         Ok(Operand::new(made?, call))
+    }
+
+    /// Where the arguments of a gradient stand; nothing of other calls, and of a text without tensors.
+    fn places_of_gradient(&self, target: Target, base: usize) -> Vec<Span> {
+        match target {
+            Target::Operator(index) if self.cursor.has_tensors && self.operators[index].0.name == GRADIENT => {
+                self.operands[base..].iter().map(|operand| operand.span).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reports a gradient by an expression that what is differentiated does not use.
+    fn check_gradient(&mut self, places: &[Span], order: &[Bound], arguments: &[NodeId]) {
+        let argument = |parameter: usize| {
+            let at = match order.get(parameter) {
+                Some(Bound::Argument(at)) => *at,
+                Some(Bound::Default(_)) => return None,
+                None => parameter,
+            };
+            Some((*arguments.get(at)?, *places.get(at)?))
+        };
+        let (Some((of, _)), Some((by, at))) = (argument(0), argument(1)) else { return };
+        let text = self.cursor.text(at);
+        if let Some(problem) = self.gradients.check(&self.program.graph, of, by, text, at) {
+            self.cursor.report(problem);
+        }
     }
 
     /// What is called, now that it is known with what: a short name may mean another operator if but one of the first one's

@@ -22,6 +22,7 @@ pub(super) use lambda::IN;
 pub(super) use test::{TEST, begins_table};
 
 use super::cursor::{Cursor, Stop};
+use super::gradient::Gradients;
 use super::sources::{Sources, USE};
 use super::token::{Token, TokenKind};
 use crate::definitions::DefinitionId;
@@ -119,6 +120,7 @@ pub(super) struct Parser<'s, 'v> {
     index: Option<Box<NameIndex>>,
     literal_bytes: usize,
     instantiation: usize,
+    gradients: Gradients,
     /// What calls of functions made that hold functions themselves: equal calls are one node, and its parameters too.
     instances: NameMap<(usize, Vec<NodeId>), NodeId>,
     // The stacks of the expression being read, and the operands of a call being made.
@@ -172,6 +174,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             index: None,
             literal_bytes: 0,
             instantiation: 0,
+            gradients: Gradients::default(),
             operands: Vec::new(),
             frames: Vec::new(),
             keywords: Vec::new(),

@@ -2,14 +2,15 @@
 //! so what has some gets a name; where that cannot be, `tensor._at` and `tensor._bind` are calls like any other.
 
 use super::Printer;
-use crate::infix::{AT_LABELS, BIND_LABELS};
+use crate::infix::{AT_LABELS, BIND_LABELS, GRADIENT};
+use crate::text::gradient::may_be_expression;
 use crate::text::lexer;
 use crate::{Node, NodeId};
 use rustc_hash::FxHashSet;
 
 impl<'g> Printer<'g> {
     /// The nodes that must have a name because labels only stand behind names: tensors that are used with labels, and values whose
-    /// definition has them, unless that is the definition of an output.
+    /// definition has them, unless that is the definition of an output. And what gradients are by, which may be zeros by names only.
     pub(super) fn labelled(&self, roots: &[NodeId], needed: &[bool], uses: &[u32]) -> FxHashSet<NodeId> {
         let roots: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut found = FxHashSet::default();
@@ -29,10 +30,14 @@ impl<'g> Printer<'g> {
         }
         for id in ids() {
             let Node::Operator(name, &[of, labels]) = self.graph.node(id) else { continue };
+            let name = &**self.graph.name(name);
+            if name == GRADIENT && may_be_expression(self.graph, labels) {
+                found.insert(labels);
+            }
             if self.text(labels).is_none() {
                 continue;
             }
-            match &**self.graph.name(name) {
+            match name {
                 AT_LABELS if matches!(self.graph.node(of), Node::Operator(..)) => found.insert(of),
                 BIND_LABELS if may_define(id) && !with_type.contains(&id) && !roots.contains(&id) => found.insert(id),
                 _ => false,
