@@ -2,7 +2,7 @@
 //! registry, and what is labelled, which is handed to the expressions of `cembra_tensor` that know what labels mean. Which operator becomes
 //! what is said in `nodes`.
 
-use cembra_expr::{Graph as Program, Node, NodeId};
+use cembra_expr::{Graph as Program, Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{ElementOperator, Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
@@ -120,9 +120,11 @@ impl<'p> Lowering<'p> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error = Error::new(ErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
             return Err(match self.made[tuple.index()] {
-                Made::Whole(_) => {
-                    error.hint("operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`")
-                }
+                Made::Whole(_) => error.hint(
+                    self.text(key)
+                        .and_then(tensor_form)
+                        .unwrap_or("operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`"),
+                ),
                 _ => error,
             });
         };

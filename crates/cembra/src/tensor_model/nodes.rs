@@ -4,7 +4,7 @@
 use super::calls;
 use super::lowering::{Lowering, Made, Whole, functional, type_of};
 use crate::constant::strong;
-use cembra_expr::{Node, NodeId};
+use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::{Error, ErrorKind, NodeId as Tensor};
@@ -59,7 +59,8 @@ impl Lowering<'_> {
     /// An error about types, with what is meant by people who write an operator of other values.
     fn with_meant(&self, op: OpId, error: Error) -> Error {
         let name = self.registry.get(op).name;
-        let own = format!("tensor.{}", name.rsplit('.').next().unwrap_or(name));
+        let word = name.rsplit('.').next().unwrap_or(name);
+        let own = format!("tensor.{word}");
         let is_of_tensors = |op| self.registry.get(op).typing.is_of_tensors();
         match op {
             _ if error.kind() != ErrorKind::ElementType => error,
@@ -70,10 +71,6 @@ impl Lowering<'_> {
             id::ARRAY_MAKE_DENSE => error.hint(
                 "an array that is a tensor has its type in front: `[f64?]{1.0, 2.0}`; several axes are a tuple: `(0, 1)`",
             ),
-            id::IS_NAN => error.hint("of a NaN `x != x` is true"),
-            id::IS_CLOSE => error.hint("write `abs(x - y) < 1e-9`"),
-            id::IS_INF => error.hint("write `abs(x) == inf`"),
-            id::IS_FINITE => error.hint("write `abs(x) < inf`"),
             id::IN => error.hint("compare with one after the other: `x == 1.0 or x == 2.0`"),
             id::TENSOR_WHERE | id::WHERE | id::SHORT_WHERE => {
                 error.hint("a condition is a truth value, as `x > 0.0` is")
@@ -81,7 +78,13 @@ impl Lowering<'_> {
             _ if self.registry.find(&own).is_some_and(is_of_tensors) => {
                 error.hint(format!("of whole tensors it is `{own}`"))
             }
-            _ => error,
+            _ => match tensor_form(word) {
+                Some(form) => error.hint(form),
+                None if matches!(self.registry.get(op).typing, Typing::OfArrays) => {
+                    error.hint("there is none like it on tensors; in Rust a `TensorOp` of your own may be one")
+                }
+                None => error,
+            },
         }
     }
 

@@ -93,7 +93,88 @@ fn what_people_mean_is_said() {
             "(x, v)",
         ),
         (" = mean(x)", "math.mean takes arrays, and no tensors; of whole tensors it is `tensor.mean`", "mean(x)"),
-        (" = std(x)", "math.std takes arrays, and no tensors", "std(x)"),
+        (
+            " = std(x)",
+            "math.std takes arrays, and no tensors; of all elements it is `sqrt(tensor.mean(tensor.square(x - tensor.mean(x))))`; of an axis, \
+             with `tensor.mean(x, 0, keep=true)` inside",
+            "std(x)",
+        ),
+        (
+            " = trace(x)",
+            "there is no operator `trace`; the diagonal is `let d(\"i\") = x(\"i,i\")`, and the trace `tensor.sum(d)`",
+            "trace",
+        ),
+        (
+            " = np.linalg.norm(x)",
+            "there is no operator `np.linalg.norm`; of all elements it is `sqrt(tensor.sum(x * x))`",
+            "np.linalg.norm",
+        ),
+        (
+            " = sort(x)",
+            "there is no operator `sort`; nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+            "sort",
+        ),
+        (
+            " = median(x)",
+            "math.median takes arrays, and no tensors; nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+            "median(x)",
+        ),
+        (
+            " = math.cum_sum(x, s)",
+            "math.cum_sum takes arrays, and no tensors; nothing goes along an axis like this in a model; in Rust a `TensorOp` of your own can",
+            "math.cum_sum(x, s)",
+        ),
+        (
+            " = array.inverse_mapping(i)",
+            "array.inverse_mapping takes arrays, and no tensors; there is none like it on tensors; in Rust a `TensorOp` of your own may be one",
+            "array.inverse_mapping(i)",
+        ),
+        (
+            " = argmax(x)",
+            "math.argmax takes arrays, and no tensors; of whole tensors it is `tensor.argmax`",
+            "argmax(x)",
+        ),
+        (" = np.argmax(x)", "there is no operator `np.argmax`; did you mean `tensor.argmax`?", "np.argmax"),
+        (" = np.exp(x)", "there is no operator `np.exp`; did you mean `exp`?", "np.exp"),
+        (
+            " = np.concatenate((x, x))",
+            "there is no operator `np.concatenate`; `tensor.concat((x, y), 0)` joins tensors along an axis",
+            "np.concatenate",
+        ),
+        (
+            " = tensor.where(x, v, v)",
+            "tensor.where does not take f64, f64, f64; a condition is a truth value, as `x > 0.0` is",
+            "tensor.where(x, v, v)",
+        ),
+        (
+            " = x.var()",
+            "a field of a value cannot be called; of all elements it is `tensor.mean(tensor.square(x - tensor.mean(x)))`; of an axis, with \
+             `tensor.mean(x, 0, keep=true)` inside; an operator whose first word is defined here as a value is called `M.word.name(..)`",
+            "x.var",
+        ),
+        (
+            " = x.argmax(0)",
+            "a field of a value cannot be called; operators stand in front of what they are of: `tensor.argmax(x)`, not `x.argmax()`; an \
+             operator whose first word is defined here as a value is called `M.word.name(..)`",
+            "x.argmax",
+        ),
+        (
+            " = x.exp()",
+            "a field of a value cannot be called; operators stand in front of what they are of: `exp(x)`, not `x.exp()`; an operator \
+             whose first word is defined here as a value is called `M.word.name(..)`",
+            "x.exp",
+        ),
+        (
+            " = x.where(v)",
+            "a field of a value cannot be called; choose by `if c then x else y`; an operator whose first word is defined here as a value \
+             is called `M.word.name(..)`",
+            "x.where",
+        ),
+        (
+            " = x.shape",
+            "a field of what is no tuple; extents are no values in a model, which is the same for all of them: give such a number as an input",
+            "x",
+        ),
         (
             " = tensor.sum(x > 0)",
             "Sum of elements of type bool; cast them, or ask whether any or all are true",
@@ -179,6 +260,33 @@ fn what_people_mean_is_said() {
     ] {
         assert_eq!(said(output), (message.to_owned(), place.to_owned()));
     }
+}
+
+#[test]
+fn what_is_told_to_be_written_can_be_written() {
+    const KNOWN: &str =
+        "input x: tensor[f64, 2], y: tensor[f64, 2], a: tensor[f64, 2], b: tensor[f64, 2], i: tensor[i64, 1]
+        let c = x > y
+        let d = tensor.sum(x, 1)\n";
+    let words = "einsum matmul trace diag norm std var cov cumsum concatenate stack choose count prod amax amin swapaxes flatten \
+                 squeeze tile roll gather split astype clip power zeros arange shape inv isnan isinf isfinite allclose";
+    let mut written = 0;
+    for word in words.split_whitespace() {
+        let text = format!("input x: tensor[f64, 2]\noutput y = {word}(x)");
+        let error = TensorModel::parse(&text).expect_err(word);
+        let problems = error.diagnostics();
+        let hint = problems[0].hints().first().unwrap_or_else(|| panic!("{word}: {error}"));
+        // What stands between marks is code, but for names alone.
+        for code in hint.split('`').skip(1).step_by(2).filter(|code| code.contains(['(', ' '])) {
+            let text = match code.strip_prefix("let ").and_then(|rest| rest.find('(').map(|at| &rest[at..])) {
+                Some(labelled) => format!("{KNOWN}let made{labelled}; output made_so = made"),
+                None => format!("{KNOWN}output made_so = {code}"),
+            };
+            TensorModel::parse(&text).unwrap_or_else(|error| panic!("{word}\n{}", error.render(&*text)));
+            written += 1;
+        }
+    }
+    assert!(written > 30, "{written}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The cursor: the current token of a text, the problems found so far, and how deep in brackets we are. Types, values
 //! and expressions are all read through one.
 
+use super::elsewhere::BY_LABELS;
 use super::lexer::Lexer;
 use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
@@ -46,10 +47,6 @@ pub(super) struct Cursor<'s> {
 /// How parts of tensors are written.
 pub(super) const OF_AXES: &str =
     "of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one";
-
-/// How products of tensors are written.
-pub(super) const BY_LABELS: &str =
-    "products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
 
 impl<'s> Cursor<'s> {
     /// At the first token of a text. A text beyond the limit is not read at all.

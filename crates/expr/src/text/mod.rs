@@ -32,6 +32,7 @@ mod array_literal;
 mod context;
 mod cursor;
 mod dict_literal;
+mod elsewhere;
 mod format;
 mod gradient;
 mod lexer;
@@ -55,6 +56,7 @@ pub(crate) use token::TokenKind;
 pub(crate) use types::write_input_type;
 
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
+pub use elsewhere::tensor_form;
 pub use format::format;
 pub use lexer::is_plain_name;
 pub use literal::print_value;

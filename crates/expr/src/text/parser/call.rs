@@ -6,7 +6,8 @@ use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation};
 use crate::name_index::Referent;
-use crate::text::cursor::{BY_LABELS, Stop};
+use crate::text::cursor::Stop;
+use crate::text::elsewhere::tensor_form;
 use crate::text::token::TokenKind;
 use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
@@ -45,9 +46,6 @@ pub(super) struct Keyword<'s> {
     /// The position of its value on the stack of operands.
     pub(super) position: usize,
 }
-
-/// What products of tensors are called elsewhere.
-const PRODUCTS: [&str; 7] = ["einsum", "matmul", "dot", "tensordot", "inner", "outer", "mm"];
 
 impl<'s> Parser<'s, '_> {
     /// Reads a word in the place of an operand: a leaf, a name, or the head of a call.
@@ -246,19 +244,42 @@ impl<'s> Parser<'s, '_> {
             self.note_operator_called(span, target);
             return target;
         }
-        let found = self.vocabulary.suggest(name);
+        let mut found = self.vocabulary.suggest(name);
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
         let report = self.cursor.problems.len();
         let own = name.rsplit('.').next().unwrap_or(name);
-        let is_product = self.cursor.has_tensors && PRODUCTS.contains(&own);
-        self.cursor.report(match did_you_mean(&found) {
-            _ if is_product => problem.hint(BY_LABELS),
+        let form = tensor_form(own).filter(|_| self.cursor.has_tensors);
+        if self.cursor.has_tensors
+            && (own != name || found.is_empty())
+            && let Some(name) = self.name_for_tensors(own)
+        {
+            found = vec![name];
+        }
+        self.cursor.report(match form.map(str::to_owned).or_else(|| did_you_mean(&found)) {
             Some(hint) => problem.hint(hint),
             None => problem,
         });
         let callee = self.callees.entry(path).or_insert(Callee { target: Target::Unknown, span, reports: Vec::new() });
         callee.reports.push(report);
         Target::Unknown
+    }
+
+    /// What the operator of a name is called that tensors are given to: on whole tensors, or else on elements.
+    fn name_for_tensors(&self, own: &str) -> Option<String> {
+        let names = [format!("tensor.{own}"), own.to_owned()];
+        names.into_iter().find(|name| self.vocabulary.resolve(name).is_some())
+    }
+
+    /// How people write it here who write `x.name()` elsewhere.
+    pub(super) fn form_of_method(&self, name: &str) -> String {
+        if let Some(form) = tensor_form(name) {
+            return form.to_owned();
+        }
+        let (operator, method) = match self.name_for_tensors(name) {
+            Some(operator) => (operator, name),
+            None => ("tensor.sum".to_owned(), "sum"),
+        };
+        format!("operators stand in front of what they are of: `{operator}(x)`, not `x.{method}()`")
     }
 
     /// Notes that an operator is called at a place.

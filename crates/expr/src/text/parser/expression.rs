@@ -371,11 +371,8 @@ impl<'s> Parser<'s, '_> {
         let span = of.span.to(token.span);
         if operator == GET_FIELD && self.cursor.token.kind == TokenKind::OpenRound && !self.cursor.at_line_end() {
             let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
-            let problem = if self.cursor.has_tensors {
-                problem.hint("operators stand in front of what they are of: `tensor.sum(x)`, not `x.sum()`")
-            } else {
-                problem
-            };
+            let form = self.cursor.has_tensors.then(|| self.form_of_method(written));
+            let problem = form.into_iter().fold(problem, Diagnostic::hint);
             return Err(self.cursor.stop(
                 problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`"),
             ));
