@@ -269,6 +269,18 @@ impl Data {
         with_data!(self, elements => elements.resize(len, Default::default()));
     }
 
+    /// The same, for as many as somebody asks for.
+    ///
+    /// # Errors
+    /// The system has no memory for them.
+    pub(crate) fn try_resize(&mut self, len: usize) -> Result<(), Error> {
+        if len > self.len() {
+            check_room(Data::element_size(self.scalar()).unwrap_or(0).saturating_mul(len))?;
+        }
+        self.resize(len);
+        Ok(())
+    }
+
     /// The elements at these positions, in their order.
     pub(crate) fn gathered(&self, positions: impl Iterator<Item = usize>) -> Data {
         fn gather<T: Element>(elements: &[T], positions: impl Iterator<Item = usize>) -> Data {
@@ -374,7 +386,7 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
 }
 
 /// The bytes of the tensors that an evaluation has made and still has, which may be so many together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Held {
     bytes: u128,
     most: u64,

@@ -1,5 +1,6 @@
 //! Plans of tensors: what is one step, what is in memory, and that nothing of it changes a bit.
 
+mod limits;
 mod lines;
 mod loops;
 mod products;

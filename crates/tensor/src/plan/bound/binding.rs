@@ -16,7 +16,6 @@ use crate::plan::rows::rows_at_a_time;
 use crate::plan::{Plan, Region, Step, View, Work, is_view};
 use crate::reference::{check_inputs, check_size};
 use crate::{Axis, Counters, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor};
-use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -108,7 +107,9 @@ impl Plan {
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
         let slots = binding.slots.all;
         let mut all = Held::none(elements.most_bytes());
-        let may_keep = slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
+        let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
+        let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
+            && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
         Ok(BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written })
     }
 
@@ -186,10 +187,30 @@ impl Binding<'_> {
 
     /// A step that makes a value, whose slot is noted.
     pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<NodeId, u32>) -> Result<BoundStep, Error> {
-        let work = self.work(step)?;
+        let mut work = self.work(step)?;
         let (target, len) = self.made(step.node)?;
         own.insert(step.node, target);
+        if let BoundWork::Pieces(workers, _) = &mut work {
+            self.hold(workers)?;
+        }
         Ok(BoundStep { work, target, len, shrunk: SmallVec::new() })
+    }
+
+    /// Counts what workers have beside the value of their step. Of several there are no more than there is room for.
+    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
+        let mut count = 0;
+        for worker in &*workers {
+            let mut held = self.held.clone();
+            match worker.locals.hold(&mut held) {
+                Ok(()) => self.held = held,
+                Err(error) if count == 0 => return Err(error),
+                Err(_) => break,
+            }
+            count += 1;
+        }
+        workers.truncate(count);
+        workers.iter().for_each(|worker| worker.locals.release(&mut self.held));
+        Ok(())
     }
 
     pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
@@ -241,7 +262,7 @@ impl Binding<'_> {
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
             let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
-            Ok(Worker { cut, locals: locals.memory()? })
+            Ok(Worker { cut, locals: locals.locals()? })
         };
         let mut workers = vec![worker()?];
         let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
@@ -256,13 +277,18 @@ impl Binding<'_> {
     /// What steps do for a piece of so many indices of the leading axes of what they make.
     fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
         let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
+        let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
+        // The last step that reads what another one leaves.
+        let last_reads: FxHashMap<NodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
+        let mut unread: Vec<(usize, u32)> = Vec::new();
         let mut parts = Vec::with_capacity(steps.len());
         let (mut costs, mut reads) = (Vec::new(), Vec::new());
         for (at, step) in steps.iter().enumerate() {
             let node = self.graph.node(step.node);
             let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
-            let mut local = |scalar: Scalar, extents: &[usize]| -> Result<(u32, Seen), Error> {
-                let slot = locals.take(scalar, extents.iter().product());
+            let mut local = |node: NodeId, extents: &[usize]| -> Result<(u32, Seen), Error> {
+                let slot = locals.take(self.graph.node(node).scalar, extents.iter().product());
+                unread.push((last_reads.get(&node).map_or(at, |last| *last.max(&at)), slot));
                 Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
             };
             let then = match &step.work {
@@ -276,18 +302,26 @@ impl Binding<'_> {
             let mut work = self.part(step, rows, &left)?;
             if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
                 let made = piece(&then.extents);
-                let (slot, seen) = local(self.graph.node(*first).scalar, &made)?;
+                let (slot, seen) = local(*first, &made)?;
                 parts.push(Part { work, len: made.iter().product(), left: Some(slot), over: None });
                 left.insert(*first, seen);
                 work = PartWork::Map(Box::new(self.map(then, rows, &left)?));
             }
             let mut slot = None;
             if at + 1 < steps.len() {
-                let (made, seen) = local(node.scalar, &own)?;
+                let (made, seen) = local(step.node, &own)?;
                 slot = Some(made);
                 left.insert(step.node, seen);
             }
             parts.push(Part { work, len: own.iter().product(), left: slot, over: None });
+            // What nobody reads any more is room for others.
+            unread.retain(|(last, slot)| {
+                let is_read = *last > at;
+                if !is_read {
+                    locals.release(*slot);
+                }
+                is_read
+            });
         }
         if let [rows] = rows {
             ahead::share_out(&mut parts, *rows, &costs, &reads);

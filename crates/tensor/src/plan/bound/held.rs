@@ -36,5 +36,5 @@ fn of_worker(worker: &Worker) -> u64 {
         blocks.set(blocks.get() + parts.iter().map(block).sum::<u64>());
         false
     });
-    blocks.get() + worker.locals.iter().map(Data::bytes).sum::<u64>()
+    blocks.get() + worker.locals.memory.iter().map(Data::bytes).sum::<u64>()
 }

@@ -90,13 +90,14 @@ impl BoundPlan {
             over.run(inputs, &self.slots, elements.uninterrupted(), &mut counters)?;
         }
         self.slots.iter_mut().for_each(Slot::shrink);
+        self.over.iter_mut().flat_map(|over| &mut over.workers).for_each(|worker| worker.locals.shrink());
         Ok(Some(counters))
     }
 }
 
 impl Binding<'_> {
     /// The last step, whose value is written over a tensor.
-    pub(super) fn in_place(&self, step: &Step, target: usize) -> Result<InPlace, Error> {
+    pub(super) fn in_place(&mut self, step: &Step, target: usize) -> Result<InPlace, Error> {
         let node = self.graph.node(step.node);
         let none = Data::zeros(node.scalar, 0)?;
         let (work, way) = match &step.work {
@@ -108,7 +109,9 @@ impl Binding<'_> {
             Work::Map(_) => (self.pieces(std::slice::from_ref(step), (node.extents.len(), BLOCK))?, Way::After(none)),
             _ => (self.work(step)?, Way::After(none)),
         };
-        InPlace::of(work, node, target, way)
+        let mut over = InPlace::of(work, node, target, way)?;
+        self.hold(&mut over.workers)?;
+        Ok(over)
     }
 
     /// Maps for a few elements at a time, which read what is in their place as it was copied before, for each thread.
@@ -124,7 +127,7 @@ impl Binding<'_> {
                 let work = PartWork::Map(Box::new(self.map(region, rows, &seen.into_iter().collect())?));
                 Ok(vec![Part { work, len, left: None, over: over.map(|(_, slot)| slot) }])
             })?;
-            Ok(Worker { cut, locals: locals.memory()? })
+            Ok(Worker { cut, locals: locals.locals()? })
         };
         let mut workers = vec![worker()?];
         for _ in 1..self.elements.threads().min(workers[0].cut.count()) {

@@ -1,6 +1,7 @@
 //! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where nobody else has it by then.
 
 use crate::body::InputLine;
+use crate::element::{Held, bytes};
 use crate::node::Axis;
 use crate::{Counters, Data, DataMut, Error, ErrorKind, Layout, Strides, Tensor};
 use cembra_runtime::Scalar;
@@ -10,6 +11,9 @@ use triomphe::Arc;
 
 /// From how many bytes on a temporary is not kept from one run to the next.
 const LARGE: usize = 1 << 16;
+
+/// The same of what pieces leave for what follows them: most have less, so that it is there for the next run.
+const LARGE_LOCAL: u64 = 1 << 20;
 
 /// Where a value is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -149,14 +153,54 @@ impl Slots {
     }
 
     /// Memory for all, which has no elements yet.
-    pub(super) fn memory(&self) -> Result<Vec<Data>, Error> {
-        self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect()
+    pub(super) fn locals(&self) -> Result<Locals, Error> {
+        let memory = self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect::<Result<_, Error>>()?;
+        Ok(Locals { memory, lens: self.all.iter().map(|slot| slot.len).collect() })
     }
 
     /// Nobody needs what is there any more.
     pub(super) fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.all[slot as usize];
         self.free.entry((scalar, len)).or_default().push(slot);
+    }
+}
+
+/// Memory of who computes pieces of a step, for what these leave for what follows them.
+#[derive(Debug)]
+pub(super) struct Locals {
+    pub(super) memory: Vec<Data>,
+    /// How many elements each has once there were pieces.
+    lens: SmallVec<[usize; 4]>,
+}
+
+impl Locals {
+    /// Each by its type and its size, those that are dropped after a run or those that stay.
+    fn of_size(&self, is_large: bool) -> impl Iterator<Item = (Scalar, usize)> {
+        let all = self.memory.iter().zip(&self.lens).map(|(data, len)| (data.scalar(), *len));
+        all.filter(move |(scalar, len)| {
+            let bytes = bytes(*scalar, &[*len]).unwrap_or(0);
+            (bytes >= u128::from(LARGE_LOCAL)) == is_large
+        })
+    }
+
+    /// All of them are there.
+    ///
+    /// # Errors
+    /// That is more than there may be.
+    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+        self.of_size(false).chain(self.of_size(true)).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
+    }
+
+    /// Those that are dropped after a run are there no more.
+    pub(super) fn release(&self, held: &mut Held) {
+        self.of_size(true).for_each(|(scalar, len)| held.give(scalar, &[len]));
+    }
+
+    /// Drops what is large.
+    pub(super) fn shrink(&mut self) {
+        for data in self.memory.iter_mut().filter(|data| data.bytes() >= LARGE_LOCAL) {
+            *data = data.none();
+        }
     }
 }
 
@@ -270,10 +314,8 @@ impl Memory<'_> {
     ) -> Result<(), Error> {
         let place = &mut self.locals[local as usize];
         let mut made = std::mem::replace(place, Data::Bool(Vec::new()));
-        if made.len() != len {
-            made.resize(len);
-        }
-        let written = write(self, made.all_mut());
+        let room = if made.len() == len { Ok(()) } else { made.try_resize(len) };
+        let written = room.and_then(|()| write(self, made.all_mut()));
         self.locals[local as usize] = made;
         written
     }

@@ -18,14 +18,14 @@ mod together;
 
 use crate::body::{Elements, Task};
 use crate::reference::node_value;
-use crate::{Counters, Data, DataMut, Error, Layout, Node, Tensor};
+use crate::{Counters, DataMut, Error, Layout, Node, Tensor};
 use binding::{Binding, no_pieces};
 use cembra_runtime::Scalar;
 use cut::Cut;
 use in_place::InPlace;
 pub use kept::KeptPlan;
 use map::MapPiece;
-use memory::{Memory, Seen, Slot, Sources, own};
+use memory::{Locals, Memory, Seen, Slot, Sources, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use smallvec::SmallVec;
@@ -73,7 +73,7 @@ enum BoundWork {
 #[derive(Debug)]
 struct Worker {
     cut: Cut<Vec<Part>>,
-    locals: Vec<Data>,
+    locals: Locals,
 }
 
 /// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value: there are so many elements of it.
@@ -128,7 +128,7 @@ impl Worker {
         mut to: DataMut<'_>,
         counters: &mut Counters,
     ) -> Result<(), Error> {
-        let mut memory = Memory { sources, locals: &mut self.locals, counters };
+        let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
         self.cut.run_some(which, |parts, starts, before| {
             elements.go_on()?;
             for part in parts {
@@ -190,6 +190,7 @@ impl BoundPlan {
             elements.go_on()?;
             step.run(inputs, &mut self.slots, elements, counters)?;
             if !self.keeps {
+                step.workers().iter_mut().for_each(|worker| worker.locals.shrink());
                 step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
             }
         }
@@ -198,6 +199,11 @@ impl BoundPlan {
 }
 
 impl BoundStep {
+    /// Those who compute pieces of it.
+    fn workers(&mut self) -> &mut [Worker] {
+        if let BoundWork::Pieces(workers, _) = &mut self.work { workers } else { &mut [] }
+    }
+
     #[inline]
     fn run(
         &mut self,
