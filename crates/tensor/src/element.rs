@@ -281,14 +281,6 @@ impl Data {
         Ok(())
     }
 
-    /// The elements at these positions, in their order.
-    pub(crate) fn gathered(&self, positions: impl Iterator<Item = usize>) -> Data {
-        fn gather<T: Element>(elements: &[T], positions: impl Iterator<Item = usize>) -> Data {
-            T::data(positions.map(|at| elements[at]).collect())
-        }
-        with_data!(self, elements => gather(elements, positions))
-    }
-
     /// Adds elements of other data of the same type at the end, in the order of the indices of a layout.
     pub(crate) fn append_ordered(&mut self, from: &Data, layout: &Layout) {
         fn append<T: Element>(to: &mut Vec<T>, from: &Data, layout: &Layout) {
@@ -370,6 +362,15 @@ fn check_room(bytes: usize) -> Result<(), Error> {
     }
     let message = format!("a tensor of {bytes} bytes, for which the system has no memory");
     Err(Error::new(ErrorKind::Limit, message).hint("make fewer or smaller tensors"))
+}
+
+/// So many zeros.
+///
+/// # Errors
+/// The system has no memory for them.
+pub(crate) fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
+    check_room(size_of::<T>().saturating_mul(len))?;
+    Ok(vec![T::default(); len])
 }
 
 /// An error if the elements of a tensor would take more bytes than they may.

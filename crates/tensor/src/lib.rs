@@ -26,6 +26,7 @@ mod residuals;
 mod rewrite;
 mod statement;
 mod sums;
+mod taken;
 mod tensor;
 mod walk;
 

@@ -2,9 +2,11 @@
 //! what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
-use crate::element::{Held, check_bytes, with_data};
+use crate::element::{Held, check_bytes, with_data, zeros};
 use crate::node::{Labels, Operation};
-use crate::sums::{Fold, Order};
+use crate::sums::{BLOCK, Fold, Order};
+use crate::taken::{place_take, take};
+use crate::walk::{GoOn, Watch};
 use crate::{
     Axis, Data, Element, ElementOperator, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums,
 };
@@ -44,7 +46,7 @@ pub fn evaluate(
         }
         let value = match &node.operation {
             Operation::Map(op) => map_value(graph, op, node, &operands, elements)?,
-            _ => node_value(node, &operands, inputs)?,
+            _ => node_value(node, &operands, inputs, &|| elements.go_on())?,
         };
         drop(operands);
         values[id.index()] = Some(value);
@@ -126,7 +128,12 @@ fn map_value(
 }
 
 /// The value of a node that is no operator on elements, whose operands have these.
-pub(crate) fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor]) -> Result<Tensor, Error> {
+pub(crate) fn node_value(
+    node: &Node,
+    operands: &[&Tensor],
+    inputs: &[Tensor],
+    go_on: GoOn<'_>,
+) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
@@ -139,9 +146,9 @@ pub(crate) fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor]) -
         // Plans make them in steps of their own.
         Operation::Map(_) => Err(Error::new(ErrorKind::Evaluation, "an operator on elements that is no step")),
         Operation::Reduce(reduction, axes) => {
-            made(sums::reduce(*reduction, axes, operands[0].data(), operands[0].layout())?)
+            made(sums::reduce(*reduction, axes, (operands[0].data(), operands[0].layout()), go_on)?)
         }
-        Operation::Contract(labels) => made(contract(labels, operands, node)?),
+        Operation::Contract(labels) => made(contract(labels, operands, node, go_on)?),
         Operation::Axes(to) => Ok(operands[0].seen(operands[0].layout().with_axes(&widened(to))?)),
         Operation::Slice(slices) => operands[0].sliced(slices),
         Operation::Custom(custom) => custom.value(node, operands),
@@ -150,8 +157,8 @@ pub(crate) fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor]) -
         Operation::Reshape => operands[0].reshaped(&node.extents),
         Operation::PlaceAxes(to) => place(node, operands[0], |layout| layout.with_axes(&widened(to))),
         Operation::PlaceSlice(slices) => place(node, operands[0], |layout| layout.sliced(slices)),
-        Operation::Take(axis) => made(take(operands[0], operands[1], *axis)?),
-        Operation::PlaceTake(axis) => place_take(node, operands[0], operands[1], *axis),
+        Operation::Take(axis) => made(take(operands[0], operands[1], *axis, node, go_on)?),
+        Operation::PlaceTake(axis) => place_take(node, operands[0], operands[1], *axis, go_on),
         Operation::Concat(axis) => concat(node, operands, *axis),
     }
 }
@@ -167,16 +174,6 @@ fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, E
     Tensor::of_data(&node.extents, data)
 }
 
-/// The indices of an axis that a tensor names, as the distances of what they name from the first, and how far one is from the next.
-fn indices(indices: &Tensor, extent: usize) -> Result<Vec<usize>, Error> {
-    let wide: Vec<i64> = match indices.gathered() {
-        Data::Int32(narrow) => narrow.into_iter().map(i64::from).collect(),
-        Data::Int64(wide) => wide,
-        _ => return Err(Error::new(ErrorKind::ElementType, "indices are i32 or i64")),
-    };
-    wide.into_iter().map(|index| named_index(index, extent)).collect()
-}
-
 /// An index that an element names.
 pub(crate) fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);
@@ -184,50 +181,6 @@ pub(crate) fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
         let error = Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}"));
         error.hint("indices count from 0, and none from the end")
     })
-}
-
-/// For each element that is taken along an axis, the position that it has in a tensor of that layout.
-fn taken_positions(layout: &Layout, named: &[usize], axis: Axis) -> Vec<usize> {
-    let [others, along] = layout.split(&[axis]);
-    let before: usize = layout.extents()[..usize::from(axis)].iter().product();
-    let after = others.len().checked_div(before).unwrap_or(0);
-    let firsts: Vec<usize> = others.positions().collect();
-    let stride = along.strides()[0];
-    let mut made = Vec::with_capacity(others.len() * named.len());
-    for outer in 0..before {
-        for index in named {
-            let distance = index.cast_signed().wrapping_mul(stride).cast_unsigned();
-            made.extend(firsts[outer * after..][..after].iter().map(|first| first.wrapping_add(distance)));
-        }
-    }
-    made
-}
-
-fn take(operand: &Tensor, named: &Tensor, axis: Axis) -> Result<Data, Error> {
-    let named = indices(named, operand.extents()[usize::from(axis)])?;
-    let positions = taken_positions(operand.layout(), &named, axis);
-    Ok(operand.data().gathered(positions.into_iter()))
-}
-
-fn place_take(node: &Node, operand: &Tensor, named: &Tensor, axis: Axis) -> Result<Tensor, Error> {
-    fn add<T: Element>(to: &mut [T], from: &Data, positions: &[usize], sum: impl Fn(T, T) -> T) {
-        for (at, element) in positions.iter().zip(T::of(from).unwrap_or_default()) {
-            to[*at] = sum(to[*at], *element);
-        }
-    }
-    let whole = Layout::row_major(&node.extents)?;
-    let named = indices(named, node.extents[usize::from(axis)])?;
-    let positions = taken_positions(&whole, &named, axis);
-    let mut data = Data::zeros(node.scalar, whole.len())?;
-    let from = operand.gathered();
-    match &mut data {
-        Data::Bool(to) => add(to, &from, &positions, |a, b| a | b),
-        Data::Int32(to) => add(to, &from, &positions, i32::wrapping_add),
-        Data::Int64(to) => add(to, &from, &positions, i64::wrapping_add),
-        Data::Float32(to) => add(to, &from, &positions, |a, b| a + b),
-        Data::Float64(to) => add(to, &from, &positions, |a, b| a + b),
-    }
-    Tensor::of_data(&node.extents, data)
 }
 
 fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error> {
@@ -246,7 +199,7 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
 
 /// Products summed in the order of the labels, which is the order of [`sums`] along a last axis; floats in FLOAT64. Without labels to sum
 /// over there is no sum.
-pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Result<Data, Error> {
+pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     labels.check_countable(&extents)?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
@@ -269,18 +222,18 @@ pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node) -> Re
             let terms = terms(operands, &layouts, 1.0, with_float, |a, b| a * b);
             // Where nothing is summed, a product of -0 stays one.
             let zero = if labels.is_sum() { 0.0 } else { -0.0 };
-            let sums = sums_of(terms, len, inner, (zero, |a: f64, b| a + b));
+            let how = (zero, |a: f64, b| a + b);
             Ok(match node.scalar {
-                Scalar::Float32 => Data::Float32(sums.into_iter().map(|sum| sum as f32).collect()),
-                _ => Data::Float64(sums),
+                Scalar::Float32 => Data::Float32(sums_of(terms, [len, inner], how, |sum| sum as f32, go_on)?),
+                _ => Data::Float64(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
             })
         }
         Scalar::Int32 | Scalar::Int64 => {
             let terms = terms(operands, &layouts, 1, with_integer, i64::wrapping_mul);
-            let sums = sums_of(terms, len, inner, (0, i64::wrapping_add));
+            let how = (0, i64::wrapping_add);
             Ok(match node.scalar {
-                Scalar::Int32 => Data::Int32(sums.into_iter().map(|sum| sum as i32).collect()),
-                _ => Data::Int64(sums),
+                Scalar::Int32 => Data::Int32(sums_of(terms, [len, inner], how, |sum| sum as i32, go_on)?),
+                _ => Data::Int64(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
             })
         }
         other => Err(crate::element::no_element(other)),
@@ -322,20 +275,26 @@ fn terms<'t, T: Copy + 't>(
     })
 }
 
-/// The sum of each run of terms.
-fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy>(
-    terms: impl Iterator<Item = T>,
-    len: usize,
-    run: usize,
+/// The sum of each run of terms, as an element.
+fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
+    mut terms: impl Iterator<Item = T>,
+    [len, run]: [usize; 2],
     how: (T, C),
-) -> Vec<T> {
-    let mut terms = terms;
-    let sum = |_| {
+    narrow: impl Fn(T) -> N,
+    go_on: GoOn<'_>,
+) -> Result<Vec<N>, Error> {
+    let mut watch = Watch::new(go_on);
+    let mut sums = zeros(len)?;
+    for to in &mut sums {
         let mut sum = Fold::new(Order::Chains, run, how);
-        sum.extend((0..run).map(|_| terms.next().unwrap_or(how.0)));
-        sum.finish()
-    };
-    (0..len).map(sum).collect()
+        for start in (0..run).step_by(BLOCK) {
+            let count = BLOCK.min(run - start);
+            watch.see(count)?;
+            sum.extend((0..count).map(|_| terms.next().unwrap_or(how.0)));
+        }
+        *to = narrow(sum.finish());
+    }
+    Ok(sums)
 }
 
 /// Elements that are equal bit for bit, NaNs being all alike.

@@ -2,7 +2,7 @@
 //! the layout; floats are added up in FLOAT64, in the order that is stated here.
 
 use crate::element::with_data;
-use crate::walk::{self, CopiedAxis, FAR};
+use crate::walk::{self, CopiedAxis, FAR, GoOn, Watch};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
 use multiversion::multiversion;
@@ -483,16 +483,18 @@ reduced! {
 }
 
 /// The elements of a reduction over some axes.
-pub(crate) fn reduce(reduction: Reduction, axes: &[Axis], data: &Data, layout: &Layout) -> Result<Data, Error> {
+pub(crate) fn reduce(
+    reduction: Reduction,
+    axes: &[Axis],
+    (data, layout): (&Data, &Layout),
+    go_on: GoOn<'_>,
+) -> Result<Data, Error> {
     let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
     let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
     let mut made = Data::zeros(data.scalar(), len)?;
-    reduce_into(reduction, axes, (data, layout), made.all_mut(), &|| Ok(()))?;
+    reduce_into(reduction, axes, (data, layout), made.all_mut(), go_on)?;
     Ok(made)
 }
-
-/// Asked now and then whether to go on, as one element may be seen any number of times.
-type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
 /// How many elements that lie across are copied at a time, at the most, and how many lines of them at the least.
 const ACROSS: usize = 1 << 17;
@@ -527,16 +529,8 @@ pub(crate) fn reduce_into(
         [whole, kept, reduced]: [&Layout; 3],
         (to, go_on): (&mut [T], GoOn<'_>),
     ) -> Result<(), Error> {
-        // How many elements were seen since it was asked last.
-        let mut seen = 0;
-        let mut see = |count: usize| {
-            seen += count;
-            if seen < BLOCK {
-                return Ok(());
-            }
-            seen = 0;
-            go_on()
-        };
+        let mut watch = Watch::new(go_on);
+        let mut see = |count: usize| watch.see(count);
         if reduced.is_row_major() && !reduced.is_empty() {
             let length = reduced.len();
             match order {

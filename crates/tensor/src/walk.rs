@@ -1,6 +1,44 @@
-//! Walks over index spaces, in several memories at once: the positions in each, and copies from one order into another.
+//! Walks over index spaces, in several memories at once: the positions in each, copies from one order into another, and the question, now and
+//! then, whether to go on.
 
+use crate::Error;
 use smallvec::SmallVec;
+use std::convert::Infallible;
+
+/// Asked now and then whether to go on, as an element of memory may be seen any number of times.
+pub(crate) type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
+
+/// Counts the elements that are seen, and asks after some.
+pub(crate) struct Watch<'g> {
+    go_on: GoOn<'g>,
+    /// How many were seen since it was asked last.
+    seen: usize,
+}
+
+impl<'g> Watch<'g> {
+    /// How many elements are seen before it is asked again.
+    pub(crate) const ELEMENTS: usize = 1 << 16;
+
+    pub(crate) const fn new(go_on: GoOn<'g>) -> Watch<'g> {
+        Watch { go_on, seen: 0 }
+    }
+
+    /// So many more are seen.
+    ///
+    /// # Errors
+    /// It is to end.
+    #[inline]
+    pub(crate) fn see(&mut self, count: usize) -> Result<(), Error> {
+        self.seen = self.seen.saturating_add(count);
+        if self.seen < Watch::ELEMENTS { Ok(()) } else { self.ask() }
+    }
+
+    #[cold]
+    fn ask(&mut self) -> Result<(), Error> {
+        self.seen = 0;
+        (self.go_on)()
+    }
+}
 
 /// How far elements are apart, at the least, that are in a line of the cache of their own, about.
 pub(crate) const FAR: usize = 16;
@@ -21,16 +59,28 @@ pub(crate) type WalkedAxis<const N: usize> = (usize, [isize; N]);
 
 /// Visits all indices, those of the last axis the fastest.
 pub(crate) fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
+    let Ok(()) = try_walk(axes, starts, |at| -> Result<(), Infallible> {
+        visit(at);
+        Ok(())
+    });
+}
+
+/// The same, as far as there is no error.
+pub(crate) fn try_walk<const N: usize, E>(
+    axes: &[WalkedAxis<N>],
+    starts: [usize; N],
+    mut visit: impl FnMut([usize; N]) -> Result<(), E>,
+) -> Result<(), E> {
     if axes.iter().any(|(extent, _)| *extent == 0) {
-        return;
+        return Ok(());
     }
     let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
     let mut at = starts;
     loop {
-        visit(at);
+        visit(at)?;
         let mut axis = axes.len();
         loop {
-            let Some(next) = axis.checked_sub(1) else { return };
+            let Some(next) = axis.checked_sub(1) else { return Ok(()) };
             axis = next;
             let (extent, strides) = &axes[axis];
             index[axis] += 1;

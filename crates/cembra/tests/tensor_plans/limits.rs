@@ -1,7 +1,12 @@
-//! What plans make beside the values of their steps counts as these do, and what is no more does not.
+//! Limits of plans: what they make beside the values of their steps counts as these do, what is no more does not; and whatever takes long asks
+//! whether to go on.
 
-use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel, same_bits};
+use cembra::tensor::{
+    Body, DataMut, Elements, Error, ErrorKind, Evaluator, LineKernel, Products, Single, SumKernel, Tensor, TensorModel,
+    same_bits,
+};
 use cembra::{Limits, Options};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn limited(array_bytes: u64) -> Evaluator {
     Evaluator::new(&Options::default().limits(Limits { array_bytes, ..Limits::default() }))
@@ -80,4 +85,160 @@ fn what_rows_left_and_nobody_reads_any_more_is_room_for_others() {
         let w = exp(x * tensor.sum(first) + y)
         output out = tensor.sum(w / tensor.sum(w, (1, 2), keep=true), (1, 2))";
     needs(text, &[("x", numbers(&[2, 600, 1])), ("y", numbers(&[600]))], 2_880_000 + 4_800 + 8 + 8 + 8 + 16);
+}
+
+fn integers(extents: &[usize]) -> Tensor {
+    let count: usize = extents.iter().product();
+    Tensor::new(extents, (0..count as i64).collect()).expect("a tensor")
+}
+
+#[test]
+fn what_is_taken_of_large_views_makes_no_lists() {
+    // A view of a tera, of which nothing is taken.
+    let nothing = "
+        input x: tensor[f64, 3], i: tensor[i64, 1]
+        let w = tensor.broadcast(x, (1000000, 1000000, 1))
+        output y = tensor.take(w, i, 2)";
+    let model = TensorModel::parse(nothing).expect("a model");
+    for made in each_way(&model, &limited(8), &[numbers(&[1, 1, 1]), integers(&[0])]) {
+        assert_eq!(made.expect("nothing")[0].extents(), [1_000_000, 1_000_000, 0]);
+    }
+    let rows = "
+        input x: tensor[f64, 3], i: tensor[i64, 1]
+        let w = tensor.broadcast(x, (1000000, 1000000, 1, 0))
+        output y = tensor.take(w, i, 2)";
+    let model = TensorModel::parse(rows).expect("a model");
+    for made in each_way(&model, &limited(8), &[numbers(&[1, 1, 0]), integers(&[1])]) {
+        assert_eq!(made.expect("nothing")[0].extents(), [1_000_000, 1_000_000, 1, 0]);
+    }
+    // Elements that are taken a million times are added to as often.
+    let many = "
+        input w: tensor[f64, 2], i: tensor[i64, 1]
+        output g = tensor.grad(tensor.sum(tensor.take(w, tensor.broadcast(i, (500, 2000, 2)))), w)";
+    let inputs = [("w", numbers(&[5, 1])), ("i", integers(&[2]))];
+    let model = TensorModel::parse(many).expect("a model");
+    let named = inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
+    for made in [model.evaluate(&limited(1 << 30), &named), model.evaluate_unplanned(&limited(1 << 30), &named)] {
+        assert_eq!(made.expect("a gradient")[0].1.to_vec::<f64>().expect("floats"), [1e6, 1e6, 0.0, 0.0, 0.0]);
+    }
+    // What is outside is found, in however many places, and where nothing is taken too.
+    let outside = "
+        input w: tensor[f64, 2], i: tensor[i32, 2]
+        output y = tensor.take(w, tensor.broadcast(i, (1000000, 1000000, 1, 3)), 1)";
+    let indices = Tensor::new(&[1, 3], vec![0, 1, 2]).expect("a tensor");
+    let on = limited(1 << 20);
+    let planned = TensorModel::parse(outside).expect("a model").plan(&on, &[&[0, 2], &[1, 3]]).expect("a plan");
+    let error = planned.run(&[numbers(&[0, 2]), indices]).expect_err("outside");
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Index, "index 2 of an axis of 2".to_owned()));
+}
+
+/// An evaluator that ends what it does when it was asked so often.
+struct Ending<'e> {
+    on: &'e Evaluator,
+    left: AtomicUsize,
+}
+
+impl Elements for Ending<'_> {
+    fn map_into(&self, body: &Body, of: &[Tensor], extents: &[usize], to: &mut [DataMut<'_>]) -> Result<(), Error> {
+        self.on.map_into(body, of, extents, to)
+    }
+
+    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, Error> {
+        self.on.kernel(body, steps)
+    }
+
+    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, Error> {
+        self.on.sum_kernel(body, steps)
+    }
+
+    fn single(&self, body: &Body) -> Result<Box<dyn Single>, Error> {
+        self.on.single(body)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.on.most_bytes()
+    }
+
+    fn go_on(&self) -> Result<(), Error> {
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.map(drop).map_err(|_| Error::new(ErrorKind::Cancelled, "it was asked often enough"))
+    }
+
+    fn uninterrupted(&self) -> &dyn Elements {
+        self.on
+    }
+
+    fn share(&self) -> usize {
+        Elements::share(self.on)
+    }
+
+    fn products(&self) -> Option<&Products> {
+        self.on.products()
+    }
+}
+
+#[test]
+fn products_ask_whether_to_go_on() {
+    // Years of steps, of tensors of a few elements.
+    const LONG: usize = 1 << 45;
+    let products = [
+        // One line, and lines of several sums.
+        (r#"output s("") = a("i,j") * a("i,j")"#, [1, 1], [30_000_000, 30_000_000], [1, 1], [1, 1]),
+        (r#"output s("j") = a("i,j") * b("i,j")"#, [1, 7], [LONG, 7], [1, 7], [LONG, 7]),
+        (r#"output s("i") = a("i,j") * b("i,j")"#, [7, 1], [7, LONG], [7, 1], [7, LONG]),
+        // Lines that are added, each times a number.
+        (r#"output s("j,k") = a("i,j") * b("i,k")"#, [1, 9], [LONG, 9], [1, 1], [LONG, 1]),
+    ];
+    for (product, own, wide, other, other_wide) in products {
+        for scalar in ["f64", "i32"] {
+            let text = format!(
+                "input x: tensor[{scalar}, 2], y: tensor[{scalar}, 2]\nlet a = tensor.broadcast(x, ({}, {}))\n\
+                 let b = tensor.broadcast(y, ({}, {}))\n{product}",
+                wide[0], wide[1], other_wide[0], other_wide[1]
+            );
+            let model = TensorModel::parse(&text).expect("a model");
+            let tensor = |extents: &[usize]| {
+                let ones = Tensor::new(extents, vec![1.0; extents.iter().product()]).expect("a tensor");
+                if scalar == "f64" {
+                    ones
+                } else {
+                    Tensor::new(extents, vec![1; ones.layout().len()]).expect("a tensor")
+                }
+            };
+            let inputs = [tensor(&own), tensor(&other)];
+            for on in [limited(1 << 20), limited(1 << 20).in_order()] {
+                let planned = model.plan(&on, &[&own, &other]).expect("a plan");
+                let ending = Ending { on: &on, left: 20.into() };
+                let error = planned.plan().run(planned.graph(), &inputs, &ending).expect_err("it ends");
+                assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_that_stay_in_registers_ask_whether_to_go_on() {
+    let text = r#"
+        input x: tensor[f64, 3], y: tensor[f64, 1]
+        let a = tensor.broadcast(x, (10000, 100000, 8))
+        let b = tensor.broadcast(y, (10000, 100000))
+        output s("b,j") = a("b,i,j") * b("b,i")"#;
+    let on = limited(1 << 20);
+    let planned = TensorModel::parse(text).expect("a model").plan(&on, &[&[1, 1, 8], &[100_000]]).expect("a plan");
+    let ending = Ending { on: &on, left: 20.into() };
+    let inputs = [numbers(&[1, 1, 8]), numbers(&[100_000])];
+    let error = planned.plan().run(planned.graph(), &inputs, &ending).expect_err("it ends");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn what_is_taken_asks_whether_to_go_on() {
+    let text = "
+        input w: tensor[f64, 1], i: tensor[i64, 1]
+        output g = tensor.grad(tensor.sum(tensor.take(w, tensor.broadcast(i, (1000000, 1000000)))), w)";
+    let on = limited(1 << 20);
+    let planned = TensorModel::parse(text).expect("a model").plan(&on, &[&[5], &[1]]).expect("a plan");
+    let ending = Ending { on: &on, left: 20.into() };
+    let error = planned.plan().run(planned.graph(), &[numbers(&[5]), integers(&[1])], &ending).expect_err("it ends");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
 }

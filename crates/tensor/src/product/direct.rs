@@ -3,7 +3,8 @@
 
 use super::number::Number;
 use super::plan::Run;
-use crate::walk::{WalkedAxis, walk};
+use crate::Error;
+use crate::walk::{WalkedAxis, Watch, try_walk};
 use smallvec::SmallVec;
 
 /// Where the elements of a product lie, relative to the first ones.
@@ -42,8 +43,11 @@ pub(super) fn direct<T: Number>(
     kept: &[Run],
     places: &Places,
     zero: T::Wide,
-) {
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
+    let each = places.elements.len() * places.terms.len();
     let mut at = |[a_first, b_first, first]: [usize; 3]| {
+        watch.see(each)?;
         for [a_place, b_place, place] in &places.elements {
             let (a_at, b_at) = (a_first.wrapping_add_signed(*a_place), b_first.wrapping_add_signed(*b_place));
             let sum = places.terms.iter().fold(zero, |sum, [a_place, b_place]| {
@@ -52,11 +56,12 @@ pub(super) fn direct<T: Number>(
             });
             to[first.wrapping_add_signed(*place)] = T::narrow(sum);
         }
+        Ok(())
     };
     if kept.is_empty() {
-        at([*a_first, *b_first, 0]);
+        at([*a_first, *b_first, 0])
     } else {
         let axes: SmallVec<[WalkedAxis<3>; 6]> = kept.iter().map(|run| (run.extent, run.strides)).collect();
-        walk(&axes, [*a_first, *b_first, 0], at);
+        try_walk(&axes, [*a_first, *b_first, 0], at)
     }
 }

@@ -16,8 +16,9 @@ pub(crate) use plan::LEAST_LOOPS;
 pub use plan::{Kernel, Preparation, ProductPlan, Run};
 pub use planned::{PlannedProduct, Products};
 
+use crate::element::zeros;
 use crate::node::Labels;
-use crate::walk::{CopiedAxis, WalkedAxis, copy, walk};
+use crate::walk::{CopiedAxis, WalkedAxis, Watch, copy, try_walk};
 use crate::{Data, Error, Tensor};
 use direct::direct;
 use nest::{Memory, nest};
@@ -81,23 +82,25 @@ fn run_into<T: Number>(
     plan: &ProductPlan,
     factors: &[Memory<'_, T>; 2],
     result: &mut [T],
-    matrices: &dyn MatrixProduct,
+    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
     counters: &mut Counters,
 ) -> Result<(), Error> {
     if let ([Preparation::None, Preparation::None], None) = (&plan.operands, &plan.result) {
-        counters.gemm_calls += compute(&plan.kernel, factors, result, matrices)?;
+        counters.gemm_calls += compute(&plan.kernel, factors, result, (matrices, watch))?;
         return Ok(());
     }
     let mut prepared = |of: usize| {
-        let made = prepare(&plan.operands[of], factors[of])?;
-        counters.temporaries += 1;
-        if matches!(plan.operands[of], Preparation::Permute(_)) {
-            counters.permutes += 1;
-            counters.permute_bytes += size_of_val(&*made) as u64;
+        let made = prepare(&plan.operands[of], factors[of], watch)?;
+        if let Some(made) = &made {
+            counters.temporaries += 1;
+            if matches!(plan.operands[of], Preparation::Permute(_)) {
+                counters.permutes += 1;
+                counters.permute_bytes += size_of_val(&**made) as u64;
+            }
         }
-        Some(made)
+        Ok::<_, Error>(made)
     };
-    let made = [prepared(0), prepared(1)];
+    let made = [prepared(0)?, prepared(1)?];
     let memory = |of: usize| -> Memory<'_, T> {
         match &made[of] {
             Some(made) => (made, 0),
@@ -106,11 +109,11 @@ fn run_into<T: Number>(
     };
     let factors = [memory(0), memory(1)];
     let Some(axes) = &plan.result else {
-        counters.gemm_calls += compute(&plan.kernel, &factors, result, matrices)?;
+        counters.gemm_calls += compute(&plan.kernel, &factors, result, (matrices, watch))?;
         return Ok(());
     };
-    let mut unordered = vec![T::default(); result.len()];
-    counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, matrices)?;
+    let mut unordered = zeros(result.len())?;
+    counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, (matrices, watch))?;
     copy(&unordered, 0, result, axes);
     counters.permutes += 1;
     counters.permute_bytes += size_of_val(result) as u64;
@@ -123,42 +126,52 @@ fn compute<T: Number>(
     kernel: &Kernel,
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
-    matrices: &dyn MatrixProduct,
+    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
 ) -> Result<u64, Error> {
     let zero = |is_sum: bool| if is_sum { T::Wide::default() } else { T::NOTHING };
     match kernel {
         Kernel::Zeros => to.fill(T::default()),
-        Kernel::Direct { kept, places, is_sum } => direct(factors, to, kept, places, zero(*is_sum)),
-        Kernel::Nest { kept, summed, inner, is_sum } => nest(*factors, to, (kept, summed), *inner, zero(*is_sum)),
+        Kernel::Direct { kept, places, is_sum } => direct(factors, to, kept, places, zero(*is_sum), watch)?,
+        Kernel::Nest { kept, summed, inner, is_sum } => {
+            nest(*factors, to, (kept, summed), *inner, (zero(*is_sum), watch))?;
+        }
         Kernel::Matrices { kept, summed, dimensions } => {
-            return multiply(*factors, to, (kept, summed), *dimensions, matrices);
+            return multiply(*factors, to, (kept, summed), *dimensions, (matrices, watch));
         }
     }
     Ok(0)
 }
 
 /// An operand as it is needed, if it is not yet.
-fn prepare<T: Number>(preparation: &Preparation, (elements, first): Memory<'_, T>) -> Option<Vec<T>> {
-    let zeros = |axes: &[CopiedAxis]| vec![T::default(); axes.iter().map(|axis| axis.extent).product()];
+fn prepare<T: Number>(
+    preparation: &Preparation,
+    (elements, first): Memory<'_, T>,
+    watch: &mut Watch<'_>,
+) -> Result<Option<Vec<T>>, Error> {
+    let room = |axes: &[CopiedAxis]| zeros(axes.iter().map(|axis| axis.extent).product());
     match preparation {
-        Preparation::None => None,
+        Preparation::None => Ok(None),
         Preparation::Permute(axes) => {
-            let mut made = zeros(axes);
+            let mut made = room(axes)?;
             copy(elements, first, &mut made, axes);
-            Some(made)
+            Ok(Some(made))
         }
         Preparation::Sum(axes, summed) => {
-            let mut made = zeros(axes);
+            let mut made = room(axes)?;
             let kept: SmallVec<[WalkedAxis<2>; 6]> =
                 axes.iter().map(|axis| (axis.extent, [axis.from, axis.to])).collect();
             let summed: SmallVec<[WalkedAxis<1>; 6]> =
                 summed.iter().map(|(extent, stride)| (*extent, [*stride])).collect();
-            walk(&kept, [first, 0], |[from, to]| {
+            try_walk(&kept, [first, 0], |[from, to]| {
                 let mut sum = T::Wide::default();
-                walk(&summed, [from], |[at]| sum = T::add(sum, elements[at]));
+                try_walk(&summed, [from], |[at]| {
+                    sum = T::add(sum, elements[at]);
+                    watch.see(1)
+                })?;
                 made[to] = T::narrow(sum);
-            });
-            Some(made)
+                Ok::<_, Error>(())
+            })?;
+            Ok(Some(made))
         }
     }
 }
@@ -169,7 +182,7 @@ fn multiply<T: Number>(
     to: &mut [T],
     (kept, summed): (&[Run], &[Run]),
     [rows, columns, terms]: [Run; 3],
-    matrices: &dyn MatrixProduct,
+    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
 ) -> Result<u64, Error> {
     let axes =
         |runs: &[Run]| -> SmallVec<[WalkedAxis<3>; 6]> { runs.iter().map(|run| (run.extent, run.strides)).collect() };
@@ -181,24 +194,23 @@ fn multiply<T: Number>(
         column_stride: along.strides[of],
     };
     let mut calls = 0;
-    let mut refused = None;
+    let each = [rows, columns, terms].map(|run| run.extent).into_iter().fold(1, usize::saturating_mul);
     let (kept, summed) = (axes(kept), axes(summed));
-    walk(&kept, [a_first, b_first, 0], |starts| {
+    try_walk(&kept, [a_first, b_first, 0], |starts| {
         let mut adds = false;
-        walk(&summed, starts, |[a_at, b_at, at]| {
+        try_walk(&summed, starts, |[a_at, b_at, at]| {
+            watch.see(each)?;
             let product = Multiplication::new(
                 (to, matrix(2, rows, columns, at)),
                 (a, matrix(0, rows, terms, a_at)),
                 (b, matrix(1, terms, columns, b_at)),
                 adds,
-            );
-            match product {
-                Ok(product) => T::multiply(matrices, product),
-                Err(error) => refused = Some(error),
-            }
+            )?;
+            T::multiply(matrices, product);
             adds = true;
             calls += 1;
-        });
-    });
-    refused.map_or(Ok(calls), Err)
+            Ok(())
+        })
+    })?;
+    Ok(calls)
 }

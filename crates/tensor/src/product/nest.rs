@@ -5,7 +5,8 @@ use super::across::{self, Across};
 use super::number::Number;
 use super::plan::Run;
 use super::vectors::{Blocks, IN_REGISTERS, Line, Lines, add_dots, add_lines, sum_blocks};
-use crate::walk::{WalkedAxis, walk};
+use crate::Error;
+use crate::walk::{WalkedAxis, Watch, try_walk};
 use multiversion::multiversion;
 use smallvec::SmallVec;
 
@@ -17,6 +18,14 @@ const FAR: usize = 512;
 
 /// How many lines of a sum are added before those of the next sum are.
 const IN_TURN: usize = 8;
+
+/// How many elements are computed with between two questions whether to go on, where more could be, about. Factors are copied so many at a time
+/// that each time but the last has a multiple of that.
+const AT_ONCE: usize = 1 << 20;
+const FACTORS: usize = 256;
+
+/// The most elements of one sum that are added without such a question.
+const LONG_LINE: usize = 1 << 24;
 
 /// Adds the product of two lines to sums. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
@@ -54,8 +63,8 @@ pub(super) fn nest<T: Number>(
     to: &mut [T],
     (kept, summed): (&[Run], &[Run]),
     inner: usize,
-    zero: T::Wide,
-) {
+    (zero, watch): (T::Wide, &mut Watch<'_>),
+) -> Result<(), Error> {
     match (kept.get(inner), inner.checked_sub(kept.len()).and_then(|at| summed.get(at))) {
         (Some(line), _) => {
             let outer = axes(kept, Some(inner));
@@ -63,16 +72,17 @@ pub(super) fn nest<T: Number>(
             match summed.split_last() {
                 Some((terms, others)) if is_shared(0) != is_shared(1) => {
                     let [matrix, vector] = if is_shared(0) { [1, 0] } else { [0, 1] };
-                    scaled_lines(factors, to, (&outer, line), (&axes(others, None), terms), [matrix, vector]);
+                    scaled_lines(factors, to, (&outer, line), (&axes(others, None), terms), ([matrix, vector], watch))
                 }
-                _ => elements(factors, to, (&outer, line), &axes(summed, None), zero),
+                _ => elements(factors, to, (&outer, line), &axes(summed, None), (zero, watch)),
             }
         }
-        (None, Some(line)) => lines(factors, to, kept, (&axes(summed, Some(inner - kept.len())), line)),
+        (None, Some(line)) => lines(factors, to, kept, (&axes(summed, Some(inner - kept.len())), line), watch),
         // No label has more than one index.
         (None, None) => {
             let [(a, a_first), (b, b_first)] = factors;
             to[0] = T::narrow(T::add_product(zero, a[a_first], b[b_first]));
+            Ok(())
         }
     }
 }
@@ -90,32 +100,39 @@ fn scaled_lines<T: Number>(
     to: &mut [T],
     (outer, line): (&[WalkedAxis<3>], &Run),
     (summed, terms): (&[WalkedAxis<3>], &Run),
-    [matrix, vector]: [usize; 2],
-) {
+    ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
+) -> Result<(), Error> {
     let one = (1, [0; 3]);
     let (rows, others) = outer.split_last().unwrap_or((&one, &[]));
     // Where the next lines in memory are those of other sums, as many sums are kept as fit the cache.
-    let step = terms.strides[matrix].unsigned_abs();
-    let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < step && step >= FAR;
+    let apart = terms.strides[matrix].unsigned_abs();
+    let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < apart && apart >= FAR;
     let is_dense = [line.strides[matrix], line.strides[2], terms.strides[vector]] == [1; 3];
-    if is_dense && !is_within && summed.is_empty() && IN_REGISTERS.contains(&line.extent) {
+    let is_short = IN_REGISTERS.contains(&line.extent) && terms.extent <= LONG_LINE;
+    if is_dense && !is_within && summed.is_empty() && is_short {
         let (blocks, strides) = *rows;
-        walk(others, [factors[0].1, factors[1].1, 0], |at| {
-            let blocks = Blocks {
-                line: Line { elements: factors[matrix].0, first: at[matrix], stride: 1 },
-                step: terms.strides[matrix],
-                width: line.extent,
-                factors: Line { elements: factors[vector].0, first: at[vector], stride: 1 },
-                count: terms.extent,
-                blocks,
-                steps: [strides[matrix], strides[vector], strides[2]],
-            };
-            sum_blocks(to, at[2], &blocks);
-        });
+        let at_once = (AT_ONCE / (terms.extent * line.extent)).max(1);
+        try_walk(others, [factors[0].1, factors[1].1, 0], |at| {
+            for (first, blocks) in pieces(blocks, at_once) {
+                let at = step(at, first, strides);
+                let blocks = Blocks {
+                    line: Line { elements: factors[matrix].0, first: at[matrix], stride: 1 },
+                    step: terms.strides[matrix],
+                    width: line.extent,
+                    factors: Line { elements: factors[vector].0, first: at[vector], stride: 1 },
+                    count: terms.extent,
+                    blocks,
+                    steps: [strides[matrix], strides[vector], strides[2]],
+                };
+                watch.see(blocks.blocks * terms.extent * line.extent)?;
+                sum_blocks(to, at[2], &blocks);
+            }
+            Ok(())
+        })
     } else if is_within {
-        rows_of_lines(factors, to, (others, *rows, line), (summed, terms), [matrix, vector]);
+        rows_of_lines(factors, to, (others, *rows, line), (summed, terms), ([matrix, vector], watch))
     } else {
-        rows_of_lines(factors, to, (outer, one, line), (summed, terms), [matrix, vector]);
+        rows_of_lines(factors, to, (outer, one, line), (summed, terms), ([matrix, vector], watch))
     }
 }
 
@@ -130,16 +147,17 @@ fn rows_of_lines<T: Number>(
     to: &mut [T],
     (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
     (summed, terms): (&[WalkedAxis<3>], &Run),
-    [matrix, vector]: [usize; 2],
-) {
+    ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
+) -> Result<(), Error> {
     let at_a_time = (CHUNK / line.extent).clamp(1, rows);
-    let in_turn = if at_a_time == 1 { terms.extent } else { IN_TURN };
+    let in_turn = if at_a_time == 1 { AT_ONCE / CHUNK.min(line.extent) / FACTORS * FACTORS } else { IN_TURN };
     let mut sums = vec![T::Wide::default(); at_a_time * CHUNK.min(line.extent)];
     let mut add = |at: [usize; 3], rows: usize, width: usize| {
         let sums = &mut sums[..rows * width];
         sums.fill(T::Wide::default());
-        walk(summed, at, |at| {
+        try_walk(summed, at, |at| {
             for (term, count) in pieces(terms.extent, in_turn) {
+                watch.see(count * sums.len())?;
                 let at = step(at, term, terms.strides);
                 for (row, sums) in sums.chunks_exact_mut(width).enumerate() {
                     let at = step(at, row, row_strides);
@@ -152,50 +170,69 @@ fn rows_of_lines<T: Number>(
                     add_lines(sums, lines, of(vector, terms.strides), count);
                 }
             }
-        });
+            Ok::<_, Error>(())
+        })?;
         for (row, sums) in sums.chunks_exact(width).enumerate() {
             write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
         }
+        Ok(())
     };
-    walk(outer, [factors[0].1, factors[1].1, 0], |at| {
+    try_walk(outer, [factors[0].1, factors[1].1, 0], |at| {
         for (row, rows) in pieces(rows, at_a_time) {
             for (first, width) in pieces(line.extent, CHUNK) {
-                add(step(step(at, row, row_strides), first, line.strides), rows, width);
+                add(step(step(at, row, row_strides), first, line.strides), rows, width)?;
             }
         }
-    });
+        Ok(())
+    })
 }
 
 /// The inner loop is over products that are added, and the next one over elements of the result.
-fn lines<T: Number>(factors: [Memory<'_, T>; 2], to: &mut [T], kept: &[Run], (summed, line): (&[WalkedAxis<3>], &Run)) {
+fn lines<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    kept: &[Run],
+    (summed, line): (&[WalkedAxis<3>], &Run),
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
     let starts = [factors[0].1, factors[1].1, 0];
     let one = Run { extent: 1, strides: [0; 3] };
     let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
     let outer = axes(outer, None);
     if let Some(across) = Across::of(factors, &(rows.extent, rows.strides), line) {
-        return rows_across(across, to, (&outer, rows, line), (starts, summed));
+        return rows_across(across, to, (&outer, rows, line), (starts, summed), watch);
     }
     if let Some((last, others)) = summed.split_last()
         && let Some(across) = Across::of(factors, last, line)
     {
-        return sums_across(across, to, (&axes(kept, None), *last, line), (starts, others));
+        return sums_across(across, to, (&axes(kept, None), *last, line), (starts, others), watch);
     }
     let mut sums = vec![T::Wide::default(); CHUNK.min(rows.extent)];
-    walk(&outer, starts, |at| {
+    let at_once = (AT_ONCE / line.extent).max(1);
+    try_walk(&outer, starts, |at| {
         for first in (0..rows.extent).step_by(CHUNK) {
             let sums = &mut sums[..CHUNK.min(rows.extent - first)];
             sums.fill(T::Wide::default());
             let along = |of: usize| at[of].wrapping_add_signed(first.cast_signed() * rows.strides[of]);
-            walk(summed, [along(0), along(1), 0], |at| {
-                let lines = [0, 1].map(|of: usize| {
-                    let line = Line { elements: factors[of].0, first: at[of], stride: line.strides[of] };
-                    Lines { line, step: rows.strides[of] }
-                });
-                add_dots(sums, lines, line.extent);
-            });
+            try_walk(summed, [along(0), along(1), 0], |at| {
+                for (row, count) in pieces(sums.len(), at_once) {
+                    let (at, sums) = (step(at, row, rows.strides), &mut sums[row..][..count]);
+                    for (first, width) in pieces(line.extent, LONG_LINE) {
+                        watch.see(count * width)?;
+                        let at = step(at, first, line.strides);
+                        let lines = [0, 1].map(|of: usize| {
+                            let line = Line { elements: factors[of].0, first: at[of], stride: line.strides[of] };
+                            Lines { line, step: rows.strides[of] }
+                        });
+                        add_dots(sums, lines, width);
+                    }
+                }
+                Ok::<_, Error>(())
+            })?;
             write(sums, to, along(2), rows.strides[2]);
         }
-    });
+        Ok(())
+    })
 }
 
 /// The positions so many steps further.
@@ -209,20 +246,24 @@ fn rows_across<T: Number>(
     to: &mut [T],
     (outer, rows, line): (&[WalkedAxis<3>], &Run, &Run),
     (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
-) {
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
     let mut sums = [T::Wide::default(); across::LINES];
-    walk(outer, starts, |at| {
+    try_walk(outer, starts, |at| {
         for (row, count) in pieces(rows.extent, across::LINES) {
             let (at, sums) = (step(at, row, rows.strides), &mut sums[..count]);
             sums.fill(T::Wide::default());
-            walk(summed, at, |at| {
+            try_walk(summed, at, |at| {
                 for (first, width) in pieces(line.extent, across::WIDTH) {
+                    watch.see(count * width)?;
                     add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
                 }
-            });
+                Ok::<_, Error>(())
+            })?;
             write(sums, to, at[2], rows.strides[2]);
         }
-    });
+        Ok(())
+    })
 }
 
 /// The same where it is what other lines of the same sum read.
@@ -231,23 +272,27 @@ fn sums_across<T: Number>(
     to: &mut [T],
     (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
     (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
-) {
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
     let mut sums = [T::Wide::default(); across::LINES];
-    walk(kept, starts, |at| {
+    try_walk(kept, starts, |at| {
         let mut total = T::Wide::default();
         let to = &mut to[at[2]];
-        walk(summed, at, |at| {
+        try_walk(summed, at, |at| {
             for (row, count) in pieces(lines, across::LINES) {
                 let (at, sums) = (step(at, row, apart), &mut sums[..count]);
                 sums.fill(T::Wide::default());
                 for (first, width) in pieces(line.extent, across::WIDTH) {
+                    watch.see(count * width)?;
                     add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
                 }
                 total = sums.iter().fold(total, |total, sum| T::add_sums(total, *sum));
             }
-        });
+            Ok::<_, Error>(())
+        })?;
         *to = T::narrow(total);
-    });
+        Ok(())
+    })
 }
 
 /// The inner loop is over elements of the result, which are products or sums of products of elements.
@@ -256,36 +301,39 @@ fn elements<T: Number>(
     to: &mut [T],
     (outer, line): (&[WalkedAxis<3>], &Run),
     summed: &[WalkedAxis<3>],
-    zero: T::Wide,
-) {
+    (zero, watch): (T::Wide, &mut Watch<'_>),
+) -> Result<(), Error> {
     let [(a, a_first), (b, b_first)] = factors;
     let starts = [a_first, b_first, 0];
     if let Some((last, others)) = summed.split_last()
         && let Some(across) = Across::of(factors, last, line)
     {
         let one = (1, [0; 3]);
-        return elements_across(across, to, (outer, one, line), (starts, others, *last), zero);
+        return elements_across(across, to, (outer, one, line), (starts, others, *last), (zero, watch));
     }
     if let Some((last, others)) = outer.split_last()
         && let Some(across) = Across::of(factors, last, line)
     {
         let one = (1, [0; 3]);
-        return elements_across(across, to, (others, *last, line), (starts, summed, one), zero);
+        return elements_across(across, to, (others, *last, line), (starts, summed, one), (zero, watch));
     }
     let [a_step, b_step, step] = line.strides;
     let mut sums = vec![zero; CHUNK.min(line.extent)];
-    walk(outer, starts, |[a_at, b_at, at]| {
+    try_walk(outer, starts, |[a_at, b_at, at]| {
         for first in (0..line.extent).step_by(CHUNK) {
             let sums = &mut sums[..CHUNK.min(line.extent - first)];
             sums.fill(zero);
             let along = |at: usize, step: isize| at.wrapping_add_signed(first.cast_signed() * step);
-            walk(summed, [along(a_at, a_step), along(b_at, b_step), 0], |[a_at, b_at, _]| {
+            try_walk(summed, [along(a_at, a_step), along(b_at, b_step), 0], |[a_at, b_at, _]| {
+                watch.see(sums.len())?;
                 let line = |elements, first, stride| Line { elements, first, stride };
                 add_products(sums, &line(a, a_at, a_step), &line(b, b_at, b_step));
-            });
+                Ok::<_, Error>(())
+            })?;
             write(sums, to, along(at, step), step);
         }
-    });
+        Ok(())
+    })
 }
 
 /// The same where an operand lies across: lines of several rows of the result, or several lines that are added to one, are copied at a time.
@@ -295,32 +343,35 @@ fn elements_across<T: Number>(
     to: &mut [T],
     (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
     (starts, summed, (lines, apart)): ([usize; 3], &[WalkedAxis<3>], WalkedAxis<3>),
-    zero: T::Wide,
-) {
+    (zero, watch): (T::Wide, &mut Watch<'_>),
+) -> Result<(), Error> {
     let width = across::WIDTH.min(line.extent);
     let mut sums = vec![zero; width * across::LINES.min(rows)];
-    walk(outer, starts, |at| {
+    try_walk(outer, starts, |at| {
         for (row, rows) in pieces(rows, across::LINES) {
             let at = step(at, row, row_strides);
             for (first, width) in pieces(line.extent, width) {
                 let (at, sums) = (step(at, first, line.strides), &mut sums[..rows * width]);
                 sums.fill(zero);
-                walk(summed, at, |at| {
+                try_walk(summed, at, |at| {
                     for (first, lines) in pieces(lines, across::LINES) {
                         let count = rows.max(lines);
+                        watch.see(count * width)?;
                         let [a, b] = across.lines(step(at, first, apart), count, width);
                         for line in 0..count {
                             let sums = if rows == 1 { &mut sums[..width] } else { &mut sums[line * width..][..width] };
                             add_products(sums, &a.line(line), &b.line(line));
                         }
                     }
-                });
+                    Ok::<_, Error>(())
+                })?;
                 for (row, sums) in sums.chunks_exact(width).enumerate() {
                     write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
                 }
             }
         }
-    });
+        Ok(())
+    })
 }
 
 /// Writes elements of the result, which are so far apart.

@@ -7,6 +7,7 @@ use super::plan::ProductPlan;
 use super::{Counters, run_into};
 use crate::element::no_element;
 use crate::node::Labels;
+use crate::walk::{GoOn, Watch};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Tensor};
 use cembra_runtime::Scalar;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -80,23 +81,24 @@ impl Form {
         let mut to = part(to, first, self.len)?;
         let factors = operands.map(|operand| (operand.data(), operand.layout().offset()));
         let mut counters = Counters::default();
-        self.run_at(&factors, &mut to, matrices, &mut counters)?;
+        self.run_at(&factors, &mut to, (matrices, &|| Ok(())), &mut counters)?;
         Ok(counters)
     }
 
-    /// The same of memory of operands, and the positions where they begin.
+    /// The same of memory of operands, and the positions where they begin, unless it is to end before.
     fn run_at(
         &self,
         factors: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
-        matrices: &dyn MatrixProduct,
+        (matrices, go_on): (&dyn MatrixProduct, GoOn<'_>),
         counters: &mut Counters,
     ) -> Result<(), Error> {
+        let on = (matrices, &mut Watch::new(go_on));
         match self.scalar {
-            Scalar::Int32 => self.run_typed::<i32>(factors, to, matrices, counters),
-            Scalar::Int64 => self.run_typed::<i64>(factors, to, matrices, counters),
-            Scalar::Float32 => self.run_typed::<f32>(factors, to, matrices, counters),
-            Scalar::Float64 => self.run_typed::<f64>(factors, to, matrices, counters),
+            Scalar::Int32 => self.run_typed::<i32>(factors, to, on, counters),
+            Scalar::Int64 => self.run_typed::<i64>(factors, to, on, counters),
+            Scalar::Float32 => self.run_typed::<f32>(factors, to, on, counters),
+            Scalar::Float64 => self.run_typed::<f64>(factors, to, on, counters),
             other => Err(no_element_of_products(other)),
         }
     }
@@ -105,14 +107,14 @@ impl Form {
         &self,
         [(left, a_first), (right, b_first)]: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
-        matrices: &dyn MatrixProduct,
+        on: (&dyn MatrixProduct, &mut Watch<'_>),
         counters: &mut Counters,
     ) -> Result<(), Error> {
         let to = T::of_part(to.reborrow()).filter(|to| to.len() == self.len);
         let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), to) else {
             return Err(Error::new(ErrorKind::ElementType, "a product of other elements than it was planned for"));
         };
-        run_into(&self.plan, &[(a, *a_first), (b, *b_first)], to, matrices, counters)
+        run_into(&self.plan, &[(a, *a_first), (b, *b_first)], to, on, counters)
     }
 }
 
@@ -171,14 +173,15 @@ impl PlannedProduct {
         plan.panel(*extent, has)
     }
 
-    /// The same of the memory of such operands, and the positions where they begin.
+    /// The same of the memory of such operands, and the positions where they begin, unless it is to end before.
     pub(crate) fn run_at(
         &self,
         factors: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
+        go_on: GoOn<'_>,
         counters: &mut Counters,
     ) -> Result<(), Error> {
-        self.form.run_at(factors, to, self.matrices, counters)
+        self.form.run_at(factors, to, (self.matrices, go_on), counters)
     }
 }
 

@@ -105,7 +105,7 @@ impl Part {
         match &mut self.work {
             PartWork::Map(map) => map.run(memory, elements, starts, to),
             PartWork::Reduce(reduce) => reduce.run(memory, elements, starts, to),
-            PartWork::Product(product) => product.run(memory, starts, to),
+            PartWork::Product(product) => product.run(memory, elements, starts, to),
         }
     }
 }
@@ -232,7 +232,7 @@ impl BoundStep {
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
-                let value = node_value(node, &read, inputs)?.row_major();
+                let value = node_value(node, &read, inputs, &|| elements.go_on())?.row_major();
                 let (data, layout) = value.into_parts();
                 let is_all = layout.offset() == 0 && data.len() == self.len;
                 let data = if is_all { data } else { Tensor::of_parts(data, layout).gathered().into() };

@@ -4,6 +4,7 @@
 
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
+use crate::body::Elements;
 use crate::node::{Labels, Operation};
 use crate::product::{LEAST_LOOPS, PlannedProduct};
 use crate::reference::{self, check_size};
@@ -96,15 +97,21 @@ impl ProductPiece {
     }
 
     /// Computes the panel that begins at this index, and writes its elements over what is in memory.
-    pub(super) fn run(&self, memory: &mut Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
+    pub(super) fn run(
+        &self,
+        memory: &mut Memory<'_>,
+        elements: &dyn Elements,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
             let Whole { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
-            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product)?);
+            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| elements.go_on())?);
         };
         let [a, b] = &self.operands;
         let (sources, locals) = (memory.sources, &*memory.locals);
         let factors = [a.begin(sources, locals, starts)?, b.begin(sources, locals, starts)?];
-        planned.run_at(&factors, to, memory.counters)
+        planned.run_at(&factors, to, &|| elements.go_on(), memory.counters)
     }
 }

@@ -1,0 +1,154 @@
+//! Elements that indices take along an axis, and the adjoint of that, which adds to the places that were taken from. What is taken, or added, may be
+//! a view of more elements than there is memory for: no list is made of its positions, nor of its indices.
+
+use crate::element::{with_data, zeros};
+use crate::reference::named_index;
+use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
+use crate::{Axis, Data, Element, Error, ErrorKind, Layout, Node, Tensor};
+use smallvec::SmallVec;
+
+/// Integers that name indices of an axis, where they lie in memory.
+enum Named<'t> {
+    Narrow(&'t [i32]),
+    Wide(&'t [i64]),
+}
+
+impl Named<'_> {
+    /// The integers of a tensor, all of which name an index. Each is looked at once, in however many places a view has it: a view may have more
+    /// places than there is memory or time for.
+    fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut Watch<'_>) -> Result<Named<'t>, Error> {
+        let named = match indices.data() {
+            Data::Int32(narrow) => Named::Narrow(narrow),
+            Data::Int64(wide) => Named::Wide(wide),
+            _ => return Err(Error::new(ErrorKind::ElementType, "indices are i32 or i64")),
+        };
+        let layout = indices.layout();
+        let axes: SmallVec<[WalkedAxis<1>; 6]> = (layout.axes())
+            .map(|(extent, stride)| if stride == 0 { (extent.min(1), [0]) } else { (extent, [stride]) })
+            .collect();
+        try_walk(&axes, [layout.offset()], |[at]| {
+            watch.see(1)?;
+            named_index(named.get(at), extent).map(drop)
+        })?;
+        Ok(named)
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> i64 {
+        match self {
+            Named::Narrow(narrow) => i64::from(narrow[at]),
+            Named::Wide(wide) => wide[at],
+        }
+    }
+}
+
+/// Told of each line that is taken: where its first element is in what is taken from, and in what is taken; how many elements it has, and how far
+/// they are apart in both.
+type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
+
+/// Visits what is taken along an axis of a tensor of some layout, a line of the last axis after the other. No list of positions is made.
+fn visit_taken(
+    (layout, taken): (&Layout, &Layout),
+    (indices, named): (&Layout, &Named<'_>),
+    axis: Axis,
+    watch: &mut Watch<'_>,
+    visit: Visit<'_>,
+) -> Result<(), Error> {
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let axis = usize::from(axis);
+    let stride = layout.strides()[axis];
+    let before = layout.axes().take(axis).map(|(_, stride)| [stride, 0]);
+    let within = indices.strides().iter().map(|stride| [0, *stride]);
+    let after = layout.axes().skip(axis + 1).map(|(_, stride)| [stride, 0]);
+    let mut axes: SmallVec<[WalkedAxis<3>; 6]> = (before.chain(within).chain(after).zip(taken.axes()))
+        .map(|([own, named], (extent, to))| (extent, [own, named, to]))
+        .collect();
+    // Elements behind the axis lie at even distances; the last axis of the indices names any.
+    let line = if axis + 1 < layout.rank() { axes.pop() } else { None };
+    let (count, steps) = line.map_or((1, [0; 2]), |(count, [own, _, to])| (count, [own, to]));
+    try_walk(&axes, [layout.offset(), indices.offset(), taken.offset()], |[own, index, to]| {
+        let distance = stride.wrapping_mul(named.get(index) as isize);
+        // A line may have more elements than it has memory.
+        for start in (0..count).step_by(Watch::ELEMENTS) {
+            let count = Watch::ELEMENTS.min(count - start);
+            watch.see(count)?;
+            let [own_start, to_start] = steps.map(|step| step.wrapping_mul(start.cast_signed()));
+            let own = own.wrapping_add_signed(distance.wrapping_add(own_start));
+            visit([own, to.wrapping_add_signed(to_start)], count, steps);
+        }
+        Ok(())
+    })
+}
+
+/// The elements that are taken along an axis, for a node of their extents.
+///
+/// # Errors
+/// An index is outside of its axis, or it is to end.
+pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
+    fn of<T: Element>(
+        from: &[T],
+        len: usize,
+        walk: impl FnOnce(Visit<'_>) -> Result<(), Error>,
+    ) -> Result<Data, Error> {
+        let mut made = zeros::<T>(len)?;
+        walk(&mut |[own, to], count, [step, _]| {
+            let to = &mut made[to..][..count];
+            match step {
+                1 => to.copy_from_slice(&from[own..][..count]),
+                _ => to.iter_mut().enumerate().for_each(|(at, to)| {
+                    *to = from[own.wrapping_add_signed(step.wrapping_mul(at.cast_signed()))];
+                }),
+            }
+        })?;
+        Ok(T::data(made))
+    }
+    let mut watch = Watch::new(go_on);
+    let indices = Named::of(named, operand.extents()[usize::from(axis)], &mut watch)?;
+    let taken = Layout::row_major(&node.extents)?;
+    with_data!(operand.data(), from => of(from, taken.len(), |visit| {
+        visit_taken((operand.layout(), &taken), (named.layout(), &indices), axis, &mut watch, visit)
+    }))
+}
+
+/// The adjoint: elements, each added to the one that it was taken from, for a node of the extents of what was taken from.
+///
+/// # Errors
+/// As for [`take`].
+pub(crate) fn place_take(
+    node: &Node,
+    operand: &Tensor,
+    named: &Tensor,
+    axis: Axis,
+    go_on: GoOn<'_>,
+) -> Result<Tensor, Error> {
+    let mut watch = Watch::new(go_on);
+    let whole = Layout::row_major(&node.extents)?;
+    let indices = Named::of(named, node.extents[usize::from(axis)], &mut watch)?;
+    let mut data = Data::zeros(node.scalar, whole.len())?;
+    let mut walk =
+        |visit: Visit<'_>| visit_taken((&whole, operand.layout()), (named.layout(), &indices), axis, &mut watch, visit);
+    fn add<T: Element>(
+        to: &mut [T],
+        from: &Data,
+        sum: impl Fn(T, T) -> T,
+        walk: &mut dyn FnMut(Visit<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let from = T::of(from).unwrap_or_default();
+        walk(&mut |[first, own], count, [_, step]| {
+            for (at, to) in to[first..][..count].iter_mut().enumerate() {
+                *to = sum(*to, from[own.wrapping_add_signed(step.wrapping_mul(at.cast_signed()))]);
+            }
+        })
+    }
+    let from = operand.data();
+    match &mut data {
+        Data::Bool(to) => add(to, from, |a, b| a | b, &mut walk),
+        Data::Int32(to) => add(to, from, i32::wrapping_add, &mut walk),
+        Data::Int64(to) => add(to, from, i64::wrapping_add, &mut walk),
+        Data::Float32(to) => add(to, from, |a, b| a + b, &mut walk),
+        Data::Float64(to) => add(to, from, |a, b| a + b, &mut walk),
+    }?;
+    Tensor::of_data(&node.extents, data)
+}
