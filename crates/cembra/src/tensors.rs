@@ -17,7 +17,7 @@ use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_tensor::{
     Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, KeptPlan, Labels, Layout, Line,
     LineKernel, MatrixProduct, NodeId, Operation, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
-    check_bytes, pieces,
+    pieces,
 };
 use cembra_value::{Budget, ScalarValue, Value};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -195,8 +195,8 @@ impl Evaluator {
     /// ```
     ///
     /// # Errors
-    /// The tensors or the extents do not fit the labels, the elements are of two types or no numbers, or there are more of them than the
-    /// limit of bytes of arrays allows.
+    /// The tensors or the extents do not fit the labels, the elements are of two types or no numbers, or there are more of them, with those that
+    /// are copied into another order, than the limit of bytes of arrays allows.
     pub fn contract(
         &self,
         labels: &Labels,
@@ -204,11 +204,16 @@ impl Evaluator {
         extents: &[usize],
     ) -> Result<(Tensor, Counters), cembra_tensor::Error> {
         let layout = Layout::row_major(extents)?;
-        check_bytes(operands[0].scalar_type(), extents, self.most_bytes())?;
-        let (data, counters) = match &self.products {
-            Some(products) => products.contract(labels, operands, extents)?,
-            None => cembra_tensor::contract(labels, operands, extents, matrices())?,
+        let plain;
+        let products = match &self.products {
+            Some(products) => products,
+            None => {
+                plain = Products::new(matrices());
+                &plain
+            }
         };
+        products.planned(labels, operands)?.check_bytes(self.most_bytes())?;
+        let (data, counters) = products.contract(labels, operands, extents)?;
         Ok((Tensor::from_parts(data, layout)?, counters))
     }
 
@@ -260,7 +265,7 @@ impl Planned<'_> {
     }
 
     /// The outputs likewise, until a token is cancelled, which ends the run with the error `cancelled`. The token is looked at before each step
-    /// and while elements are computed; one product of matrices is not interrupted.
+    /// and while elements are computed, reduced, taken or multiplied in loops; one product of matrices is not interrupted.
     ///
     /// ```
     /// use cembra::tensor::{ErrorKind, Evaluator, Graph, Tensor};

@@ -2,8 +2,8 @@
 //! whether to go on.
 
 use cembra::tensor::{
-    Body, DataMut, Elements, Error, ErrorKind, Evaluator, LineKernel, Products, Single, SumKernel, Tensor, TensorModel,
-    same_bits,
+    Body, DataMut, Elements, Error, ErrorKind, Evaluator, Labels, LineKernel, Products, Single, SumKernel, Tensor,
+    TensorModel, same_bits,
 };
 use cembra::{Limits, Options};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +130,24 @@ fn what_is_taken_of_large_views_makes_no_lists() {
     let planned = TensorModel::parse(outside).expect("a model").plan(&on, &[&[0, 2], &[1, 3]]).expect("a plan");
     let error = planned.run(&[numbers(&[0, 2]), indices]).expect_err("outside");
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Index, "index 2 of an axis of 2".to_owned()));
+}
+
+#[test]
+fn copies_of_operands_are_limited() {
+    // Both are copied into another order, 57,600 bytes each.
+    let text = r#"
+        input x: tensor[f64, 3], y: tensor[f64, 3]
+        let a = tensor.broadcast(x, (2, 60, 60))
+        let b = tensor.broadcast(y, (60, 60, 2))
+        output c("i,j") = a("i,p,q") * b("p,q,j")"#;
+    let inputs = [("x", numbers(&[1, 60, 1])), ("y", numbers(&[1, 60, 2]))];
+    needs(text, &inputs, 2 * 57_600 + 32);
+    let labels = Labels { operands: vec![[0, 2, 3][..].into(), [2, 3, 1][..].into()], output: [0, 1][..].into() };
+    let wide = [inputs[0].1.broadcast_to(&[2, 60, 60]), inputs[1].1.broadcast_to(&[60, 60, 2])].map(Result::unwrap);
+    for (most, is_allowed) in [(2 * 57_600 + 32, true), (2 * 57_600 + 31, false)] {
+        let made = limited(most).contract(&labels, [&wide[0], &wide[1]], &[2, 2]);
+        assert_eq!(made.map_err(|error| error.kind()).err(), (!is_allowed).then_some(ErrorKind::Limit));
+    }
 }
 
 /// An evaluator that ends what it does when it was asked so often.

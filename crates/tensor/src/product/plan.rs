@@ -200,6 +200,17 @@ impl ProductPlan {
         self.copied().iter().flatten().count()
     }
 
+    /// How many elements each has that is made beside a result of so many.
+    pub(crate) fn temporaries(&self, result: usize) -> impl Iterator<Item = usize> {
+        let prepared = self.operands.iter().filter_map(|operand| match operand {
+            Preparation::None => None,
+            Preparation::Permute(axes) | Preparation::Sum(axes, _) => {
+                Some(axes.iter().map(|axis| axis.extent).fold(1, usize::saturating_mul))
+            }
+        });
+        prepared.chain(self.result.is_some().then_some(result))
+    }
+
     /// The axes of each operand and of the result that are copied into another order, in the ascending order of their labels, without those
     /// of one index; none of what is read or written as it is.
     pub(crate) fn copied(&self) -> [Option<&[CopiedAxis]>; 3] {

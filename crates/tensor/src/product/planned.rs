@@ -5,7 +5,7 @@ use super::matrix::MatrixProduct;
 use super::number::Number;
 use super::plan::ProductPlan;
 use super::{Counters, run_into};
-use crate::element::no_element;
+use crate::element::{Held, no_element};
 use crate::node::Labels;
 use crate::walk::{GoOn, Watch};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Tensor};
@@ -182,6 +182,21 @@ impl PlannedProduct {
         counters: &mut Counters,
     ) -> Result<(), Error> {
         self.form.run_at(factors, to, (self.matrices, go_on), counters)
+    }
+
+    /// What is made beside the result while it runs, each by its type and its size.
+    pub(crate) fn temporaries(&self) -> impl Iterator<Item = (Scalar, usize)> {
+        self.form.plan.temporaries(self.form.len).map(|len| (self.form.scalar, len))
+    }
+
+    /// An error if the result, and what is copied for it, would take more bytes than they may.
+    ///
+    /// # Errors
+    /// They would.
+    pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
+        let mut held = Held::none(most);
+        held.take(self.form.scalar, &self.form.extents)?;
+        self.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 }
 

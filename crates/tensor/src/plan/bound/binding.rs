@@ -198,18 +198,18 @@ impl Binding<'_> {
 
     /// Counts what workers have beside the value of their step. Of several there are no more than there is room for.
     pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
-        let mut count = 0;
+        let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
-            let mut held = self.held.clone();
-            match worker.locals.hold(&mut held) {
-                Ok(()) => self.held = held,
+            let mut held = all.clone();
+            match worker.hold(&mut held) {
+                Ok(()) => all = held,
                 Err(error) if count == 0 => return Err(error),
                 Err(_) => break,
             }
+            worker.locals.hold_small(&mut self.held)?;
             count += 1;
         }
         workers.truncate(count);
-        workers.iter().for_each(|worker| worker.locals.release(&mut self.held));
         Ok(())
     }
 

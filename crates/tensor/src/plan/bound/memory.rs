@@ -188,12 +188,13 @@ impl Locals {
     /// # Errors
     /// That is more than there may be.
     pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
-        self.of_size(false).chain(self.of_size(true)).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
+        self.hold_small(held)?;
+        self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// Those that are dropped after a run are there no more.
-    pub(super) fn release(&self, held: &mut Held) {
-        self.of_size(true).for_each(|(scalar, len)| held.give(scalar, &[len]));
+    /// The same of those that stay after a run.
+    pub(super) fn hold_small(&self, held: &mut Held) -> Result<(), Error> {
+        self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
     /// Drops what is large.

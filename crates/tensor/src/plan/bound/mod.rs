@@ -17,6 +17,7 @@ mod reduce;
 mod together;
 
 use crate::body::{Elements, Task};
+use crate::element::Held;
 use crate::reference::node_value;
 use crate::{Counters, DataMut, Error, Layout, Node, Tensor};
 use binding::{Binding, no_pieces};
@@ -115,6 +116,16 @@ impl Worker {
     fn is_large(&self) -> bool {
         let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
         self.cut.any(|parts| parts.iter().any(is_large))
+    }
+
+    /// What it has beside the value of the step, while it computes pieces, is there.
+    fn hold(&self, held: &mut Held) -> Result<(), Error> {
+        self.locals.hold(held)?;
+        // Pieces come one after the other, and the last is no larger.
+        self.cut.full().iter().try_for_each(|part| match &part.work {
+            PartWork::Product(product) => product.hold(held),
+            PartWork::Map(_) | PartWork::Reduce(_) => Ok(()),
+        })
     }
 
     /// Computes these of the pieces, each index of which has so many elements, over what is in memory.

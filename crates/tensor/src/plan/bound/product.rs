@@ -5,6 +5,7 @@
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
 use crate::body::Elements;
+use crate::element::Held;
 use crate::node::{Labels, Operation};
 use crate::product::{LEAST_LOOPS, PlannedProduct};
 use crate::reference::{self, check_size};
@@ -94,6 +95,18 @@ impl ProductPiece {
         let operands = [binding.seen(node.operands[0])?.clone(), binding.seen(node.operands[1])?.clone()];
         let whole = Whole { product: node.clone(), labels: labels.clone(), operands };
         Ok(ProductPiece { planned, operands: [a, b], whole: Arc::new(whole) })
+    }
+
+    /// What it makes beside its result, while it runs, is there.
+    ///
+    /// # Errors
+    /// That is more than there may be.
+    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+        match &self.planned {
+            Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
+            // The reference makes it elsewhere.
+            None => held.take(self.whole.product.scalar, &self.whole.product.extents),
+        }
     }
 
     /// Computes the panel that begins at this index, and writes its elements over what is in memory.
