@@ -2,10 +2,10 @@
 //! whether to go on.
 
 use cembra::tensor::{
-    Body, DataMut, Elements, Error, ErrorKind, Evaluator, Labels, LineKernel, Products, Single, SumKernel, Tensor,
-    TensorModel, same_bits,
+    Body, DataMut, Elements, Error, ErrorKind, Evaluator, Graph, Labels, LineKernel, Products, Reduction, Single,
+    SumKernel, Tensor, TensorModel, same_bits,
 };
-use cembra::{Limits, Options};
+use cembra::{Limits, Options, Scalar};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn limited(array_bytes: u64) -> Evaluator {
@@ -85,6 +85,13 @@ fn what_rows_left_and_nobody_reads_any_more_is_room_for_others() {
         let w = exp(x * tensor.sum(first) + y)
         output out = tensor.sum(w / tensor.sum(w, (1, 2), keep=true), (1, 2))";
     needs(text, &[("x", numbers(&[2, 600, 1])), ("y", numbers(&[600]))], 2_880_000 + 4_800 + 8 + 8 + 8 + 16);
+    // Nor has a plan that is kept any of it: there is room for several.
+    let (model, on) = (TensorModel::parse(text).expect("a model"), limited(3_200_000));
+    let executor = model.executor(&on);
+    for extent in 601..606 {
+        executor.run(&[numbers(&[2, extent, 1]), numbers(&[extent])]).expect("sums");
+    }
+    assert_eq!(executor.counters().kept, 5);
 }
 
 fn integers(extents: &[usize]) -> Tensor {
@@ -231,6 +238,27 @@ fn products_ask_whether_to_go_on() {
                 assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{text}");
             }
         }
+    }
+}
+
+#[test]
+fn the_reference_asks_whether_to_go_on() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[1, 3]).expect("a leaf");
+    let i = g.leaf("i", Scalar::Int64, &[1]).expect("a leaf");
+    let wide = g.broadcast(x, &[1 << 45, 3]).expect("a view");
+    let many = g.broadcast(i, &[1 << 45]).expect("a view");
+    let taken = g.take(x, many, 1).expect("elements");
+    let sum = g.reduce(Reduction::Sum, taken, &[0, 1]).expect("a sum");
+    let gradient = g.gradients(sum, &[x]).expect("a gradient")[0];
+    let product = g.einsum("ij,ij->j", &[wide, wide]).expect("a product");
+    let largest = g.reduce(Reduction::Max, wide, &[0]).expect("a reduction");
+    let on = limited(1 << 20);
+    for output in [product, largest, gradient] {
+        let ending = Ending { on: &on, left: 20.into() };
+        let inputs = [numbers(&[1, 3]), integers(&[1])];
+        let error = cembra::tensor::evaluate(&g, &[output], &inputs, &ending).expect_err("it ends");
+        assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{output:?}");
     }
 }
 
