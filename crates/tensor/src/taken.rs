@@ -68,7 +68,22 @@ fn visit_taken(
     // Elements behind the axis lie at even distances; the last axis of the indices names any.
     let line = if axis + 1 < layout.rank() { axes.pop() } else { None };
     let (count, steps) = line.map_or((1, [0; 2]), |(count, [own, _, to])| (count, [own, to]));
-    try_walk(&axes, [layout.offset(), indices.offset(), taken.offset()], |[own, index, to]| {
+    // Where the axis is the last one, the last of the indices is a loop of its own.
+    let named_by = if line.is_none() { axes.pop() } else { None };
+    let (many, [own_step, index_step, to_step]) = named_by.unwrap_or((1, [0; 3]));
+    try_walk(&axes, [layout.offset(), indices.offset(), taken.offset()], |starts| {
+        if line.is_none() {
+            let [mut own, mut index, mut to] = starts;
+            for _ in 0..many {
+                watch.see(1)?;
+                visit([own.wrapping_add_signed(stride.wrapping_mul(named.get(index) as isize)), to], 1, steps);
+                own = own.wrapping_add_signed(own_step);
+                index = index.wrapping_add_signed(index_step);
+                to = to.wrapping_add_signed(to_step);
+            }
+            return Ok(());
+        }
+        let [own, index, to] = starts;
         let distance = stride.wrapping_mul(named.get(index) as isize);
         // A line may have more elements than it has memory.
         for start in (0..count).step_by(Watch::ELEMENTS) {
