@@ -61,7 +61,7 @@ pub enum DataForm {
     Bits,
     /// No data at all: UNIT.
     Nothing,
-    /// Sums of what the rows of an output have, in FLOAT64: as many as there are [`CHAINS`], each with what came before.
+    /// Sums of what the rows of an output have, in FLOAT64: as many as there are [`CHAINS`](crate::CHAINS), each with what came before.
     /// Every row that is present adds its number to the sum whose position is the row's modulo so many, rows in their order;
     /// a call begins with a row of the first. No sum is -0 before. Where a row fails, sums are anything.
     Chains,

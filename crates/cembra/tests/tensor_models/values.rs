@@ -335,6 +335,8 @@ fn powers_have_slopes_at_zero() {
     assert_eq!(found(1.0)[..2], [vec![1.0, 1.0, 1.0], vec![2.0 * ln_2]]);
     // There the slope is infinite.
     assert_eq!(found(0.5)[0][0], f64::INFINITY);
+    let far = tensors([("x", f64s(&[2], &[f64::INFINITY, f64::NEG_INFINITY])), ("p", f64s(&[], &[0.0]))]);
+    assert_eq!(evaluated(text, &far)[0].to_vec::<f64>().expect("floats"), [0.0, 0.0]);
 }
 
 #[test]
