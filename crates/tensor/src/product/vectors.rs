@@ -25,6 +25,9 @@ const TOGETHER: usize = 8;
 /// From how many elements on a line has more sums side by side.
 const LONG: usize = 1024;
 
+/// From how many elements on lines of which products are added are read one at a time.
+const FILLING: usize = 128;
+
 /// From how many bytes on memory is not in a cache near enough that nothing need be fetched ahead.
 const FETCHED: usize = 1 << 18;
 
@@ -160,7 +163,7 @@ type Dense<'d, T> = (&'d [T], usize, isize);
 /// Several lines are read at a time, and the sums once for all of them. What of each line is next is fetched meanwhile.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, T>, factors: &[T]) {
-    let is_long = sums.len() >= LONG;
+    let is_long = sums.len() >= TOGETHER * TILE;
     let (tiles, rest) = sums.as_chunks_mut::<TILE>();
     let tiled = tiles.len() * TILE;
     // What is next is the next part of these lines, or the same of the next ones.
@@ -277,11 +280,7 @@ fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], c
             let count = LONG.min(count - start);
             let a = a.from(start).dense_or_copied(&mut a_copied[..count]);
             let b = b.from(start).dense_or_copied(&mut b_copied[..count]);
-            let added = if count < LONG {
-                in_lanes::<T, 2>([a, b], [None; 2])
-            } else {
-                in_lanes::<T, REGISTERS>([a, b], [None; 2])
-            };
+            let added = if count < LONG { in_lanes::<T, 2>(a, b) } else { in_lanes::<T, REGISTERS>(a, b) };
             *sum = T::add_sums(*sum, added);
         }
     }
@@ -289,10 +288,36 @@ fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], c
 
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], count: usize) {
-    if count < LONG {
+    if count < FILLING {
+        add_in_halves(sums, lines, count);
+    } else if count < LONG {
         add_one_by_one::<T, 2>(sums, lines, count);
     } else {
         add_one_by_one::<T, REGISTERS>(sums, lines, count);
+    }
+}
+
+/// Short lines of two halves of the sums are read in turn: memory gives more from two places than from one, and what is fetched for lines that are
+/// no whole vectors costs more than it gives.
+#[inline(always)]
+fn add_in_halves<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    let half = sums.len() / 2;
+    let (front, back) = sums.split_at_mut(half);
+    let add = |sum: &mut T::Wide, [a_first, b_first]: [usize; 2]| {
+        let (a, b) = (&a.line.elements[a_first..][..count], &b.line.elements[b_first..][..count]);
+        *sum = T::add_sums(*sum, in_lanes::<T, 2>(a, b));
+    };
+    let mut fronts = [a.line.first, b.line.first];
+    let mut backs = [a.line(half).first, b.line(half).first];
+    let next = |firsts: [usize; 2]| [firsts[0].wrapping_add_signed(a.step), firsts[1].wrapping_add_signed(b.step)];
+    for (front, back) in front.iter_mut().zip(back.iter_mut()) {
+        add(front, fronts);
+        add(back, backs);
+        (fronts, backs) = (next(fronts), next(backs));
+    }
+    for sum in &mut back[half..] {
+        add(sum, backs);
+        backs = next(backs);
     }
 }
 
@@ -308,22 +333,8 @@ fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Line
     let (mut a_first, mut b_first) = (a.line.first, b.line.first);
     for sum in sums {
         let (a_line, b_line) = (&a.line.elements[a_first..][..count], &b.line.elements[b_first..][..count]);
-        // Longer lines are fetched for as they are read.
-        if count < TILE {
-            fetch_later([a_line, b_line], [a_later, b_later]);
-        }
-        *sum = T::add_sums(*sum, in_lanes::<T, N>([a_line, b_line], [a_later, b_later]));
+        *sum = T::add_sums(*sum, in_tiles::<T, N>(a_line, b_line, [a_later, b_later]));
         (a_first, b_first) = (a_first.wrapping_add_signed(a.step), b_first.wrapping_add_signed(b.step));
-    }
-}
-
-/// Asks for what is so far behind some of two lines.
-#[inline(always)]
-fn fetch_later<T>(lines: [&[T]; 2], later: [Option<isize>; 2]) {
-    for (line, later) in lines.into_iter().zip(later) {
-        if let Some(later) = later {
-            fetch(line, later);
-        }
     }
 }
 
@@ -336,18 +347,43 @@ fn fetch<T>(line: &[T], behind: isize) {
 }
 
 /// The sum of the products of two lines, of so many registers of sums. The more there are the less an addition waits for the one before; and the
-/// more are to be added in the end. Meanwhile what is so far behind them is fetched, a part of each at a time.
+/// more are to be added in the end.
 #[inline(always)]
-fn in_lanes<T: Number, const N: usize>([a, b]: [&[T]; 2], later: [Option<isize>; 2]) -> T::Wide {
+fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {
+    added_to([[T::Wide::default(); LANES]; N], a, b)
+}
+
+/// The same; meanwhile what is so far behind them is fetched, a part of each at a time.
+#[inline(always)]
+fn in_tiles<T: Number, const N: usize>(a: &[T], b: &[T], later: [Option<isize>; 2]) -> T::Wide {
     let mut registers = [[T::Wide::default(); LANES]; N];
     let ((a_tiles, a), (b_tiles, b)) = (a.as_chunks::<TILE>(), b.as_chunks::<TILE>());
     for (a, b) in a_tiles.iter().zip(b_tiles) {
-        fetch_later([a, b], later);
-        add_to::<T, N>(&mut registers, a, b);
+        for (tile, later) in [a, b].into_iter().zip(later) {
+            if let Some(later) = later {
+                fetch(tile, later);
+            }
+        }
+        let (a, b) = (a.as_chunks::<LANES>().0.as_chunks::<N>().0, b.as_chunks::<LANES>().0.as_chunks::<N>().0);
+        for (a, b) in a.iter().zip(b) {
+            for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
+                add_products::<T>(register, a, b);
+            }
+        }
     }
+    added_to(registers, a, b)
+}
+
+/// What registers of sums are together, once the products of two lines were added, the first ones to the first.
+#[inline(always)]
+fn added_to<T: Number, const N: usize>(mut registers: [[T::Wide; LANES]; N], a: &[T], b: &[T]) -> T::Wide {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let ((a, a_others), (b, b_others)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
-    add_to::<T, N>(&mut registers, a.as_flattened().as_flattened(), b.as_flattened().as_flattened());
+    for (a, b) in a.iter().zip(b) {
+        for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
+            add_products::<T>(register, a, b);
+        }
+    }
     let (mut sums, others) = registers.split_first().map_or_else(Default::default, |(first, others)| (*first, others));
     for register in others {
         for (sum, other) in sums.iter_mut().zip(register) {
@@ -359,17 +395,6 @@ fn in_lanes<T: Number, const N: usize>([a, b]: [&[T]; 2], later: [Option<isize>;
     }
     let sum = sums.into_iter().fold(T::Wide::default(), T::add_sums);
     a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| T::add_product(sum, *a, *b))
-}
-
-/// Adds the products of two lines of as many elements as a whole number of all registers has.
-#[inline(always)]
-fn add_to<T: Number, const N: usize>(registers: &mut [[T::Wide; LANES]; N], a: &[T], b: &[T]) {
-    let (a, b) = (a.as_chunks::<LANES>().0.as_chunks::<N>().0, b.as_chunks::<LANES>().0.as_chunks::<N>().0);
-    for (a, b) in a.iter().zip(b) {
-        for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
-            add_products::<T>(register, a, b);
-        }
-    }
 }
 
 #[inline(always)]
