@@ -65,27 +65,25 @@ mod tests {
 
     #[test]
     fn chains_are_joined_by_halves() {
-        // Numbers of sizes so different that other orders give other sums.
-        let number =
-            |at: usize| ((at * 37 % CHAINS) as f64 / 4.0).exp2() / 3.0 * if at.is_multiple_of(3) { -1.0 } else { 1.0 };
-        let chains = Chains(std::array::from_fn(number));
-        let mut expected: Vec<f64> = chains.0.to_vec();
-        while let [_, _, ..] = &expected[..] {
-            let (first, second) = expected.split_at(expected.len() / 2);
-            expected = first.iter().zip(second).map(|(a, b)| a + b).collect();
+        let mut others = 0;
+        for seed in 0..50 {
+            // Of other sizes each time, so that other orders give other sums.
+            let number = |at: usize| (at as f64 * 1.7 + f64::from(seed)).sin() * f64::from(at as u32 * 29 % 16).exp2();
+            let chains = Chains(std::array::from_fn(number));
+            let mut expected: Vec<f64> = chains.0.to_vec();
+            while let [_, _, ..] = &expected[..] {
+                let (first, second) = expected.split_at(expected.len() / 2);
+                expected = first.iter().zip(second).map(|(a, b)| a + b).collect();
+            }
+            for take in [Chains::take, Chains::take_by_halves] {
+                let mut taken = chains.clone();
+                assert_eq!(take(&mut taken).to_bits(), expected[0].to_bits(), "{seed}");
+                assert_eq!(taken.0.map(f64::to_bits), [0; CHAINS], "zeros, none of which is -0");
+            }
+            let mut swapped = chains.clone();
+            swapped.0.swap(0, 1);
+            others += u32::from(swapped.take().to_bits() != expected[0].to_bits());
         }
-        for take in [Chains::take, Chains::take_by_halves] {
-            let mut taken = chains.clone();
-            assert_eq!(take(&mut taken).to_bits(), expected[0].to_bits());
-            assert_eq!(taken.0.map(f64::to_bits), [0; CHAINS], "zeros, none of which is -0");
-        }
-        let in_order: f64 = chains.0.iter().sum();
-        assert_ne!(in_order.to_bits(), expected[0].to_bits(), "the order counts");
-        for swapped in [1, 2, 4, 8, 16] {
-            // Neighbours at each distance but that of the halves are added in different sums.
-            let mut other = chains.clone();
-            other.0.swap(0, swapped);
-            assert_ne!(other.take().to_bits(), expected[0].to_bits(), "{swapped}");
-        }
+        assert!(others > 10, "{others}: the order counts");
     }
 }
