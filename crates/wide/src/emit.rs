@@ -2,6 +2,7 @@
 //! that is not needed any more where the instruction has it so.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
+use crate::ends::STORED;
 use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, chain_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
@@ -45,6 +46,8 @@ pub(crate) struct Emission<'a> {
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
     /// Where half a byte of each mask that is an output waits for the other.
     pub(crate) halves: u32,
+    /// True if only the rows of [`STORED`] are stored.
+    pub(crate) stores_some: bool,
     /// The most bytes that code may take.
     pub(crate) most: usize,
 }
@@ -280,8 +283,13 @@ impl Emission<'_> {
         let rows = u32::from(op.step) * self.program.rows;
         let element = self.program.info(value).element;
         let to = row_memory(self.asm, port, element, rows);
+        let operands = Operands::new(register, 0, Rm::Memory(to));
+        if self.stores_some {
+            let code = if element == 8 { Code::Store64 } else { Code::Store32 };
+            return self.write(op, code, Operands { mask: STORED, ..operands });
+        }
         let start = self.asm.position();
-        self.write(op, Code::Store32, Operands::new(register, 0, Rm::Memory(to)));
+        self.write(op, Code::Store32, operands);
         self.changes.push((self.asm.opcode(start) as u32, Code::Stream32.form().opcode));
     }
 

@@ -9,6 +9,7 @@
 
 mod emit;
 mod encode;
+mod ends;
 mod error;
 mod homes;
 mod isa;

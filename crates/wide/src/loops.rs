@@ -3,6 +3,7 @@
 
 use crate::emit::{Emission, FAILED};
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
+use crate::ends::{Ends, STORED};
 use crate::error::Reason;
 use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
 use crate::isa::{Isa, element};
@@ -18,7 +19,7 @@ use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Port, Tape};
 
 /// The row that the loop ends before.
-const END: Gpr = Gpr::R12;
+pub(crate) const END: Gpr = Gpr::R12;
 
 /// How many lines are left, where code goes from one to the next: it reads and writes no bits.
 const LINES: Gpr = BYTE;
@@ -57,6 +58,17 @@ enum Iteration {
     Two,
     /// Of parts of two; what is left of the first and the last is before the loop and behind it.
     Parts,
+}
+
+/// Which instructions of a loop are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The first that are, of most iterations: what stays in registers is chosen for them.
+    First,
+    /// Those of others, which store what they make.
+    Rest,
+    /// Those of an end, which store some of it.
+    End,
 }
 
 /// What a thread keeps from one compilation to the next.
@@ -98,6 +110,8 @@ pub(crate) struct Made<'a> {
     pub(crate) fetches: usize,
     /// True if it goes from line to line.
     pub(crate) lines: bool,
+    /// True if rows that are left behind whole steps are played, too, where there is at least one of these.
+    pub(crate) plays_rest: bool,
 }
 
 impl Workspace {
@@ -202,7 +216,11 @@ impl Workspace {
             && self.program.divisors.is_empty()
             && !self.program.faults
             && !uses_bits(&self.program);
-        let entry = self.write(isa, ports, (iteration, lines), limits)?;
+        let ends = match iteration {
+            Iteration::Several if sums == 0 => Ends::of(isa, &self.single, STEPS, &self.read, ports),
+            _ => None,
+        };
+        let entry = self.write(isa, ports, (iteration, lines, ends.as_ref()), limits)?;
         let instructions = self.asm.position();
         self.finish(entry.1, limits)?;
         Ok(Made {
@@ -215,6 +233,7 @@ impl Workspace {
             divisors: &self.program.divisors,
             fetches: self.fetched.len(),
             lines,
+            plays_rest: ends.is_some(),
         })
     }
 
@@ -223,18 +242,35 @@ impl Workspace {
         &mut self,
         isa: Isa,
         ports: usize,
-        (iteration, lines): (Iteration, bool),
+        (iteration, lines, ends): (Iteration, bool, Option<&Ends>),
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
         let Workspace { overlap, program, single, registers, asm, sites, divisions, .. } = self;
         let Workspace { waiting, read, fetched, changes, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
         let walks_bits = uses_bits(program);
-        let mut body = |program: &Program, asm: &mut Assembler, first: bool, registers: &mut Registers| {
+        let mut body = |program: &Program, asm: &mut Assembler, turn: Turn, registers: &mut Registers| {
+            let first = turn == Turn::First;
+            let stores_some = turn == Turn::End;
             registers.begin(program, first);
+            if stores_some {
+                registers.leave_mask(STORED);
+            }
             let most = limits.code_bytes;
-            let mut emission =
-                Emission { asm, registers, program, isa, sites, divisions, waiting, changes, halves, most };
+            let changes = &mut *changes;
+            let mut emission = Emission {
+                asm,
+                registers,
+                program,
+                isa,
+                sites,
+                divisions,
+                waiting,
+                changes,
+                halves,
+                stores_some,
+                most,
+            };
             // A processor sees the next rows of short bodies by itself.
             if first && iteration != Iteration::Several {
                 read.iter().for_each(|(port, element)| emission.fetch_ahead(*port, *element));
@@ -245,6 +281,10 @@ impl Workspace {
             }
             if !emission.play() {
                 return Err(Reason::Code(limits.code_bytes));
+            }
+            if stores_some {
+                Ends::go_on(asm);
+                return Ok(());
             }
             let rows = program.rows * u32::from(program.steps);
             asm.add(ROW, rows.cast_signed());
@@ -268,7 +308,7 @@ impl Workspace {
             let over = asm.jump_if(before);
             asm.align(32);
             let top = asm.position();
-            body(program, asm, true, registers)?;
+            body(program, asm, Turn::First, registers)?;
             asm.address(Gpr::Rax, next);
             asm.compare(Gpr::Rax, END);
             let again = asm.jump_if(behind);
@@ -278,17 +318,39 @@ impl Workspace {
         }
         if iteration == Iteration::Parts {
             std::mem::swap(&mut program.ops, &mut overlap.behind);
-            body(program, asm, false, registers)?;
+            body(program, asm, Turn::Rest, registers)?;
         } else {
-            asm.compare(ROW, END);
+            let (played, turn) = match iteration {
+                Iteration::Several => (&*single, Turn::Rest),
+                _ => (&*program, Turn::First),
+            };
+            let compare = |asm: &mut Assembler| {
+                let mut row = ROW;
+                if ends.is_some() {
+                    // What is no whole step is an end.
+                    row = Gpr::Rax;
+                    asm.address(row, Memory::at(ROW, played.rows.cast_signed() - 1));
+                }
+                asm.compare(row, END);
+            };
+            compare(asm);
             let over = asm.jump_if(Condition::AboveOrEqual);
             asm.align(32);
             let top = asm.position();
-            let several = iteration == Iteration::Several;
-            body(if several { single } else { program }, asm, !several, registers)?;
-            asm.compare(ROW, END);
+            body(played, asm, turn, registers)?;
+            compare(asm);
             let again = asm.jump_if(Condition::Below);
             asm.bind(again, top);
+            asm.bind(over, asm.position());
+        }
+        let mut end = None;
+        if let Some(ends) = ends {
+            let over = ends.behind(asm);
+            end = Some((ends, asm.position()));
+            body(single, asm, Turn::End, registers)?;
+            asm.compare(ROW, END);
+            let again = asm.jump_if(Condition::Below);
+            asm.bind(again, 0);
             asm.bind(over, asm.position());
         }
         let again = lines.then(|| next_line(asm, ports));
@@ -296,7 +358,7 @@ impl Workspace {
         let start = if iteration == Iteration::Parts { asm.position() } else { 0 };
         if iteration == Iteration::Parts {
             std::mem::swap(&mut program.ops, &mut overlap.ahead);
-            body(program, asm, false, registers)?;
+            body(program, asm, Turn::Rest, registers)?;
             let begins = asm.jump();
             asm.bind(begins, 0);
         }
@@ -326,8 +388,12 @@ impl Workspace {
             asm.add(ROW, -rows);
             asm.add(BYTE, -rows / 8);
         }
-        let back = asm.jump();
-        asm.bind(back, start);
+        if let Some((ends, step)) = end {
+            ends.ahead(asm, (step, start), changes);
+        } else {
+            let back = asm.jump();
+            asm.bind(back, start);
+        }
         Ok((entry, pool))
     }
 
@@ -366,7 +432,7 @@ impl Iteration {
 }
 
 /// True if a program reads or writes bits.
-fn uses_bits(program: &Program) -> bool {
+pub(crate) fn uses_bits(program: &Program) -> bool {
     program.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
         || program.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
 }

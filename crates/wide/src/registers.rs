@@ -224,6 +224,11 @@ impl Registers {
         }
     }
 
+    /// Leaves a register of masks to somebody else.
+    pub(crate) fn leave_mask(&mut self, register: u8) {
+        self.files[Class::Mask as usize].free &= !(1 << register);
+    }
+
     /// Chooses what stays in registers: sums that are carried, then what is used most and most needs to be, as far as registers are
     /// left at any time.
     fn keep(&mut self, program: &Program, usable: u32) {

@@ -98,6 +98,8 @@ pub struct WideLoop {
     fetches: usize,
     /// True if its code goes from line to line.
     lines: bool,
+    /// True if its code plays the rows that are left behind whole steps, of which it wants at least one.
+    plays_rest: bool,
     /// One that fetches, of a loop of sums.
     fetching: Option<Box<WideLoop>>,
 }
@@ -142,7 +144,7 @@ fn publish(
     let (entry, instructions) = (made.entry, made.instructions);
     let (rows, lanes, changes) = (made.rows as usize, made.lanes as usize, made.changes.into());
     let divisors = made.divisors.into();
-    let (fetches, lines) = (made.fetches, made.lines);
+    let (fetches, lines, plays_rest) = (made.fetches, made.lines, made.plays_rest);
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
@@ -176,6 +178,7 @@ fn publish(
         divisors,
         fetches,
         lines,
+        plays_rest,
         fetching: None,
     })
 }
@@ -217,15 +220,21 @@ impl WideLoop {
         (0..self.lanes).step_by(if self.has_bits { 8 } else { 1 }).find(|head| is_aligned(*head))
     }
 
-    /// Plays whole steps, at least one.
+    /// True if the code plays so many rows.
+    #[inline(always)]
+    fn plays(&self, rows: usize) -> bool {
+        rows >= self.rows && (self.plays_rest || rows & (self.rows - 1) == 0)
+    }
+
+    /// Plays as many rows as the code [plays](WideLoop::plays).
     ///
     /// # Safety
-    /// PORTS: of so many rows, a multiple of a step's. The code is this loop's; where it goes past the caches, the vectors of outputs
+    /// PORTS: of so many rows. The code is this loop's; where it goes past the caches, the vectors of outputs
     /// are aligned.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
-        debug_assert!(rows > 0 && rows.is_multiple_of(self.rows), "whole steps");
+        debug_assert!(self.plays(rows), "{rows} rows");
         if self.divisors.is_empty() && self.fetches == 0 {
             // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
             return unsafe { self.entry_of(code)(ports.as_ptr(), rows, 1) != 0 };
@@ -290,8 +299,7 @@ impl WideLoop {
         ahead: &[(usize, isize)],
     ) -> Option<bool> {
         let tape = self.plugs.len();
-        let is_whole = rows > 0 && rows.is_multiple_of(self.rows) && count > 0;
-        if !self.lines || !is_whole || ports.len() != tape || shifts.len() != tape {
+        if !self.lines || !self.plays(rows) || count == 0 || ports.len() != tape || shifts.len() != tape {
             return None;
         }
         // All ports, and behind them their shifts.
@@ -427,7 +435,7 @@ impl WideLoop {
     /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
     #[inline(always)]
     unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
-        let left = rows & (self.rows - 1);
+        let left = if self.plays(rows) { 0 } else { rows & (self.rows - 1) };
         let whole = rows - left;
         let mut failed = false;
         if whole > 0 {
@@ -548,8 +556,7 @@ unsafe impl TapeLoop for WideLoop {
 
     #[cfg(target_arch = "x86_64")]
     fn entry(&self, rows: usize) -> Option<LoopEntry> {
-        let is_whole = rows > 0 && rows & (self.rows - 1) == 0;
-        (is_whole && self.divisors.is_empty() && self.fetches == 0 && !self.has_bits)
+        (self.plays(rows) && self.divisors.is_empty() && self.fetches == 0 && !self.has_bits)
             .then(|| self.entry_of(&self.pages))
     }
 

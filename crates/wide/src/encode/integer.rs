@@ -108,9 +108,20 @@ impl Assembler {
         self.bytes.extend_from_slice(&[0xC1, 0xE0, by]);
     }
 
+    /// `r >>= by`, with zeros; sets the flag of zero.
+    pub(crate) fn shift_right(&mut self, r: Gpr, by: u8) {
+        self.with_rex(true, 5, Rm::Register(r as u8), &[0xC1]);
+        self.bytes.push(by);
+    }
+
     /// `eax = -eax`.
     pub(crate) fn negate_eax(&mut self) {
         self.bytes.extend_from_slice(&[0xF7, 0xD8]);
+    }
+
+    /// `r = -r`.
+    pub(crate) fn negate(&mut self, r: Gpr) {
+        self.with_rex(true, 3, Rm::Register(r as u8), &[0xF7]);
     }
 
     /// `rax = rbx & 4`.
@@ -175,6 +186,36 @@ impl Assembler {
         self.immediate(r, 4, with);
     }
 
+    /// `r += other`.
+    pub(crate) fn add_register(&mut self, r: Gpr, other: Gpr) {
+        self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x01]);
+    }
+
+    /// `r -= other`.
+    pub(crate) fn subtract(&mut self, r: Gpr, other: Gpr) {
+        self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x29]);
+    }
+
+    /// `r &= other`; sets the flag of zero.
+    pub(crate) fn and_register(&mut self, r: Gpr, other: Gpr) {
+        self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x21]);
+    }
+
+    /// `to = from`, if the flag of zero is set.
+    pub(crate) fn copy_if_zero(&mut self, to: Gpr, from: Gpr) {
+        self.with_rex(true, to as u8, Rm::Register(from as u8), &[0x0F, 0x44]);
+    }
+
+    /// Sets the bit of a register that another says modulo 64.
+    pub(crate) fn set_bit(&mut self, r: Gpr, bit: Gpr) {
+        self.with_rex(true, bit as u8, Rm::Register(r as u8), &[0x0F, 0xAB]);
+    }
+
+    /// The number of the lowest bit that is set, of something that is not zero.
+    pub(crate) fn first_bit(&mut self, to: Gpr, of: Gpr) {
+        self.with_rex(true, to as u8, Rm::Register(of as u8), &[0x0F, 0xBC]);
+    }
+
     fn immediate(&mut self, r: Gpr, operation: u8, value: i32) {
         match i8::try_from(value) {
             Ok(short) => {
@@ -229,6 +270,9 @@ impl Assembler {
         self.bytes.extend_from_slice(&[0x0F, 0x80 | condition as u8, 0, 0, 0, 0]);
         Label(self.position() - 4)
     }
+
+    /// What the two bytes before the label of a jump are where it is always taken.
+    pub(crate) const ALWAYS: [u8; 2] = [0x90, 0xE9];
 
     pub(crate) fn jump(&mut self) -> Label {
         self.bytes.extend_from_slice(&[0xE9, 0, 0, 0, 0]);

@@ -139,6 +139,7 @@ table! {
     Load32 "vmovups" 1 0 0x10 0 0 Rm Whole 7;
     Load64 "vmovupd" 1 1 0x10 1 0 Rm Whole 7;
     Store32 "vmovups" 1 0 0x11 0 0 Mr Whole 7;
+    Store64 "vmovupd" 1 1 0x11 1 0 Mr Whole 7;
     Stream32 "vmovntps" 1 0 0x2B 0 0 Mr Whole 7;
     Move "vmovaps" 1 0 0x28 0 0 Rm Whole 7;
     Broadcast32 "vbroadcastss" 2 1 0x18 0 0 Rm Scalar(4) 7;

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod edges;
+mod ends;
 mod instructions;
 mod lines;
 mod quotients;

@@ -1,0 +1,97 @@
+//! Ends: rows before those that loads are aligned for, and rows behind the last whole step, wherever columns lie.
+
+use super::{Case, bits, columns, is_nan, random, sets};
+use crate::{Isa, Limits, compile};
+use cembra_runtime::{Context, MachineType};
+use cembra_tape::{Bin, Cmp, Output, Port, Tape, TapeLoop, Un};
+
+/// The most rows: some iterations, steps and an end behind them.
+const ROWS: usize = 300;
+
+/// So many columns of a type, with two outputs: the sum of all, and what is the greater of it and the first.
+fn tape(ty: MachineType, inputs: usize) -> Tape {
+    let mut tape = Tape::new();
+    let first = tape.input(ty);
+    let sum = (1..inputs).fold(tape.un(Un::Neg, first), |sum, _| {
+        let column = tape.input(ty);
+        tape.bin(Bin::Add, sum, column)
+    });
+    let less = tape.cmp(Cmp::Lt, sum, first);
+    let greater = tape.select(less, first, sum);
+    tape.output(Output::Number(sum));
+    tape.output(Output::Number(greater));
+    tape.finish();
+    tape
+}
+
+#[test]
+fn rows_are_played_once_wherever_columns_begin() {
+    for (ty, inputs) in [(MachineType::F64, 1), (MachineType::F64, 4), (MachineType::F32, 2), (MachineType::I32, 5)] {
+        let tape = tape(ty, inputs);
+        let columns = columns(&tape, ROWS, inputs as u64);
+        let ports = vec![Port::Rows; inputs];
+        let case = Case::new("ends", &tape, &ports, &columns, ROWS);
+        for isa in sets() {
+            let played = compile(&tape, &ports, &[], isa, &Limits::default()).expect("compiles");
+            assert_eq!(played.entry(ROWS - 1).is_some(), isa == Isa::Avx512, "rows that are no whole steps");
+            assert!(played.entry(3).is_none(), "fewer than a step");
+            (1..=ROWS).for_each(|rows| case.check(isa, &played, rows, rows as u64));
+        }
+    }
+}
+
+/// What is played twice would see what it made itself.
+#[test]
+fn an_output_may_be_an_input_wherever_columns_begin() {
+    for ty in [MachineType::F64, MachineType::F32] {
+        let size = ty.size();
+        let mut tape = Tape::new();
+        let (x, y) = (tape.input(ty), tape.input(ty));
+        let sum = tape.bin(Bin::Add, x, y);
+        tape.output(Output::Number(sum));
+        tape.finish();
+        let mut random = random(11);
+        let column: Vec<u64> = (0..ROWS).map(|_| bits(&mut random, ty)).collect();
+        let columns = [column.clone(), column];
+        let case = Case::new("in place", &tape, &[Port::Rows; 2], &columns, ROWS);
+        for isa in sets() {
+            let played = compile(&tape, &[Port::Rows; 2], &[], isa, &Limits::default()).expect("compiles");
+            for (rows, place) in (1..ROWS).flat_map(|rows| [(rows, rows % 64), (rows, 16)]) {
+                let mut memory = vec![0_u64; ROWS + 32];
+                let start = memory.as_mut_ptr().cast::<u8>();
+                let start = start.wrapping_add(start.align_offset(64) + place / size * size);
+                for (row, bits) in columns[0][..rows].iter().enumerate() {
+                    // SAFETY: PORTS: there is room for so many numbers, at most a line further on.
+                    unsafe { start.add(row * size).copy_from(bits.to_le_bytes().as_ptr(), size) };
+                }
+                // SAFETY: PORTS: the output is both inputs, of their type, for this many rows.
+                assert!(!unsafe { played.play(&[start, start, start], rows, &mut Context::new()) });
+                for row in 0..rows {
+                    let mut bytes = [0; 8];
+                    // SAFETY: PORTS, likewise.
+                    unsafe { bytes.as_mut_ptr().copy_from(start.add(row * size), size) };
+                    let (found, expected) = (u64::from_le_bytes(bytes), case.expected[row].as_ref().expect("fails")[0]);
+                    let is_same = found == expected || is_nan(ty, found) && is_nan(ty, expected);
+                    assert!(is_same, "{isa:?}, row {row} of {rows}, {place} bytes into a line: {found:x}");
+                }
+            }
+        }
+    }
+}
+
+/// Bits come in bytes, which rows of ends do not begin with.
+#[test]
+fn loops_of_bits_have_no_ends() {
+    let mut tape = Tape::new();
+    let (mask, x, other) = (tape.input_mask(), tape.input(MachineType::F64), tape.input(MachineType::F64));
+    let chosen = tape.select(mask, x, other);
+    tape.output(Output::Number(chosen));
+    tape.finish();
+    let columns = columns(&tape, ROWS, 3);
+    let ports = [Port::Rows, Port::Rows, Port::Shared];
+    let case = Case::new("bits", &tape, &ports, &columns, ROWS);
+    for isa in sets() {
+        let played = compile(&tape, &ports, &[], isa, &Limits::default()).expect("compiles");
+        (1..=ROWS).for_each(|rows| case.check(isa, &played, rows, rows as u64));
+    }
+}
