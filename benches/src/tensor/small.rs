@@ -1,5 +1,5 @@
 //! The smallest programs: a product of 3 x 3 and a bias, from the graph or the text to something callable and per call; how long rewriting
-//! and planning take per node; and how often something is compiled.
+//! and planning take per node; how long a product of many factors takes to plan; and how often something is compiled.
 
 use super::{CEMBRA, failed};
 use crate::Error;
@@ -14,6 +14,7 @@ input a: tensor[f64, 2], b: tensor[f64, 2], bias: tensor[f64, 1]
 let product("i,j") = a("i,k") * b("k,j")
 output c = product + bias"#;
 const NODES: &str = "nodes-10000";
+const FACTORS: &str = "factors-30";
 const SHAPES: &str = "shapes-1000";
 
 type Made<T> = Result<T, cembra::tensor::Error>;
@@ -24,6 +25,9 @@ pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Ve
     }
     if wants(NODES) {
         records.extend(nodes(effort).map_err(failed(NODES))??);
+    }
+    if wants(FACTORS) {
+        records.extend(factors(effort)?);
     }
     if wants(SHAPES) {
         let on = Evaluator::new(&Options::default());
@@ -139,4 +143,38 @@ fn nodes(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
         Ok(())
     };
     Ok(measured(NODES, vec![task("us_to_rewrite", 1e6, count, rewrite), task("us_to_plan", 1e6, count, plan)], effort))
+}
+
+/// Products of thirty factors, in a chain and where each label is in three factors or more; with their order, from the labels to a plan.
+fn factors(effort: Effort) -> Result<Vec<Record>, Error> {
+    const COUNT: usize = 30;
+    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+    let mut random = fastrand::Rng::with_seed(30);
+    let chain = |at: usize| vec![at, at + 1];
+    let mut meshed = |at: usize| (0..4).map(|step| (at * 7 + step * step * 3 + random.usize(..2)) % 40).collect();
+    let chain: Vec<Vec<usize>> = (0..COUNT).map(chain).collect();
+    let mut mesh: Vec<Vec<usize>> = (0..COUNT).map(&mut meshed).collect();
+    mesh.iter_mut().for_each(|labels| {
+        labels.sort_unstable();
+        labels.dedup();
+    });
+    let tasks = [("us_to_plan_chain", chain, [0, COUNT]), ("us_to_plan_mesh", mesh, [0, 1])];
+    let tasks = tasks.map(|(metric, factors, kept)| {
+        let written = |labels: &[usize]| labels.iter().map(|label| letters[*label]).collect::<String>();
+        let factor = factors.iter().map(|labels| written(labels)).collect::<Vec<String>>().join(",");
+        let spec = format!("{factor}->{}", written(&kept));
+        task(metric, 1e6, 1, move || {
+            let mut g = Graph::standard();
+            let leaf = |labels: &Vec<usize>, g: &mut Graph, at: usize| {
+                let extents: Vec<usize> = labels.iter().map(|label| 2 + label % 5).collect();
+                g.leaf(&format!("x{at}"), Scalar::Float64, &extents)
+            };
+            let leaves = factors.iter().enumerate().map(|(at, labels)| leaf(labels, &mut g, at));
+            let leaves = leaves.collect::<Made<Vec<NodeId>>>().map_err(failed(FACTORS))?;
+            let product = g.einsum(&spec, &leaves).map_err(failed(FACTORS))?;
+            std::hint::black_box(Evaluator::new(&Options::default()).plan(&g, &[product]).map_err(failed(FACTORS))?);
+            Ok(())
+        })
+    });
+    measured(FACTORS, tasks.into(), effort)
 }
