@@ -571,6 +571,18 @@ fn matrices_outside_of_their_memory_are_refused() {
     assert_eq!(kind(good, layout(1, 2, 2, 2, 1), good), Err(ErrorKind::Index));
     assert_eq!(kind(good, good, layout(0, 2, 2, -1, 1)), Err(ErrorKind::Index));
     assert_eq!(kind(layout(0, 2, 2, 3, 1), good, good), Err(ErrorKind::Index));
+    // Distances that no memory has, which add up to what some has.
+    for (far, near) in [(isize::MAX, 2), (isize::MIN, 2), (isize::MAX, isize::MIN), (isize::MIN, -1), (-1, -1)] {
+        for offset in [0, 1, usize::MAX] {
+            assert_eq!(kind(good, layout(offset, 2, 2, far, near), good), Err(ErrorKind::Index));
+            assert_eq!(kind(good, good, layout(offset, 2, 2, near, far)), Err(ErrorKind::Index));
+            assert_eq!(kind(layout(offset, 2, 2, far, near), good, good), Err(ErrorKind::Index));
+        }
+    }
+    assert_eq!(kind(good, layout(0, 2, usize::MAX, 0, 1), layout(0, usize::MAX, 2, 0, 1)), Err(ErrorKind::Index));
+    assert_eq!(kind(good, layout(1, 2, 2, 2, -1), layout(2, 2, 2, -1, 2)), Err(ErrorKind::Index));
+    assert_eq!(kind(layout(3, 2, 2, -1, -2), good, good), Ok(()));
+    assert_eq!(kind(layout(3, 2, 2, -1, -1), good, good), Err(ErrorKind::OverlappingTarget));
     assert_eq!(kind(layout(0, 2, 2, 1, 1), good, good), Err(ErrorKind::OverlappingTarget));
     assert_eq!(kind(layout(0, 2, 2, 0, 1), good, good), Err(ErrorKind::OverlappingTarget));
     assert_eq!(kind(good, layout(0, 2, 1, 2, 1), good), Err(ErrorKind::SizeMismatch));

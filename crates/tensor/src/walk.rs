@@ -66,11 +66,15 @@ pub(crate) fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], m
 }
 
 /// The same, as far as there is no error.
+#[inline]
 pub(crate) fn try_walk<const N: usize, E>(
     axes: &[WalkedAxis<N>],
     starts: [usize; N],
     mut visit: impl FnMut([usize; N]) -> Result<(), E>,
 ) -> Result<(), E> {
+    if axes.is_empty() {
+        return visit(starts);
+    }
     if axes.iter().any(|(extent, _)| *extent == 0) {
         return Ok(());
     }

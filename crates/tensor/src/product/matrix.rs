@@ -23,22 +23,24 @@ pub struct MatrixLayout {
 impl MatrixLayout {
     /// True if all elements are within memory of so many.
     fn is_within(&self, memory: usize) -> bool {
-        if self.rows == 0 || self.columns == 0 {
-            return true;
-        }
-        let reach = |count: usize, stride: isize| (count as i128 - 1) * stride as i128;
-        let reaches = [reach(self.rows, self.row_stride), reach(self.columns, self.column_stride)];
-        let first = self.offset as i128 + reaches.iter().map(|reach| reach.min(&0)).sum::<i128>();
-        let last = self.offset as i128 + reaches.iter().map(|reach| reach.max(&0)).sum::<i128>();
-        first >= 0 && last < memory as i128
+        self.rows == 0 || self.columns == 0 || self.last().is_some_and(|last| last < memory)
+    }
+
+    /// The last position of an element, of which there are some; none if one is in front of all memory, or further on than memory has positions.
+    fn last(&self) -> Option<usize> {
+        let reach = |count: usize, stride: isize| stride.checked_mul(isize::try_from(count - 1).ok()?);
+        let (down, along) = (reach(self.rows, self.row_stride)?, reach(self.columns, self.column_stride)?);
+        self.offset.checked_add_signed(down.min(0).checked_add(along.min(0))?)?;
+        self.offset.checked_add_signed(down.max(0).checked_add(along.max(0))?)
     }
 
     /// True if no two elements have one position.
     fn is_injective(&self) -> bool {
-        let mut axes = [(self.row_stride.unsigned_abs(), self.rows), (self.column_stride.unsigned_abs(), self.columns)];
-        axes.sort_unstable();
-        let [(near, count), (far, others)] = axes;
-        (count <= 1 || near > 0) && (others <= 1 || (far > 0 && far as u128 > near as u128 * (count as u128 - 1)))
+        let down = (self.row_stride.unsigned_abs(), self.rows);
+        let along = (self.column_stride.unsigned_abs(), self.columns);
+        let [(near, count), (far, others)] = if down < along { [down, along] } else { [along, down] };
+        let is_behind = || near.checked_mul(count.saturating_sub(1)).is_some_and(|reach| far > reach);
+        (count <= 1 || near > 0) && (others <= 1 || is_behind())
     }
 
     fn position(&self, row: usize, column: usize) -> usize {
