@@ -293,7 +293,7 @@ impl Selector<'_> {
     }
 
     /// An operation on two masks: on 8 bits, on 16, or on vectors.
-    fn logic(&mut self, codes: [Code; 3], element: u8, operands: [Value; 2]) -> Value {
+    pub(super) fn logic(&mut self, codes: [Code; 3], element: u8, operands: [Value; 2]) -> Value {
         if !self.is_avx512() {
             let length = self.length(element);
             return self.plain(codes[2], element, length, operands, 0);

@@ -42,6 +42,8 @@ pub(crate) struct Selection {
     mantissas: Vec<(Value, Value)>,
     /// The values of an expansion.
     expanded: Vec<Value>,
+    /// What a step stores, and how.
+    stored: Vec<(Kind, Value)>,
 }
 
 /// Chooses the instructions of a tape.
@@ -163,23 +165,39 @@ impl Selector<'_> {
                 _ => self.instr(at, instr),
             }
         }
+        // What is stored may lie where inputs are read: all is read before.
+        self.selection.stored.clear();
         for (position, output) in self.tape.outputs().iter().enumerate() {
             let port = inputs.len() as u32 + position as u32;
-            match output {
-                Output::Number(val) if self.outputs.get(position) == Some(&Port::Chains) => self.sum(*val, port),
-                Output::Number(val) => {
-                    let number = self.number(val.index());
-                    let length = self.program.info(number).length;
-                    let op = self.op(Kind::Store(port), length);
-                    self.program.ops.push(Op { operands: [number, Value::NONE, Value::NONE, Value::NONE], ..op });
+            let (kind, value) = match output {
+                Output::Number(val) if self.outputs.get(position) == Some(&Port::Chains) => {
+                    self.sum(*val, port);
+                    continue;
                 }
-                Output::Mask(mask) => {
-                    let mask = self.mask_of_any_width(mask.index());
-                    let length = self.program.info(mask).length;
-                    let op = self.op(Kind::StoreMask(port), length);
-                    self.program.ops.push(Op { mask, ..op });
-                }
+                Output::Number(val) => (Kind::Store(port), self.number(val.index())),
+                Output::Mask(mask) => (Kind::StoreMask(port), self.mask_of_any_width(mask.index())),
+            };
+            let value = if self.selection.stored.is_empty() { value } else { self.read(value) };
+            self.selection.stored.push((kind, value));
+        }
+        for at in 0..self.selection.stored.len() {
+            let (kind, value) = self.selection.stored[at];
+            let mut op = self.op(kind, self.program.info(value).length);
+            match kind {
+                Kind::StoreMask(_) => op.mask = value,
+                _ => op.operands[0] = value,
             }
+            self.program.ops.push(op);
+        }
+    }
+
+    /// What rows of an input are, as it is now, whatever is stored there later; other values as they are.
+    fn read(&mut self, value: Value) -> Value {
+        let Info { home, length, element, .. } = *self.program.info(value);
+        match home {
+            Home::Rows(..) => self.plain(Code::Load32, element, length, [Value::NONE, value], 0),
+            Home::Bits(..) => self.logic([Code::MaskOr8, Code::MaskOr16, Code::OrVector], element, [value; 2]),
+            _ => value,
         }
     }
 

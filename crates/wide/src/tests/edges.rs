@@ -3,7 +3,7 @@
 use super::{Case, bits, check, columns, random, sets};
 use crate::{ErrorKind, Isa, Limits, compile};
 use cembra_ops::{Lower, OperandType, Registry, record};
-use cembra_runtime::{Context, MachineType, RuntimeFn};
+use cembra_runtime::{CHAINS, Context, MachineType, RuntimeFn};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Output, Port, Presence, Tape, TapeLoop, Un, Val};
 
 #[test]
@@ -149,6 +149,75 @@ fn an_output_may_be_an_input() {
                     assert!(found == expected[0] || super::is_nan(ty, found) && super::is_nan(ty, expected[0]));
                     assert_eq!(words[row / 64] >> (row % 64) & 1, expected[1]);
                 }
+            }
+        }
+    }
+}
+
+/// What is stored is read before, and what is only made where it is stored.
+#[test]
+fn outputs_may_be_inputs_of_one_another() {
+    const ROWS: usize = 150;
+    for more in [0, 20, 90, 300] {
+        let mut tape = Tape::new();
+        let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+        let (a, b) = (tape.input_mask(), tape.input_mask());
+        let sum = (0..more).fold(x, |sum, number| tape.bin(if number % 2 == 0 { Bin::Sub } else { Bin::FMax }, y, sum));
+        let less = tape.cmp(Cmp::Lt, x, y);
+        let not_less = tape.mnot(less);
+        // All others are in memory that is read for those behind them.
+        [y, x].into_iter().for_each(|val| tape.output(Output::Number(val)));
+        [b, a, not_less].into_iter().for_each(|mask| tape.output(Output::Mask(mask)));
+        [sum, x].into_iter().for_each(|val| tape.output(Output::Number(val)));
+        tape.finish();
+        let columns = columns(&tape, ROWS, 5);
+        let ports = [Port::Rows; 4];
+        let mut outputs = [Port::Rows; 7];
+        let case = Case::new("in one another", &tape, &ports, &columns, ROWS);
+        for (isa, is_summed) in sets().flat_map(|isa| [(isa, false), (isa, true)]) {
+            outputs[6] = if is_summed { Port::Chains } else { Port::Rows };
+            let played = compile(&tape, &ports, &outputs, isa, &Limits::default()).expect("compiles");
+            for rows in [1, 8, 63, 64, ROWS] {
+                let bits_of = |column: &[u64]| -> Vec<u64> {
+                    let word = |bits: &[u64]| bits.iter().zip(0..).fold(0, |word, (bit, at)| word | bit << at);
+                    column[..rows].chunks(64).map(word).collect()
+                };
+                let mut numbers = [columns[0].clone(), columns[1].clone(), vec![0; ROWS], vec![0; ROWS]];
+                let mut masks = [bits_of(&columns[2]), bits_of(&columns[3]), vec![0; rows.div_ceil(64)]];
+                let [x, y, sum, last] = numbers.each_mut().map(|numbers| numbers.as_mut_ptr().cast::<u8>());
+                let [a, b, less] = masks.each_mut().map(|words| words.as_mut_ptr().cast::<u8>());
+                let arrays = [x, y, a, b, x, y, a, b, less, sum, last];
+                // SAFETY: PORTS: outputs are inputs of their type or memory of their own, for this many rows, or sums.
+                assert!(!unsafe { played.play(&arrays, rows, &mut Context::new()) });
+                let results = |number: usize| -> Vec<u64> {
+                    case.expected[..rows].iter().map(|row| row.as_ref().expect("no row fails")[number]).collect()
+                };
+                let is_same = |found: &[u64], expected: &[u64]| {
+                    let same = |(a, b): (&u64, &u64)| {
+                        a == b || super::is_nan(MachineType::F64, *a) && super::is_nan(MachineType::F64, *b)
+                    };
+                    found.iter().zip(expected).all(same)
+                };
+                for (number, output) in [(0, 0), (1, 1), (2, 5)] {
+                    assert!(
+                        is_same(&numbers[number], &results(output)),
+                        "{isa:?}, {more}, output {output}, {rows} rows"
+                    );
+                }
+                for (number, output) in [(0, 2), (1, 3), (2, 4)] {
+                    assert_eq!(
+                        masks[number],
+                        bits_of(&results(output)),
+                        "{isa:?}, {more}, output {output}, {rows} rows"
+                    );
+                }
+                let mut last = results(6);
+                if is_summed {
+                    let mut sums = vec![0.0; CHAINS];
+                    last.iter().zip(0..).for_each(|(bits, row)| sums[row % CHAINS] += f64::from_bits(*bits));
+                    last = sums.into_iter().map(f64::to_bits).collect();
+                }
+                assert!(is_same(&numbers[3], &last), "{isa:?}, {more}, sums: {is_summed}, {rows} rows");
             }
         }
     }
