@@ -7,6 +7,7 @@ mod instructions;
 mod lines;
 mod quotients;
 mod random;
+mod short;
 
 use crate::{Isa, Limits, WideLoop, compile};
 use arrays::Guarded;
