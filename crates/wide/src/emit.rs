@@ -9,14 +9,12 @@ use crate::program::{Class, Kind, Op, Program, Value};
 use crate::quotient::Division;
 use crate::rare::Site;
 use crate::registers::{Registers, Waiting};
-use cembra_runtime::RuntimeFn;
+use cembra_runtime::{LINE, RuntimeFn};
 
 /// The vector register of AVX2 that says what failed.
 pub(crate) const FAILED: u8 = 15;
 
-/// The bytes of a line of the caches, and how many of a port are fetched ahead: a page's start, where the processor does
-/// not look by itself, is far enough then.
-const LINE: u32 = 64;
+/// How many bytes of a port are fetched ahead: a page's start, where the processor does not look by itself, is far enough then.
 const AHEAD: u32 = 2048;
 
 /// `C ? B : A` of three operands, and with the first two in the other order.
@@ -106,7 +104,7 @@ impl Emission<'_> {
     /// Makes place for what fetches the rows of a port some iterations ahead, where the code goes past the caches.
     pub(crate) fn fetch_ahead(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
-        for line in (0..bytes).step_by(LINE as usize) {
+        for line in (0..bytes).step_by(LINE) {
             let first = row_memory(self.asm, port, element, 0);
             let at = self.asm.nothing(Memory { offset: (AHEAD + line).cast_signed(), ..first });
             let (opcode, bits) = FETCHES;
@@ -118,7 +116,7 @@ impl Emission<'_> {
     pub(crate) fn fetch_port(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         let first = row_memory(self.asm, port, element, 0);
-        for line in (0..bytes).step_by(LINE as usize) {
+        for line in (0..bytes).step_by(LINE) {
             self.asm.fetch(Memory { offset: line.cast_signed(), ..first });
         }
     }
