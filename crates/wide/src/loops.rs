@@ -1,5 +1,5 @@
-//! Loops: a program's instructions with what walks the rows around them, whole steps only, and the memory they run in. What is left
-//! behind the last whole step is for `tail`.
+//! Loops: a program's instructions with what walks the rows around them, whole steps only unless they have
+//! `ends`. What is left behind the last whole step is for `wide` then.
 
 use crate::emit::{Emission, FAILED};
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};

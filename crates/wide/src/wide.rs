@@ -1,4 +1,4 @@
-//! Compiled loops: a tape's code, published, and what is left behind the last whole step.
+//! Compiled loops: a tape's code, published, and what is left behind the last whole step where that has no ends.
 
 use crate::error::{Error, Reason};
 use crate::isa::{Isa, element};
@@ -35,7 +35,7 @@ thread_local! {
     static WORKSPACE: RefCell<Option<Box<Workspace>>> = const { RefCell::new(None) };
 }
 
-/// Plays whole steps: of the ports in this array, so many rows, of so many lines where the code goes from one to the next, by the shifts that
+/// Plays as many rows as the code can, of the ports in this array, of so many lines where the code goes from one to the next, by the shifts that
 /// are behind the ports. Not 0 if a row failed.
 ///
 /// # Safety
@@ -501,7 +501,7 @@ impl WideLoop {
     }
 }
 
-// SAFETY: PORTS: the code reads and writes whole steps of the arrays, the tail as much as is left.
+// SAFETY: PORTS: the code reads and writes rows that are entered, whole steps unless it has ends, the tail as much as is left.
 unsafe impl TapeLoop for WideLoop {
     // SAFETY: PORTS, promised by the caller.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, _: &mut Context) -> bool {
