@@ -95,3 +95,31 @@ fn loops_of_bits_have_no_ends() {
         (1..=ROWS).for_each(|rows| case.check(isa, &played, rows, rows as u64));
     }
 }
+
+/// As many masks as there are registers for them, of which an end has one for itself.
+#[test]
+fn ends_have_a_mask_that_nobody_else_has() {
+    let mut tape = Tape::new();
+    let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+    let [a, b, c, d] = [(); 4].map(|()| tape.input_mask());
+    let less = tape.cmp(Cmp::Lt, x, y);
+    let (first, second) = (tape.mxor(a, b), tape.mxor(c, d));
+    // Seven wait here.
+    let others = [tape.mor(first, c), tape.mand(second, a), tape.mor(less, b)];
+    let [all, last] = [tape.mxor(others[0], others[1]), tape.mand(others[2], d)];
+    let mask = tape.mor(all, last);
+    let chosen = tape.select(mask, x, y);
+    tape.output(Output::Number(chosen));
+    tape.finish();
+    let ports = [Port::Rows, Port::Rows, Port::Shared, Port::Shared, Port::Shared, Port::Shared];
+    for isa in sets() {
+        let played = compile(&tape, &ports, &[], isa, &Limits::default()).expect("compiles");
+        assert_eq!(played.entry(ROWS - 1).is_some(), isa == Isa::Avx512, "a short body");
+        for masks in 0..16_u64 {
+            let mut columns = columns(&tape, ROWS, masks);
+            (0..4).for_each(|mask| columns[2 + mask][0] = masks >> mask & 1);
+            let case = Case::new("masks", &tape, &ports, &columns, ROWS);
+            [9, 31, 150, ROWS].into_iter().for_each(|rows| case.check(isa, &played, rows, masks));
+        }
+    }
+}
