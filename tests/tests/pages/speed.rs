@@ -300,7 +300,7 @@ processor. Microseconds of the limit, then how many times as long a plan takes; 
         page,
         "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs and, of a chain, \
          writes to\nthe same place of its pages. What calls of 1,000 elements take beyond their loops are checks of inputs; a chain of them begins \
-         where most of\nthe inputs are aligned, the loop by hand with the first element. A product of 3 x 3 with a bias takes\n{} us from the text of a model to the first result, {} ns a call in a session, and {} in one of the model in text; {} and \
+         where several of\nthe inputs are aligned, the loop by hand with the first element. A product of 3 x 3 with a bias takes\n{} us from the text of a model to the first result, {} ns a call in a session, and {} in one of the model in text; {} and \
          {} without\nsessions. Rewriting takes {} us for a node, planning {}, a product of thirty factors in a chain {} us to plan; tensors \
          of another\nsize compile nothing. A tensor times a vector, over each axis of tensors of three to five axes,\nis in the record beside a triad that moves as many bytes.\n\n\
          Record `2026-11-22-tensor`: an AMD EPYC, 2 processors of a virtual machine, nothing else running. `versus -- tensor`\n\n",
