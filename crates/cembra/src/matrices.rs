@@ -2,6 +2,7 @@
 //! knows it.
 
 use cembra_tensor::{Element, Error, ErrorKind, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Tensor};
+use cembra_wide::Isa;
 use faer::linalg::matmul::matmul;
 use faer::reborrow::ReborrowMut;
 use faer::traits::ComplexField;
@@ -31,10 +32,11 @@ fn is_of_matrices<T>(product: &Multiplication<'_, T>) -> bool {
 /// How many columns of a product whose rows lie together are made at a time at the most, and how many are left for the last time, about, at
 /// the least.
 ///
-/// Of FLOAT32 the library makes 96 columns in one go, and what is left over in another one: few of them take as long as half of all. With
-/// few terms it is a tenth faster in pieces, of which none is small: what it copies of the right matrix stays in the nearest cache then. Of
-/// FLOAT64 it makes 48 in two goes if it is given no more, and reads eight rows of the left matrix together, which is up to a quarter faster
-/// if the terms do not. And it takes up to a third longer for wide matrices than for some columns of them after others.
+/// Of FLOAT32 the library makes 96 columns in one go where vectors are of 512 bits, and what is left over in another one: few of them take as
+/// long as half of all. With few terms it is a tenth faster in pieces, of which none is small: what it copies of the right matrix stays in
+/// the nearest cache then. Where vectors are shorter it is up to a fifth slower in pieces. Of FLOAT64 it makes 48 in two goes if it is given no
+/// more, and reads eight rows of the left matrix together, which is up to a quarter faster if the terms do not. And it takes up to a third
+/// longer for wide matrices than for some columns of them after others.
 fn columns_at_a_time<T>(rows: usize, columns: usize, left: &MatRef<'_, T>) -> [usize; 2] {
     const FEW_TERMS: usize = 384;
     /// What there is to multiply for each column: less is not worth beginning twice.
@@ -42,7 +44,7 @@ fn columns_at_a_time<T>(rows: usize, columns: usize, left: &MatRef<'_, T>) -> [u
     let terms = left.ncols();
     match size_of::<T>() {
         _ if rows.saturating_mul(terms) < LEAST => {}
-        4 if terms <= FEW_TERMS => return [96, 48],
+        4 if terms <= FEW_TERMS => return if Isa::Avx512.is_supported() { [96, 48] } else { [columns, 0] },
         8 if left.col_stride() != 1 => return [48, 0],
         _ => {}
     }
