@@ -71,7 +71,7 @@ pub(super) fn direct<T: Number>(
             2 => side_by_side::<T, 2>(factors, (to, first), places, zero),
             3 => side_by_side::<T, 3>(factors, (to, first), places, zero),
             4 => side_by_side::<T, 4>(factors, (to, first), places, zero),
-            _ => one_by_one(factors, (to, first), places, zero),
+            _ => side_by_side::<T, 1>(factors, (to, first), places, zero),
         }
         Ok(())
     };
@@ -83,23 +83,7 @@ pub(super) fn direct<T: Number>(
     }
 }
 
-fn one_by_one<T: Number>(
-    [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
-    (to, first): (&mut [T], usize),
-    places: &Places,
-    zero: T::Wide,
-) {
-    for [a_place, b_place, place] in &places.elements {
-        let (a_at, b_at) = (a_first.wrapping_add_signed(*a_place), b_first.wrapping_add_signed(*b_place));
-        let sum = places.terms.iter().fold(zero, |sum, [a_place, b_place]| {
-            let (a_at, b_at) = (a_at.wrapping_add_signed(*a_place), b_at.wrapping_add_signed(*b_place));
-            T::add_product(sum, a[a_at], b[b_at])
-        });
-        to[first.wrapping_add_signed(*place)] = T::narrow(sum);
-    }
-}
-
-/// The same for so many elements together.
+/// Computes the elements, so many together.
 fn side_by_side<T: Number, const N: usize>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     (to, first): (&mut [T], usize),
