@@ -1,5 +1,5 @@
 //! Dictionary columns, beside the same work without a dictionary: nanoseconds per row, minima of interleaved rounds.
-//! `cargo run --release -p cembra-benches --example dictionaries [rows]`.
+//! `cargo run --release --manifest-path benches/Cargo.toml --example dictionaries [rows]`.
 
 use cembra::{Batch, ColumnMut, Error, InputColumn, Keys, Model, Options};
 use cembra_benches::measure::shortest;

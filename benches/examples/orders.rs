@@ -1,4 +1,4 @@
-//! How long it takes to find an order for a product of many factors, and to plan it: `cargo run --release -p cembra-benches --example orders`.
+//! How long it takes to find an order for a product of many factors, and to plan it: `cargo run --release --manifest-path benches/Cargo.toml --example orders`.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 

@@ -1,5 +1,5 @@
 //! Lookups in tables that are part of the model: nanoseconds per call beside a hash table in Rust, and per row of columns, minima of
-//! interleaved rounds; microseconds from text to something callable. `cargo run --release -p cembra-benches --example tables [rows]`.
+//! interleaved rounds; microseconds from text to something callable. `cargo run --release --manifest-path benches/Cargo.toml --example tables [rows]`.
 
 use cembra::{Backend, ColumnMut, InputColumn, Keys, Model, Options};
 use cembra_benches::measure::shortest;

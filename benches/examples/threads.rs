@@ -1,4 +1,4 @@
-//! How long plans of tensors take on one thread and on two: `cargo run --release -p cembra-benches --example threads`. The shortest of many
+//! How long plans of tensors take on one thread and on two: `cargo run --release --manifest-path benches/Cargo.toml --example threads`. The shortest of many
 //! runs, so that what else the machine does counts little.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]

@@ -3,8 +3,8 @@
 
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use crate::table::Format;
 use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, Literal, QType, RowPlayer};
+use cembra_table::Format;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 

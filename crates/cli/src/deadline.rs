@@ -1,8 +1,8 @@
 //! `--time-limit`: the time that an evaluation has, and what is told when it is over. Rows are evaluated with a token, which is cancelled then;
 //! what is evaluated at once is left alone on its thread, and ends with the process.
 
-use crate::data::error::{DataCode, DataError};
 use cembra::Cancellation;
+use cembra_table::error::{DataCode, DataError};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! How the command tells problems: in colours on a terminal, or as JSON. How those of models look is the library's.
 
-use crate::data::error::DataError;
 use annotate_snippets::{Group, Level, Origin, normalize_untrusted_str};
 use cembra::{Diagnostic, Renderer, Sources, Span};
+use cembra_table::error::DataError;
 use serde::Serialize;
 use std::io::IsTerminal;
 
@@ -124,8 +124,8 @@ fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> Told<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::error::DataCode;
     use cembra::Code;
+    use cembra_table::error::DataCode;
     use serde_json::{json, to_value};
 
     #[test]

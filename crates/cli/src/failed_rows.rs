@@ -1,9 +1,9 @@
 //! Rows that failed and did not end the run: counted, and each a line of a CSV if that is asked for.
 
-use crate::data::error::DataError;
-use crate::data::output::Output;
 use crate::inputs::Feed;
-use crate::table::pipeline::{Failed, Problem};
+use crate::pipeline::{Failed, Problem};
+use cembra_table::error::DataError;
+use cembra_table::output::Output;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 

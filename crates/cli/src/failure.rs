@@ -1,10 +1,10 @@
 //! Why a command stopped, how that is told, and the exit status: 1 for a problem with the model, the data or an
 //! evaluation, 2 for a command line that makes no sense.
 
-use crate::data::error::DataError;
 use crate::diagnose;
 use crate::source::ModelText;
 use cembra::Diagnostic;
+use cembra_table::error::DataError;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde::Serialize;

@@ -2,18 +2,18 @@
 //! the way from there to the executor. An input without a type gets one here: from its constant, or from the data.
 
 use crate::arguments::Assignment;
-use crate::data::error::{DataCode, DataError};
-use crate::data::scalar;
-use crate::data::schema::{self, Column, Wanted, listed, nearest, spelled};
+use crate::evaluate::Feeding;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use crate::table::cells::Cells;
-use crate::table::evaluate::Feeding;
-use crate::table::place::Places;
-use crate::table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
 use arrow_schema::SchemaRef;
 use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value, cast_literal, literal_type};
 use cembra_expr::{Input, Node, NodeId};
+use cembra_table::cells::Cells;
+use cembra_table::error::{DataCode, DataError};
+use cembra_table::place::Places;
+use cembra_table::scalar;
+use cembra_table::schema::{self, Column, Wanted, listed, nearest, spelled};
+use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many values of a row a message shows, and how much of each.

@@ -1,69 +1,7 @@
-//! The `cembra` command: evaluates, checks, explains, compiles and measures models.
+//! The `cembra` command.
 
-mod arguments;
-mod command;
-mod data;
-mod deadline;
-mod diagnose;
-mod disassembly;
-mod failed_rows;
-mod failure;
-mod inputs;
-mod progress;
-mod session;
-mod source;
-mod table;
-
-use clap::{Parser, Subcommand};
-use command::{bench, build, check, completions, eval, explain, fmt, fuzz, lsp, ops, repl, test};
 use std::process::ExitCode;
 
-/// Evaluates typed expressions with missing values
-#[derive(Parser)]
-#[command(
-    name = "cembra",
-    version,
-    arg_required_else_help = true,
-    after_help = "Try: cembra eval -e 'x * 2 + 1' -s x=20"
-)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Eval(eval::Args),
-    Check(check::Args),
-    Explain(explain::Args),
-    Build(build::Args),
-    Ops(ops::Args),
-    Repl(repl::Args),
-    Fuzz(fuzz::Args),
-    Bench(bench::Args),
-    Test(test::Args),
-    Fmt(fmt::Args),
-    Lsp(lsp::Args),
-    Completions(completions::Args),
-}
-
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Eval(args) => eval::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Build(args) => build::run(&args),
-        Command::Ops(args) => ops::run(&args),
-        Command::Repl(args) => repl::run(&args),
-        Command::Fuzz(args) => fuzz::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Fmt(args) => fmt::run(&args),
-        Command::Lsp(args) => lsp::run(&args),
-        Command::Completions(args) => completions::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    cembra_cli::run()
 }

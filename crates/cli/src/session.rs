@@ -9,7 +9,6 @@ mod given;
 use crate::arguments::Assignment;
 use crate::command::bench::seconds;
 use crate::command::{explain, test};
-use crate::data::schema::spelled;
 use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
@@ -17,6 +16,7 @@ use cembra::{
     Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Span, Stage, Value, cast_literal,
 };
 use cembra_expr::Input;
+use cembra_table::schema::spelled;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many problems are kept to be shown again.

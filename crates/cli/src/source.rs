@@ -1,8 +1,8 @@
 //! The text of a model: read from a file, standard input or the command line, and its name for messages.
 
-use crate::data::error::{DataCode, DataError};
 use crate::failure::Failure;
 use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, UnreadText, read_text, without_mark};
+use cembra_table::error::{DataCode, DataError};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

@@ -2,10 +2,10 @@
 
 use super::options_with_types;
 use crate::arguments::ModelArgs;
-use crate::data::error::DataError;
-use crate::data::output::Output;
 use crate::failure::Failure;
 use cembra::Target;
+use cembra_table::error::DataError;
+use cembra_table::output::Output;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

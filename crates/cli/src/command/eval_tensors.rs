@@ -2,15 +2,15 @@
 //! are no rows: the model is evaluated once, on whole tensors.
 
 use super::eval::{Args, OutputFormat, open};
-use crate::data::error::{DataCode, DataError};
-use crate::data::output::Output;
-use crate::data::{numpy, scalar};
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tensor::{Data, Evaluator, Tensor, TensorModel};
 use cembra::{Field, Model, Options, QType, Value, cast_literal};
+use cembra_table::error::{DataCode, DataError};
+use cembra_table::output::Output;
+use cembra_table::{numpy, scalar};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Cursor, Read, Write};

@@ -1,11 +1,11 @@
 //! `cembra fmt`: writes models in their canonical layout.
 
 use super::print;
-use crate::data::error::DataError;
-use crate::data::output::Output;
 use crate::failure::{Failure, usage};
 use crate::source::{ModelText, STDIN};
 use cembra::Limits;
+use cembra_table::error::DataError;
+use cembra_table::output::Output;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

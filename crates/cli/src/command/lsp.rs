@@ -1,8 +1,8 @@
 //! `cembra lsp`: the language server, for editors.
 
-use crate::data::error::DataError;
 use crate::failure::Failure;
 use cembra_lsp::{ServerError, run_stdio};
+use cembra_table::error::DataError;
 use std::io;
 
 /// Serves an editor over standard input and output, by the Language Server Protocol

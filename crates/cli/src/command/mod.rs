@@ -17,12 +17,12 @@ pub(crate) mod repl;
 pub(crate) mod test;
 
 use crate::arguments::ModelArgs;
-use crate::data::error::DataError;
 use crate::failure::Failure;
 use crate::inputs::check_name;
 use crate::source::ModelText;
-use crate::table::Keep;
 use cembra::{Code, Diagnostic, Model, Options};
+use cembra_table::Keep;
+use cembra_table::error::DataError;
 use serde::Serialize;
 use std::io::{self, Write};
 

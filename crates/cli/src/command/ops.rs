@@ -1,9 +1,9 @@
 //! `cembra ops`: what operators there are, and what each of them does.
 
 use super::print;
-use crate::data::schema::nearest;
 use crate::failure::{Failure, usage};
 use cembra::{Registry, reference};
+use cembra_table::schema::nearest;
 
 const NAME: &str = "ops";
 

@@ -2,11 +2,11 @@
 //! means is decided in `session`.
 
 use super::print;
-use crate::data::error::DataError;
 use crate::diagnose;
 use crate::failure::Failure;
 use crate::session::{Answer, COMMANDS, Session, is_incomplete};
 use cembra::{Registry, reference};
+use cembra_table::error::DataError;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;

@@ -1,8 +1,8 @@
 //! What an interactive session is told for an input, as in `:set x = 1.5`: which value that is, or why it is none of the input's.
 
-use crate::data::schema::spelled;
 use cembra::{Code, Diagnostic, Literal, QType, Scalar, Value, cast_literal, literal_type};
 use cembra_expr::Input;
+use cembra_table::schema::spelled;
 
 /// The value that a literal is for an input: of the type that is declared for it, if the session declares one, else of the
 /// literal's own.

@@ -1,5 +1,5 @@
-//! The allocator of tests that count allocations: the system's, which also counts what each thread asks of it. A test that
-//! has this module has the allocator.
+//! The allocator of tests that count allocations: the system's, which also counts for each thread how often it allocates and how
+//! many bytes it holds. A test program that has this module has the allocator, so it is declared once in the `main.rs` of the program.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,6 +8,7 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
+    static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is left to the system's allocator.
@@ -15,12 +16,14 @@ unsafe impl GlobalAlloc for Counting {
     // SAFETY: as for the system's allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        HELD.set(HELD.get().wrapping_add(layout.size()));
         // SAFETY: promised by the caller.
         unsafe { System.alloc(layout) }
     }
 
     // SAFETY: as for the system's allocator.
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        HELD.set(HELD.get().wrapping_sub(layout.size()));
         // SAFETY: promised by the caller.
         unsafe { System.dealloc(ptr, layout) }
     }
@@ -29,7 +32,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has allocated.
+/// The number of allocations of this thread so far.
 pub(crate) fn so_far() -> usize {
     COUNT.get()
+}
+
+/// The bytes that this thread has allocated and not freed.
+pub(crate) fn held() -> usize {
+    HELD.get()
 }

@@ -1,0 +1,4 @@
+//! Arrow arrays in and out of models.
+
+mod arrays;
+mod lists;

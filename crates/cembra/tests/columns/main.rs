@@ -1,0 +1,10 @@
+//! Models over many rows and over arrays through the library.
+
+mod array_fields;
+mod array_threads;
+mod arrays;
+mod batch;
+mod dictionaries;
+mod lists;
+mod reductions;
+mod sums;

@@ -1,0 +1,32 @@
+//! What the library takes of its process: memory, mappings, allocations, files beside it, and code that must not compile. These
+//! tests look at the whole process, so they run one at a time.
+
+#[path = "../../../ops/tests/counting/mod.rs"]
+mod counting;
+
+#[cfg(feature = "json")]
+mod allocation;
+mod code_cache;
+mod code_limit;
+mod code_memory;
+mod footprint;
+mod memory;
+mod profiles;
+mod refused;
+mod registries;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by each test of this program while it runs.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kibibytes of memory that the process holds.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line for it");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -1,0 +1,32 @@
+//! Models really go away: compiling and dropping many leaves the process as large as it was. No other test of
+//! this program runs meanwhile, so that no other one's memory counts.
+#![cfg(target_os = "linux")]
+
+use crate::resident;
+use cembra::{Backend, Model, Options, Value};
+
+/// Compiles, runs and drops one model that no other number gives.
+fn one(number: i32) {
+    let source = format!(
+        "input x: f64\ninput n: i32?\ninput name: text\n\
+         output y = where(x > {number}, x * {number}.5 + math.exp(x), -x)\n\
+         output z = (n ?? {number}) // 7 + {number}\n\
+         output t = where(name == \"model {number}\", \"yes {number}\", name)"
+    );
+    let model = Model::parse(&source).expect("a model");
+    let executor = model.compile(&Options::default().backend(Backend::Native)).expect("machine code");
+    let mut session = executor.session();
+    let found = session.evaluate(&[Value::from(-2.0), Value::from(None::<i32>), Value::from("a")]).expect("values");
+    assert_eq!(found, [Value::from(2.0), Value::from(number.div_euclid(7) + number), Value::from("a")]);
+}
+
+#[test]
+fn twenty_thousand_models_come_and_go_in_five_megabytes() {
+    let _alone = crate::alone();
+    // The first ones fill allocators, tables and the code generator's scratch memory.
+    (0..500).for_each(one);
+    let before = resident();
+    (500..20_500).for_each(one);
+    let growth = resident().saturating_sub(before);
+    assert!(growth < 5 << 10, "grew by {growth} KiB");
+}

@@ -1,0 +1,38 @@
+//! Models over single rows through the library: every backend, every way in and out of a row, operators and types of users.
+
+#[path = "../../../ops/tests/counting/mod.rs"]
+mod counting;
+
+mod backends;
+mod cancellation;
+mod compile_time;
+mod examples;
+mod externs;
+mod float_mode;
+mod fullness;
+mod huge;
+mod laziness;
+mod loaded;
+#[cfg(feature = "json")]
+mod loaders;
+mod loops;
+mod machine;
+mod many_names;
+mod model_set;
+mod model_tests;
+mod outputs;
+mod own_fields;
+mod promises;
+mod rendering;
+#[cfg(feature = "json")]
+mod serialized;
+mod shared_divisors;
+mod side_outputs;
+mod small_stack;
+mod strings;
+mod threads;
+mod tiers;
+mod unsound_rewrites;
+mod user_operators;
+mod user_rules;
+mod user_texts;

@@ -1,0 +1,14 @@
+//! Models and graphs of tensors through the library.
+
+#[path = "../../../ops/tests/counting/mod.rs"]
+mod counting;
+
+mod custom_gradients;
+mod einsum;
+mod products;
+mod tensor_access;
+mod tensor_assignments;
+mod tensor_models;
+mod tensor_operations;
+mod tensor_plans;
+mod tensors;

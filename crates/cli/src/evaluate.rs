@@ -1,0 +1,183 @@
+//! Batches through a model: the only place of `table` that knows one. A row that fails ends the batch, or has missing outputs.
+//!
+//! Columns go through the model as they are. Where there are few rows, or tuples, or a row fails that ends the run, values go
+//! through it row by row: the library gives both ways the same bits.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use cembra::{Batch, Cancellation, Error, Executor, Field, InputColumn, OnError, QType, Scalar, Session, Value};
+use cembra_arrow::Input;
+use cembra_table::cells::{Builder, Cells};
+use cembra_table::types;
+use std::collections::BTreeSet;
+
+/// With fewer rows it does not pay to get the model ready for columns.
+const LEAST_ROWS: usize = 256;
+
+/// Where an input of the model comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Feeding {
+    /// The same value for all rows.
+    Constant(Value),
+    /// A column of the batches, and the type of its values.
+    Column(usize, QType),
+}
+
+/// What came of a batch.
+pub(crate) struct Evaluated {
+    /// How many rows were evaluated.
+    pub(crate) rows: usize,
+    /// An array for each output.
+    pub(crate) outputs: Vec<ArrayRef>,
+    /// Rows that failed, in their order; only the row behind the last evaluated where that ends the batch.
+    pub(crate) failures: Vec<(usize, Error)>,
+}
+
+/// Evaluates batches, one at a time.
+pub(crate) struct Evaluator {
+    session: Session,
+    /// The model for columns, where they can be its inputs and outputs.
+    columns: Option<Batch>,
+    inputs: Vec<Feeding>,
+    outputs: Vec<QType>,
+    /// True if a row that fails has missing outputs.
+    goes_on: bool,
+    /// What ends an evaluation.
+    token: Option<Cancellation>,
+}
+
+impl Evaluator {
+    /// An evaluator of its own thread, with a source for each of the executor's inputs, and perhaps something that ends evaluations.
+    pub(crate) fn new(
+        executor: &Executor,
+        inputs: Vec<Feeding>,
+        goes_on: bool,
+        token: Option<&Cancellation>,
+    ) -> Evaluator {
+        let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
+        let is_flat = |qtype: &QType| qtype.scalar().is_some() || matches!(qtype, QType::Array(..));
+        let flat = executor.inputs().iter().chain(executor.outputs()).all(|field| is_flat(&field.qtype));
+        // A model that cannot be had for columns is there for rows.
+        let columns = flat.then(|| executor.batch().ok()).flatten();
+        let columns = columns.filter(|columns| {
+            columns.inputs().iter().map(|one| &one.name).eq(executor.inputs().iter().map(|one| &one.name))
+        });
+        let (mut session, token) = (executor.session(), token.cloned());
+        session.set_cancellation(token.clone());
+        Evaluator { session, columns, inputs, outputs, goes_on, token }
+    }
+
+    /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing.
+    pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
+        let rows = batch.num_rows();
+        if rows >= LEAST_ROWS
+            && passed_over.is_empty()
+            && let Some(evaluated) = self.columns(batch)
+        {
+            return evaluated;
+        }
+        self.rows(batch, passed_over)
+    }
+
+    /// All rows at once; nothing if that cannot be had, or if a row fails that is to end the batch.
+    fn columns(&self, batch: &RecordBatch) -> Option<Evaluated> {
+        let model = self.columns.as_ref()?;
+        let arrays = model.inputs().iter().zip(&self.inputs).map(|(input, feeding)| match feeding {
+            Feeding::Constant(_) => Some(None),
+            Feeding::Column(at, _) => Input::of(&input.name, batch.columns().get(*at)?, &input.qtype).ok().map(Some),
+        });
+        let arrays: Vec<Option<Input<'_>>> = arrays.collect::<Option<_>>()?;
+        let values: Vec<_> = arrays.iter().map(|array| array.as_ref().and_then(Input::values)).collect();
+        let columns =
+            arrays.iter().zip(&values).zip(&self.inputs).map(|((array, values), feeding)| match (array, feeding) {
+                (Some(array), _) => Some(array.column(values.as_ref())),
+                (None, Feeding::Constant(value)) => Some(InputColumn::shared(value)),
+                (None, Feeding::Column(..)) => None,
+            });
+        let columns: Vec<InputColumn<'_>> = columns.collect::<Option<_>>()?;
+        let rows = batch.num_rows();
+        let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
+        let run = model.start().rows(rows).on_error(on_error).keep_failures(rows);
+        let run = match &self.token {
+            Some(token) => run.cancellation(token.clone()),
+            None => run,
+        };
+        let made = run.run(&columns).ok()?;
+        let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
+            let array = cembra_arrow::array(&output.name, column).ok()?;
+            match output.qtype.scalar() {
+                // A mask is there or missing, like all that is optional.
+                Some(Scalar::Unit) => {
+                    let absent = BooleanArray::new(!array.as_boolean().values(), None);
+                    arrow_select::nullif::nullif(&array, &absent).ok()
+                }
+                _ => Some(array),
+            }
+        });
+        let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();
+        Some(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures })
+    }
+
+    /// The outputs of one row after the other.
+    fn rows(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
+        let rows = batch.num_rows();
+        let feeds: Vec<Feed<'_>> = self.inputs.iter().map(|input| Feed::of(input, batch)).collect();
+        let mut builders: Vec<Builder> = self.outputs.iter().filter_map(|qtype| Builder::new(qtype, rows)).collect();
+        let (mut values, mut found) = (Vec::with_capacity(feeds.len()), Vec::new());
+        let mut evaluated = Evaluated { rows, outputs: Vec::new(), failures: Vec::new() };
+        for row in 0..rows {
+            if passed_over.contains(&row) {
+                builders.iter_mut().for_each(Builder::push_missing);
+                continue;
+            }
+            values.clear();
+            values.extend(feeds.iter().map(|feed| feed.value(row)));
+            match self.session.evaluate_into(&values, &mut found) {
+                Ok(()) => builders.iter_mut().zip(&found).for_each(|(builder, value)| builder.push(value)),
+                Err(error) => {
+                    evaluated.failures.push((row, error));
+                    if !self.goes_on {
+                        evaluated.rows = row;
+                        break;
+                    }
+                    builders.iter_mut().for_each(Builder::push_missing);
+                }
+            }
+        }
+        evaluated.outputs = builders.iter_mut().map(|builder| builder.finish(evaluated.rows)).collect();
+        evaluated
+    }
+}
+
+/// The type of an output's values in the results: where failed rows go on, any of them may be missing.
+pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
+    if goes_on { types::all_optional(&output.qtype) } else { output.qtype.clone() }
+}
+
+/// The values of an input in a batch.
+enum Feed<'a> {
+    Constant(&'a Value),
+    Cells(Cells<'a>),
+}
+
+impl<'a> Feed<'a> {
+    fn of(input: &'a Feeding, batch: &'a RecordBatch) -> Feed<'a> {
+        const NOTHING: &Value = &Value::Nothing;
+        match input {
+            Feeding::Constant(value) => Feed::Constant(value),
+            // A source gives columns of the types that it was asked for; a value of another type is refused by the session.
+            Feeding::Column(at, qtype) => {
+                let array = batch.columns().get(*at);
+                let cells = array.and_then(|array| Cells::of(array.as_ref(), qtype));
+                cells.map_or(Feed::Constant(NOTHING), Feed::Cells)
+            }
+        }
+    }
+
+    fn value(&self, row: usize) -> Value {
+        match self {
+            Feed::Constant(value) => Value::clone(value),
+            Feed::Cells(cells) => cells.value(row),
+        }
+    }
+}

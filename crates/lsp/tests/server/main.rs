@@ -1,0 +1,4 @@
+//! The language server on grammars and random edits.
+
+mod grammar;
+mod random;

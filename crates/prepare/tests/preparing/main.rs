@@ -1,0 +1,4 @@
+//! Passes and regions.
+
+mod passes;
+mod regions;

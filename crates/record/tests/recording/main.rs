@@ -1,0 +1,4 @@
+//! Tapes of plans: straight lines and lane programs.
+
+mod lanes;
+mod lines;

@@ -1,0 +1,384 @@
+//! Values of models in Arrow arrays: one read out of an array, and arrays built of values one by one. An array is of the form
+//! that `types` tells of the values' type.
+
+use super::types;
+use arrow_array::builder::{
+    ArrayBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Float32Builder, Float64Builder, Int32Builder,
+    Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder, UInt64Builder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, StringViewArray, StructArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use cembra_runtime::{ArrayKind, Date, Fields, QType, Scalar, Timestamp};
+use cembra_value::{ScalarValue, Value, ValueRef};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The values of an array.
+pub enum Cells<'a> {
+    /// Those of a scalar or optional type.
+    Scalars {
+        /// The values.
+        scalars: Scalars<'a>,
+        /// True if the type is optional.
+        optional: bool,
+    },
+    /// Those of a tuple type.
+    Tuple(Fields<Cells<'a>>),
+    /// Those of an array type.
+    Arrays(Lists<'a>, ArrayKind),
+}
+
+/// The arrays of an array of lists, some of which may be missing.
+pub struct Lists<'a> {
+    list: &'a LargeListArray,
+    elements: Scalars<'a>,
+}
+
+impl<'a> Lists<'a> {
+    /// The arrays of an array; none if it is not of the form of the type.
+    pub fn of(array: &'a dyn Array, scalar: Scalar) -> Option<Lists<'a>> {
+        let list = array.as_list_opt::<i64>()?;
+        Some(Lists { list, elements: Scalars::of(list.values().as_ref(), scalar)? })
+    }
+
+    /// The elements of a row; none if the array is missing.
+    pub fn at(&self, row: usize) -> Option<impl ExactSizeIterator<Item = ValueRef<'a>> + '_> {
+        let ends = self.list.offsets();
+        let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+        self.list.is_valid(row).then(|| (at(row)..at(row + 1)).map(|element| self.elements.at(element)))
+    }
+}
+
+/// The scalars of an array, some of which may be missing.
+pub struct Scalars<'a> {
+    /// Their type.
+    pub scalar: Scalar,
+    array: &'a dyn Array,
+    lane: Lane<'a>,
+}
+
+enum Lane<'a> {
+    Flag(&'a BooleanArray),
+    Int32(&'a [i32]),
+    Int64(&'a [i64]),
+    UInt64(&'a [u64]),
+    Float32(&'a [f32]),
+    Float64(&'a [f64]),
+    Text(&'a StringViewArray),
+    Bytes(&'a BinaryViewArray),
+}
+
+impl<'a> Cells<'a> {
+    /// The values of an array; none if it is not of the form of the type.
+    pub fn of(array: &'a dyn Array, qtype: &QType) -> Option<Cells<'a>> {
+        // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+        match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => {
+                Some(Cells::Scalars { scalars: Scalars::of(array, *scalar)?, optional: qtype.is_optional() })
+            }
+            QType::Tuple(fields) => {
+                let columns = array.as_struct_opt()?.columns();
+                let cells = columns.iter().zip(fields.iter()).map(|(column, qtype)| Cells::of(column.as_ref(), qtype));
+                let cells = cells.collect::<Option<Vec<_>>>().filter(|cells| cells.len() == fields.len())?;
+                Some(Cells::Tuple(fields.with(cells)))
+            }
+            QType::Array(kind, scalar) => Some(Cells::Arrays(Lists::of(array, *scalar)?, *kind)),
+            _ => None,
+        }
+    }
+
+    /// The value of a row.
+    pub fn value(&self, row: usize) -> Value {
+        match self {
+            Cells::Tuple(fields) => Value::Tuple(fields.map(|field| field.value(row))),
+            Cells::Arrays(lists, kind) => {
+                let scalar = lists.elements.scalar;
+                let Some(elements) = lists.at(row) else { return Value::Nothing };
+                let qtype = QType::Optional(scalar);
+                let elements = elements.map(|one| one.to_value(&qtype).and_then(|one| one.as_scalar().cloned()));
+                Value::Array(*kind, cembra_value::Array::from_scalars(scalar, elements).into())
+            }
+            Cells::Scalars { scalars, optional } => {
+                let value = scalars.at(row).to_value(&QType::of(scalars.scalar, *optional));
+                value.unwrap_or(Value::Missing(scalars.scalar))
+            }
+        }
+    }
+}
+
+impl<'a> Scalars<'a> {
+    /// The scalars of an array; none if it is not of the form of the type.
+    pub fn of(array: &'a dyn Array, scalar: Scalar) -> Option<Scalars<'a>> {
+        if *array.data_type() != types::of_scalar(scalar) {
+            return None;
+        }
+        let lane = match scalar {
+            Scalar::Unit | Scalar::Boolean => Lane::Flag(array.as_boolean_opt()?),
+            Scalar::Int32 => Lane::Int32(array.as_primitive_opt::<Int32Type>()?.values()),
+            Scalar::Date => Lane::Int32(array.as_primitive_opt::<Date32Type>()?.values()),
+            Scalar::Int64 => Lane::Int64(array.as_primitive_opt::<Int64Type>()?.values()),
+            Scalar::Timestamp => Lane::Int64(array.as_primitive_opt::<TimestampMicrosecondType>()?.values()),
+            Scalar::UInt64 => Lane::UInt64(array.as_primitive_opt::<UInt64Type>()?.values()),
+            Scalar::Float32 => Lane::Float32(array.as_primitive_opt::<Float32Type>()?.values()),
+            Scalar::Float64 | Scalar::WeakFloat => Lane::Float64(array.as_primitive_opt::<Float64Type>()?.values()),
+            Scalar::Text => Lane::Text(array.as_string_view_opt()?),
+            Scalar::Bytes => Lane::Bytes(array.as_binary_view_opt()?),
+        };
+        Some(Scalars { scalar, array, lane })
+    }
+
+    /// The scalar of a row, its text borrowed; or that it is missing.
+    #[inline]
+    pub fn at(&self, row: usize) -> ValueRef<'a> {
+        if self.array.is_null(row) {
+            return ValueRef::Missing;
+        }
+        match (&self.lane, self.scalar) {
+            (Lane::Flag(_), Scalar::Unit) => ValueRef::Unit,
+            (Lane::Flag(array), _) => ValueRef::Boolean(array.value(row)),
+            (Lane::Int32(values), Scalar::Date) => ValueRef::Date(Date(values[row])),
+            (Lane::Int32(values), _) => ValueRef::Int32(values[row]),
+            (Lane::Int64(values), Scalar::Timestamp) => ValueRef::Timestamp(Timestamp(values[row])),
+            (Lane::Int64(values), _) => ValueRef::Int64(values[row]),
+            (Lane::UInt64(values), _) => ValueRef::UInt64(values[row]),
+            (Lane::Float32(values), _) => ValueRef::Float32(values[row]),
+            (Lane::Float64(values), _) => ValueRef::Float64(values[row]),
+            (Lane::Text(array), _) => ValueRef::Text(Cow::Borrowed(array.value(row))),
+            (Lane::Bytes(array), _) => ValueRef::Bytes(Cow::Borrowed(array.value(row))),
+        }
+    }
+}
+
+/// Builds the array of a type of data.
+pub enum Builder {
+    /// Of a scalar or optional type.
+    Scalars(ScalarBuilder),
+    /// Of a tuple type.
+    Tuple {
+        /// A builder for each field.
+        fields: Vec<Builder>,
+        /// The type of the tuple.
+        qtype: QType,
+    },
+    /// Of an array type.
+    Arrays {
+        /// The elements of all rows, one after the other.
+        elements: ScalarBuilder,
+        /// The type of the elements.
+        scalar: Scalar,
+        /// How many each row has.
+        lengths: Vec<usize>,
+        /// Which rows have an array.
+        there: Vec<bool>,
+    },
+}
+
+/// Builds the array of a scalar type.
+pub enum ScalarBuilder {
+    /// Units and truth values.
+    Flag(BooleanBuilder),
+    /// Numbers.
+    Int32(Int32Builder),
+    /// Days.
+    Date(Date32Builder),
+    /// Numbers.
+    Int64(Int64Builder),
+    /// Moments.
+    Timestamp(TimestampMicrosecondBuilder),
+    /// Numbers.
+    UInt64(UInt64Builder),
+    /// Numbers.
+    Float32(Float32Builder),
+    /// Numbers.
+    Float64(Float64Builder),
+    /// Texts.
+    Text(StringViewBuilder),
+    /// Bytes.
+    Bytes(BinaryViewBuilder),
+}
+
+impl Builder {
+    /// A builder of values of this type; none if it is no data.
+    pub fn new(qtype: &QType, rows: usize) -> Option<Builder> {
+        match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => {
+                Some(Builder::Scalars(ScalarBuilder::new(*scalar, rows)))
+            }
+            QType::Tuple(types) => {
+                let fields = types.iter().map(|field| Builder::new(field, rows)).collect::<Option<Vec<_>>>()?;
+                Some(Builder::Tuple { fields, qtype: qtype.clone() })
+            }
+            QType::Array(_, scalar) => Some(Builder::Arrays {
+                elements: ScalarBuilder::new(*scalar, rows),
+                scalar: *scalar,
+                lengths: Vec::with_capacity(rows),
+                there: Vec::with_capacity(rows),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Adds a value of the type.
+    pub fn push(&mut self, value: &Value) {
+        match (self, value) {
+            (Builder::Tuple { fields, .. }, Value::Tuple(values)) => {
+                fields.iter_mut().zip(values.iter()).for_each(|(field, value)| field.push(value));
+            }
+            (Builder::Scalars(scalars), value) => scalars.push(value.as_scalar()),
+            (Builder::Arrays { elements, lengths, there, .. }, Value::Array(_, array)) => {
+                array.iter().for_each(|element| elements.push(element.as_ref()));
+                lengths.push(array.len());
+                there.push(true);
+            }
+            (arrays @ Builder::Arrays { .. }, _) => arrays.push_missing(),
+            (tuple @ Builder::Tuple { .. }, _) => tuple.push_missing(),
+        }
+    }
+
+    /// Adds a missing value: of a tuple, in every field.
+    pub fn push_missing(&mut self) {
+        match self {
+            Builder::Scalars(scalars) => scalars.push(None),
+            Builder::Tuple { fields, .. } => fields.iter_mut().for_each(Builder::push_missing),
+            Builder::Arrays { lengths, there, .. } => {
+                lengths.push(0);
+                there.push(false);
+            }
+        }
+    }
+
+    /// The array of so many values.
+    pub fn finish(&mut self, rows: usize) -> ArrayRef {
+        match self {
+            Builder::Scalars(scalars) => scalars.finish(),
+            Builder::Tuple { fields, qtype } => {
+                let arrays = fields.iter_mut().map(|field| field.finish(rows)).collect();
+                tuple(qtype, arrays, rows, false)
+            }
+            Builder::Arrays { elements, scalar, lengths, there } => {
+                let ends = OffsetBuffer::<i64>::from_lengths(lengths.drain(..));
+                let there = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
+                Arc::new(LargeListArray::new(Arc::new(types::element(*scalar)), ends, elements.finish(), there))
+            }
+        }
+    }
+}
+
+/// An array of one value; none if it is no data.
+pub fn array_of(value: &Value) -> Option<ArrayRef> {
+    let mut builder = Builder::new(&value.qtype(), 1)?;
+    builder.push(value);
+    Some(builder.finish(1))
+}
+
+/// The array of a tuple type whose fields are these; with `tolerant` all of them may be missing.
+pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) -> ArrayRef {
+    let QType::Tuple(types) = qtype else { return Arc::new(StructArray::new_empty_fields(rows, None)) };
+    if arrays.is_empty() {
+        return Arc::new(StructArray::new_empty_fields(rows, None));
+    }
+    // A value may be missing before that is found to be wrong.
+    let fields = arrays.iter().enumerate().map(|(at, array)| {
+        let nullable = tolerant || types::may_be_missing(&types[at]) || array.null_count() > 0;
+        arrow_schema::Field::new(&*types.label(at), array.data_type().clone(), nullable)
+    });
+    Arc::new(StructArray::new(fields.collect(), arrays, None))
+}
+
+impl ScalarBuilder {
+    /// A builder of values of this type.
+    pub fn new(scalar: Scalar, rows: usize) -> ScalarBuilder {
+        match scalar {
+            Scalar::Unit | Scalar::Boolean => ScalarBuilder::Flag(BooleanBuilder::with_capacity(rows)),
+            Scalar::Int32 => ScalarBuilder::Int32(Int32Builder::with_capacity(rows)),
+            Scalar::Date => ScalarBuilder::Date(Date32Builder::with_capacity(rows)),
+            Scalar::Int64 => ScalarBuilder::Int64(Int64Builder::with_capacity(rows)),
+            Scalar::Timestamp => {
+                let builder = TimestampMicrosecondBuilder::with_capacity(rows);
+                ScalarBuilder::Timestamp(builder.with_data_type(types::of_scalar(scalar)))
+            }
+            Scalar::UInt64 => ScalarBuilder::UInt64(UInt64Builder::with_capacity(rows)),
+            Scalar::Float32 => ScalarBuilder::Float32(Float32Builder::with_capacity(rows)),
+            Scalar::Float64 | Scalar::WeakFloat => ScalarBuilder::Float64(Float64Builder::with_capacity(rows)),
+            Scalar::Text => ScalarBuilder::Text(StringViewBuilder::with_capacity(rows)),
+            Scalar::Bytes => ScalarBuilder::Bytes(BinaryViewBuilder::with_capacity(rows)),
+        }
+    }
+
+    /// Adds a scalar of the type, or a missing one.
+    pub fn push(&mut self, value: Option<&ScalarValue>) {
+        let Some(value) = value else {
+            self.push_missing();
+            return;
+        };
+        match (self, value) {
+            (ScalarBuilder::Text(builder), ScalarValue::Text(text)) => builder.append_value(&**text),
+            (ScalarBuilder::Bytes(builder), ScalarValue::Bytes(bytes)) => builder.append_value(&**bytes),
+            (ScalarBuilder::Flag(builder), ScalarValue::Unit) => builder.append_value(true),
+            (ScalarBuilder::Flag(builder), ScalarValue::Boolean(flag)) => builder.append_value(*flag),
+            (ScalarBuilder::Float64(builder), ScalarValue::Float64(x) | ScalarValue::WeakFloat(x)) => {
+                builder.append_value(*x);
+            }
+            (ScalarBuilder::Float32(builder), ScalarValue::Float32(x)) => builder.append_value(*x),
+            (ScalarBuilder::UInt64(builder), value) => builder.append_value(value.bits()),
+            (ScalarBuilder::Int64(builder), value) => builder.append_value(value.bits().cast_signed()),
+            (ScalarBuilder::Timestamp(builder), value) => builder.append_value(value.bits().cast_signed()),
+            (ScalarBuilder::Int32(builder), value) => builder.append_value((value.bits() as u32).cast_signed()),
+            (ScalarBuilder::Date(builder), value) => builder.append_value((value.bits() as u32).cast_signed()),
+            // Of another type: whoever builds has promised that there is none.
+            (other, _) => other.push_missing(),
+        }
+    }
+
+    /// Adds a missing value.
+    pub fn push_missing(&mut self) {
+        match self {
+            ScalarBuilder::Flag(builder) => builder.append_null(),
+            ScalarBuilder::Int32(builder) => builder.append_null(),
+            ScalarBuilder::Date(builder) => builder.append_null(),
+            ScalarBuilder::Int64(builder) => builder.append_null(),
+            ScalarBuilder::Timestamp(builder) => builder.append_null(),
+            ScalarBuilder::UInt64(builder) => builder.append_null(),
+            ScalarBuilder::Float32(builder) => builder.append_null(),
+            ScalarBuilder::Float64(builder) => builder.append_null(),
+            ScalarBuilder::Text(builder) => builder.append_null(),
+            ScalarBuilder::Bytes(builder) => builder.append_null(),
+        }
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        match self {
+            ScalarBuilder::Flag(builder) => builder.len(),
+            ScalarBuilder::Int32(builder) => builder.len(),
+            ScalarBuilder::Date(builder) => builder.len(),
+            ScalarBuilder::Int64(builder) => builder.len(),
+            ScalarBuilder::Timestamp(builder) => builder.len(),
+            ScalarBuilder::UInt64(builder) => builder.len(),
+            ScalarBuilder::Float32(builder) => builder.len(),
+            ScalarBuilder::Float64(builder) => builder.len(),
+            ScalarBuilder::Text(builder) => builder.len(),
+            ScalarBuilder::Bytes(builder) => builder.len(),
+        }
+    }
+
+    /// The array.
+    pub fn finish(&mut self) -> ArrayRef {
+        match self {
+            ScalarBuilder::Flag(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Int32(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Date(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Int64(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Timestamp(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::UInt64(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Float32(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Float64(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Text(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Bytes(builder) => Arc::new(builder.finish()),
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Columns of files that know their types, as the columns wanted: which of them they are, and their values in the types of
+//! the leaves. A number may become a wider one, or a float; an integer may become a narrower one, and a float an integer, if
+//! that changes no value. What is carried through stays as it is.
+
+use super::cells;
+use super::place::Places;
+use super::{Decoded, Form, Keep, Named, Request, types};
+use crate::error::{DataCode, DataError};
+use crate::schema::{Column, Place, absent_columns, quoted};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, RecordBatch, TimestampMicrosecondArray};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
+use cembra_runtime::{QType, Scalar};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a leaf comes from: columns of the batches that are read.
+#[derive(Clone, Debug)]
+enum Pick {
+    Column(usize),
+    Tuple(QType, Vec<Pick>),
+}
+
+/// How the columns of a file become those wanted.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    leaves: Vec<(Column, Pick)>,
+    kept: Vec<usize>,
+    schema: SchemaRef,
+    tolerant: bool,
+}
+
+/// What a file's columns are to be read as.
+pub(crate) struct Planned {
+    /// The columns of the file that are needed, in its order.
+    pub(crate) projection: Vec<usize>,
+    /// The leaves.
+    pub(crate) leaves: Vec<Column>,
+    /// The columns carried through.
+    pub(crate) kept: Vec<Named>,
+    /// What becomes of the columns that are needed.
+    pub(crate) conversion: Arc<Conversion>,
+}
+
+impl Conversion {
+    /// Finds what is wanted among the columns of a file.
+    ///
+    /// # Errors
+    /// A column is not there, or of a type that never becomes the one declared.
+    pub(crate) fn plan(file: &Schema, request: &Request, tolerant: bool) -> Result<Planned, DataError> {
+        let mut positions = BTreeMap::new();
+        for (at, field) in file.fields().iter().enumerate() {
+            if positions.insert(field.name().as_str(), at).is_some() {
+                let message = format!("two columns are called {}", quoted(field.name()));
+                return Err(DataError::new(DataCode::DuplicateColumn, message).in_column(field.name()));
+            }
+        }
+        let mut absent = Vec::new();
+        let mut leaves = Vec::new();
+        for leaf in &request.leaves {
+            let inferred = leaf.qtype.is_none();
+            let found = positions.get(leaf.name.as_str()).map(|at| file.field(*at));
+            let qtype = match (&leaf.qtype, found) {
+                (Some(qtype), _) => qtype.clone(),
+                (None, Some(field)) => types::to_qtype(field.data_type(), field.is_nullable()).ok_or_else(|| {
+                    let message = format!("no input is of the type {}", field.data_type());
+                    DataError::new(DataCode::ColumnType, message).in_column(&leaf.name)
+                })?,
+                (None, None) => QType::Optional(Scalar::Float64),
+            };
+            let pick = pick(&leaf.name, &qtype, &positions, file, &mut absent)?;
+            leaves.push((Column { name: leaf.name.clone(), qtype, inferred }, pick));
+        }
+        let names: Vec<&str> = match &request.keep {
+            Keep::None => Vec::new(),
+            Keep::These(names) => names.iter().map(String::as_str).collect(),
+            Keep::All => file.fields().iter().map(|field| field.name().as_str()).collect(),
+        };
+        let mut kept = Vec::new();
+        for name in names {
+            match positions.get(name) {
+                Some(at) => kept.push(*at),
+                None => absent.push(name.to_owned()),
+            }
+        }
+        if !absent.is_empty() {
+            return Err(absent_columns(&absent, file.fields().iter().map(|field| field.name().as_str())));
+        }
+        let mut projection = kept.clone();
+        leaves.iter().for_each(|(_, pick)| pick.columns(&mut projection));
+        projection.sort_unstable();
+        projection.dedup();
+        let place = |at: &usize| projection.binary_search(at).unwrap_or(0);
+        let mut fields = Vec::new();
+        for (column, pick) in &mut leaves {
+            pick.moved(&place);
+            fields.push(types::stored_field(&column.name, &column.qtype, tolerant)?);
+        }
+        fields.extend(kept.iter().map(|at| Field::clone(file.field(*at))));
+        let named = kept.iter().map(|at| {
+            let field = file.field(*at);
+            let qtype = types::to_qtype(field.data_type(), field.is_nullable());
+            let exactly = |qtype: &QType| types::of_qtype(qtype).as_ref() == Some(field.data_type());
+            let form = qtype.filter(exactly).map_or_else(|| Form::Foreign(field.data_type().clone()), Form::Values);
+            Named { name: field.name().clone(), form }
+        });
+        let named = named.collect();
+        Ok(Planned {
+            leaves: leaves.iter().map(|(column, _)| column.clone()).collect(),
+            kept: named,
+            conversion: Arc::new(Conversion {
+                kept: kept.iter().map(place).collect(),
+                leaves,
+                schema: types::schema(fields),
+                tolerant,
+            }),
+            projection,
+        })
+    }
+
+    /// The columns of every batch.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The columns wanted of rows that were read, the first of which has this number.
+    pub(crate) fn apply(&self, rows: &RecordBatch, first: u64) -> Decoded {
+        let places = Places::consecutive(first);
+        let (columns, mut wrong) = self.columns(rows, first);
+        if self.tolerant || wrong.is_empty() {
+            return Decoded::new(&self.schema, columns, rows.num_rows(), places, wrong.into_iter().collect(), None);
+        }
+        let (count, error) = wrong.pop_first().map_or((rows.num_rows(), None), |(row, error)| (row, Some(error)));
+        let (columns, _) = self.columns(&rows.slice(0, count), first);
+        Decoded::new(&self.schema, columns, count, places, Vec::new(), error)
+    }
+
+    /// The columns wanted, and the rows that have no values for them.
+    fn columns(&self, rows: &RecordBatch, first: u64) -> (Vec<ArrayRef>, BTreeMap<usize, DataError>) {
+        let mut reading = Reading { first, tolerant: self.tolerant, wrong: BTreeMap::new() };
+        let mut columns = Vec::new();
+        for (column, pick) in &self.leaves {
+            let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            columns.push(reading.values(pick, rows, &column.qtype, place));
+        }
+        columns.extend(self.kept.iter().map(|at| rows.column(*at).clone()));
+        (columns, reading.wrong)
+    }
+}
+
+fn pick(
+    path: &str,
+    qtype: &QType,
+    positions: &BTreeMap<&str, usize>,
+    file: &Schema,
+    absent: &mut Vec<String>,
+) -> Result<Pick, DataError> {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match (positions.get(path), qtype) {
+        (Some(at), _) => {
+            let field = file.field(*at);
+            if becomes(field.data_type(), qtype) {
+                return Ok(Pick::Column(*at));
+            }
+            let message = format!("expected {qtype}, found a column of {}", field.data_type());
+            Err(DataError::new(DataCode::ColumnType, message).in_column(path))
+        }
+        (None, QType::Tuple(fields)) if !fields.is_empty() => {
+            let each = fields.iter().enumerate();
+            let parts =
+                each.map(|(at, field)| pick(&format!("{path}.{}", fields.label(at)), field, positions, file, absent));
+            Ok(Pick::Tuple(qtype.clone(), parts.collect::<Result<_, _>>()?))
+        }
+        (None, _) => {
+            absent.push(path.to_owned());
+            Ok(Pick::Column(0))
+        }
+    }
+}
+
+impl Pick {
+    fn columns(&self, into: &mut Vec<usize>) {
+        match self {
+            Pick::Column(at) => into.push(*at),
+            Pick::Tuple(_, parts) => parts.iter().for_each(|part| part.columns(into)),
+        }
+    }
+
+    fn moved(&mut self, place: &impl Fn(&usize) -> usize) {
+        match self {
+            Pick::Column(at) => *at = place(at),
+            Pick::Tuple(_, parts) => parts.iter_mut().for_each(|part| part.moved(place)),
+        }
+    }
+}
+
+/// Rows that are being read.
+struct Reading {
+    /// The number of the first.
+    first: u64,
+    tolerant: bool,
+    /// What is wrong with rows.
+    wrong: BTreeMap<usize, DataError>,
+}
+
+impl Reading {
+    fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: Place<'_>) -> ArrayRef {
+        match (pick, qtype) {
+            (Pick::Tuple(_, parts), QType::Tuple(fields)) => {
+                let each = parts.iter().zip(fields.iter()).enumerate();
+                let arrays = each.map(|(at, (part, qtype))| {
+                    let path = format!("{}.{}", place.path, fields.label(at));
+                    self.values(part, rows, qtype, Place { path: &path, ..place })
+                });
+                let arrays = arrays.collect();
+                cells::tuple(qtype, arrays, rows.num_rows(), self.tolerant)
+            }
+            (Pick::Column(at), _) => self.convert(rows.column(*at), qtype, place),
+            (Pick::Tuple(whole, _), _) => {
+                arrow_array::new_null_array(&types::of_qtype(whole).unwrap_or(DataType::Null), rows.num_rows())
+            }
+        }
+    }
+
+    /// The values of a column in a type that they may become; rows that have no such value go into `wrong`.
+    fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: Place<'_>) -> ArrayRef {
+        let rows = array.len();
+        if let QType::Tuple(fields) = qtype {
+            let Some(found) = array.as_struct_opt() else { return array.clone() };
+            let parts = fields.iter().enumerate().map(|(at, qtype)| {
+                let label = fields.label(at);
+                let path = format!("{}.{label}", place.path);
+                let place = Place { path: &path, ..place };
+                match found.column_by_name(&label) {
+                    // Where the whole tuple is missing, so are its fields.
+                    Some(part) => self.convert(&under(part, found), qtype, place),
+                    None => arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows),
+                }
+            });
+            let parts = parts.collect();
+            return cells::tuple(qtype, parts, rows, self.tolerant);
+        }
+        if let QType::Array(_, scalar) = qtype {
+            return self.lists(array, *scalar, qtype, place);
+        }
+        let (QType::Scalar(scalar) | QType::Optional(scalar)) = qtype else { return array.clone() };
+        let converted = match converted(array, *scalar) {
+            Ok(converted) => converted,
+            Err(error) => {
+                let error = DataError::new(DataCode::Unreadable, error.to_string()).in_column(place.path);
+                self.wrong.entry(0).or_insert(error);
+                arrow_array::new_null_array(&types::of_scalar(*scalar), rows)
+            }
+        };
+        let suspicious =
+            converted.null_count() > array.logical_null_count() || !qtype.is_optional() && converted.null_count() > 0;
+        if suspicious {
+            let options = FormatOptions::default();
+            // A unit is missing where a truth value is false.
+            let there = if *scalar == Scalar::Unit { converted.logical_nulls() } else { array.logical_nulls() };
+            for row in (0..rows).filter(|row| converted.is_null(*row)) {
+                let was_there = there.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                let error = if was_there {
+                    let shown = ArrayFormatter::try_new(array, &options).map(|shown| shown.value(row).to_string());
+                    place.mismatch(qtype, &quoted(&shown.unwrap_or_default()), None)
+                } else if qtype.is_optional() {
+                    continue;
+                } else {
+                    place.missing(*scalar)
+                };
+                self.wrong.entry(row).or_insert(error.in_row(self.first + row as u64));
+            }
+        }
+        converted
+    }
+}
+
+impl Reading {
+    /// The lists of a column as large lists, whose elements are of a type that they may become.
+    fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: Place<'_>) -> ArrayRef {
+        let rows = array.len();
+        let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+        let read = || {
+            let (DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) = array.data_type()
+            else {
+                return Ok(None);
+            };
+            // Points of one width, elements as they are.
+            let large = cast_with_options(array, &DataType::LargeList(of.clone()), &CastOptions::default())?;
+            let Some(lists) = large.as_list_opt::<i64>().cloned() else { return Ok(None) };
+            let elements = converted(lists.values(), scalar)?;
+            Ok::<_, ArrowError>(Some((lists, elements)))
+        };
+        let (lists, elements) = match read() {
+            Ok(Some(read)) => read,
+            Ok(None) => return nothing(),
+            Err(error) => {
+                let error = DataError::new(DataCode::Unreadable, error.to_string()).in_column(place.path);
+                self.wrong.entry(0).or_insert(error);
+                return nothing();
+            }
+        };
+        let loses = elements.null_count() > lists.values().logical_null_count();
+        if loses || lists.null_count() > 0 {
+            // A unit is missing where a truth value is false.
+            let there = if scalar == Scalar::Unit { elements.logical_nulls() } else { lists.values().logical_nulls() };
+            let was_there = |at: usize| there.as_ref().is_none_or(|nulls| nulls.is_valid(at));
+            for row in 0..rows {
+                let ends = lists.value_offsets();
+                let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+                let lost = (at(row)..at(row + 1)).find(|place| elements.is_null(*place) && was_there(*place));
+                let error = match lost {
+                    _ if lists.is_null(row) => {
+                        let message = format!("expected {qtype}, found a missing value");
+                        DataError::new(DataCode::MissingValue, message).in_column(place.path)
+                    }
+                    Some(lost) => {
+                        let shown = ArrayFormatter::try_new(lists.values(), &FormatOptions::default());
+                        let shown = shown.map(|shown| shown.value(lost).to_string()).unwrap_or_default();
+                        let path = format!("{}.{}", place.path, lost - at(row));
+                        Place { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
+                    }
+                    None => continue,
+                };
+                self.wrong.entry(row).or_insert(error.in_row(self.first + row as u64));
+            }
+        }
+        let (_, ends, _, there) = lists.into_parts();
+        match LargeListArray::try_new(Arc::new(types::element(scalar)), ends, elements, there) {
+            Ok(lists) => Arc::new(lists),
+            Err(_) => nothing(),
+        }
+    }
+}
+
+/// True if values of an Arrow type may become values of a type of models.
+fn becomes(found: &DataType, qtype: &QType) -> bool {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match (qtype, found) {
+        (QType::Tuple(wanted), DataType::Struct(found)) => {
+            let part = |(at, qtype): (usize, &QType)| {
+                let label = wanted.label(at);
+                found.iter().any(|field| *field.name() == *label && becomes(field.data_type(), qtype))
+            };
+            wanted.iter().enumerate().all(part)
+        }
+        (QType::Array(_, scalar), DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) => {
+            becomes(of.data_type(), &QType::Optional(*scalar))
+        }
+        (QType::Scalar(_) | QType::Optional(_), DataType::Dictionary(_, values)) => becomes(values, qtype),
+        (QType::Optional(_), DataType::Null) => true,
+        (QType::Scalar(scalar) | QType::Optional(scalar), _) => match scalar {
+            Scalar::Unit | Scalar::Boolean => *found == DataType::Boolean,
+            Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => found.is_integer() || found.is_floating(),
+            Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat => found.is_numeric(),
+            Scalar::Date => matches!(found, DataType::Date32 | DataType::Date64),
+            Scalar::Timestamp => matches!(found, DataType::Timestamp(_, _)),
+            Scalar::Text => matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+            Scalar::Bytes => matches!(
+                found,
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+            ),
+        },
+        _ => false,
+    }
+}
+
+/// A field of a struct that is missing where the struct is.
+fn under(part: &ArrayRef, whole: &arrow_array::StructArray) -> ArrayRef {
+    match whole.nulls() {
+        None => part.clone(),
+        Some(there) => {
+            let mask = BooleanArray::new(!there.inner(), None);
+            arrow_select::nullif::nullif(part, &mask).unwrap_or_else(|_| part.clone())
+        }
+    }
+}
+
+/// The values in another type; missing where there is no such value.
+fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, ArrowError> {
+    let wanted = types::of_scalar(scalar);
+    let safe = CastOptions { safe: true, ..CastOptions::default() };
+    let values = match array.data_type() {
+        DataType::Dictionary(_, values) => cast_with_options(array, values, &safe)?,
+        _ => array.clone(),
+    };
+    let found = values.data_type().clone();
+    match (scalar, &found) {
+        (Scalar::Unit, DataType::Boolean) => {
+            // A truth value that is false says that there is none.
+            let flags = values.as_boolean();
+            let absent = BooleanArray::new(!flags.values(), None);
+            arrow_select::nullif::nullif(&values, &absent)
+        }
+        _ if found == wanted => Ok(values),
+        (Scalar::Timestamp, DataType::Timestamp(unit, _)) => {
+            let counts = cast_with_options(&values, &DataType::Int64, &safe)?;
+            let counts = counts.as_primitive::<Int64Type>();
+            let scaled: Int64Array = match unit {
+                TimeUnit::Second => counts.unary_opt(|count| count.checked_mul(1_000_000)),
+                TimeUnit::Millisecond => counts.unary_opt(|count| count.checked_mul(1_000)),
+                TimeUnit::Microsecond => counts.clone(),
+                TimeUnit::Nanosecond => counts.unary(|count| count.div_euclid(1_000)),
+            };
+            let (_, moments, there) = scaled.into_parts();
+            Ok(Arc::new(TimestampMicrosecondArray::new(moments, there).with_data_type(wanted)))
+        }
+        (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64, found) if found.is_floating() => {
+            let floats = cast_with_options(&values, &DataType::Float64, &safe)?;
+            let integers = cast_with_options(&floats, &wanted, &safe)?;
+            let back = cast_with_options(&integers, &DataType::Float64, &safe)?;
+            let (floats, back) = (floats.as_primitive::<Float64Type>(), back.as_primitive::<Float64Type>());
+            let changed: BooleanArray =
+                (0..floats.len()).map(|row| Some(back.is_valid(row) && floats.value(row) != back.value(row))).collect();
+            arrow_select::nullif::nullif(&integers, &changed)
+        }
+        _ => cast_with_options(&values, &wanted, &safe),
+    }
+}

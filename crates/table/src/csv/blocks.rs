@@ -1,0 +1,197 @@
+//! Cuts CSV into blocks of whole records, with the line that each of them starts on. Fields and types are not known here:
+//! all that is looked for is which quotes are open, because a line may end within a field.
+//!
+//! A line ends with LF, CRLF or a lone CR; within quotes only a LF counts as one. Where a block is cut never matters to what
+//! is read, only to how much of it is in memory.
+
+use crate::error::{DataCode, DataError};
+use crate::input::{Bytes, Text, read_some};
+use crate::schema::RECORD_BYTES;
+use memchr::{memchr, memchr_iter, memrchr};
+
+/// Whole records, and the line that the first of them starts on, counted from 1.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    /// The bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// The line of the first byte.
+    pub(crate) line: u64,
+}
+
+/// Reads blocks one after the other.
+pub(crate) struct Blocks {
+    reader: Bytes,
+    /// True if a block may wait until it is full.
+    file: bool,
+    delimiter: u8,
+    /// The bytes that a block is filled up to.
+    size: usize,
+    /// What was read behind the last block.
+    rest: Vec<u8>,
+    /// The line of the next byte.
+    line: u64,
+    ended: bool,
+}
+
+/// How far a block of bytes is understood.
+struct Cut {
+    /// Where the last whole record ends; none if there is no whole record.
+    end: Option<usize>,
+    /// How many lines end before that.
+    lines: u64,
+}
+
+impl Blocks {
+    /// Blocks of a text, each of about `size` bytes.
+    pub(crate) fn new(text: Text, delimiter: u8, size: usize) -> Self {
+        let size = size.max(1);
+        Blocks { reader: text.reader, file: text.file, delimiter, size, rest: Vec::new(), line: 1, ended: false }
+    }
+
+    /// Reads until there is a line that is not blank, and does not consume it.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    pub(crate) fn peek_line(&mut self) -> Result<&[u8], DataError> {
+        let whole = |bytes: &[u8]| {
+            let text = bytes.iter().position(|byte| !matches!(byte, b'\n' | b'\r'));
+            text.is_some_and(|start| bytes[start..].iter().any(|byte| matches!(byte, b'\n' | b'\r')))
+        };
+        while !self.ended && !whole(&self.rest) && self.rest.len() < RECORD_BYTES {
+            self.fill(self.size.max(1 << 12))?;
+        }
+        Ok(&self.rest)
+    }
+
+    /// Says what separates fields.
+    pub(crate) fn set_delimiter(&mut self, delimiter: u8) {
+        self.delimiter = delimiter;
+    }
+
+    /// What separates fields.
+    pub(crate) fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// The next block; none at the end of the data.
+    ///
+    /// # Errors
+    /// The input cannot be read, or a record is too long.
+    pub(crate) fn next(&mut self) -> Result<Option<Block>, DataError> {
+        let mut wanted = self.size;
+        loop {
+            // A pipe is not waited for longer than until there is a record.
+            while !self.ended && self.rest.len() < wanted {
+                self.fill(wanted - self.rest.len())?;
+                if !self.file {
+                    break;
+                }
+            }
+            if self.ended {
+                if self.rest.is_empty() {
+                    return Ok(None);
+                }
+                let line = self.line;
+                return Ok(Some(Block { bytes: std::mem::take(&mut self.rest), line }));
+            }
+            let cut = self.cut();
+            if let Some((end, lines)) = cut.end.and_then(|end| before_blank_lines(&self.rest[..end], cut.lines)) {
+                let rest = self.rest.split_off(end);
+                let bytes = std::mem::replace(&mut self.rest, rest);
+                let line = self.line;
+                self.line += lines;
+                return Ok(Some(Block { bytes, line }));
+            }
+            if self.rest.len() >= RECORD_BYTES {
+                return Err(too_long().on_line(self.line));
+            }
+            wanted = (2 * self.rest.len()).clamp(wanted, RECORD_BYTES);
+        }
+    }
+
+    fn fill(&mut self, most: usize) -> Result<(), DataError> {
+        let read = read_some(&mut self.reader, &mut self.rest, most.max(1)).map_err(DataError::unread)?;
+        self.ended = read == 0;
+        Ok(())
+    }
+
+    /// Where what was read can be cut: behind the last line end outside of quotes.
+    fn cut(&self) -> Cut {
+        let bytes = &self.rest[..];
+        let mut cut = Cut { end: None, lines: 0 };
+        // Lines that end behind the last place to cut so far.
+        let mut behind = 0;
+        let mut at = 0;
+        loop {
+            let quote = memchr(b'"', &bytes[at..]).map_or(bytes.len(), |found| at + found);
+            let gap = &bytes[at..quote];
+            if let Some(end) = last_end(gap, quote == bytes.len()) {
+                cut.lines += behind + count_lines(&bytes[at..at + end]);
+                cut.end = Some(at + end);
+                behind = 0;
+                at += end;
+            }
+            if quote == bytes.len() {
+                return cut;
+            }
+            behind += count_lines(&bytes[at..quote]);
+            let opens = quote
+                .checked_sub(1)
+                .is_none_or(|before| matches!(bytes[before], b'\n' | b'\r') || bytes[before] == self.delimiter);
+            at = quote + 1;
+            if opens {
+                match closing_quote(bytes, at) {
+                    Some(closing) => {
+                        behind += memchr_iter(b'\n', &bytes[at..closing]).count() as u64;
+                        at = closing + 1;
+                    }
+                    None => return cut,
+                }
+            }
+        }
+    }
+}
+
+/// The end of a block and its number of lines without the blank lines at its end, which matter to the record behind them.
+fn before_blank_lines(block: &[u8], lines: u64) -> Option<(usize, u64)> {
+    let last = block.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+    let end = last + if block[last + 1..].starts_with(b"\r\n") { 3 } else { 2 };
+    Some((end, lines - count_lines(&block[end..])))
+}
+
+/// Where the last line of a stretch outside of quotes ends.
+fn last_end(gap: &[u8], to_the_end: bool) -> Option<usize> {
+    match memrchr(b'\n', gap) {
+        Some(end) => Some(end + 1),
+        // A lone CR, unless a LF may follow it.
+        None => match memrchr(b'\r', gap)? {
+            end if end + 1 < gap.len() || !to_the_end => Some(end + 1),
+            end => memrchr(b'\r', &gap[..end]).map(|end| end + 1),
+        },
+    }
+}
+
+/// The quote that ends a field whose first byte is at `from`: two in a row are one in the field.
+pub(crate) fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let quote = at + memchr(b'"', bytes.get(at..)?)?;
+        if bytes.get(quote + 1) != Some(&b'"') {
+            return Some(quote);
+        }
+        at = quote + 2;
+    }
+}
+
+/// How many lines end in a stretch outside of quotes, which does not end within a CRLF.
+fn count_lines(bytes: &[u8]) -> u64 {
+    let feeds = memchr_iter(b'\n', bytes).count();
+    let lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
+    (feeds + memchr_iter(b'\r', bytes).filter(lone).count()) as u64
+}
+
+/// A record that is no record.
+pub(crate) fn too_long() -> DataError {
+    let message = format!("a row of more than {} MiB", RECORD_BYTES >> 20);
+    DataError::new(DataCode::Unreadable, message).hint("is a quote never closed?")
+}

@@ -1,0 +1,207 @@
+//! Which fields of a CSV go where: the columns wanted, each with its type, and which of them one leaf is put together from.
+//! Also what a field's text means for its column, and the wording of what is wrong with it.
+
+use super::rows::Record;
+use crate::cells;
+use crate::error::{DataCode, DataError};
+use crate::scalar;
+use crate::schema::{Place, quoted, spelled};
+use arrow_array::ArrayRef;
+use arrow_schema::SchemaRef;
+use cembra_runtime::{QType, Scalar};
+use cembra_value::ScalarValue;
+use smallvec::SmallVec;
+
+/// Where values of one field go.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The field.
+    pub(crate) index: usize,
+    /// The type of the values.
+    pub(crate) scalar: Scalar,
+    /// True if they may be missing.
+    pub(crate) optional: bool,
+    /// True if fields are taken as they are written.
+    pub(crate) verbatim: bool,
+    /// True if they are only carried through.
+    pub(crate) kept: bool,
+    /// True if no number stands for missing.
+    pub(crate) plain: bool,
+    /// The leaf, or the column carried through.
+    pub(crate) leaf: String,
+    /// The column's name, or the field's path.
+    pub(crate) path: String,
+    /// True if the type was taken from the data.
+    pub(crate) inferred: bool,
+}
+
+/// How a column of a batch is put together.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    /// From one target.
+    Target(usize),
+    /// From several.
+    Tuple(QType, Vec<Cell>),
+}
+
+/// How the fields of a row become the columns of a batch.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    schema: SchemaRef,
+    /// One for each column of a batch.
+    cells: Vec<Cell>,
+    targets: Vec<Target>,
+    /// For each field of a row, its targets.
+    fields: Vec<SmallVec<[usize; 2]>>,
+    nulls: Vec<String>,
+    delimiter: u8,
+    tolerant: bool,
+}
+
+impl Layout {
+    /// A layout of rows of so many fields.
+    pub(crate) fn new(
+        schema: SchemaRef,
+        cells: Vec<Cell>,
+        targets: Vec<Target>,
+        columns: usize,
+        dialect: Dialect,
+    ) -> Layout {
+        let mut fields = vec![SmallVec::new(); columns];
+        for (at, target) in targets.iter().enumerate() {
+            if let Some(field) = fields.get_mut(target.index) {
+                field.push(at);
+            }
+        }
+        let Dialect { nulls, delimiter, tolerant } = dialect;
+        Layout { schema, cells, targets, fields, nulls, delimiter, tolerant }
+    }
+
+    /// The columns of a batch.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Where values go, in the order in which what is wrong with them is told.
+    pub(crate) fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// The targets of each field.
+    pub(crate) fn fields(&self) -> &[SmallVec<[usize; 2]>] {
+        &self.fields
+    }
+
+    /// How many fields a row has.
+    pub(crate) fn columns(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// What separates fields.
+    pub(crate) fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// True if rows that are no rows are passed over.
+    pub(crate) fn tolerant(&self) -> bool {
+        self.tolerant
+    }
+
+    /// The columns of a batch, put together from those of the targets.
+    pub(crate) fn assemble(&self, arrays: &[ArrayRef], rows: usize) -> Vec<ArrayRef> {
+        // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+        fn of(cell: &Cell, arrays: &[ArrayRef], rows: usize, tolerant: bool) -> ArrayRef {
+            match cell {
+                Cell::Target(at) => arrays[*at].clone(),
+                Cell::Tuple(qtype, fields) => {
+                    let fields = fields.iter().map(|field| of(field, arrays, rows, tolerant)).collect();
+                    cells::tuple(qtype, fields, rows, tolerant)
+                }
+            }
+        }
+        self.cells.iter().map(|cell| of(cell, arrays, rows, self.tolerant)).collect()
+    }
+
+    /// True if a field stands for a missing value.
+    #[inline(always)]
+    pub(crate) fn is_missing(&self, value: &[u8], in_quotes: bool, target: &Target) -> bool {
+        if value.is_empty() {
+            return self.empty_is_missing(in_quotes, target);
+        }
+        let is_null =
+            !self.nulls.is_empty() && !target.verbatim && self.nulls.iter().any(|null| null.as_bytes() == value);
+        is_null || target.scalar == Scalar::Unit && scalar::is_missing_mask(value)
+    }
+
+    /// Empty fields are missing. Where another text says so too, quotes make an empty text of one.
+    fn empty_is_missing(&self, in_quotes: bool, target: &Target) -> bool {
+        !(in_quotes && target.scalar == Scalar::Text && !self.nulls.is_empty())
+    }
+
+    /// The value of a field of a record for its column.
+    ///
+    /// # Errors
+    /// It is none of the column's type.
+    pub(crate) fn value(&self, target: &Target, record: &Record<'_>) -> Result<Option<ScalarValue>, DataError> {
+        // A record that is none may have fewer fields.
+        let Some(field) = record.fields.get(target.index) else { return Ok(None) };
+        let place = Place { leaf: &target.leaf, path: &target.path, inferred: target.inferred };
+        if self.is_missing(&field.value, field.quoted, target) {
+            return if target.optional { Ok(None) } else { Err(place.missing(target.scalar).on_line(record.line)) };
+        }
+        let text = std::str::from_utf8(&field.value)
+            .map_err(|_| not_utf8(&field.value).on_line(record.line).in_column(&target.path))?;
+        match scalar::parse(target.scalar, text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.mismatch(target, text, place).on_line(record.line)),
+        }
+    }
+
+    /// The error that `text` is no value of its column.
+    fn mismatch(&self, target: &Target, text: &str, place: Place<'_>) -> DataError {
+        let expected = QType::of(target.scalar, target.optional);
+        let wider =
+            if target.scalar == Scalar::Int64 && scalar::is_number(text) { Scalar::Float64 } else { Scalar::Text };
+        let better = QType::Optional(wider);
+        let mut error = if target.kept {
+            let error = Place { inferred: false, ..place }.mismatch(&expected, &quoted(text), None);
+            error.hint(format!(
+                "a column that is carried through has the type of `--types {}={}`",
+                target.path,
+                spelled(&better)
+            ))
+        } else {
+            place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
+        };
+        if let Some(spelling) = scalar::spelling(target.scalar, text) {
+            error = error.hint(spelling);
+        }
+        if matches!(text, "NA" | "N/A" | "NULL" | "null" | "None" | "missing" | "-") && self.nulls.is_empty() {
+            error = error.hint(format!("if {} stands for missing, say `--null {text}`", quoted(text)));
+        }
+        error
+    }
+}
+
+/// How fields are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Dialect {
+    /// What stands for missing, beside an empty field.
+    pub(crate) nulls: Vec<String>,
+    /// What separates fields.
+    pub(crate) delimiter: u8,
+    /// True if rows that are no rows are passed over.
+    pub(crate) tolerant: bool,
+}
+
+impl Dialect {
+    /// True if no number stands for missing.
+    pub(crate) fn plain(&self) -> bool {
+        self.nulls.iter().all(|null| null.parse::<f64>().is_err())
+    }
+}
+
+/// The error that bytes are no text.
+pub(crate) fn not_utf8(bytes: &[u8]) -> DataError {
+    DataError::new(DataCode::Unreadable, format!("not UTF-8: {}", quoted(&String::from_utf8_lossy(bytes))))
+}

@@ -1,0 +1,362 @@
+//! Reads CSV. A missing value is an empty field, or one of the strings chosen for it. Quotes are not part of a value: `""`
+//! is an empty field, `"1"` a number; but where strings are chosen for missing values, a text of `""` is an empty text. How
+//! scalars are spelled is told in `scalar`. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named one
+//! `name.x`.
+//!
+//! The type of an undeclared leaf is taken from the first rows, and always optional: i64 if every field there is a whole
+//! number, f64 if every one is a number, bool, date or timestamp if every one is spelled as one, else text; a number
+//! with a zero in front is a text. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
+//! so on, is a tuple of such columns; with columns of other names behind the dot, it is a named tuple.
+
+pub(crate) mod blocks;
+mod layout;
+mod number;
+pub(crate) mod rows;
+
+use super::input::Text;
+use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
+use crate::error::{DataCode, DataError};
+use crate::scalar::Seen;
+use crate::schema::{Ahead, Column, absent_columns, quoted};
+use arrow_schema::Field;
+use blocks::{Block, Blocks};
+use cembra_runtime::{Fields, Names, QType, Scalar};
+use layout::{Cell, Dialect, Layout, Target, not_utf8};
+use rows::{Record, Rows, Scanner};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What may separate fields, where nobody says: the one that the header has most of, of equals the first.
+const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
+
+/// About how many bytes a row takes, and how many are read at once at least and at most.
+const ROW_BYTES: usize = 16;
+const LEAST_BYTES: usize = 1 << 16;
+const MOST_BYTES: usize = 1 << 24;
+
+/// A CSV whose header is read.
+pub(crate) struct CsvData {
+    blocks: Blocks,
+    header: Vec<String>,
+    /// Where each column is, in the order of names.
+    positions: BTreeMap<String, usize>,
+    dialect: Dialect,
+    /// Blocks that were read already.
+    ahead: VecDeque<Block>,
+}
+
+impl CsvData {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no header.
+    pub(crate) fn open(text: Text, options: &ReadOptions, delimiter: Option<u8>) -> Result<Self, DataError> {
+        let size = options.batch_rows.saturating_mul(ROW_BYTES).clamp(LEAST_BYTES, MOST_BYTES);
+        CsvData::in_blocks(text, options, delimiter, size)
+    }
+
+    /// The same, reading so many bytes at once.
+    pub(crate) fn in_blocks(
+        text: Text,
+        options: &ReadOptions,
+        delimiter: Option<u8>,
+        size: usize,
+    ) -> Result<Self, DataError> {
+        let mut blocks = Blocks::new(text, delimiter.unwrap_or(DELIMITERS[0]), size);
+        if delimiter.is_none() {
+            let found = most_frequent(blocks.peek_line()?);
+            blocks.set_delimiter(found);
+        }
+        let nulls = options.nulls.iter().filter(|null| !null.is_empty()).cloned().collect();
+        let dialect = Dialect { nulls, delimiter: blocks.delimiter(), tolerant: options.tolerant };
+        let (mut header, mut positions) = (Vec::new(), BTreeMap::new());
+        let mut ahead = VecDeque::new();
+        let mut named = false;
+        while !named && let Some(mut block) = blocks.next()? {
+            let mut scanner = Scanner::new(&block.bytes, block.line, dialect.delimiter);
+            let Some(record) = scanner.record()? else { continue };
+            named = true;
+            for (index, field) in record.fields.iter().enumerate() {
+                let name = std::str::from_utf8(&field.value).map_err(|_| {
+                    DataError::new(DataCode::Unreadable, format!("the name of column {} is not UTF-8", index + 1))
+                        .on_line(record.line)
+                })?;
+                // Columns without a name are no one's: they may be many.
+                if !name.is_empty() && positions.insert(name.to_owned(), index).is_some() {
+                    let message = format!("two columns are called {}", quoted(name));
+                    let error = DataError::new(DataCode::DuplicateColumn, message);
+                    return Err(error.on_line(record.line).in_column(name));
+                }
+                header.push(name.to_owned());
+            }
+            let (line, end) = scanner.position();
+            drop(record);
+            block.bytes.drain(..end);
+            block.line = line;
+            ahead.push_back(block);
+        }
+        if !named {
+            return Err(DataError::new(DataCode::Unreadable, "the file is empty")
+                .hint("the first line of a CSV names its columns"));
+        }
+        Ok(CsvData { blocks, header, positions, dialect, ahead })
+    }
+
+    /// True if there is a column of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.positions.contains_key(name)
+    }
+
+    /// Finds the columns of the leaves wanted, and the types of those without one.
+    ///
+    /// # Errors
+    /// A column is not there, or the first rows are no rows.
+    pub(crate) fn bind(mut self, request: &Request) -> Result<Table, DataError> {
+        let untyped = request.leaves.iter().any(|leaf| leaf.qtype.is_none());
+        let found = if untyped || request.keep != Keep::None && !request.verbatim {
+            self.look_ahead()?
+        } else {
+            HashMap::new()
+        };
+        let mut absent = Vec::new();
+        let mut targets = Vec::new();
+        let (mut cells, mut leaves, mut kept, mut schema) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for leaf in &request.leaves {
+            let inferred = leaf.qtype.is_none();
+            let qtype = match &leaf.qtype {
+                Some(qtype) => qtype.clone(),
+                None => self.infer(&leaf.name, &found)?,
+            };
+            let mut place = Target { leaf: leaf.name.clone(), inferred, ..self.target() };
+            place.path.clone_from(&leaf.name);
+            cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?);
+            schema.push(self.field(&leaf.name, &qtype)?);
+            leaves.push(Column { name: leaf.name.clone(), qtype, inferred });
+        }
+        let names: Vec<&String> = match &request.keep {
+            Keep::None => Vec::new(),
+            Keep::These(names) => names.iter().collect(),
+            Keep::All => self.header.iter().filter(|name| !name.is_empty()).collect(),
+        };
+        for name in names {
+            let given = request.kept_types.get(name).filter(|_| !request.verbatim);
+            let qtype = match (given, self.index(name)) {
+                (Some(given), _) => given.clone(),
+                (None, Some(index)) if !request.verbatim => {
+                    let found = found.get(&index).map_or(Ok(Scalar::Float64), Clone::clone);
+                    QType::Optional(found.map_err(|error| error.to_error(name))?)
+                }
+                _ => QType::Optional(Scalar::Text),
+            };
+            let verbatim = request.verbatim;
+            let (leaf, path) = (name.clone(), name.clone());
+            let place = Target { leaf, path, verbatim, kept: true, inferred: given.is_none(), ..self.target() };
+            cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?);
+            schema.push(self.field(name, &qtype)?);
+            let form = if verbatim { Form::Verbatim } else { Form::Values(qtype) };
+            kept.push(Named { name: name.clone(), form });
+        }
+        if !absent.is_empty() {
+            return Err(absent_columns(&absent, self.header.iter().map(String::as_str)));
+        }
+        let schema = types::schema(schema);
+        let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
+        let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };
+        Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
+    }
+
+    /// A target with nothing particular.
+    fn target(&self) -> Target {
+        Target {
+            index: 0,
+            scalar: Scalar::Text,
+            optional: true,
+            verbatim: false,
+            kept: false,
+            plain: self.dialect.plain(),
+            leaf: String::new(),
+            path: String::new(),
+            inferred: false,
+        }
+    }
+
+    fn field(&self, name: &str, qtype: &QType) -> Result<Field, DataError> {
+        types::stored_field(name, qtype, self.dialect.tolerant)
+    }
+
+    /// Where a leaf or field comes from, whose path is that of `place`; a column that is not there goes into `absent`.
+    fn cell(
+        &self,
+        place: &Target,
+        qtype: &QType,
+        targets: &mut Vec<Target>,
+        absent: &mut Vec<String>,
+    ) -> Result<Cell, DataError> {
+        // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+        match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => {
+                let index = self.index(&place.path).unwrap_or_else(|| {
+                    absent.push(place.path.clone());
+                    0
+                });
+                targets.push(Target { index, scalar: *scalar, optional: qtype.is_optional(), ..place.clone() });
+                Ok(Cell::Target(targets.len() - 1))
+            }
+            QType::Tuple(fields) => {
+                let each = fields.iter().enumerate();
+                let cells = each.map(|(at, field)| {
+                    let path = format!("{}.{}", place.path, fields.label(at));
+                    self.cell(&Target { path, ..place.clone() }, field, targets, absent)
+                });
+                Ok(Cell::Tuple(qtype.clone(), cells.collect::<Result<_, _>>()?))
+            }
+            QType::Array(..) => {
+                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is an array, as {qtype} is"));
+                Err(error.in_column(&place.path).hint("arrays are read from JSON"))
+            }
+            QType::Shape(_)
+            | QType::ArrayShape(_)
+            | QType::Edge(_)
+            | QType::Meta
+            | QType::Nothing
+            | QType::Unspecified
+            | QType::Function
+            | QType::Dict(..)
+            | QType::Sequence(_)
+            | QType::Tensor(..) => Err(DataError::no_data(qtype).in_column(&place.path)),
+        }
+    }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        self.positions.get(name).copied()
+    }
+
+    /// Reads the first rows, and finds what the fields of each column have in common.
+    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Scalar, NotText>>, DataError> {
+        let mut left = Ahead::new();
+        let mut seen: Vec<Result<Seen, NotText>> = vec![Ok(Seen::nothing()); self.header.len()];
+        let mut looked = 0;
+        while left.goes_on() {
+            if looked == self.ahead.len() {
+                let Some(block) = self.blocks.next()? else { break };
+                self.ahead.push_back(block);
+            }
+            let block = &self.ahead[looked];
+            let mut scanner = Scanner::new(&block.bytes, block.line, self.dialect.delimiter);
+            while left.goes_on() {
+                let first = scanner.line();
+                let Some(record) = scanner.record()? else { break };
+                left.take(record.bytes, record.fields.len());
+                match Scanner::check(&record, first, self.header.len()) {
+                    Ok(()) => self.see(&record, &mut seen),
+                    Err(error) if !self.dialect.tolerant => return Err(error),
+                    Err(_) => {}
+                }
+            }
+            looked += 1;
+        }
+        Ok(seen.into_iter().map(|seen| seen.map(|seen| seen.scalar())).enumerate().collect())
+    }
+
+    fn see(&self, record: &Record<'_>, seen: &mut [Result<Seen, NotText>]) {
+        for (field, seen) in record.fields.iter().zip(seen) {
+            if field.value.is_empty() {
+                // Whether an empty text in quotes is one depends on the type.
+                if let (true, false, Ok(known)) = (field.quoted, self.dialect.nulls.is_empty(), seen) {
+                    known.add_empty();
+                }
+                continue;
+            }
+            if self.dialect.nulls.iter().any(|null| null.as_bytes() == &*field.value) {
+                continue;
+            }
+            match (std::str::from_utf8(&field.value), &mut *seen) {
+                (Ok(text), Ok(known)) => known.add(text),
+                (Err(_), Ok(_)) => *seen = Err(NotText { bytes: field.value.to_vec(), line: record.line }),
+                (_, Err(_)) => {}
+            }
+        }
+    }
+
+    /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
+    fn infer(&self, name: &str, found: &HashMap<usize, Result<Scalar, NotText>>) -> Result<QType, DataError> {
+        let column = |index: usize| match found.get(&index) {
+            Some(Ok(scalar)) => Ok(QType::Optional(*scalar)),
+            Some(Err(error)) => Err(error.to_error(&self.header[index])),
+            None => Ok(QType::Optional(Scalar::Float64)),
+        };
+        if let Some(index) = self.index(name) {
+            return column(index);
+        }
+        let mut fields = Vec::new();
+        while let Some(index) = self.index(&format!("{name}.{}", fields.len())) {
+            fields.push(column(index)?);
+        }
+        if !fields.is_empty() {
+            return Ok(QType::tuple(fields));
+        }
+        let prefix = format!("{name}.");
+        let parts = self.positions.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        let mut parts: Vec<(usize, &str)> =
+            parts.map_while(|(column, index)| Some((*index, column.strip_prefix(&prefix)?))).collect();
+        parts.sort_unstable();
+        let (indices, names): (Vec<usize>, Vec<&str>) = parts.into_iter().unzip();
+        let types = indices.into_iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let named = Names::new(names).ok().filter(|names| !names.is_empty());
+        let fields = named.and_then(|names| Fields::named(names, types));
+        Ok(fields.map_or(QType::Optional(Scalar::Float64), QType::Tuple))
+    }
+}
+
+/// A field that is no text, found where types were looked for.
+#[derive(Clone, Debug)]
+struct NotText {
+    bytes: Vec<u8>,
+    line: u64,
+}
+
+impl NotText {
+    fn to_error(&self, column: &str) -> DataError {
+        not_utf8(&self.bytes).on_line(self.line).in_column(column)
+    }
+}
+
+/// What the first line has most of outside of quotes.
+fn most_frequent(start: &[u8]) -> u8 {
+    let mut counts = [0_usize; DELIMITERS.len()];
+    let mut quoted = false;
+    let mut begun = false;
+    for byte in start {
+        match byte {
+            b'\n' | b'\r' if !quoted && begun => break,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            _ => {
+                begun |= !matches!(byte, b'\n' | b'\r');
+                let known = DELIMITERS.iter().position(|known| known == byte);
+                known.into_iter().for_each(|at| counts[at] += 1);
+            }
+        }
+    }
+    let most = counts.iter().max().copied().unwrap_or(0);
+    let at = counts.iter().position(|count| *count == most).unwrap_or(0);
+    DELIMITERS[at]
+}
+
+/// The rows of a CSV, block by block.
+struct CsvSource {
+    blocks: Blocks,
+    ahead: VecDeque<Block>,
+    layout: Arc<Layout>,
+}
+
+impl Source for CsvSource {
+    fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
+        let block = match self.ahead.pop_front() {
+            Some(block) => Some(block),
+            None => self.blocks.next()?,
+        };
+        Ok(block.map(|block| -> Box<dyn Piece> { Box::new(Rows { block, layout: self.layout.clone() }) }))
+    }
+}

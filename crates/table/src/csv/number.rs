@@ -1,0 +1,182 @@
+//! Numbers as most files spell them, read where they lie, up to the end of their field. What is spelled otherwise, or cannot
+//! be made exact this way, is left to `scalar`, which knows every spelling; where both read a number they read the same.
+
+/// Powers of ten that are floats, and those that are floats of the small kind.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+const SMALL_POWERS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+
+/// Below this every integer is a float.
+const EXACT: u64 = 1 << 53;
+const SMALL_EXACT: u64 = 1 << 24;
+
+/// As many digits as fit into a word, whatever they are.
+const MOST_DIGITS: usize = 19;
+
+/// A number in digits: `digits` over ten to the `scale`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Decimal {
+    negative: bool,
+    digits: u64,
+    scale: usize,
+    /// Where it ends.
+    end: usize,
+}
+
+/// The number that starts at `at` and fills its field: digits, perhaps with a sign in front and a point among them.
+#[inline(always)]
+pub(crate) fn decimal(bytes: &[u8], at: usize, delimiter: u8) -> Option<Decimal> {
+    // No branch on the sign, which is as good as random in many columns.
+    let first = bytes.get(at).copied().unwrap_or(b'\n');
+    let negative = first == b'-';
+    let mut at = at + usize::from(negative | (first == b'+'));
+    let mut digits = 0_u64;
+    let whole = run(bytes, &mut at, &mut digits);
+    let mut scale = 0;
+    if bytes.get(at) == Some(&b'.') {
+        at += 1;
+        let point = at;
+        run(bytes, &mut at, &mut digits);
+        scale = at - point;
+    }
+    if whole + scale == 0 || whole + scale > MOST_DIGITS {
+        return None;
+    }
+    match bytes.get(at) {
+        None | Some(b'\n' | b'\r') => {}
+        Some(byte) if *byte == delimiter => {}
+        Some(_) => return None,
+    }
+    Some(Decimal { negative, digits, scale, end: at })
+}
+
+/// Goes behind a run of digits; how many there are.
+#[inline(always)]
+fn run(bytes: &[u8], at: &mut usize, digits: &mut u64) -> usize {
+    let start = *at;
+    while let Some(byte) = bytes.get(*at) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        // Of more digits than a word takes nothing is used.
+        *digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
+        *at += 1;
+    }
+    *at - start
+}
+
+impl Decimal {
+    /// Where its field ends.
+    #[inline(always)]
+    pub(crate) fn end(self) -> usize {
+        self.end
+    }
+
+    /// The nearest f64, if one division finds it: both operands are exact, so the quotient is rounded once.
+    #[inline(always)]
+    pub(crate) fn to_f64(self) -> Option<f64> {
+        let power = POWERS.get(self.scale).filter(|_| self.digits <= EXACT)?;
+        let magnitude = self.digits as f64 / power;
+        Some(f64::from_bits(magnitude.to_bits() | u64::from(self.negative) << 63))
+    }
+
+    /// The nearest f32, likewise.
+    #[inline(always)]
+    pub(crate) fn to_f32(self) -> Option<f32> {
+        let power = SMALL_POWERS.get(self.scale).filter(|_| self.digits <= SMALL_EXACT)?;
+        let magnitude = self.digits as f32 / power;
+        Some(f32::from_bits(magnitude.to_bits() | u32::from(self.negative) << 31))
+    }
+
+    /// The integer, if it has no point and is one of so few bits that its digits cannot have wrapped around.
+    #[inline(always)]
+    pub(crate) fn to_i64(self) -> Option<i64> {
+        let magnitude = i64::try_from(self.digits).ok().filter(|_| self.scale == 0)?;
+        Some(if self.negative { -magnitude } else { magnitude })
+    }
+
+    /// The integer, likewise.
+    #[inline(always)]
+    pub(crate) fn to_i32(self) -> Option<i32> {
+        self.to_i64().and_then(|wide| i32::try_from(wide).ok())
+    }
+
+    /// The integer, likewise, if it has no minus sign.
+    #[inline(always)]
+    pub(crate) fn to_u64(self) -> Option<u64> {
+        (self.scale == 0 && !self.negative).then_some(self.digits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalar;
+    use cembra_runtime::Scalar;
+    use cembra_value::ScalarValue;
+
+    /// What both ways of reading come to.
+    fn check(text: &str) {
+        let field = format!("x,{text},y");
+        let Some(found) = decimal(field.as_bytes(), 2, b',') else { return };
+        assert_eq!(found.end(), 2 + text.len(), "{text}");
+        let read = |scalar, found: Option<ScalarValue>| {
+            let Some(found) = found else { return };
+            let expected = scalar::parse(scalar, text).unwrap_or_else(|| panic!("{text} as {scalar}"));
+            assert!(found.same(&expected), "{text}: {found} for {expected}");
+        };
+        read(Scalar::Float64, found.to_f64().map(ScalarValue::Float64));
+        read(Scalar::Float32, found.to_f32().map(ScalarValue::Float32));
+        read(Scalar::Int64, found.to_i64().map(ScalarValue::Int64));
+        read(Scalar::Int32, found.to_i32().map(ScalarValue::Int32));
+        read(Scalar::UInt64, found.to_u64().map(ScalarValue::UInt64));
+    }
+
+    #[test]
+    fn common_spellings_are_read_as_all_are() {
+        for text in [
+            "0",
+            "-0",
+            "+7",
+            "007",
+            "1.",
+            ".5",
+            "-.5",
+            "123456789.123456789",
+            "9007199254740993",
+            "9007199254740992.0",
+            "0.30000000000000004",
+            "1234567890123456789",
+            "9223372036854775807",
+            "9223372036854775808",
+            "2147483648",
+            "-2147483648",
+            "16777217",
+            "0.1",
+            "1.000000059604644775",
+            "33554435.5",
+            "9999999999999999999",
+            "1e5",
+            "",
+            "-",
+            ".",
+        ] {
+            check(text);
+        }
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..200_000 {
+            let digits = random.u64(..) >> random.u32(..64);
+            let text = digits.to_string();
+            let point = random.usize(..=text.len());
+            check(&text);
+            check(&format!("-{}.{}", &text[..point], &text[point..]));
+        }
+        let long = "12345678901234567890";
+        assert_eq!(decimal(long.as_bytes(), 0, b','), None, "more digits than are read here");
+        assert!(decimal(b"9007199254740993", 0, b',').expect("digits").to_f64().is_none(), "no float is the number");
+        assert_eq!(decimal(b"1 ", 0, b','), None);
+    }
+}

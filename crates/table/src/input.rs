@@ -1,0 +1,274 @@
+//! Where bytes come from, and the name that messages give it. Compressed data (gzip, zstd) are known by their first bytes and
+//! read as what they hold; text may begin with a byte order mark, and may be UTF-16 if it does.
+
+use super::Format;
+use crate::error::DataError;
+use flate2::read::MultiGzDecoder;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+
+/// The bytes that are read at once where a reader is buffered.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// How many bytes of data without a telling name are read at once to find its format.
+const GUESS_BYTES: usize = 4096;
+
+/// The first bytes of forms that can be told by them.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const PARQUET: &[u8] = b"PAR1";
+const ARROW_FILE: &[u8] = b"ARROW1";
+const ARROW_STREAM: &[u8] = &[0xff, 0xff, 0xff, 0xff];
+/// Byte order marks.
+const UTF8: &[u8] = &[0xef, 0xbb, 0xbf];
+const UTF16_LITTLE: &[u8] = &[0xff, 0xfe];
+const UTF16_BIG: &[u8] = &[0xfe, 0xff];
+
+/// Bytes that may be read on another thread.
+pub type Bytes = Box<dyn Read + Send>;
+
+/// Where bytes come from.
+pub struct Input {
+    name: String,
+    reader: Bytes,
+    size: Option<u64>,
+    /// True if all of the bytes are there, so that waiting for more holds nothing up.
+    file: bool,
+    /// The file itself, for what is read from anywhere in it.
+    stored: Option<File>,
+}
+
+/// Bytes of text, in UTF-8 if they are text at all.
+pub struct Text {
+    /// The bytes, without a byte order mark.
+    pub reader: Bytes,
+    /// True if all of the bytes are there, so that waiting for more holds nothing up.
+    pub file: bool,
+}
+
+impl Input {
+    /// Any reader, under a name for messages.
+    pub fn new(name: impl Into<String>, reader: impl Read + Send + 'static) -> Self {
+        Input { name: name.into(), reader: Box::new(reader), size: None, file: false, stored: None }
+    }
+
+    /// A file.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn file(path: &Path) -> Result<Self, DataError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|cause| DataError::io("cannot open", cause).in_file(&name))?;
+        let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|known| known.len());
+        let stored = size.and_then(|_| file.try_clone().ok());
+        Ok(Input { size, file: size.is_some(), stored, ..Input::new(name, file) })
+    }
+
+    /// Standard input.
+    pub fn stdin() -> Self {
+        Input::new("<stdin>", io::stdin())
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes there are, if that is known.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The same bytes through another reader, which may count them.
+    pub fn through<R: Read + Send + 'static>(self, wrap: impl FnOnce(Bytes) -> R) -> Self {
+        Input { reader: Box::new(wrap(self.reader)), ..self }
+    }
+
+    /// The format by the looks of the data: that of its first bytes, or JSON if it begins an array or object, else CSV.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn guess(self) -> Result<(Self, Format), DataError> {
+        let name = self.name.clone();
+        self.try_guess().map_err(|cause| DataError::unread(cause).in_file(&name))
+    }
+
+    fn try_guess(self) -> io::Result<(Self, Format)> {
+        let mut input = self.decompressed()?;
+        let start = input.peek(ARROW_FILE.len())?;
+        if start.starts_with(PARQUET) {
+            return Ok((input, Format::Parquet));
+        }
+        if start.starts_with(ARROW_FILE) || start.starts_with(ARROW_STREAM) {
+            return Ok((input, Format::Arrow));
+        }
+        let Text { mut reader, file } = input.try_into_text()?;
+        let mut start = Vec::new();
+        let format = loop {
+            match start.trim_ascii_start().first() {
+                Some(b'{' | b'[') => break Format::JsonLines,
+                Some(_) => break Format::Csv,
+                None => {}
+            }
+            // Only as much as is there: waiting for more would hold up the first rows of a slow pipe.
+            if read_some(&mut reader, &mut start, GUESS_BYTES)? == 0 {
+                break Format::Csv;
+            }
+        };
+        let reader = Box::new(Cursor::new(start).chain(reader));
+        Ok((Input { reader, file, name: input.name, size: input.size, stored: input.stored }, format))
+    }
+
+    /// The first bytes, which stay unread; fewer if there are not as many.
+    fn peek(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        let mut start = Vec::new();
+        while start.len() < most && read_some(&mut self.reader, &mut start, most)? > 0 {}
+        let rest = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        self.reader = Box::new(Cursor::new(start.clone()).chain(rest));
+        Ok(start)
+    }
+
+    /// What compressed data hold; other data as they are.
+    fn decompressed(mut self) -> io::Result<Input> {
+        let start = self.peek(1)?;
+        // Of other data no more is waited for than one byte.
+        let long = match start.first() {
+            Some(first) if [GZIP[0], ZSTD[0]].contains(first) => self.peek(ZSTD.len())?,
+            _ => start,
+        };
+        Ok(if long.starts_with(GZIP) {
+            self.through(|reader| MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+        } else if long.starts_with(ZSTD) {
+            let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+            let decoder = zstd::stream::read::Decoder::new(reader)?;
+            Input { reader: Box::new(decoder), ..self }
+        } else {
+            self
+        })
+    }
+
+    /// The bytes of a text.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn into_text(mut self) -> Result<Text, DataError> {
+        self.try_into_text().map_err(DataError::unread)
+    }
+
+    fn try_into_text(&mut self) -> io::Result<Text> {
+        let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        let input = Input { reader, name: self.name.clone(), size: self.size, file: self.file, stored: None };
+        let mut input = input.decompressed()?;
+        let start = input.peek(1)?;
+        let start = match start.first() {
+            Some(first) if [UTF8[0], UTF16_LITTLE[0], UTF16_BIG[0]].contains(first) => input.peek(UTF8.len())?,
+            _ => start,
+        };
+        let skip = |mut reader: Bytes, mark: &[u8]| -> io::Result<Bytes> {
+            reader.read_exact(&mut vec![0; mark.len()])?;
+            Ok(reader)
+        };
+        let reader: Bytes = if start.starts_with(UTF8) {
+            skip(input.reader, UTF8)?
+        } else if start.starts_with(UTF16_LITTLE) {
+            Box::new(Utf16::new(skip(input.reader, UTF16_LITTLE)?, u16::from_le_bytes))
+        } else if start.starts_with(UTF16_BIG) {
+            Box::new(Utf16::new(skip(input.reader, UTF16_BIG)?, u16::from_be_bytes))
+        } else {
+            input.reader
+        };
+        Ok(Text { reader, file: input.file })
+    }
+
+    /// The bytes of data that are no text.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn into_bytes(self) -> Result<Bytes, DataError> {
+        Ok(self.decompressed().map_err(DataError::unread)?.reader)
+    }
+
+    /// The bytes as a file that can be read from anywhere: the file itself, or a copy of what comes through a pipe or is
+    /// compressed.
+    ///
+    /// # Errors
+    /// They cannot be read, or there is no place for the copy.
+    pub fn into_file(self) -> Result<File, DataError> {
+        self.try_into_file().map_err(DataError::unread)
+    }
+
+    fn try_into_file(mut self) -> io::Result<File> {
+        let start = self.peek(ZSTD.len())?;
+        let compressed = start.starts_with(GZIP) || start.starts_with(ZSTD);
+        if let Some(file) = self.stored.take().filter(|_| !compressed) {
+            return Ok(file);
+        }
+        let mut copy = tempfile::tempfile()?;
+        io::copy(&mut self.decompressed()?.reader, &mut copy)?;
+        Ok(copy)
+    }
+}
+
+/// Reads what is there, at most so many bytes; 0 at the end.
+pub fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    let before = bytes.len();
+    bytes.resize(before + most, 0);
+    let read = loop {
+        match reader.read(&mut bytes[before..]) {
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            other => break other,
+        }
+    };
+    bytes.truncate(before + read.as_ref().copied().unwrap_or(0));
+    read
+}
+
+/// The UTF-8 of UTF-16.
+struct Utf16 {
+    reader: Bytes,
+    unit: fn([u8; 2]) -> u16,
+    /// Bytes that are no whole unit, or the first unit of a pair.
+    rest: Vec<u8>,
+    ready: VecDeque<u8>,
+}
+
+impl Utf16 {
+    fn new(reader: Bytes, unit: fn([u8; 2]) -> u16) -> Self {
+        Utf16 { reader, unit, rest: Vec::new(), ready: VecDeque::new() }
+    }
+
+    fn convert(&mut self, at_end: bool) -> io::Result<()> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16");
+        let mut used = 0;
+        let units = self.rest.chunks_exact(2).map(|pair| (self.unit)([pair[0], pair[1]]));
+        for decoded in char::decode_utf16(units) {
+            match decoded {
+                Ok(character) => {
+                    used += 2 * character.len_utf16();
+                    let mut bytes = [0; 4];
+                    self.ready.extend(character.encode_utf8(&mut bytes).as_bytes());
+                }
+                // The second half of the pair may be among the bytes to come.
+                Err(_) if !at_end && used + 2 >= self.rest.len() - self.rest.len() % 2 => break,
+                Err(_) => return Err(invalid()),
+            }
+        }
+        self.rest.drain(..used);
+        if at_end && !self.rest.is_empty() { Err(invalid()) } else { Ok(()) }
+    }
+}
+
+impl Read for Utf16 {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.ready.is_empty() && !into.is_empty() {
+            let read = read_some(&mut self.reader, &mut self.rest, BUFFER_BYTES)?;
+            self.convert(read == 0)?;
+            if read == 0 && self.ready.is_empty() {
+                return Ok(0);
+            }
+        }
+        self.ready.read(into)
+    }
+}

@@ -1,0 +1,405 @@
+//! Reads rows from JSON objects. Missing is `null` or an absent key. Floats may also be the strings `"NaN"`,
+//! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array, a named
+//! one an object, an array of a declared type an array; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
+//!
+//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is i32, or i64 if it
+//! does not fit, `7.0` and `7e0` are f64; it is optional if it is missing in one of those rows.
+
+use super::cells::Builder;
+use super::input::{Bytes, Text};
+use super::place::Places;
+use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
+use crate::error::{DataCode, DataError};
+use crate::objects::{Cut, Object, Objects};
+use crate::scalar;
+use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
+use arrow_schema::SchemaRef;
+use cembra::{JsonKind, JsonMisfit, JsonText};
+use cembra_runtime::{Fields, InFrame, Names, QType, Scalar};
+use cembra_value::Value;
+use std::collections::{HashSet, VecDeque};
+use std::io::BufReader;
+use std::sync::Arc;
+
+/// The read buffer in bytes.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// About how many bytes of objects are read at once at most.
+const MOST_BYTES: usize = 1 << 23;
+
+/// JSON of which nothing needs to have been read.
+pub(crate) struct JsonData {
+    objects: Objects<BufReader<Bytes>>,
+    /// Rows that were read to find keys and types, as text.
+    ahead: VecDeque<Object>,
+    looked_ahead: bool,
+    /// True if rows may wait for others.
+    file: bool,
+    batch_rows: usize,
+    tolerant: bool,
+}
+
+/// The rows of JSON, cut into pieces.
+struct JsonSource {
+    data: JsonData,
+    form: Arc<RowForm>,
+}
+
+/// What becomes of an object.
+struct RowForm {
+    columns: Vec<Column>,
+    schema: SchemaRef,
+    tolerant: bool,
+}
+
+/// Objects that were cut off.
+struct JsonPiece {
+    /// The first of them, which were read to find types.
+    ahead: Vec<Object>,
+    /// The bytes of the others.
+    bytes: Vec<u8>,
+    cuts: Vec<Cut>,
+    /// Why there are no more.
+    error: Option<DataError>,
+    form: Arc<RowForm>,
+}
+
+/// The literals seen in one place so far.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Seen {
+    kind: Kind,
+    /// True if the value was missing somewhere.
+    missing: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Nothing but missing values.
+    Nothing,
+    /// Only strings that also name a float.
+    FloatName,
+    Scalar(Scalar),
+    Tuple(Fields<Seen>),
+}
+
+impl JsonData {
+    /// Objects of a text. Nothing is read yet.
+    ///
+    /// # Errors
+    /// None so far; what is no JSON is found when it is read.
+    pub(crate) fn open(text: Text, options: &ReadOptions) -> Result<Self, DataError> {
+        let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader));
+        let ReadOptions { batch_rows, tolerant, .. } = *options;
+        let (file, batch_rows) = (text.file, batch_rows.max(1));
+        Ok(JsonData { objects, ahead: VecDeque::new(), looked_ahead: false, file, batch_rows, tolerant })
+    }
+
+    fn look_ahead(&mut self) -> Result<(), DataError> {
+        if self.looked_ahead {
+            return Ok(());
+        }
+        let mut left = Ahead::new();
+        while left.goes_on()
+            && let Some(object) = self.objects.read()?
+        {
+            left.take(object.size(), object.values);
+            self.ahead.push_back(object);
+        }
+        self.looked_ahead = true;
+        Ok(())
+    }
+
+    /// The keys of the first rows in order of appearance.
+    pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
+        self.look_ahead()?;
+        let mut seen = HashSet::new();
+        let all = self.ahead.iter().flat_map(|object| object.row.fields().map(|(key, _)| key));
+        Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
+    }
+
+    /// Finds the types of the leaves wanted that have none, and the columns that are carried through.
+    ///
+    /// # Errors
+    /// There is no such key, or the first rows are no rows.
+    pub(crate) fn bind(mut self, request: &Request) -> Result<Table, DataError> {
+        let names = match &request.keep {
+            Keep::None => Vec::new(),
+            Keep::These(names) => names.clone(),
+            Keep::All => self.keys()?,
+        };
+        let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
+        let mut columns = Vec::new();
+        let mut absent = Vec::new();
+        for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {
+            let inferred = leaf.qtype.is_none();
+            let qtype = match leaf.qtype {
+                Some(qtype) if types::of_qtype(&qtype).is_none() => {
+                    return Err(DataError::no_data(&qtype).in_column(&leaf.name));
+                }
+                Some(qtype) => qtype,
+                None => {
+                    self.look_ahead()?;
+                    match self.infer(&leaf.name)? {
+                        // A column that is only carried through may be missing where it likes.
+                        Some(qtype) if at >= request.leaves.len() => qtype.to_optional(),
+                        Some(qtype) => qtype,
+                        None => {
+                            absent.push(leaf.name);
+                            continue;
+                        }
+                    }
+                }
+            };
+            columns.push(Column { name: leaf.name, qtype, inferred });
+        }
+        if !absent.is_empty() {
+            let keys = self.keys()?;
+            return Err(absent_columns(&absent, keys.iter().map(String::as_str)));
+        }
+        let fields = columns.iter().map(|column| types::stored_field(&column.name, &column.qtype, self.tolerant));
+        let schema = types::schema(fields.collect::<Result<Vec<_>, DataError>>()?);
+        let leaves = columns[..request.leaves.len()].to_vec();
+        let kept = columns[request.leaves.len()..].iter();
+        let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
+        let form = Arc::new(RowForm { columns, schema: schema.clone(), tolerant: self.tolerant });
+        let source = JsonSource { data: self, form };
+        Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
+    }
+
+    /// The type of an undeclared leaf; `None` if there are rows, but none with such a key.
+    fn infer(&self, name: &str) -> Result<Option<QType>, DataError> {
+        let place = Place { leaf: name, path: name, inferred: true };
+        let mut seen = Seen { kind: Kind::Nothing, missing: false };
+        let mut found = self.ahead.is_empty();
+        for object in &self.ahead {
+            let value = object.row.get(name);
+            found |= value.is_some();
+            let value = value.unwrap_or(JsonText::NULL);
+            let here = Seen::of(value, place).map_err(|error| error.on_line(object.line))?;
+            seen = seen
+                .join(&here)
+                .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
+        }
+        if seen.missing && matches!(seen.kind, Kind::Tuple(_)) {
+            let error = DataError::new(DataCode::MissingValue, "a tuple is missing in some rows").in_column(name);
+            return Err(error.hint("a tuple is always there; its fields may be missing: write `[null, null]`"));
+        }
+        Ok(found.then(|| seen.qtype()))
+    }
+}
+
+impl Seen {
+    /// The literal form of one value.
+    fn of(value: JsonText<'_>, place: Place<'_>) -> Result<Seen, DataError> {
+        // Objects are read only up to a depth, so this recursion is bounded.
+        let kind = match value.kind() {
+            JsonKind::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
+            JsonKind::Boolean => Kind::Scalar(Scalar::Boolean),
+            JsonKind::Text if is_float_name(value) => Kind::FloatName,
+            JsonKind::Text => Kind::Scalar(Scalar::Text),
+            JsonKind::Number => {
+                let digits = value.as_str();
+                Kind::Scalar(if digits.contains(['.', 'e', 'E']) {
+                    Scalar::Float64
+                } else if digits.parse::<i32>().is_ok() {
+                    Scalar::Int32
+                } else if digits.parse::<i64>().is_ok() {
+                    Scalar::Int64
+                } else {
+                    return Err(place.mismatch(&QType::INT64, &quoted(digits), Some(&QType::FLOAT64)));
+                })
+            }
+            JsonKind::Array => {
+                let seen = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, field)| {
+                    let path = format!("{}.{index}", place.path);
+                    Seen::of(field, Place { path: &path, ..place })
+                });
+                Kind::Tuple(seen.collect::<Result<_, _>>()?)
+            }
+            JsonKind::Object => {
+                let fields = value.fields().unwrap_or_default();
+                let names = Names::new(fields.iter().map(|(name, _)| &**name))
+                    .map_err(|error| DataError::new(DataCode::ColumnType, error.to_string()).in_column(place.path))?;
+                let seen = fields.iter().map(|(name, field)| {
+                    let path = format!("{}.{name}", place.path);
+                    Seen::of(*field, Place { path: &path, ..place })
+                });
+                let seen = seen.collect::<Result<Vec<_>, _>>()?;
+                Fields::named(names, seen).map_or(Kind::Nothing, Kind::Tuple)
+            }
+        };
+        Ok(Seen { kind, missing: false })
+    }
+
+    /// What a declared or inferred type stands for.
+    fn of_type(qtype: &QType) -> Seen {
+        let kind = match qtype.in_frame() {
+            InFrame::Scalar(scalar) | InFrame::Optional(scalar) => Kind::Scalar(scalar),
+            InFrame::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
+            InFrame::Nothing => Kind::Nothing,
+        };
+        Seen { kind, missing: qtype.is_optional() }
+    }
+
+    /// What holds both; `None` if no type does.
+    fn join(&self, other: &Seen) -> Option<Seen> {
+        let kind = match (&self.kind, &other.kind) {
+            (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
+            (a, b) if a == b && !matches!(a, Kind::Tuple(_)) => a.clone(),
+            (Kind::Scalar(a), Kind::Scalar(b)) if a.is_numeric() && b.is_numeric() => {
+                Kind::Scalar(if a.is_integer() && b.is_integer() { Scalar::Int64 } else { Scalar::Float64 })
+            }
+            (Kind::Scalar(a), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(a)) if a.is_numeric() => {
+                Kind::Scalar(Scalar::Float64)
+            }
+            (Kind::Scalar(Scalar::Text), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(Scalar::Text)) => {
+                Kind::Scalar(Scalar::Text)
+            }
+            (Kind::Tuple(a), Kind::Tuple(b)) => Kind::Tuple(join_fields(a, b)?),
+            _ => return None,
+        };
+        Some(Seen { kind, missing: self.missing || other.missing })
+    }
+
+    fn qtype(&self) -> QType {
+        match &self.kind {
+            // As in CSV, what is never there is a number.
+            Kind::Nothing => QType::Optional(Scalar::Float64),
+            Kind::FloatName => QType::of(Scalar::Float64, self.missing),
+            Kind::Scalar(scalar) => QType::of(*scalar, self.missing),
+            Kind::Tuple(fields) => QType::Tuple(fields.map(Seen::qtype)),
+        }
+    }
+}
+
+/// What holds the fields of two tuples. Those of named tuples are told by name, and may be missing.
+fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
+    let (Some(names), Some(others)) = (a.names(), b.names()) else {
+        let alike = a.len() == b.len() && a.names() == b.names();
+        let joined = a.iter().zip(b.iter()).map(|(a, b)| a.join(b));
+        return alike.then(|| joined.collect::<Option<Vec<_>>>())?.map(Into::into);
+    };
+    let absent = Seen { kind: Kind::Nothing, missing: true };
+    let all = names.iter().chain(others.iter().filter(|name| names.position(name).is_none()));
+    let field =
+        |fields: &Fields<Seen>, name: &str| fields.position(name).map_or(absent.clone(), |at| fields[at].clone());
+    let joined = all.clone().map(|name| field(a, name).join(&field(b, name)));
+    Fields::named(Names::new(all.cloned()).ok()?, joined.collect::<Option<Vec<_>>>()?)
+}
+
+/// True for the name of a float that JSON has no number for.
+fn is_float_name(text: JsonText<'_>) -> bool {
+    text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
+}
+
+/// The value of this type; what is wrong with it is said of the place in it.
+fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
+    value.value(qtype).map_err(|JsonMisfit { path, expected, found }| {
+        let path = format!("{}{path}", place.path);
+        let place = Place { path: &path, ..place };
+        let error = match (&expected, found.kind()) {
+            (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar),
+            _ => mismatch(&expected, found, place),
+        };
+        match expected {
+            QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => error.hint(scalar::MASK),
+            QType::Scalar(Scalar::Bytes) | QType::Optional(Scalar::Bytes) => {
+                error.hint("bytes are written as a string in base64, padded with `=`")
+            }
+            _ => error,
+        }
+    })
+}
+
+/// The error that a value is not of its type; for an inferred type with the type that would have held everything.
+fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
+    let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
+    let better = joined.filter(|_| place.inferred).map(|seen| seen.qtype());
+    place.mismatch(qtype, &quoted(&value.to_string()), better.as_ref())
+}
+
+impl RowForm {
+    /// The values of an object, into `row`.
+    fn values(&self, object: &Object, row: &mut Vec<Value>) -> Result<(), DataError> {
+        row.clear();
+        for column in &self.columns {
+            let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let value = match (object.row.get(&column.name), &column.qtype) {
+                (Some(value), qtype) => value_of(qtype, value, place),
+                (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+                (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
+            };
+            row.push(value.map_err(|error| error.on_line(object.line))?);
+        }
+        Ok(())
+    }
+}
+
+impl Source for JsonSource {
+    fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
+        let data = &mut self.data;
+        let (mut ahead, mut size) = (Vec::new(), 0);
+        let (mut bytes, mut cuts, mut error) = (Vec::new(), Vec::new(), None);
+        while ahead.len() + cuts.len() < data.batch_rows && size + bytes.len() < MOST_BYTES {
+            if let Some(object) = data.ahead.pop_front() {
+                size += object.size();
+                ahead.push(object);
+                continue;
+            }
+            // What is there is passed on before a pipe is waited for.
+            if ahead.len() + cuts.len() > 0 && !data.file && data.objects.would_wait() {
+                break;
+            }
+            match data.objects.cut(&mut bytes) {
+                Ok(Some(cut)) => cuts.push(cut),
+                Ok(None) => break,
+                Err(broken) => {
+                    error = Some(broken);
+                    break;
+                }
+            }
+        }
+        if ahead.is_empty() && cuts.is_empty() && error.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(JsonPiece { ahead, bytes, cuts, error, form: self.form.clone() })))
+    }
+}
+
+impl Piece for JsonPiece {
+    fn decode(self: Box<Self>) -> Decoded {
+        let JsonPiece { ahead, bytes, cuts, mut error, form } = *self;
+        let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
+        let builders = form.columns.iter().map(|column| Builder::new(&stored(&column.qtype), 0));
+        let mut builders: Vec<Builder> = builders.flatten().collect();
+        let starts = std::iter::once(0).chain(cuts.iter().map(|cut| cut.end));
+        let parsed = cuts.iter().zip(starts).map(|(cut, start)| cut.parse(&bytes[start..cut.end]));
+        let (mut rows, mut row) = (0, Vec::new());
+        let (mut places, mut failures) = (Places::default(), Vec::new());
+        for object in ahead.into_iter().map(Ok).chain(parsed) {
+            let object = match object {
+                Ok(object) => object,
+                // It comes before whatever is wrong behind the objects.
+                Err(broken) => {
+                    error = Some(broken);
+                    break;
+                }
+            };
+            match form.values(&object, &mut row) {
+                Ok(()) => builders.iter_mut().zip(&row).for_each(|(builder, value)| builder.push(value)),
+                Err(wrong) if form.tolerant => {
+                    failures.push((rows, wrong));
+                    builders.iter_mut().for_each(Builder::push_missing);
+                }
+                Err(wrong) => {
+                    error = Some(wrong);
+                    break;
+                }
+            }
+            places.set(rows, object.line);
+            rows += 1;
+        }
+        let columns = builders.iter_mut().map(|builder| builder.finish(rows)).collect();
+        Decoded::new(&form.schema, columns, rows, places, failures, error)
+    }
+}

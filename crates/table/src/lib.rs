@@ -1,0 +1,299 @@
+//! Tables for cembra: rows in batches of columns, from files to files, and NumPy's arrays. A batch is an Arrow `RecordBatch`, with
+//! the lines or numbers of its rows. A model is not run here: this crate knows the names and types of its inputs and outputs only.
+//!
+//! Reading starts with [`Dataset::open`]; [`Dataset::bind`] with the columns wanted gives a [`Table`], whose [`Source`] gives
+//! [`Piece`]s that any thread may decode. Writing goes through a [`sink::Sink`]. Every problem with data is a [`error::DataError`].
+
+pub mod cells;
+mod conversion;
+mod csv;
+pub mod error;
+pub mod input;
+mod ipc;
+mod json;
+pub mod numpy;
+mod objects;
+pub mod output;
+mod parquet;
+pub mod place;
+pub mod scalar;
+pub mod schema;
+pub mod sink;
+pub mod types;
+
+#[cfg(test)]
+mod tests;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, SchemaRef};
+use cembra_runtime::QType;
+use error::{DataCode, DataError};
+use input::Input;
+use place::Places;
+use schema::{Column, Wanted};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How many rows are computed at once, if nobody says otherwise.
+pub const BATCH_ROWS: usize = 1 << 16;
+
+/// A form of data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Comma-separated values under a header.
+    Csv,
+    /// The same, separated by tabs.
+    Tsv,
+    /// An array of objects; when read, also one object after the other.
+    Json,
+    /// One object on each line.
+    JsonLines,
+    /// Columns in row groups.
+    Parquet,
+    /// Arrow's own form: written as a file, read as a file or a stream.
+    Arrow,
+    /// A table for people; written only.
+    Table,
+}
+
+impl Format {
+    /// The format that the ending of a file's name stands for; that of a compression is no ending of a format.
+    pub fn of_path(path: &Path) -> Option<Format> {
+        let ending = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
+        let last = ending(path)?;
+        let last = match last.as_str() {
+            "gz" | "zst" | "zstd" => ending(Path::new(path.file_stem()?))?,
+            _ => last,
+        };
+        Some(match last.as_str() {
+            "csv" => Format::Csv,
+            "tsv" | "tab" => Format::Tsv,
+            "json" => Format::Json,
+            "jsonl" | "ndjson" => Format::JsonLines,
+            "parquet" | "pq" => Format::Parquet,
+            "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
+            _ => return None,
+        })
+    }
+}
+
+/// How to read a file.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Its format.
+    pub format: Format,
+    /// For CSV: what stands for missing, beside an empty field.
+    pub nulls: Vec<String>,
+    /// For CSV: what separates fields; else what the header has most of.
+    pub delimiter: Option<u8>,
+    /// About how many rows are read at once.
+    pub batch_rows: usize,
+    /// True if rows that are no rows are passed over, and told of.
+    pub tolerant: bool,
+}
+
+/// Which columns of the data are carried through.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Keep {
+    /// None.
+    #[default]
+    None,
+    /// These, in this order.
+    These(Vec<String>),
+    /// All, in the order of the data.
+    All,
+}
+
+/// What is wanted of the data.
+#[derive(Clone, Default, Debug)]
+pub struct Request {
+    /// The leaves of the model.
+    pub leaves: Vec<Wanted>,
+    /// The columns that are carried through.
+    pub keep: Keep,
+    /// Types of some of them, in data that have none of their own.
+    pub kept_types: BTreeMap<String, QType>,
+    /// True if a CSV's fields are carried through as they are written, not as values of a type found for them.
+    pub verbatim: bool,
+}
+
+/// How the values of a column are to be understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// As values of a type of models, which lie in an array of the type's Arrow form.
+    Values(QType),
+    /// As text in the file's own spelling, missing values included.
+    Verbatim,
+    /// As values of a type that models do not have.
+    Foreign(DataType),
+}
+
+/// A column of results or of the data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// Its values.
+    pub form: Form,
+}
+
+/// Rows, and where they stood.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// First the leaves wanted, then the columns carried through.
+    pub rows: RecordBatch,
+    /// Where each row stood.
+    pub places: Places,
+}
+
+impl Batch {
+    /// Some of the rows.
+    pub fn slice(&self, from: usize, count: usize) -> Batch {
+        Batch { rows: self.rows.slice(from, count), places: self.places.from(from) }
+    }
+}
+
+/// What was read of a piece of the data: rows, and what is wrong with the row after them.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The rows.
+    pub batch: Batch,
+    /// Rows that are no rows, where they are to be passed over, in their order. What is missing in them is missing.
+    pub failures: Vec<(usize, DataError)>,
+    /// Why there are no more rows.
+    pub error: Option<DataError>,
+}
+
+impl Decoded {
+    /// So many rows of these columns.
+    pub fn new(
+        schema: &SchemaRef,
+        columns: Vec<ArrayRef>,
+        rows: usize,
+        places: Places,
+        failures: Vec<(usize, DataError)>,
+        error: Option<DataError>,
+    ) -> Decoded {
+        match batch(schema, columns, rows) {
+            Ok(rows) => Decoded { batch: Batch { rows, places }, failures, error },
+            Err(error) => {
+                let rows = RecordBatch::new_empty(schema.clone());
+                Decoded { batch: Batch { rows, places }, failures: Vec::new(), error: Some(error) }
+            }
+        }
+    }
+}
+
+/// A batch of so many rows.
+///
+/// # Errors
+/// The columns are not those of the schema.
+pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DataError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+        .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
+}
+
+/// A piece of the data that was cut off, so that it can be read at the same time as the next.
+pub trait Piece: Send {
+    /// Reads it.
+    fn decode(self: Box<Self>) -> Decoded;
+}
+
+impl Piece for Decoded {
+    fn decode(self: Box<Self>) -> Decoded {
+        *self
+    }
+}
+
+/// Pieces of data, one after the other.
+pub trait Source: Send {
+    /// The next piece; none after the last.
+    ///
+    /// # Errors
+    /// The data cannot be read. Nothing can be read after that.
+    fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError>;
+}
+
+/// Data whose columns are found and typed.
+pub struct Table {
+    /// The file's name, for messages.
+    pub name: String,
+    /// The leaves, in the order wanted: the first columns of every batch.
+    pub leaves: Vec<Column>,
+    /// The columns carried through, which follow them.
+    pub kept: Vec<Named>,
+    /// The columns of every batch, as they are stored.
+    pub schema: SchemaRef,
+    /// True if a row's place is its number, not its line.
+    pub numbered: bool,
+    /// How many rows there are, if the file says so.
+    pub total: Option<u64>,
+    /// The rows.
+    pub source: Box<dyn Source>,
+}
+
+/// Data that is open: its columns are known, the types of what is wanted are not yet.
+pub struct Dataset {
+    name: String,
+    form: Opened,
+}
+
+enum Opened {
+    Csv(csv::CsvData),
+    Json(json::JsonData),
+    Parquet(parquet::ParquetData),
+    Arrow(ipc::ArrowData),
+}
+
+impl Dataset {
+    /// Opens data: reads a CSV's header, or a schema.
+    ///
+    /// # Errors
+    /// It cannot be read, or its header is no header.
+    pub fn open(input: Input, options: &ReadOptions) -> Result<Dataset, DataError> {
+        let name = input.name().to_owned();
+        let form = open(input, options).map_err(|error| error.in_file(&name))?;
+        Ok(Dataset { name, form })
+    }
+
+    /// False if the data has no column of this name; of JSON only reading it tells, and what no object has is missing there.
+    pub fn has(&self, name: &str) -> bool {
+        match &self.form {
+            Opened::Csv(data) => data.has(name),
+            Opened::Json(_) => true,
+            Opened::Parquet(data) => data.has(name),
+            Opened::Arrow(data) => data.has(name),
+        }
+    }
+
+    /// Finds what is wanted, and the types of the leaves that have none; other columns are not looked at. With a type for
+    /// every leaf nothing is read ahead.
+    ///
+    /// # Errors
+    /// A column is not there or of another type, or the first rows, read to find a type, are no rows.
+    pub fn bind(self, request: &Request) -> Result<Table, DataError> {
+        let bound = match self.form {
+            Opened::Csv(data) => data.bind(request),
+            Opened::Json(data) => data.bind(request),
+            Opened::Parquet(data) => data.bind(request),
+            Opened::Arrow(data) => data.bind(request),
+        };
+        let table = bound.map_err(|error| error.in_file(&self.name))?;
+        Ok(Table { name: self.name, ..table })
+    }
+}
+
+fn open(input: Input, options: &ReadOptions) -> Result<Opened, DataError> {
+    match options.format {
+        Format::Csv => csv::CsvData::open(input.into_text()?, options, options.delimiter).map(Opened::Csv),
+        Format::Tsv => {
+            let delimiter = options.delimiter.unwrap_or(b'\t');
+            csv::CsvData::open(input.into_text()?, options, Some(delimiter)).map(Opened::Csv)
+        }
+        Format::Json | Format::JsonLines => json::JsonData::open(input.into_text()?, options).map(Opened::Json),
+        Format::Parquet => parquet::ParquetData::open(input.into_file()?, options).map(Opened::Parquet),
+        Format::Arrow => ipc::ArrowData::open(input.into_bytes()?, options).map(Opened::Arrow),
+        Format::Table => Err(DataError::unreadable("tables are only written, never read")),
+    }
+}

@@ -1,0 +1,407 @@
+//! Files of NumPy: one array as `.npy`, named arrays as `.npz`, which is a zip archive of the former. Little and big ends, C and Fortran
+//! order; elements are those that tensors have. A header is a dictionary of Python with three known keys, and nothing else of Python is
+//! read.
+
+use super::error::DataError;
+use cembra::tensor::{Data, Layout, MOST_AXES, Tensor};
+use cembra_runtime::Excerpt;
+use std::io::{self, Read, Seek, Write};
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+/// What every `.npy` file begins with.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// What every zip archive begins with, and one without files.
+const ARCHIVES: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+
+/// What the data in front of a file's data ends at, so that it can be mapped.
+const ALIGNMENT: usize = 64;
+
+/// The file ending of an array, in archives too.
+const NPY: &str = ".npy";
+
+/// True for the first bytes of a file of one array.
+pub fn is_npy(first: &[u8]) -> bool {
+    first.starts_with(MAGIC)
+}
+
+/// True for the first bytes of an archive.
+pub fn is_npz(first: &[u8]) -> bool {
+    ARCHIVES.iter().any(|archive| first.starts_with(archive))
+}
+
+/// What the header of a file says.
+#[derive(PartialEq, Eq, Debug)]
+struct Header {
+    /// The type as NumPy writes it: `<f8`.
+    descr: String,
+    fortran_order: bool,
+    shape: Vec<usize>,
+}
+
+/// What is left to read of a header.
+struct Scan<'t>(&'t str);
+
+impl<'t> Scan<'t> {
+    fn take(&mut self, text: &str) -> Option<()> {
+        self.0 = self.0.trim_start().strip_prefix(text)?;
+        Some(())
+    }
+
+    /// A text in quotes; none of those that we know has a quote in it.
+    fn text(&mut self) -> Option<&'t str> {
+        let rest = self.0.trim_start();
+        let quote = rest.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
+        let (text, rest) = rest[1..].split_once(quote)?;
+        self.0 = rest;
+        Some(text)
+    }
+
+    /// A tuple of extents.
+    fn shape(&mut self) -> Option<Vec<usize>> {
+        self.take("(")?;
+        let mut shape = Vec::new();
+        while self.take(")").is_none() {
+            let rest = self.0.trim_start();
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            shape.push(rest[..digits].parse().ok()?);
+            // Python 2 wrote long integers so.
+            self.0 = rest[digits..].strip_prefix('L').unwrap_or(&rest[digits..]);
+            if self.take(",").is_none() {
+                self.take(")")?;
+                break;
+            }
+        }
+        Some(shape)
+    }
+
+    fn header(&mut self) -> Option<Header> {
+        self.take("{")?;
+        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+        while self.take("}").is_none() {
+            let key = self.text()?;
+            self.take(":")?;
+            match key {
+                "descr" => descr = Some(self.text()?.to_owned()),
+                "fortran_order" if self.take("True").is_some() => fortran_order = Some(true),
+                "fortran_order" => fortran_order = self.take("False").map(|()| false),
+                "shape" => shape = Some(self.shape()?),
+                _ => return None,
+            }
+            if self.take(",").is_none() {
+                self.take("}")?;
+                break;
+            }
+        }
+        let is_end = self.0.trim().is_empty();
+        Some(Header { descr: descr?, fortran_order: fortran_order?, shape: shape? }).filter(|_| is_end)
+    }
+}
+
+/// The header of a file, and the bytes behind it.
+fn header(bytes: &[u8]) -> Result<(Header, &[u8]), DataError> {
+    let unreadable = || DataError::unreadable("this is no `.npy` file");
+    let rest = bytes.strip_prefix(MAGIC).ok_or_else(unreadable)?;
+    let (&[version, _], rest) = rest.split_first_chunk::<2>().ok_or_else(unreadable)?;
+    let (len, rest) = match version {
+        1 => rest.split_first_chunk::<2>().map(|(len, rest)| (u32::from(u16::from_le_bytes(*len)), rest)),
+        2 | 3 => rest.split_first_chunk::<4>().map(|(len, rest)| (u32::from_le_bytes(*len), rest)),
+        _ => return Err(DataError::unreadable(format!("version {version} of the `.npy` format"))),
+    }
+    .ok_or_else(unreadable)?;
+    let (text, data) = rest.split_at_checked(len as usize).ok_or_else(unreadable)?;
+    let header = std::str::from_utf8(text).ok().and_then(|text| Scan(text).header());
+    let header = header.ok_or_else(|| {
+        DataError::unreadable("the header of this `.npy` file cannot be read")
+            .hint("records and arrays of objects are not read: write an array of numbers or of truth values")
+    })?;
+    Ok((header, data))
+}
+
+/// The array of a `.npy` file.
+///
+/// # Errors
+/// The bytes are of another form, have other elements than tensors have, or are more or fewer than the header says.
+pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
+    let (Header { descr, fortran_order, shape }, data) = header(bytes)?;
+    // Before the shape is shown: a header has room for thirty thousand axes.
+    if shape.len() > MOST_AXES {
+        let message = format!("an array of {} axes: tensors have up to {MOST_AXES}", shape.len());
+        return Err(DataError::unreadable(message));
+    }
+    let len = shape.iter().try_fold(1_usize, |len, extent| len.checked_mul(*extent));
+    let (size, is_big) = match &*descr {
+        "|b1" => (1, false),
+        "<i4" | "<f4" => (4, false),
+        "<i8" | "<f8" => (8, false),
+        ">i4" | ">f4" => (4, true),
+        ">i8" | ">f8" => (8, true),
+        _ => {
+            let shown = descr.escape_debug().to_string();
+            let error = DataError::unreadable(format!("elements of NumPy's type `{}`", Excerpt::quoted(&shown)));
+            return Err(error.hint("elements are bool, int32, int64, float32 or float64: convert them with `astype`"));
+        }
+    };
+    if len.and_then(|len| len.checked_mul(size)) != Some(data.len()) {
+        let message = format!("{} bytes for an array of {shape:?} of `{descr}`", data.len());
+        return Err(DataError::unreadable(message));
+    }
+    let data = match &descr[1..] {
+        "b1" if data.iter().any(|byte| *byte > 1) => {
+            return Err(DataError::unreadable("a truth value that is neither 0 nor 1"));
+        }
+        "b1" => Data::Bool(numbers(data, is_big, |[byte]: [u8; 1]| byte == 1)?),
+        "i4" => Data::Int32(numbers(data, is_big, i32::from_ne_bytes)?),
+        "i8" => Data::Int64(numbers(data, is_big, i64::from_ne_bytes)?),
+        "f4" => Data::Float32(numbers(data, is_big, f32::from_ne_bytes)?),
+        _ => Data::Float64(numbers(data, is_big, f64::from_ne_bytes)?),
+    };
+    tensor(data, &shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))
+}
+
+fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, cembra::tensor::Error> {
+    if !fortran_order {
+        return Tensor::from_parts(data, Layout::row_major(shape)?);
+    }
+    // The first axis is the fastest: the opposite order of axes, seen the other way round.
+    let reversed: Vec<usize> = shape.iter().rev().copied().collect();
+    let axes: Vec<usize> = (0..shape.len()).rev().collect();
+    Tensor::from_parts(data, Layout::row_major(&reversed)?)?.transposed(&axes)
+}
+
+/// The elements of an array, if there is memory for them beside the file: it may be as large as all there is.
+fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) -> T) -> Result<Vec<T>, DataError> {
+    let (numbers, _) = bytes.as_chunks::<N>();
+    let mut made = Vec::new();
+    if made.try_reserve_exact(numbers.len()).is_err() {
+        let message = format!("the array has {} bytes, for which the system has no memory", bytes.len());
+        return Err(DataError::unreadable(message));
+    }
+    let turned = is_big != cfg!(target_endian = "big");
+    let of = |bytes: &[u8; N]| {
+        let mut bytes = *bytes;
+        if turned {
+            bytes.reverse();
+        }
+        number(bytes)
+    };
+    made.extend(numbers.iter().map(of));
+    Ok(made)
+}
+
+/// Writes an array as a `.npy` file, the last axis the fastest.
+///
+/// # Errors
+/// What is written to fails.
+pub fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
+    let tensor = tensor.row_major();
+    let descr = match tensor.data() {
+        Data::Bool(_) => "|b1",
+        Data::Int32(_) => "<i4",
+        Data::Int64(_) => "<i8",
+        Data::Float32(_) => "<f4",
+        Data::Float64(_) => "<f8",
+    };
+    let mut shape = String::new();
+    tensor.extents().iter().for_each(|extent| shape.push_str(&format!("{extent}, ")));
+    // A tuple of one has a comma behind it.
+    let shape = if tensor.extents().len() == 1 { shape.trim_end() } else { shape.trim_end_matches(", ") };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let before = MAGIC.len() + 4;
+    let len = (before + header.len() + 1).next_multiple_of(ALIGNMENT) - before;
+    header.push_str(&" ".repeat(len - 1 - header.len()));
+    header.push('\n');
+    // There are at most 16 extents: a header is short.
+    let len = u16::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    out.write_all(MAGIC)?;
+    out.write_all(&[1, 0])?;
+    out.write_all(&len.to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    let (first, len) = (tensor.layout().offset(), tensor.layout().len());
+    let place = first..first + len;
+    match tensor.data() {
+        Data::Bool(elements) => write_all(out, &elements[place], |element| [u8::from(element)]),
+        Data::Int32(elements) => write_all(out, &elements[place], i32::to_le_bytes),
+        Data::Int64(elements) => write_all(out, &elements[place], i64::to_le_bytes),
+        Data::Float32(elements) => write_all(out, &elements[place], f32::to_le_bytes),
+        Data::Float64(elements) => write_all(out, &elements[place], f64::to_le_bytes),
+    }
+}
+
+fn write_all<const N: usize, T: Copy>(out: &mut impl Write, elements: &[T], bytes: fn(T) -> [u8; N]) -> io::Result<()> {
+    const PIECE: usize = 1 << 13;
+    let mut buffer = Vec::with_capacity(N * PIECE.min(elements.len()));
+    for piece in elements.chunks(PIECE) {
+        buffer.clear();
+        piece.iter().for_each(|element| buffer.extend_from_slice(&bytes(*element)));
+        out.write_all(&buffer)?;
+    }
+    Ok(())
+}
+
+/// The arrays of an archive that are wanted, with their names.
+///
+/// # Errors
+/// It is no archive, an array cannot be read, or they are more than so many bytes.
+pub fn read_npz(
+    archive: impl Read + Seek,
+    is_wanted: impl Fn(&str) -> bool,
+    most_bytes: u64,
+) -> Result<Vec<(String, Tensor)>, DataError> {
+    let mut archive = ZipArchive::new(archive).map_err(|error| unzipped(error, "this is no `.npz` file"))?;
+    let (mut read, mut left) = (Vec::new(), most_bytes);
+    for at in 0..archive.len() {
+        let file = archive.by_index(at).map_err(|error| unzipped(error, "a file of the archive cannot be read"))?;
+        let name = file.name().map_err(|error| unzipped(error, "a file of the archive cannot be read"))?;
+        let Some(name) = name.strip_suffix(NPY).filter(|name| is_wanted(name)).map(str::to_owned) else {
+            continue;
+        };
+        let mut bytes = Vec::new();
+        // What the archive says of sizes is not trusted.
+        let taken = file.take(left.saturating_add(1)).read_to_end(&mut bytes);
+        taken.map_err(|cause| DataError::unread(cause).in_array(&name))?;
+        left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+            let message = format!("the arrays are more than {most_bytes} bytes");
+            DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
+        })?;
+        read.push((name.clone(), read_npy(&bytes).map_err(|error| error.in_array(&name))?));
+    }
+    Ok(read)
+}
+
+fn unzipped(error: ZipError, message: &str) -> DataError {
+    match error {
+        ZipError::Io(cause) => DataError::unread(cause),
+        other => DataError::unreadable(format!("{message}: {other}")),
+    }
+}
+
+/// Writes arrays as an archive, uncompressed as NumPy's `savez` does. In front of each array is its length, which is known behind it: so what is
+/// written to goes back.
+///
+/// # Errors
+/// What is written to fails.
+pub fn write_npz<'t>(
+    out: &mut (impl Write + Seek),
+    tensors: impl Iterator<Item = (&'t str, &'t Tensor)>,
+) -> io::Result<()> {
+    let mut archive = ZipWriter::new(out);
+    for (name, tensor) in tensors {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
+        archive.start_file(format!("{name}{NPY}"), options).map_err(io::Error::from)?;
+        write_npy(&mut archive, tensor)?;
+    }
+    archive.finish().map_err(io::Error::from)?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// A file with this header, and these bytes behind it.
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        let mut bytes = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
+        bytes.extend_from_slice(data);
+        bytes
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        read_npy(bytes).expect_err("unreadable").to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let numbers = Tensor::new(&[2, 3], vec![1.5, -0.0, f64::INFINITY, 4.0, 5.0, 6.0]).expect("a tensor");
+        for tensor in [
+            numbers.clone(),
+            numbers.transposed(&[1, 0]).expect("a view"),
+            Tensor::new(&[3], vec![true, false, true]).expect("a tensor"),
+            Tensor::new(&[2, 1], vec![i32::MIN, 7]).expect("a tensor"),
+            Tensor::new(&[1, 1, 1], vec![i64::MAX]).expect("a tensor"),
+            Tensor::new(&[0, 4], Vec::<f32>::new()).expect("a tensor"),
+            Tensor::scalar(2.5_f32),
+        ] {
+            let mut bytes = Vec::new();
+            write_npy(&mut bytes, &tensor).expect("written");
+            let again = read_npy(&bytes).expect("read");
+            assert_eq!(again, tensor);
+            assert_eq!(again.scalar_type(), tensor.scalar_type());
+        }
+        let mut bytes = Vec::new();
+        write_npy(&mut bytes, &numbers).expect("written");
+        // As NumPy writes it: the data begin at a multiple of 64.
+        let header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }";
+        assert_eq!((&bytes[..10], &bytes[10..10 + header.len()]), (&b"\x93NUMPY\x01\x00v\x00"[..], &header[..]));
+        assert_eq!(bytes.len(), 128 + 48);
+    }
+
+    #[test]
+    fn orders_and_ends_are_those_of_the_header() {
+        let big: Vec<u8> = [1_i32, 2, 3, 4, 5, 6].iter().flat_map(|number| number.to_be_bytes()).collect();
+        let read = read_npy(&file("{'descr': '>i4', 'fortran_order': True, 'shape': (2, 3)}\n", &big)).expect("read");
+        assert_eq!(read.to_vec::<i32>().expect("integers"), [1, 3, 5, 2, 4, 6]);
+        let read = read_npy(&file("{\"shape\": (6L,),'fortran_order':False , 'descr': '>i4', }", &big)).expect("read");
+        assert_eq!(read.to_vec::<i32>().expect("integers"), [1, 2, 3, 4, 5, 6]);
+        let one = read_npy(&file("{'descr': '|b1', 'fortran_order': False, 'shape': ()}", &[1])).expect("read");
+        assert!(one.extents().is_empty() && one.get::<bool>(&[]).expect("a truth value"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let of = |descr: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}");
+        for (bytes, message) in [
+            (b"PK".to_vec(), "this is no `.npy` file"),
+            (b"\x93NUMPY\x01\x00\xff\xff{".to_vec(), "this is no `.npy` file"),
+            (b"\x93NUMPY\x09\x00\x00\x00".to_vec(), "version 9 of the `.npy` format"),
+            (file(&of("'<f8'", "(2,)"), &[0; 15]), "15 bytes for an array of [2] of `<f8`"),
+            (file(&of("'<f8'", "(2,)"), &[0; 17]), "17 bytes for an array of [2] of `<f8`"),
+            (
+                file(&of("'<f8'", "(4294967296, 4294967296, 16)"), &[]),
+                "0 bytes for an array of [4294967296, 4294967296, 16]",
+            ),
+            (file(&of("'<f8'", "(99999999999999999999,)"), &[]), "the header of this `.npy` file cannot be read"),
+            (file(&of("'<f8'", "(-1,)"), &[]), "the header of this `.npy` file cannot be read"),
+            (file(&of("'<f2'", "(1,)"), &[0; 2]), "elements of NumPy's type `<f2`"),
+            (file(&of("'|O'", "(1,)"), &[0; 2]), "elements of NumPy's type `|O`"),
+            (file(&of(&format!("'<f8{}'", "x".repeat(60_000)), "(1,)"), &[0; 8]), "elements of NumPy's type `<f8xxx"),
+            (file(&of("'<f8'", &format!("({})", "9,".repeat(30_000))), &[]), "an array of 30000 axes"),
+            (file(&of("[('a', '<f8')]", "(1,)"), &[0; 8]), "the header of this `.npy` file cannot be read"),
+            (file(&"(".repeat(60_000), &[]), "the header of this `.npy` file cannot be read"),
+            (file(&of("'|b1'", "(1,)"), &[2]), "a truth value that is neither 0 nor 1"),
+            (
+                file(&of("'<f8'", &format!("({})", "1,".repeat(17))), &[0; 8]),
+                "an array of 17 axes: tensors have up to 16",
+            ),
+        ] {
+            let said = refused(&bytes);
+            assert!(said.starts_with(message), "{said}, not {message}");
+            assert!(said.chars().count() < 300, "{said}");
+        }
+    }
+
+    #[test]
+    fn archives_have_names() {
+        let [a, b] = [Tensor::scalar(1), Tensor::new(&[2], vec![0.5, 2.0]).expect("a tensor")];
+        let mut bytes = Cursor::new(Vec::new());
+        write_npz(&mut bytes, [("a", &a), ("b", &b)].into_iter()).expect("written");
+        let mut bytes = bytes.into_inner();
+        assert!(is_npz(&bytes) && !is_npy(&bytes));
+        let read = read_npz(Cursor::new(&bytes), |_| true, 1 << 20).expect("read");
+        assert_eq!(read, [("a".to_owned(), a), ("b".to_owned(), b.clone())]);
+        let read = read_npz(Cursor::new(&bytes), |name| name == "b", 1 << 20).expect("read");
+        assert_eq!(read, [("b".to_owned(), b)]);
+        let error = read_npz(Cursor::new(&bytes), |_| true, 100).expect_err("too large").to_string();
+        assert!(error.starts_with("the arrays are more than 100 bytes"), "{error}");
+        bytes.truncate(bytes.len() / 2);
+        assert!(read_npz(Cursor::new(&bytes), |_| true, 1 << 20).is_err());
+        // The same bytes twice are the same file.
+        let twice = [0, 1].map(|_| {
+            let mut bytes = Cursor::new(Vec::new());
+            write_npz(&mut bytes, [("a", &Tensor::scalar(1))].into_iter()).map(|()| bytes).expect("written")
+        });
+        assert_eq!(twice[0], twice[1]);
+    }
+}

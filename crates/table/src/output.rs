@@ -1,0 +1,172 @@
+//! Where results go: standard output, or a file that is whole or not there. A file is written under another name beside
+//! its place and takes that place by renaming, so that whatever goes wrong, what was there before stays.
+
+use super::error::DataError;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Somewhere to write results to. Dropped without [`Output::commit`], a file is not there.
+pub enum Output {
+    /// Standard output.
+    Stdout(io::Stdout),
+    /// A regular file, not yet in its place.
+    File {
+        /// The file under its other name.
+        temporary: NamedTempFile,
+        /// Its place.
+        place: PathBuf,
+    },
+    /// A pipe or a device, which a file must not replace.
+    Special(File),
+}
+
+impl Output {
+    /// Standard output.
+    pub fn stdout() -> Self {
+        Output::Stdout(io::stdout())
+    }
+
+    /// The file at `path`. A symbolic link keeps pointing where it does: its target is written.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn create(path: &Path) -> Result<Self, DataError> {
+        Output::try_create(path)
+            .map_err(|cause| DataError::io("cannot write here", cause).in_file(&path.display().to_string()))
+    }
+
+    fn try_create(path: &Path) -> io::Result<Self> {
+        let before = fs::metadata(path).ok();
+        if before.as_ref().is_some_and(fs::Metadata::is_dir) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if before.as_ref().is_some_and(|there| !there.is_file()) {
+            return Ok(Output::Special(File::options().write(true).open(path)?));
+        }
+        let place = if before.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Asked first, because the message of `tempfile` would tell of its own file.
+        fs::metadata(folder)?;
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            // The mode a new file gets, which the user's mask restricts; not the private one of temporary files.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let temporary = builder.prefix(".cembra-").tempfile_in(folder)?;
+        if let Some(there) = before {
+            temporary.as_file().set_permissions(there.permissions())?;
+        }
+        Ok(Output::File { temporary, place })
+    }
+
+    /// The file, where it is one that can be written in any order.
+    pub fn file(&mut self) -> Option<&mut File> {
+        match self {
+            Output::File { temporary, .. } => Some(temporary.as_file_mut()),
+            Output::Stdout(_) | Output::Special(_) => None,
+        }
+    }
+
+    /// Puts the file into its place; everything must have been written.
+    ///
+    /// # Errors
+    /// The last bytes cannot be written, or the file cannot be renamed.
+    pub fn commit(mut self) -> Result<(), DataError> {
+        let flushed = self.flush();
+        flushed.map_err(|cause| DataError::io("cannot write the results", cause))?;
+        match self {
+            Output::Stdout(_) | Output::Special(_) => Ok(()),
+            Output::File { temporary, place } => match temporary.persist(&place) {
+                Ok(_) => Ok(()),
+                Err(failed) => Err(DataError::io("cannot put the results into their place", failed.error)
+                    .in_file(&place.display().to_string())),
+            },
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Stdout(out) => out.write(bytes),
+            Output::File { temporary, .. } => temporary.write(bytes),
+            Output::Special(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Stdout(out) => out.flush(),
+            Output::File { temporary, .. } => temporary.flush(),
+            Output::Special(file) => file.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("the folder is there");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_appears_only_when_it_is_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.csv");
+        fs::write(&path, "before").expect("written");
+        let mut dropped = Output::create(&path).expect("created");
+        dropped.write_all(b"half").expect("written");
+        drop(dropped);
+        assert_eq!(names(folder.path()), ["out.csv"]);
+        assert_eq!(fs::read_to_string(&path).expect("read"), "before");
+
+        let mut whole = Output::create(&path).expect("created");
+        whole.write_all(b"after").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "before");
+        whole.commit().expect("committed");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "after");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("none/out.csv");
+        let error = Output::create(&path).err().expect("there is no such folder");
+        assert_eq!(error.code().as_str(), "io");
+        assert_eq!(error.file(), path.to_str());
+        assert!(Output::create(folder.path()).is_err(), "a folder is no file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_devices_and_modes_stay_what_they_are() {
+        use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+        let folder = tempfile::tempdir().expect("a folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "before").expect("written");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).expect("set");
+        symlink(&target, &link).expect("linked");
+        let mut output = Output::create(&link).expect("created");
+        output.write_all(b"after").expect("written");
+        output.commit().expect("committed");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read_to_string(&target).expect("read"), "after");
+        assert_eq!(fs::metadata(&target).expect("there").permissions().mode() & 0o777, 0o640);
+
+        // Not committed: a renaming over the device would be the very accident this test is about.
+        let null = Output::create(Path::new("/dev/null")).expect("opened");
+        assert!(matches!(null, Output::Special(_)));
+        assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());
+    }
+}

@@ -1,0 +1,59 @@
+//! Where the rows of a batch stood: the line of a text file, or the number of the row. Almost all rows stand on the line
+//! after that of the row before, so only the others are kept.
+
+/// The place of each row.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Places {
+    /// Rows whose place is not one more than that of the row before, with their places; in the order of rows. The first row,
+    /// if there is one, is among them.
+    jumps: Vec<(usize, u64)>,
+    /// The row of the batch that the first row here is.
+    start: usize,
+}
+
+impl Places {
+    /// Rows one after the other, the first of them at `first`.
+    pub fn consecutive(first: u64) -> Self {
+        Places { jumps: vec![(0, first)], start: 0 }
+    }
+
+    /// Says that `row`, which comes after those said before, stands at `place`.
+    pub fn set(&mut self, row: usize, place: u64) {
+        if self.jumps.is_empty() || self.at(row) != place {
+            self.jumps.push((row, place));
+        }
+    }
+
+    /// The place of a row.
+    pub fn at(&self, row: usize) -> u64 {
+        let row = row + self.start;
+        let after = self.jumps.partition_point(|(at, _)| *at <= row);
+        match after.checked_sub(1).and_then(|before| self.jumps.get(before)) {
+            Some((at, place)) => place + (row - at) as u64,
+            None => 0,
+        }
+    }
+
+    /// The places of the rows from this one on.
+    pub fn from(&self, row: usize) -> Places {
+        Places { jumps: self.jumps.clone(), start: self.start + row }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_jumps_are_kept_and_all_places_are_told() {
+        let lines = [2, 3, 4, 9, 10, 12, 13];
+        let mut places = Places::default();
+        for (row, line) in lines.into_iter().enumerate() {
+            places.set(row, line);
+        }
+        assert_eq!(places.jumps, [(0, 2), (3, 9), (5, 12)]);
+        assert_eq!((0..lines.len()).map(|row| places.at(row)).collect::<Vec<_>>(), lines);
+        assert_eq!((places.from(4).at(0), places.from(4).from(1).at(1)), (10, 13));
+        assert_eq!(Places::consecutive(7).at(5), 12);
+    }
+}

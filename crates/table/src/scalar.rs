@@ -1,0 +1,456 @@
+//! Scalars as plain text, the way CSV holds them: how one is read and how one is written. Presence is not known here.
+//!
+//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`,
+//! `1e5`), or exactly `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional
+//! sign, and perhaps a fraction of nothing but zeros (`1.0`: how columns with missing values often are written). Booleans
+//! are `true` and `false`, also in capitals or with one; so are masks, which have [words of their own](mask_holds) besides. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
+//! base64, of the standard alphabet and padded: they need not be text, and what they are must survive.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use cembra_runtime::Scalar;
+use cembra_value::{MASK_HOLDS, ScalarValue, ValueRef, mask_holds};
+
+/// True if the text is a number.
+pub fn is_number(text: &str) -> bool {
+    matches!(text, "nan" | "inf" | "-inf")
+        // The standard parser also knows `infinity` and `NaN` in any case: the letters are excluded here.
+        || (text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'))
+            && text.parse::<f64>().is_ok())
+}
+
+/// The truth value that the text is.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether the mask holds that the text is.
+fn mask(text: &str) -> Option<bool> {
+    boolean(text).or_else(|| mask_holds(text))
+}
+
+/// True if the text is a mask that does not hold, which is a missing unit.
+pub fn is_missing_mask(text: &[u8]) -> bool {
+    str::from_utf8(text).is_ok_and(|text| mask(text) == Some(false))
+}
+
+/// The digits of an integer without a fraction of zeros.
+fn integer(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((digits, fraction)) if fraction.bytes().all(|byte| byte == b'0') && digits.ends_with(is_digit) => digits,
+        _ => text,
+    }
+}
+
+fn is_digit(character: char) -> bool {
+    character.is_ascii_digit()
+}
+
+/// What the texts of a column have in common.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// All are numbers, none of which has a zero in front.
+    numbers: bool,
+    /// All are integers of 64 bits.
+    integers: bool,
+    /// All are integers, of whatever size.
+    whole: bool,
+    booleans: bool,
+    dates: bool,
+    timestamps: bool,
+    any: bool,
+    /// There are empty texts, which are missing where the others are of another type.
+    empty: bool,
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub const fn nothing() -> Seen {
+        Seen {
+            numbers: true,
+            integers: true,
+            whole: true,
+            booleans: true,
+            dates: true,
+            timestamps: true,
+            any: false,
+            empty: false,
+        }
+    }
+
+    /// An empty text in quotes.
+    pub fn add_empty(&mut self) {
+        self.empty = true;
+    }
+
+    /// One more text.
+    pub fn add(&mut self, text: &str) {
+        self.any = true;
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        // What begins with a zero that says nothing is a code, not a number: `01234` must not become 1234.
+        let code = unsigned.len() > 1 && unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
+        self.numbers = self.numbers && !code && is_number(text);
+        let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
+        self.whole &= whole;
+        // An integer has no sign of zero to keep.
+        self.integers = self.integers && self.numbers && whole && text != "-0" && text.parse::<i64>().is_ok();
+        self.booleans = self.booleans && boolean(text).is_some();
+        // Days and microseconds in digits are dates only where that is declared.
+        let dashed = text.as_bytes().get(4) == Some(&b'-');
+        self.dates = self.dates && dashed && parse(Scalar::Date, text).is_some();
+        self.timestamps = self.timestamps && dashed && parse(Scalar::Timestamp, text).is_some();
+    }
+
+    /// The type that holds them all. Integers beyond 64 bits are texts, so that no digit is lost.
+    pub fn scalar(&self) -> Scalar {
+        match self {
+            // A column of nothing but missing values is numeric: most columns are.
+            Seen { any: false, empty: false, .. } => Scalar::Float64,
+            Seen { any: false, .. } => Scalar::Text,
+            Seen { integers: true, .. } => Scalar::Int64,
+            Seen { numbers: true, whole: false, .. } => Scalar::Float64,
+            Seen { booleans: true, .. } => Scalar::Boolean,
+            Seen { dates: true, .. } => Scalar::Date,
+            Seen { timestamps: true, .. } => Scalar::Timestamp,
+            _ => Scalar::Text,
+        }
+    }
+}
+
+/// The value of type `scalar` that this text is; `None` if it is none.
+pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
+    match scalar {
+        Scalar::Unit => mask(text)?.then_some(ScalarValue::Unit),
+        Scalar::Boolean => boolean(text).map(ScalarValue::Boolean),
+        Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => ScalarValue::spelled(scalar, integer(text)),
+        Scalar::Text => Some(ScalarValue::Text(text.into())),
+        Scalar::Bytes => BASE64.decode(text).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
+        // The standard parser takes more than our numbers.
+        _ if scalar.is_float() && !is_number(text) => None,
+        _ => ScalarValue::spelled(scalar, text),
+    }
+}
+
+/// How a mask is written, for a hint.
+pub const MASK: &str = "a mask is `true`, or missing";
+
+/// How a value of the type is written, for a hint; empty where everybody knows.
+pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
+    match scalar {
+        Scalar::Unit => Some(MASK),
+        Scalar::Boolean => Some("booleans are written `true` and `false`"),
+        Scalar::Bytes => Some("bytes are written in base64, padded with `=`"),
+        Scalar::Date => Some("dates are written as `2026-11-20`, of the years 0001 to 9999"),
+        Scalar::Timestamp => Some("timestamps are written as `2026-11-20T10:15:00Z`, of the years 0001 to 9999"),
+        // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
+        _ if scalar.is_float() => found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`"),
+        _ => None,
+    }
+}
+
+/// The value as text; `parse` gives the same bits back (but for the payload of a NaN).
+pub fn print(value: &ScalarValue) -> String {
+    let mut text = Vec::new();
+    write(&mut text, &ValueRef::from(value));
+    // What is written is the text itself or ASCII.
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Adds a scalar as text; nothing for a missing one.
+pub fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
+    match value {
+        ValueRef::Unit => out.extend_from_slice(MASK_HOLDS.as_bytes()),
+        ValueRef::Boolean(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
+        ValueRef::Int32(v) => out.extend_from_slice(itoa::Buffer::new().format(*v).as_bytes()),
+        ValueRef::Int64(v) => out.extend_from_slice(itoa::Buffer::new().format(*v).as_bytes()),
+        ValueRef::UInt64(v) => out.extend_from_slice(itoa::Buffer::new().format(*v).as_bytes()),
+        ValueRef::Float32(v) if v.is_finite() => {
+            write_finite(out, f64::from(*v), zmij::Buffer::new().format_finite(*v));
+        }
+        ValueRef::Float64(v) if v.is_finite() => write_finite(out, *v, zmij::Buffer::new().format_finite(*v)),
+        ValueRef::Float32(v) => write_special(out, f64::from(*v)),
+        ValueRef::Float64(v) => write_special(out, *v),
+        ValueRef::Text(text) => out.extend_from_slice(text.as_bytes()),
+        ValueRef::Bytes(bytes) => out.extend_from_slice(BASE64.encode(bytes).as_bytes()),
+        ValueRef::Date(v) => out.extend_from_slice(v.to_string().as_bytes()),
+        ValueRef::Timestamp(v) => out.extend_from_slice(v.to_string().as_bytes()),
+        _ => {}
+    }
+}
+
+fn write_special(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(if value.is_nan() {
+        b"nan"
+    } else if value > 0.0 {
+        b"inf"
+    } else {
+        b"-inf"
+    });
+}
+
+/// Adds a float of which the shortest digits that read back as the same float are known: with an exponent outside of
+/// 1e-6 .. 1e21, where the plain form would be mostly zeros, and without a fraction of nothing.
+fn write_finite(out: &mut Vec<u8>, value: f64, shortest: &str) {
+    let plainly = value == 0.0 || (1e-6..1e21).contains(&value.abs());
+    let (digits, exponent) = match shortest.split_once('e') {
+        None if plainly => {
+            out.extend_from_slice(shortest.strip_suffix(".0").unwrap_or(shortest).as_bytes());
+            return;
+        }
+        None => (shortest, 0),
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().unwrap_or(0)),
+    };
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    out.extend_from_slice(sign.as_bytes());
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    let zeros = all.iter().take_while(|digit| **digit == b'0').count();
+    let end = all.iter().rposition(|digit| *digit != b'0').map_or(zeros, |last| last + 1);
+    let all = &all[zeros..end];
+    // The number is 0.DIGITS times ten to this.
+    let point = exponent + whole.len() as i32 - zeros as i32;
+    if plainly {
+        write_plain(out, all, point);
+        return;
+    }
+    out.push(all[0]);
+    if all.len() > 1 {
+        out.push(b'.');
+        out.extend_from_slice(&all[1..]);
+    }
+    out.push(b'e');
+    out.extend_from_slice(itoa::Buffer::new().format(point - 1).as_bytes());
+}
+
+/// Adds the number 0.DIGITS times ten to the `point` without an exponent.
+fn write_plain(out: &mut Vec<u8>, digits: &[u8], point: i32) {
+    match usize::try_from(point) {
+        Ok(point) if point >= digits.len() => {
+            out.extend_from_slice(digits);
+            out.extend(std::iter::repeat_n(b'0', point - digits.len()));
+        }
+        Ok(point) if point > 0 => {
+            out.extend_from_slice(&digits[..point]);
+            out.push(b'.');
+            out.extend_from_slice(&digits[point..]);
+        }
+        _ => {
+            out.extend_from_slice(b"0.");
+            out.extend(std::iter::repeat_n(b'0', point.unsigned_abs() as usize));
+            out.extend_from_slice(digits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_documented_ones() {
+        let yes = ["0", "7", "+1", "-1", "1.", ".5", "1e5", "1E-5", "-0", "007", "1e999", "nan", "inf", "-inf"];
+        let no =
+            ["", " 1", "1 ", "1,0", "NaN", "Inf", "+inf", "infinity", "-nan", "1e", ".", "e5", "0x10", "1_000", "١"];
+        for text in yes {
+            assert!(is_number(text), "{text}");
+        }
+        for text in no {
+            assert!(!is_number(text), "{text}");
+            assert_eq!(parse(Scalar::Float64, text), None, "{text}");
+            assert_eq!(parse(Scalar::Int64, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_rounded_once_to_their_own_width() {
+        // Just above the middle of 1 and its successor in f32; by way of f64 it would be the middle, and 1.
+        let text = "1.000000059604644775390626";
+        assert_eq!(parse(Scalar::Float32, text), Some(ScalarValue::Float32(1.000_000_1)));
+        assert_eq!(parse(Scalar::Float64, "0.1"), Some(ScalarValue::Float64(0.1)));
+        assert_eq!(parse(Scalar::WeakFloat, "0.1"), Some(ScalarValue::WeakFloat(0.1)));
+        assert_eq!(parse(Scalar::Float32, "1e39"), Some(ScalarValue::Float32(f32::INFINITY)));
+        assert_eq!(parse(Scalar::Float64, "-0"), Some(ScalarValue::Float64(-0.0)));
+    }
+
+    #[test]
+    fn integers_hold_their_extremes_and_nothing_more() {
+        assert_eq!(parse(Scalar::Int64, "9223372036854775807"), Some(ScalarValue::Int64(i64::MAX)));
+        assert_eq!(parse(Scalar::Int64, "-9223372036854775808"), Some(ScalarValue::Int64(i64::MIN)));
+        assert_eq!(parse(Scalar::Int64, "9223372036854775808"), None);
+        assert_eq!(parse(Scalar::Int32, "2147483648"), None);
+        assert_eq!(parse(Scalar::Int32, "+5"), Some(ScalarValue::Int32(5)));
+        assert_eq!(parse(Scalar::Int32, "5.0"), Some(ScalarValue::Int32(5)));
+        assert_eq!(parse(Scalar::Int64, "-9007199254740993.00"), Some(ScalarValue::Int64(-9_007_199_254_740_993)));
+        assert_eq!(parse(Scalar::Int32, "5.5"), None);
+        assert_eq!(parse(Scalar::Int32, ".0"), None);
+        assert_eq!(parse(Scalar::Int32, "1e5"), None);
+    }
+
+    #[test]
+    fn unsigned_integers_are_exact() {
+        assert_eq!(parse(Scalar::UInt64, "18446744073709551615"), Some(ScalarValue::UInt64(u64::MAX)));
+        assert_eq!(parse(Scalar::UInt64, "9007199254740993"), Some(ScalarValue::UInt64((1 << 53) + 1)));
+        assert_eq!(print(&ScalarValue::UInt64(u64::MAX)), "18446744073709551615");
+        for text in ["18446744073709551616", "-1", "-0", "1.5", "1e3", " 1", ""] {
+            assert_eq!(parse(Scalar::UInt64, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        let pairs: [(&[u8], &str); 5] =
+            [(b"", ""), (b"\0", "AA=="), (b"\xff\xfe", "//4="), (b"\xfb\xf0>", "+/A+"), (b"light", "bGlnaHQ=")];
+        for (bytes, text) in pairs {
+            assert_eq!(print(&ScalarValue::Bytes(bytes.into())), text);
+            assert_eq!(parse(Scalar::Bytes, text), Some(ScalarValue::Bytes(bytes.into())));
+        }
+        // Another alphabet, no padding, bits that say nothing, what is no base64 at all.
+        for text in ["__4=", "//4", "//5=", "bGlnaHQ=\n", "light!", "é"] {
+            assert_eq!(parse(Scalar::Bytes, text), None, "{text}");
+        }
+        assert_eq!(spelling(Scalar::Bytes, "light!"), Some("bytes are written in base64, padded with `=`"));
+    }
+
+    #[test]
+    fn booleans_and_masks_have_few_spellings() {
+        assert_eq!(parse(Scalar::Boolean, "true"), Some(ScalarValue::Boolean(true)));
+        assert_eq!(parse(Scalar::Boolean, "false"), Some(ScalarValue::Boolean(false)));
+        assert_eq!(parse(Scalar::Boolean, "True"), Some(ScalarValue::Boolean(true)));
+        assert_eq!(parse(Scalar::Boolean, "FALSE"), Some(ScalarValue::Boolean(false)));
+        assert_eq!(parse(Scalar::Boolean, "tRue"), None);
+        assert_eq!(parse(Scalar::Boolean, "1"), None);
+        for (text, holds) in [("true", true), ("TRUE", true), ("present", true), ("False", false), ("missing", false)] {
+            assert_eq!(parse(Scalar::Unit, text), holds.then_some(ScalarValue::Unit), "{text}");
+            assert_eq!(is_missing_mask(text.as_bytes()), !holds, "{text}");
+        }
+        assert_eq!((parse(Scalar::Unit, "1"), is_missing_mask(b"0"), is_missing_mask(b"\xff")), (None, false, false));
+        assert_eq!(parse(Scalar::Boolean, "present"), None);
+        assert_eq!(print(&ScalarValue::Unit), "true");
+        assert_eq!(spelling(Scalar::Float32, "NaN"), Some("write `nan`, `inf` or `-inf`"));
+        assert_eq!(spelling(Scalar::Float32, "abc"), None);
+    }
+
+    #[test]
+    fn floats_print_the_shortest_digits_of_their_own_width() {
+        let shown: Vec<_> = [
+            ScalarValue::Float32(0.1),
+            ScalarValue::Float64(0.1),
+            ScalarValue::Float64(f64::from(0.1_f32)),
+            ScalarValue::Float32(16_777_216.0),
+            ScalarValue::Float64(1.0),
+            ScalarValue::Float64(-0.0),
+            ScalarValue::Float64(1e20),
+            ScalarValue::Float64(1e21),
+            ScalarValue::Float64(1e300),
+            ScalarValue::Float64(0.000_001),
+            ScalarValue::Float64(1.5e-7),
+            ScalarValue::Float64(5e-324),
+            ScalarValue::Float32(f32::MAX),
+            ScalarValue::Float64(-f64::NAN),
+            ScalarValue::Float32(f32::NEG_INFINITY),
+            ScalarValue::WeakFloat(f64::INFINITY),
+        ]
+        .iter()
+        .map(print)
+        .collect();
+        assert_eq!(
+            shown,
+            [
+                "0.1",
+                "0.1",
+                "0.10000000149011612",
+                "16777216",
+                "1",
+                "-0",
+                "100000000000000000000",
+                "1e21",
+                "1e300",
+                "0.000001",
+                "1.5e-7",
+                "5e-324",
+                "3.4028235e38",
+                "nan",
+                "-inf",
+                "inf"
+            ]
+        );
+    }
+
+    #[test]
+    fn digits_are_as_few_as_those_of_the_standard_library() {
+        fn expected(value: f64, plain: &impl std::fmt::Display, exponent: &impl std::fmt::LowerExp) -> String {
+            let plainly = value == 0.0 || (1e-6..1e21).contains(&value.abs());
+            if plainly { plain.to_string() } else { format!("{exponent:e}") }
+        }
+        let mut random = fastrand::Rng::with_seed(11);
+        let edges = [1e-6, 1e-5, 9.999e-7, 1e15, 1e16, 1e17, 1e20, 1e21, 9.99e20, 123e18, 5e-324, f64::MAX, 0.0, -0.0];
+        let scaled = |random: &mut fastrand::Rng| (random.f64() - 0.5) * 10_f64.powi(random.i32(-30..30));
+        let random = (0..200_000).flat_map(|_| [f64::from_bits(random.u64(..)), scaled(&mut random)]);
+        // Of two that are as near, either is right: 3733516.25 is .2 and .3.
+        let alike = |found: &str, expected: &str| {
+            let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+            let exponent = |text: &str| text.split_once('e').map(|(_, exponent)| exponent.to_owned());
+            assert_eq!((found.len(), digits(found)), (expected.len(), digits(expected)), "{found} for {expected}");
+            assert_eq!((found.find('.'), exponent(found)), (expected.find('.'), exponent(expected)), "{found}");
+        };
+        for value in edges.into_iter().chain(random).filter(|value| value.is_finite()) {
+            let found = print(&ScalarValue::Float64(value));
+            alike(&found, &expected(value, &value, &value));
+            assert_eq!(found.parse::<f64>().map(f64::to_bits), Ok(value.to_bits()));
+            let small = value as f32;
+            if small.is_finite() {
+                let found = print(&ScalarValue::Float32(small));
+                alike(&found, &expected(f64::from(small), &small, &small));
+                assert_eq!(found.parse::<f32>().map(f32::to_bits), Ok(small.to_bits()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_type_of_texts_holds_them_all() {
+        let type_of = |texts: &[&str]| {
+            let mut seen = Seen::nothing();
+            texts.iter().for_each(|text| seen.add(text));
+            seen.scalar()
+        };
+        assert_eq!(type_of(&[]), Scalar::Float64);
+        assert_eq!(type_of(&["9007199254740993", "-5", "+7", "0"]), Scalar::Int64);
+        assert_eq!(
+            type_of(&["1", "-0"]),
+            Scalar::Text,
+            "a zero with a sign is no integer, and nothing here is a float"
+        );
+        assert_eq!(type_of(&["1", "-0", "0.5"]), Scalar::Float64);
+        assert_eq!(type_of(&["1", "2.0"]), Scalar::Float64);
+        assert_eq!(type_of(&["01234", "99999"]), Scalar::Text);
+        assert_eq!(type_of(&["0.5", "00.5"]), Scalar::Text);
+        assert_eq!(type_of(&["12345678901234567890"]), Scalar::Text);
+        assert_eq!(type_of(&["12345678901234567890", "1.5"]), Scalar::Float64);
+        assert_eq!(type_of(&["true", "False", "TRUE"]), Scalar::Boolean);
+        assert_eq!(type_of(&["2026-11-20", "1970-01-01"]), Scalar::Date);
+        assert_eq!(type_of(&["2026-11-20", "1"]), Scalar::Text);
+        assert_eq!(type_of(&["2026-11-20T10:15:00Z", "1970-01-01T00:00:00.5Z"]), Scalar::Timestamp);
+        assert_eq!(type_of(&["2026-02-30"]), Scalar::Text);
+    }
+
+    #[test]
+    fn what_is_printed_is_read_back_to_the_same_bits() {
+        let mut bits = 0x0123_4567_89ab_cdef_u64;
+        for _ in 0..10_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Those that are shifted are of years that have texts.
+            let moments = [Scalar::Date, Scalar::Timestamp];
+            let numbers = [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64].into_iter().chain(moments);
+            let spread = numbers.map(|scalar| (scalar, 0)).chain([(moments[0], 43), (moments[1], 7)]);
+            for (scalar, shift) in spread {
+                let value = ScalarValue::from_bits(scalar, bits.rotate_left(17) >> shift).expect("a number has bits");
+                let back = parse(scalar, &print(&value)).expect("what was printed is a value");
+                assert!(back.same(&value), "{value} came back as {back}");
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What a model wants from the data, what the data turned out to hold, and the wording of every complaint about a
+//! column, so that CSV and JSON say the same things.
+
+use super::error::{DataCode, DataError};
+pub use cembra_expr::print_type as spelled;
+use cembra_runtime::{QType, Scalar};
+use cembra_value::near_names;
+
+/// The longest record in bytes. What is longer is a quote that is never closed, not a row.
+pub const RECORD_BYTES: usize = 64 << 20;
+
+/// The most fields of a record, or values of a row: each takes far more memory than the byte or two that it may be written in.
+pub const RECORD_VALUES: usize = 1 << 20;
+
+/// How many rows are looked at to find the types of undeclared leaves.
+const INFERENCE_ROWS: usize = 1_000;
+/// How many bytes they may have together, and how many values; the row that has more is the last.
+const INFERENCE_BYTES: usize = 16 << 20;
+const INFERENCE_VALUES: usize = RECORD_VALUES;
+
+/// What is left to be read ahead.
+pub(crate) struct Ahead {
+    rows: usize,
+    bytes: usize,
+    values: usize,
+}
+
+impl Ahead {
+    pub(crate) const fn new() -> Self {
+        Ahead { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
+    }
+
+    /// True if one more row is to be read.
+    pub(crate) const fn goes_on(&self) -> bool {
+        self.rows > 0 && self.bytes > 0 && self.values > 0
+    }
+
+    /// Counts a row.
+    pub(crate) fn take(&mut self, bytes: usize, values: usize) {
+        self.rows -= 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.values = self.values.saturating_sub(values);
+    }
+}
+
+/// A text found in the data is quoted in a message up to this many characters.
+const QUOTED_CHARS: usize = 40;
+
+/// What is said where data would have to be an edge.
+pub const MAKE_EDGE: &str = "edges are neither read nor written; within a model `edge.from_sizes(sizes)`, \
+                                    `edge.from_split_points(points)` and `edge.from_mapping(groups, count)` make them of arrays";
+
+/// How many names a message lists before it says how many more there are.
+const LISTED_NAMES: usize = 12;
+
+/// A leaf of the model, to be read from the column or key of the same name.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The name of the leaf.
+    pub name: String,
+    /// Its type, if it is declared; else the data decides.
+    pub qtype: Option<QType>,
+}
+
+/// A leaf and where its type comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// The name of the leaf.
+    pub name: String,
+    /// The type of every value read for it.
+    pub qtype: QType,
+    /// True if the type was taken from the data.
+    pub inferred: bool,
+}
+
+/// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The leaf's name.
+    pub leaf: &'a str,
+    /// The column's name, or the field's path (`p.0`, `p.x`); the leaf's name for a whole leaf.
+    pub path: &'a str,
+    /// True if the leaf's type was taken from the data.
+    pub inferred: bool,
+}
+
+impl Place<'_> {
+    /// Advice to declare this place as `qtype`.
+    fn declare(self, qtype: &QType) -> String {
+        let spelled = spelled(qtype);
+        let whole = self.leaf == self.path;
+        match (self.inferred, whole) {
+            (true, true) => {
+                format!("its type was taken from the first rows: declare `input {}: {spelled}`", self.leaf)
+            }
+            (false, true) => format!("declare `input {}: {spelled}`", self.leaf),
+            (true, false) => format!(
+                "its type was taken from the first rows: declare the tuple `input {}: (..)`, with `{spelled}` for `{}`",
+                self.leaf, self.path
+            ),
+            (false, false) => format!("declare `{}` as `{spelled}` in the tuple type of `{}`", self.path, self.leaf),
+        }
+    }
+
+    /// A missing value where `scalar` is not optional.
+    pub fn missing(self, scalar: Scalar) -> DataError {
+        DataError::new(DataCode::MissingValue, format!("expected {}, found a missing value", QType::Scalar(scalar)))
+            .in_column(self.path)
+            .hint(self.declare(&QType::Optional(scalar)))
+    }
+
+    /// No such key in an object whose keys are `keys`, where `expected` is not optional.
+    pub fn absent<'k>(self, expected: &QType, keys: impl Iterator<Item = &'k str> + Clone) -> DataError {
+        let error = absent_columns(&[self.leaf.to_owned()], keys);
+        match expected {
+            QType::Scalar(_) => error.hint(format!("if it may be missing, {}", self.declare(&expected.to_optional()))),
+            _ => error,
+        }
+    }
+
+    /// `found` where a value of type `expected` should be; `better` is a type that would hold it.
+    pub fn mismatch(self, expected: &QType, found: &str, better: Option<&QType>) -> DataError {
+        let error = DataError::new(DataCode::ColumnType, format!("expected {expected}, found {found}"));
+        let error = error.in_column(self.path);
+        match better {
+            Some(better) => error.hint(self.declare(better)),
+            None if self.inferred => error.hint("its type was taken from the first rows, and no type holds both"),
+            None => error,
+        }
+    }
+}
+
+/// A text from the data, cut and with its control characters escaped, in backquotes.
+pub fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(QUOTED_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    let shown = escape_controls(&shown);
+    format!("`{shown}`")
+}
+
+/// The text with every control character as an escape, so that data can neither break a line nor steer a terminal.
+pub fn escape_controls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            out.extend(character.escape_debug());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// The error that none of `absent` is among `present`.
+pub fn absent_columns<'a>(absent: &[String], present: impl Iterator<Item = &'a str> + Clone) -> DataError {
+    let kind = if absent.len() == 1 { "no column" } else { "no columns" };
+    let mut error =
+        DataError::new(DataCode::AbsentColumn, format!("{kind} {}", listed(absent.iter().map(String::as_str))));
+    // More than that are not told apart, and each has to be measured against all that is there.
+    let mut unsuggested = absent.len() > LISTED_NAMES;
+    for name in absent.iter().take(LISTED_NAMES) {
+        match nearest(name, present.clone()) {
+            Some(near) if absent.len() == 1 => error = error.hint(format!("did you mean `{near}`?")),
+            Some(near) => error = error.hint(format!("for `{name}`, did you mean `{near}`?")),
+            None => unsuggested = true,
+        }
+    }
+    if unsuggested {
+        error = match present.clone().next() {
+            Some(_) => error.hint(format!("the columns are {}", listed(present))),
+            None => error.hint("there are no columns at all"),
+        };
+    }
+    error
+}
+
+/// The names in backquotes, at most a dozen of them.
+pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let shown: Vec<_> = names.clone().take(LISTED_NAMES).map(quoted).collect();
+    let more = names.skip(LISTED_NAMES).count();
+    let shown = shown.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+/// The name most like `name`, if one is like it at all: at most a third of its letters apart.
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    near_names(name, name.chars().count().div_ceil(3), names).first().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absent(names: &[&str], present: &[&str]) -> String {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        absent_columns(&names, present.iter().copied()).to_string()
+    }
+
+    #[test]
+    fn an_absent_column_is_met_with_the_nearest_name() {
+        assert_eq!(absent(&["lenght"], &["width", "length"]), "no column `lenght`; did you mean `length`?");
+        assert_eq!(absent(&["Price"], &["price", "prize"]), "no column `Price`; did you mean `price`?");
+        assert_eq!(absent(&["x"], &["y", "z"]), "no column `x`; the columns are `y`, `z`");
+        assert_eq!(absent(&["x"], &[]), "no column `x`; there are no columns at all");
+        assert_eq!(
+            absent(&["weight", "q"], &["wieght", "height"]),
+            "no columns `weight`, `q`; for `weight`, did you mean `wieght`?; the columns are `wieght`, `height`"
+        );
+    }
+
+    #[test]
+    fn many_absent_columns_and_long_names_take_no_time() {
+        let long = |n: usize| format!("{}{n}", "x".repeat(1000));
+        let (here, there): (Vec<String>, Vec<String>) = (0..20_000).map(|n| (long(n), long(n + 100_000))).unzip();
+        let there: Vec<&str> = there.iter().map(String::as_str).collect();
+        let error = absent_columns(&here, there.iter().copied()).to_string();
+        assert!(error.contains("and 19988 more") && !error.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn a_padded_name_is_found() {
+        assert_eq!(absent(&["price"], &[" price "]), "no column `price`; did you mean ` price `?");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let names: Vec<String> = (0..14).map(|i| format!("c{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(
+            absent(&["omega"], &names),
+            "no column `omega`; the columns are `c0`, `c1`, `c2`, `c3`, `c4`, `c5`, `c6`, `c7`, `c8`, `c9`, `c10`, `c11` and 2 more"
+        );
+    }
+
+    #[test]
+    fn found_texts_are_cut_and_cannot_steer_a_terminal() {
+        assert_eq!(quoted("a\u{1b}[31mb\nc"), "`a\\u{1b}[31mb\\nc`");
+        assert_eq!(quoted(&"é".repeat(50)), format!("`{}…`", "é".repeat(40)));
+    }
+
+    #[test]
+    fn advice_names_the_leaf_or_the_field() {
+        let whole = Place { leaf: "x", path: "x", inferred: false };
+        assert_eq!(
+            whole.missing(Scalar::Float32).to_string(),
+            "column `x`: expected f32, found a missing value; declare `input x: f32?`"
+        );
+        let field = Place { leaf: "p", path: "p.1", inferred: false };
+        assert_eq!(
+            field.missing(Scalar::Text).to_string(),
+            "column `p.1`: expected text, found a missing value; declare `p.1` as `text?` in the tuple type of `p`"
+        );
+        let guessed = Place { inferred: true, ..whole };
+        assert_eq!(
+            guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
+            "column `x`: expected i32, found `a`; its type was taken from the first rows, and no type holds both"
+        );
+    }
+}

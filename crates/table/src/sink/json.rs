@@ -1,0 +1,168 @@
+//! Results as JSON, which `json` reads: an array of objects, or an object on each line. A float always has a fraction or an
+//! exponent, so that it is read back as a float.
+
+use super::lines::{Encoder, Frame};
+use crate::cells::{Lists, Scalars};
+use crate::scalar;
+use crate::{Form, Named};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use cembra_runtime::QType;
+use cembra_value::ValueRef;
+
+/// What is around the objects of an array, each of which begins with a comma.
+pub(super) const ARRAY: Frame = Frame { first: Some(b'['), end: b"\n]\n", end_of_none: b"[]\n" };
+
+/// Makes objects: on lines, or for an array.
+pub(super) struct JsonEncoder {
+    columns: Vec<Named>,
+    /// What stands in front of each value.
+    keys: Vec<String>,
+    array: bool,
+}
+
+impl JsonEncoder {
+    /// Objects for an array, or on lines.
+    pub(super) fn new(columns: &[Named], array: bool) -> Self {
+        let keys = columns.iter().map(|column| key(&column.name)).collect();
+        JsonEncoder { columns: columns.to_vec(), keys, array }
+    }
+}
+
+impl Encoder for JsonEncoder {
+    fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
+        let columns = self.columns.iter().zip(rows.columns());
+        let nodes: Vec<Node<'_>> =
+            columns.filter_map(|(column, array)| Node::of_column(array.as_ref(), &column.form)).collect();
+        let mut out = Vec::new();
+        for row in 0..rows.num_rows() {
+            if self.array {
+                out.extend_from_slice(b",\n");
+            }
+            let mut before = b'{';
+            for (key, node) in self.keys.iter().zip(&nodes) {
+                out.push(before);
+                out.extend_from_slice(key.as_bytes());
+                node.write(&mut out, row);
+                before = b',';
+            }
+            out.extend_from_slice(if nodes.is_empty() { b"{}" } else { b"}" });
+            if !self.array {
+                out.push(b'\n');
+            }
+        }
+        out
+    }
+}
+
+/// The values of a column or field.
+pub(super) enum Node<'a> {
+    Scalars(Scalars<'a>),
+    Arrays(Lists<'a>),
+    Tuple { keys: Vec<String>, named: bool, fields: Vec<Node<'a>> },
+    Foreign(&'a dyn Array, ArrayFormatter<'a>),
+}
+
+impl<'a> Node<'a> {
+    fn of_column(array: &'a dyn Array, form: &Form) -> Option<Node<'a>> {
+        match form {
+            Form::Values(qtype) => Node::of(array, qtype),
+            Form::Verbatim | Form::Foreign(_) => {
+                let shown = ArrayFormatter::try_new(array, &FormatOptions::default()).ok()?;
+                Some(Node::Foreign(array, shown))
+            }
+        }
+    }
+
+    /// The values of an array; none if it is not of the form of the type.
+    pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
+        // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+        match qtype {
+            QType::Tuple(types) => {
+                let parts = array.as_struct_opt()?.columns().iter().zip(types.iter());
+                let fields = parts.map(|(part, qtype)| Node::of(part.as_ref(), qtype)).collect::<Option<Vec<_>>>()?;
+                let keys = types.names().map(|names| names.iter().map(|name| key(name)).collect());
+                let named = keys.is_some();
+                Some(Node::Tuple { keys: keys.unwrap_or_default(), named, fields })
+            }
+            QType::Array(_, scalar) => Some(Node::Arrays(Lists::of(array, *scalar)?)),
+            _ => Some(Node::Scalars(Scalars::of(array, qtype.scalar()?)?)),
+        }
+    }
+
+    /// Adds the value of a row.
+    pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) {
+        match self {
+            Node::Arrays(lists) => match lists.at(row) {
+                Some(elements) => {
+                    out.push(b'[');
+                    for (at, element) in elements.enumerate() {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        write_scalar(out, &element);
+                    }
+                    out.push(b']');
+                }
+                None => out.extend_from_slice(b"null"),
+            },
+            Node::Tuple { keys, named, fields } => {
+                out.push(if *named { b'{' } else { b'[' });
+                for (index, field) in fields.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(keys.get(index).map_or(b"", |key| key.as_bytes()));
+                    field.write(out, row);
+                }
+                out.push(if *named { b'}' } else { b']' });
+            }
+            Node::Foreign(array, _) if array.is_null(row) => out.extend_from_slice(b"null"),
+            Node::Foreign(_, shown) => write_text(out, &shown.value(row).to_string()),
+            Node::Scalars(scalars) => write_scalar(out, &scalars.at(row)),
+        }
+    }
+}
+
+fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
+    match value {
+        ValueRef::Missing => out.extend_from_slice(b"null"),
+        ValueRef::Text(text) => write_text(out, text),
+        ValueRef::Float32(v) => write_float(out, f64::from(*v), value),
+        ValueRef::Float64(v) => write_float(out, *v, value),
+        _ => {
+            // Texts of what JSON has no form for: none of them needs an escape.
+            let quote: &[u8] = match value.scalar() {
+                Some(scalar) if scalar.is_string() || scalar.is_quoted() => b"\"",
+                _ => b"",
+            };
+            out.extend_from_slice(quote);
+            scalar::write(out, value);
+            out.extend_from_slice(quote);
+        }
+    }
+}
+
+fn write_float(out: &mut Vec<u8>, float: f64, value: &ValueRef<'_>) {
+    if float.is_nan() {
+        out.extend_from_slice(b"\"NaN\"");
+    } else if float.is_infinite() {
+        out.extend_from_slice(if float > 0.0 { b"\"Infinity\"" } else { b"\"-Infinity\"" });
+    } else {
+        let start = out.len();
+        scalar::write(out, value);
+        if !out[start..].iter().any(|byte| matches!(byte, b'.' | b'e')) {
+            out.extend_from_slice(b".0");
+        }
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Memory is written to, and a text always has a form.
+    let _never_fails = serde_json::to_writer(out, text);
+}
+
+fn key(name: &str) -> String {
+    format!("{}:", serde_json::Value::from(name))
+}

@@ -1,0 +1,118 @@
+//! Results as files: batches in, bytes out. What a file is whole with is written at the end; putting it into its place is
+//! the business of `output`.
+
+mod arrow;
+mod json;
+mod lines;
+mod parquet;
+mod shown;
+mod text;
+
+use super::{Form, Format, Named, types};
+use crate::error::DataError;
+use crate::output::Output;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use lines::Frame;
+pub use lines::{Encoder, Lines};
+use std::io;
+use std::sync::Arc;
+
+/// Where batches of results go.
+pub enum Sink {
+    /// What is made of some rows is bytes of their own, which may be made on any thread.
+    Lines(Lines),
+    /// What is made of some rows depends on those before them.
+    Rows(Box<dyn Rows>),
+}
+
+impl Sink {
+    /// Writes rows.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
+        match self {
+            Sink::Lines(lines) => lines.write(&lines.encoder().encode(rows)),
+            Sink::Rows(sink) => sink.write(rows),
+        }
+    }
+
+    /// Writes what is still to be written, and gives the output back, to be committed.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(self) -> Result<Output, DataError> {
+        match self {
+            Sink::Lines(lines) => lines.finish(),
+            Sink::Rows(sink) => sink.finish(),
+        }
+    }
+}
+
+/// A file of rows one by one.
+pub trait Rows {
+    /// Writes rows.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError>;
+
+    /// Writes what is still to be written, and gives the output back, to be committed.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn finish(self: Box<Self>) -> Result<Output, DataError>;
+}
+
+/// How results are written.
+pub struct WriteOptions<'a> {
+    /// Their form.
+    pub format: Format,
+    /// For CSV: what stands for missing.
+    pub null: Option<&'a str>,
+    /// For CSV: what separates fields.
+    pub delimiter: Option<u8>,
+}
+
+/// A sink of rows of these columns, which lie in batches of the schema.
+///
+/// # Errors
+/// A column is of a type that no data has, or the first bytes cannot be written.
+pub fn open(
+    options: &WriteOptions<'_>,
+    output: Output,
+    columns: &[Named],
+    schema: &SchemaRef,
+) -> Result<Sink, DataError> {
+    let no_data = columns.iter().find_map(|column| match &column.form {
+        Form::Values(qtype) if types::of_qtype(qtype).is_none() => {
+            Some(DataError::no_data(qtype).in_column(&column.name))
+        }
+        _ => None,
+    });
+    if let Some(error) = no_data {
+        return Err(error);
+    }
+    Ok(match options.format {
+        Format::Csv | Format::Tsv => {
+            let usual = if options.format == Format::Tsv { b'\t' } else { b',' };
+            let encoder = text::CsvEncoder::new(columns, options.delimiter.unwrap_or(usual), options.null);
+            let frame = Frame::default();
+            let header = encoder.header();
+            Sink::Lines(Lines::open(output, &header, Arc::new(encoder), frame)?)
+        }
+        Format::Json | Format::JsonLines => {
+            let array = options.format == Format::Json;
+            let frame = if array { json::ARRAY } else { Frame::default() };
+            Sink::Lines(Lines::open(output, &[], Arc::new(json::JsonEncoder::new(columns, array)), frame)?)
+        }
+        Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns))),
+        Format::Parquet => Sink::Rows(Box::new(parquet::ParquetSink::open(output, schema)?)),
+        Format::Arrow => Sink::Rows(Box::new(arrow::ArrowSink::open(output, schema)?)),
+    })
+}
+
+fn failed(cause: io::Error) -> DataError {
+    DataError::io("cannot write the results", cause)
+}

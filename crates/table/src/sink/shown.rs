@@ -1,0 +1,190 @@
+//! Results as a table for people. A missing value is `NA`, numbers stand to the right, and the table starts again under a new
+//! header every ten thousand rows, so that it needs no more memory than those. On a terminal, what is wider than it breaks into
+//! groups of columns, one below the other.
+
+use super::text::{flat, flat_columns};
+use super::{Rows, failed};
+use crate::Named;
+use crate::error::DataError;
+use crate::output::Output;
+use crate::schema::escape_controls;
+use arrow_array::RecordBatch;
+use cembra_runtime::Scalar;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use console::Term;
+use std::io::Write;
+use std::ops::Range;
+
+/// Rows of one table.
+const TABLE_ROWS: usize = 10_000;
+
+/// The mark of a missing value in a table.
+const TABLE_MISSING: &str = "NA";
+
+/// Writes tables.
+pub(super) struct TableSink {
+    output: Output,
+    columns: Vec<Named>,
+    header: Vec<(String, CellAlignment)>,
+    table: Table,
+    /// How many characters fit in a line, if that matters.
+    width: Option<usize>,
+}
+
+impl TableSink {
+    /// An empty table.
+    pub(super) fn open(output: Output, columns: &[Named]) -> Self {
+        let header = flat_columns(columns).into_iter().map(|column| {
+            let numeric = column.scalar.is_some_and(Scalar::is_number);
+            let side = if numeric { CellAlignment::Right } else { CellAlignment::Left };
+            (escape_controls(&column.name), side)
+        });
+        let header: Vec<_> = header.collect();
+        let table = empty_table(&header);
+        let width = if matches!(output, Output::Stdout(_)) { terminal_width() } else { None };
+        TableSink { output, columns: columns.to_vec(), header, table, width }
+    }
+
+    fn show(&mut self) -> Result<(), DataError> {
+        let shown = self.width.and_then(|width| in_groups(&self.table, &self.header, width));
+        match shown {
+            Some(shown) => write!(self.output, "{shown}"),
+            None => writeln!(self.output, "{}", self.table),
+        }
+        .map_err(failed)
+    }
+}
+
+impl Rows for TableSink {
+    fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
+        let flat = flat(&self.columns, rows);
+        for row in 0..rows.num_rows() {
+            if self.table.row_count() == TABLE_ROWS {
+                self.show()?;
+                self.table = empty_table(&self.header);
+            }
+            let cells = flat.iter().map(|column| {
+                let mut text = Vec::new();
+                let present = column.write(&mut text, row);
+                if present { escape_controls(&String::from_utf8_lossy(&text)) } else { TABLE_MISSING.to_owned() }
+            });
+            self.table.add_row(cells.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Output, DataError> {
+        self.show()?;
+        Ok(self.output)
+    }
+}
+
+fn empty_table(header: &[(String, CellAlignment)]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(header.iter().map(|(name, _)| name));
+    for (column, (_, side)) in table.column_iter_mut().zip(header) {
+        column.set_cell_alignment(*side);
+    }
+    table
+}
+
+/// The characters of a line of the terminal that standard output is: `COLUMNS`, if that is set, else what the terminal says.
+fn terminal_width() -> Option<usize> {
+    let terminal = Term::stdout();
+    if !terminal.is_term() {
+        return None;
+    }
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    set.or_else(|| terminal.size_checked().map(|(_, columns)| usize::from(columns)))
+}
+
+/// A table that is too wide, as tables of groups of its columns, each under a line that says which; none if it is not.
+fn in_groups(table: &Table, header: &[(String, CellAlignment)], width: usize) -> Option<String> {
+    let widths: Vec<usize> = table.column_max_content_widths().into_iter().map(usize::from).collect();
+    let groups = groups(&widths, width);
+    if groups.len() < 2 {
+        return None;
+    }
+    let mut shown = String::new();
+    for group in groups {
+        let of = header.get(group.clone())?;
+        let mut part = empty_table(of);
+        for row in table.row_iter() {
+            part.add_row(row.cell_iter().skip(group.start).take(group.len()).map(Cell::content));
+        }
+        let columns = if of.len() == 1 {
+            format!("column {}", group.end)
+        } else {
+            format!("columns {} to {}", group.start + 1, group.end)
+        };
+        shown += &format!("{columns} of {}\n{part}\n", header.len());
+    }
+    Some(shown)
+}
+
+/// Columns side by side that fit in a line, at least one each.
+fn groups(widths: &[usize], width: usize) -> Vec<Range<usize>> {
+    // A column has a space on each side and a border behind; in front of all there is one more.
+    const BESIDE: usize = 3;
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut taken = 1;
+    for (at, column) in widths.iter().enumerate() {
+        let whole = column + BESIDE;
+        match groups.last_mut() {
+            Some(last) if taken + whole <= width => {
+                last.end = at + 1;
+                taken += whole;
+            }
+            _ => {
+                groups.push(at..at + 1);
+                taken = 1 + whole;
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_side_by_side_while_they_fit() {
+        let ends =
+            |widths: &[usize], width| groups(widths, width).into_iter().map(|group| group.end).collect::<Vec<_>>();
+        assert_eq!(ends(&[2, 2, 2], 16), [3]);
+        assert_eq!(ends(&[2, 2, 2], 15), [2, 3]);
+        assert_eq!(ends(&[1, 50, 1, 1], 10), [1, 2, 4]);
+        assert_eq!(ends(&[], 10), [0; 0]);
+    }
+
+    #[test]
+    fn wide_tables_break_into_groups() {
+        let header = [("a", CellAlignment::Right), ("long", CellAlignment::Left), ("c", CellAlignment::Left)];
+        let header = header.map(|(name, side)| (name.to_owned(), side));
+        let mut table = empty_table(&header);
+        table.add_row(["1", "one", "x"]);
+        table.add_row(["20", "twenty", "y"]);
+        assert_eq!(in_groups(&table, &header, 19), None);
+        let expected = "\
+columns 1 to 2 of 3
+┌────┬────────┐
+│  a ┆ long   │
+╞════╪════════╡
+│  1 ┆ one    │
+│ 20 ┆ twenty │
+└────┴────────┘
+column 3 of 3
+┌───┐
+│ c │
+╞═══╡
+│ x │
+│ y │
+└───┘
+";
+        assert_eq!(in_groups(&table, &header, 18).as_deref(), Some(expected));
+        let lines = table.to_string();
+        assert_eq!(lines.lines().next().map(|line| line.chars().count()), Some(19));
+    }
+}

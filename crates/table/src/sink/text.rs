@@ -1,0 +1,208 @@
+//! Results as CSV, which `csv` reads. One thing is lost: a present text that looks like a missing value (an empty text, or
+//! the null string); but with a null string an empty text is written as `""`, and read as one. An array is a field of JSON.
+
+use super::json::Node;
+use super::lines::Encoder;
+use crate::cells::Scalars;
+use crate::scalar;
+use crate::{Form, Named};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch, StringViewArray};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::ValueRef;
+use std::io::Write;
+
+/// About as many bytes as a field has: room is made for so many at once.
+const FIELD_BYTES: usize = 12;
+
+/// A column of the flat forms: a scalar or optional is one, a tuple `p` is `p.0`, `p.1` and so on, a named one `p.x`.
+#[derive(Clone, Debug)]
+pub(super) struct FlatColumn {
+    /// Its name.
+    pub(super) name: String,
+    /// The type of its values; none if they are written as they are.
+    pub(super) scalar: Option<Scalar>,
+}
+
+/// The columns of the flat forms.
+pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    fn push(name: &str, qtype: &QType, flat: &mut Vec<FlatColumn>) {
+        match qtype {
+            QType::Tuple(fields) => {
+                for (index, field) in fields.iter().enumerate() {
+                    push(&format!("{name}.{}", fields.label(index)), field, flat);
+                }
+            }
+            _ => flat.push(FlatColumn { name: name.to_owned(), scalar: qtype.scalar() }),
+        }
+    }
+    let mut flat = Vec::with_capacity(columns.len());
+    for column in columns {
+        match &column.form {
+            Form::Values(qtype) => push(&column.name, qtype, &mut flat),
+            Form::Verbatim | Form::Foreign(_) => {
+                flat.push(FlatColumn { name: column.name.clone(), scalar: None });
+            }
+        }
+    }
+    flat
+}
+
+/// The values of a flat column in a batch.
+pub(super) enum Flat<'a> {
+    /// Of a type of models.
+    Scalars(Scalars<'a>),
+    /// Arrays.
+    Json(&'a dyn Array, Node<'a>),
+    /// As they are written in the data.
+    Verbatim(&'a StringViewArray),
+    /// Of another type.
+    Foreign(&'a dyn Array, ArrayFormatter<'a>),
+}
+
+/// The flat columns of a batch.
+pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>> {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    fn push<'a>(array: &'a dyn Array, qtype: &QType, flat: &mut Vec<Flat<'a>>) {
+        match (qtype, array.as_struct_opt()) {
+            (QType::Tuple(fields), Some(found)) => {
+                found.columns().iter().zip(fields.iter()).for_each(|(part, qtype)| push(part.as_ref(), qtype, flat));
+            }
+            (QType::Array(..), _) => flat.extend(Node::of(array, qtype).map(|node| Flat::Json(array, node))),
+            _ => flat.extend(qtype.scalar().and_then(|scalar| Scalars::of(array, scalar)).map(Flat::Scalars)),
+        }
+    }
+    let mut all = Vec::new();
+    for (column, array) in columns.iter().zip(rows.columns()) {
+        match &column.form {
+            Form::Values(qtype) => push(array.as_ref(), qtype, &mut all),
+            Form::Verbatim => all.extend(array.as_string_view_opt().map(Flat::Verbatim)),
+            Form::Foreign(_) => {
+                let shown = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default());
+                all.extend(shown.ok().map(|shown| Flat::Foreign(array.as_ref(), shown)));
+            }
+        }
+    }
+    all
+}
+
+impl Flat<'_> {
+    /// Adds the value of a row as text; false if it is missing.
+    #[inline]
+    pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) -> bool {
+        match self {
+            Flat::Scalars(scalars) => {
+                let value = scalars.at(row);
+                scalar::write(out, &value);
+                value != ValueRef::Missing
+            }
+            Flat::Json(array, node) => {
+                let present = array.is_valid(row);
+                if present {
+                    node.write(out, row);
+                }
+                present
+            }
+            Flat::Verbatim(texts) => {
+                if texts.is_valid(row) {
+                    out.extend_from_slice(texts.value(row).as_bytes());
+                }
+                true
+            }
+            Flat::Foreign(array, shown) => {
+                // Only memory could fail, and that stops the program.
+                let _never_fails = write!(out, "{}", shown.value(row));
+                !array.is_null(row)
+            }
+        }
+    }
+
+    /// True if what is written may need quotes.
+    fn may_need_quotes(&self) -> bool {
+        match self {
+            Flat::Scalars(scalars) => scalars.scalar == Scalar::Text,
+            Flat::Json(..) | Flat::Verbatim(_) | Flat::Foreign(..) => true,
+        }
+    }
+}
+
+/// Makes records of CSV.
+pub(super) struct CsvEncoder {
+    columns: Vec<Named>,
+    delimiter: u8,
+    null: Option<String>,
+}
+
+impl CsvEncoder {
+    /// Records of these columns, separated so, with this for what is missing.
+    pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>) -> Self {
+        let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
+        CsvEncoder { columns: columns.to_vec(), delimiter, null }
+    }
+
+    /// The record of the names.
+    pub(super) fn header(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let flat = flat_columns(&self.columns);
+        for (at, column) in flat.iter().enumerate() {
+            if at > 0 {
+                bytes.push(self.delimiter);
+            }
+            let start = bytes.len();
+            bytes.extend_from_slice(column.name.as_bytes());
+            quote(&mut bytes, start, self.delimiter, flat.len() == 1);
+        }
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl Encoder for CsvEncoder {
+    fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
+        let flat = flat(&self.columns, rows);
+        let alone = flat.len() == 1;
+        let null = self.null.as_deref();
+        let quoting: Vec<bool> = flat.iter().map(Flat::may_need_quotes).collect();
+        let mut out = Vec::with_capacity(rows.num_rows() * flat.len() * FIELD_BYTES);
+        for row in 0..rows.num_rows() {
+            for (at, column) in flat.iter().enumerate() {
+                if at > 0 {
+                    out.push(self.delimiter);
+                }
+                let start = out.len();
+                let present = column.write(&mut out, row);
+                if !present {
+                    out.extend_from_slice(null.unwrap_or_default().as_bytes());
+                }
+                let empty_text = present && null.is_some() && matches!(column, Flat::Scalars(_));
+                // A number needs quotes only where the field is all there is of the row, and empty.
+                if quoting[at] || !present || self.delimiter != b',' {
+                    quote(&mut out, start, self.delimiter, alone || empty_text);
+                }
+            }
+            out.push(b'\n');
+        }
+        out
+    }
+}
+
+/// Puts the field that starts at `start` into quotes if it needs them; an empty one if `empty_too`.
+fn quote(out: &mut Vec<u8>, start: usize, delimiter: u8, empty_too: bool) {
+    let field = &out[start..];
+    let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+    if field.is_empty() && empty_too {
+        out.extend_from_slice(b"\"\"");
+    } else if field.iter().any(special) {
+        let field = out.split_off(start);
+        out.push(b'"');
+        for byte in field {
+            if byte == b'"' {
+                out.push(b'"');
+            }
+            out.push(byte);
+        }
+        out.push(b'"');
+    }
+}

@@ -1,0 +1,114 @@
+//! Tests of the way in and the way out as a command goes them, with exact values and messages.
+
+mod csv_as_it_comes;
+mod reading_csv;
+mod reading_json;
+mod writing;
+
+use super::cells::{Cells, array_of};
+use super::csv::CsvData;
+use super::input::{Input, Text};
+use super::sink::{self, WriteOptions};
+use super::{Batch, Dataset, Decoded, Form, Format, Keep, Named, ReadOptions, Request, Table, types};
+use crate::output::Output;
+use crate::schema::{Wanted, spelled};
+use arrow_array::Array;
+use cembra_runtime::{Fields, Names, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+use std::io::Write;
+
+const OPTIONAL_F64: QType = QType::Optional(Scalar::Float64);
+
+fn options(format: Format, nulls: &[&str]) -> ReadOptions {
+    let nulls = nulls.iter().map(|null| (*null).to_owned()).collect();
+    ReadOptions { format, nulls, delimiter: None, batch_rows: super::BATCH_ROWS, tolerant: false }
+}
+
+fn open_with(options: &ReadOptions, text: impl Into<Vec<u8>>) -> Result<Dataset, String> {
+    let name = if matches!(options.format, Format::Csv | Format::Tsv) { "rows.csv" } else { "rows.json" };
+    Dataset::open(Input::new(name, std::io::Cursor::new(text.into())), options).map_err(|error| error.to_string())
+}
+
+fn open(format: Format, null: Option<&str>, text: impl Into<Vec<u8>>) -> Result<Dataset, String> {
+    let nulls: Vec<&str> = null.into_iter().collect();
+    open_with(&options(format, &nulls), text)
+}
+
+fn request(wanted: &[(&str, Option<QType>)]) -> Request {
+    let leaves = wanted.iter().map(|(name, qtype)| Wanted { name: (*name).to_owned(), qtype: qtype.clone() }).collect();
+    Request { leaves, ..Request::default() }
+}
+
+fn bind(dataset: Dataset, wanted: &[(&str, Option<QType>)]) -> Result<Table, String> {
+    dataset.bind(&request(wanted)).map_err(|error| error.to_string())
+}
+
+/// The values of a batch's rows.
+fn values(batch: &Batch, types: &[QType]) -> Vec<Vec<Value>> {
+    let columns = batch.rows.columns().iter().zip(types);
+    let cells: Vec<Cells<'_>> =
+        columns.map(|(array, qtype)| Cells::of(array.as_ref(), qtype).expect("the type's form")).collect();
+    (0..batch.rows.num_rows()).map(|row| cells.iter().map(|cells| cells.value(row)).collect()).collect()
+}
+
+/// The rows with their places, or the first error; rows before it are forgotten.
+fn placed_rows(mut table: Table) -> Result<Vec<(u64, Vec<Value>)>, String> {
+    let kept = table.kept.iter().map(|kept| match &kept.form {
+        Form::Values(qtype) => qtype.clone(),
+        _ => QType::Optional(Scalar::Text),
+    });
+    let types: Vec<QType> = table.leaves.iter().map(|leaf| leaf.qtype.clone()).chain(kept).collect();
+    let mut all = Vec::new();
+    let named = |error: crate::error::DataError| error.in_file(&table.name).to_string();
+    while let Some(piece) = table.source.next().map_err(named)? {
+        let Decoded { batch, error, .. } = piece.decode();
+        all.extend(values(&batch, &types).into_iter().enumerate().map(|(row, values)| (batch.places.at(row), values)));
+        if let Some(error) = error {
+            return Err(named(error));
+        }
+    }
+    Ok(all)
+}
+
+fn rows(table: Table) -> Result<Vec<Vec<Value>>, String> {
+    Ok(placed_rows(table)?.into_iter().map(|(_, row)| row).collect())
+}
+
+fn csv(text: impl Into<Vec<u8>>, wanted: &[(&str, Option<QType>)]) -> Result<Vec<Vec<Value>>, String> {
+    rows(bind(open(Format::Csv, None, text)?, wanted)?)
+}
+
+fn json(text: &str, wanted: &[(&str, Option<QType>)]) -> Result<Vec<Vec<Value>>, String> {
+    rows(bind(open(Format::JsonLines, None, text)?, wanted)?)
+}
+
+fn inferred(format: Format, text: &str, names: &[&str]) -> Result<Vec<String>, String> {
+    let wanted: Vec<_> = names.iter().map(|name| (*name, None)).collect();
+    let table = bind(open(format, None, text)?, &wanted)?;
+    assert!(table.leaves.iter().all(|column| column.inferred));
+    Ok(table.leaves.iter().map(|leaf| spelled(&leaf.qtype)).collect())
+}
+
+/// The most memory that the process ever had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn rows_that_are_read_ahead_take_little_memory() {
+    let ignored = format!("[{}0]", "0,".repeat(50_000));
+    let rows = 400;
+    let text: String = (0..rows).map(|x| format!("{{\"x\":{x},\"y\":{ignored}}}\n")).collect();
+    let size = text.len();
+    let before = most_memory();
+    let read = json(&text, &[("x", None)]).expect("rows");
+    assert_eq!((read.len(), &read[7]), (rows, &vec![Value::from(7)]));
+    // The text was copied once.
+    // The kernel counts what each thread has taken only now and then.
+    let taken = most_memory().saturating_sub(before);
+    assert!(taken < 6 * size, "{} MiB for {} MiB", taken >> 20, size >> 20);
+}

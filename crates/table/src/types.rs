@@ -1,0 +1,132 @@
+//! The Arrow form of a type of models, and the type of models that an Arrow type stands for. A unit is a truth value that is
+//! never false, a tuple a struct, an array a list (a large one: those of many rows lie in one).
+
+use crate::error::DataError;
+use arrow_schema::{DataType, Field, Fields};
+use cembra_runtime::{ArrayKind, Names, QType, Scalar};
+use std::sync::Arc;
+
+/// The Arrow type whose arrays hold a scalar's values.
+pub fn of_scalar(scalar: Scalar) -> DataType {
+    // Every scalar has one.
+    cembra_arrow::data_type(&QType::Scalar(scalar)).unwrap_or(DataType::Null)
+}
+
+/// The Arrow type whose arrays hold values of a type of data. What is no data has none.
+pub fn of_qtype(qtype: &QType) -> Option<DataType> {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match qtype {
+        QType::Scalar(scalar) | QType::Optional(scalar) => Some(of_scalar(*scalar)),
+        QType::Tuple(fields) => {
+            let each = fields.iter().enumerate();
+            let fields: Option<Vec<Field>> = each.map(|(at, qtype)| field(&fields.label(at), qtype)).collect();
+            Some(DataType::Struct(fields?.into()))
+        }
+        QType::Array(_, scalar) => Some(DataType::LargeList(Arc::new(element(*scalar)))),
+        QType::Shape(_)
+        | QType::ArrayShape(_)
+        | QType::Edge(_)
+        | QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Dict(..)
+        | QType::Sequence(_)
+        | QType::Tensor(..) => None,
+    }
+}
+
+/// The elements of an array, each of which may be missing.
+pub fn element(scalar: Scalar) -> Field {
+    Field::new_list_field(of_scalar(scalar), true)
+}
+
+/// A column of values of a type of data.
+pub fn field(name: &str, qtype: &QType) -> Option<Field> {
+    Some(Field::new(name, of_qtype(qtype)?, may_be_missing(qtype)))
+}
+
+/// True if values of the type may be missing in data. Arrays never are, but there is no other type for those of a row that
+/// failed.
+pub fn may_be_missing(qtype: &QType) -> bool {
+    qtype.is_optional() || matches!(qtype, QType::Array(..))
+}
+
+/// A column of values that are read; with `tolerant`, of a row that is passed over nothing need be there.
+///
+/// # Errors
+/// No data are of the type.
+pub fn stored_field(name: &str, qtype: &QType, tolerant: bool) -> Result<Field, DataError> {
+    let field = if tolerant { field(name, &all_optional(qtype)) } else { field(name, qtype) };
+    let field = field.ok_or_else(|| DataError::no_data(qtype).in_column(name))?;
+    Ok(if tolerant { field.with_nullable(true) } else { field })
+}
+
+/// The type of which any part may be missing.
+pub fn all_optional(qtype: &QType) -> QType {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match qtype {
+        QType::Tuple(fields) => QType::Tuple(fields.map(all_optional)),
+        QType::Scalar(scalar) => QType::Optional(*scalar),
+        other => other.clone(),
+    }
+}
+
+/// The type of models whose values an Arrow array of this type has; none if models have no such values.
+pub fn to_qtype(data_type: &DataType, nullable: bool) -> Option<QType> {
+    let scalar = match data_type {
+        // What is converted when it is read.
+        DataType::Float16 => Scalar::Float32,
+        DataType::FixedSizeBinary(_) => Scalar::Bytes,
+        DataType::Null => Scalar::Float64,
+        // Readers of files let types nest only so deep.
+        DataType::Struct(fields) => return to_tuple(fields),
+        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+            let scalar = to_qtype(of.data_type(), true)?.scalar()?;
+            return Some(QType::Array(ArrayKind::Dense, scalar));
+        }
+        other => cembra_arrow::scalar(other)?,
+    };
+    Some(QType::of(scalar, nullable))
+}
+
+fn to_tuple(fields: &Fields) -> Option<QType> {
+    let types: Option<Vec<QType>> =
+        fields.iter().map(|field| to_qtype(field.data_type(), field.is_nullable())).collect();
+    let types = types?;
+    if fields.iter().enumerate().all(|(at, field)| *field.name() == at.to_string()) {
+        return Some(QType::tuple(types));
+    }
+    let names = Names::new(fields.iter().map(|field| field.name().as_str())).ok()?;
+    cembra_runtime::Fields::named(names, types).map(QType::Tuple)
+}
+
+/// A schema of columns.
+pub fn schema(fields: impl IntoIterator<Item = Field>) -> Arc<arrow_schema::Schema> {
+    Arc::new(arrow_schema::Schema::new(fields.into_iter().collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_of_the_type_that_is_read() {
+        for scalar in Scalar::ALL {
+            let qtype = QType::Optional(scalar);
+            let back = to_qtype(&of_scalar(scalar), true).expect("it is data");
+            match scalar {
+                // A unit is stored as a truth value.
+                Scalar::Unit => assert_eq!(back, QType::Optional(Scalar::Boolean)),
+                Scalar::WeakFloat => assert_eq!(back, QType::Optional(Scalar::Float64)),
+                _ => assert_eq!(back, qtype),
+            }
+        }
+        let array = cembra::parse_type("[date?]").expect("a type");
+        let DataType::LargeList(element) = of_qtype(&array).expect("it is data") else { panic!("a list") };
+        assert_eq!((element.data_type(), element.is_nullable()), (&DataType::Date32, true));
+        let tuple = cembra::parse_type("{x: (f64, i32?), y: {a: text}}").expect("a type");
+        let stored = of_qtype(&tuple).expect("it is data");
+        assert_eq!(to_qtype(&stored, false), Some(tuple));
+    }
+}

@@ -1,0 +1,603 @@
+//! The invariants of `docs/architecture.md` and `docs/safety.md` that can be checked by reading: which crate depends on
+//! which, what is documented, how long files are, where `unsafe` is.
+
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The files of the library with `unsafe`: frame access, code memory, the call into native code, tables of struct fields. Tests and
+/// benchmarks may read memory as callers of the library do.
+const UNSAFE: &[&str] = &[
+    "crates/array/src/sweep/place.rs",
+    "crates/array/src/sweep/run.rs",
+    "crates/array/src/sweep/staging.rs",
+    "crates/arrow/src/input.rs",
+    "crates/arrow/src/output.rs",
+    "crates/batch/src/bitmap.rs",
+    "crates/batch/src/elements.rs",
+    "crates/batch/src/input.rs",
+    "crates/batch/src/lanes/bare.rs",
+    "crates/batch/src/lanes/gather.rs",
+    "crates/batch/src/lanes/kernels.rs",
+    "crates/batch/src/lanes/memos.rs",
+    "crates/batch/src/lanes/mod.rs",
+    "crates/batch/src/lanes/parts.rs",
+    "crates/batch/src/line.rs",
+    "crates/batch/src/output.rs",
+    "crates/batch/src/reference.rs",
+    "crates/batch/src/run.rs",
+    "crates/batch/src/slice.rs",
+    "crates/batch/src/source.rs",
+    "crates/batch/src/strings.rs",
+    "crates/batch/src/strips.rs",
+    "crates/batch/src/target.rs",
+    "crates/cembra/src/array_fields.rs",
+    "crates/cembra/src/arrays.rs",
+    "crates/cembra/src/binding.rs",
+    "crates/cembra/src/executor.rs",
+    "crates/cembra/src/field_types.rs",
+    "crates/cembra/src/fields.rs",
+    "crates/cembra/src/loaded.rs",
+    "crates/cembra/src/matrices.rs",
+    "crates/cembra/src/moved_fields.rs",
+    // Texts of Rust and words of it, not code.
+    "crates/cembra/src/object/rust.rs",
+    "crates/cembra/src/object/structs.rs",
+    "crates/cembra/src/once.rs",
+    "crates/cembra/src/plain_fields.rs",
+    "crates/cembra/src/profiling/jitdump.rs",
+    "crates/cembra/src/sites.rs",
+    "crates/cembra/src/text_fields.rs",
+    "crates/cembra/src/typed.rs",
+    "crates/derive/src/field_type.rs",
+    "crates/derive/src/structs.rs",
+    "crates/fuzzing/src/in_place.rs",
+    "crates/fuzzing/src/layout.rs",
+    "crates/interp/src/lib.rs",
+    "crates/native/src/artifact/cache/mod.rs",
+    "crates/native/src/artifact/compile.rs",
+    "crates/native/src/artifact/rows.rs",
+    "crates/native/src/lanes/mod.rs",
+    "crates/native/src/lanes/tests.rs",
+    "crates/ops/src/call.rs",
+    "crates/ops/src/definition.rs",
+    "crates/ops/src/direct.rs",
+    "crates/ops/src/kernel.rs",
+    "crates/ops/src/strings/made.rs",
+    "crates/ops/src/strings/mod.rs",
+    "crates/ops/src/strings/rendering.rs",
+    "crates/plan/src/binding.rs",
+    "crates/plan/src/template.rs",
+    // Tests of the evaluator.
+    "crates/tape/src/bits.rs",
+    "crates/tape/src/expansion.rs",
+    "crates/tape/src/lanes/bits.rs",
+    "crates/tape/src/loops.rs",
+    "crates/tape/src/stretch.rs",
+    "crates/value/src/array.rs",
+    "crates/value/src/strings.rs",
+    "crates/value/src/value.rs",
+    "crates/value/src/value_ref.rs",
+    "crates/value/src/value_run.rs",
+    "crates/wide/src/rare.rs",
+    "crates/wide/src/wide.rs",
+    "runtime/src/arena.rs",
+    "runtime/src/c_interface.rs",
+    "runtime/src/chains.rs",
+    "runtime/src/code_memory/mod.rs",
+    "runtime/src/code_memory/pool.rs",
+    "runtime/src/code_memory/reserve.rs",
+    "runtime/src/column.rs",
+    "runtime/src/context.rs",
+    "runtime/src/frame.rs",
+    "runtime/src/functions.rs",
+    "runtime/src/kernel.rs",
+    "runtime/src/math/fused.rs",
+    "runtime/src/math/mod.rs",
+    "runtime/src/memory.rs",
+    "runtime/src/optional.rs",
+    "runtime/src/preserving.rs",
+    "runtime/src/standalone.rs",
+    "runtime/src/text.rs",
+    "runtime/src/transfer.rs",
+];
+
+/// The longest a source file of the library may be, in lines.
+const LONGEST: usize = 700;
+
+fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("the workspace").to_owned()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+struct Package {
+    name: String,
+    /// The folder, as the code map writes it.
+    folder: String,
+    dependencies: Vec<String>,
+    json: Json,
+}
+
+/// The members of the workspace.
+fn packages() -> Vec<Package> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--no-deps", "--format-version", "1", "--offline"]).current_dir(root());
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Json = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = |json: &Json, key: &str| json[key].as_str().unwrap_or_default().to_owned();
+    let found = metadata["packages"].as_array().expect("packages");
+    found
+        .iter()
+        .map(|package| {
+            let manifest = PathBuf::from(text(package, "manifest_path"));
+            let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root()).ok()).expect("a member");
+            let folder = folder.to_string_lossy().replace('\\', "/");
+            let dependencies = package["dependencies"].as_array().expect("dependencies");
+            let dependencies = dependencies.iter().map(|dependency| text(dependency, "name")).collect();
+            Package { name: text(package, "name"), folder, dependencies, json: package.clone() }
+        })
+        .collect()
+}
+
+/// The folders of the code map, in its order.
+fn code_map() -> Vec<String> {
+    let text = read("docs/architecture.md");
+    let (_, rest) = text.split_once("## Code map").expect("the code map");
+    let (map, _) = rest.split_once("\n## ").expect("the next section");
+    let folder = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    map.lines().filter_map(folder).collect()
+}
+
+/// All source files of the workspace, with their paths from its root.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> =
+        ["runtime", "crates", "tests", "benches", "docs", "fuzz"].map(|name| root().join(name)).into();
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() && path.file_name().is_none_or(|name| name != "target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).expect("inside").to_string_lossy().replace('\\', "/");
+                found.push((name, std::fs::read_to_string(&path).expect("a text")));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 80, "{} files", found.len());
+    found
+}
+
+/// The lines of a file that are not comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("//"))
+}
+
+fn is_library(name: &str) -> bool {
+    name.starts_with("runtime/src/") || (name.starts_with("crates/") && name.contains("/src/"))
+}
+
+#[test]
+fn members_are_the_documented_ones() {
+    let members: BTreeSet<String> = packages().into_iter().map(|package| package.folder).collect();
+    let documented: BTreeSet<String> = code_map().into_iter().collect();
+    assert_eq!(members, documented);
+}
+
+#[test]
+fn dependencies_run_only_upward() {
+    let packages = packages();
+    let map = code_map();
+    let place = |folder: &str| map.iter().position(|known| known == folder).expect("in the code map");
+    let by_name: BTreeMap<&str, usize> =
+        packages.iter().map(|package| (package.name.as_str(), place(&package.folder))).collect();
+    for package in &packages {
+        for dependency in &package.dependencies {
+            if let Some(above) = by_name.get(dependency.as_str()) {
+                assert!(*above < place(&package.folder), "{} depends on {dependency}", package.name);
+            }
+        }
+    }
+    assert_eq!(by_name.len(), map.len());
+}
+
+/// The crates of the project that a crate is built on, directly or not.
+fn below(name: &str) -> BTreeSet<String> {
+    let packages = packages();
+    let mut found = BTreeSet::new();
+    let mut open = vec![name.to_owned()];
+    while let Some(name) = open.pop() {
+        let Some(package) = packages.iter().find(|package| package.name == name) else { continue };
+        let used = package.json["dependencies"].as_array().expect("dependencies").iter();
+        // What only tests need has another kind.
+        let built_on = used.filter(|dependency| dependency["kind"].is_null());
+        for dependency in built_on.map(|dependency| dependency["name"].as_str().expect("a name").to_owned()) {
+            if found.insert(dependency.clone()) {
+                open.push(dependency);
+            }
+        }
+    }
+    found
+}
+
+/// What a crate states in its own manifest to be built on.
+fn stated(name: &str) -> BTreeSet<String> {
+    let packages = packages();
+    let package = packages.iter().find(|package| package.name == name).expect("a member");
+    let used = package.json["dependencies"].as_array().expect("dependencies").iter();
+    let built_on = used.filter(|dependency| dependency["kind"].is_null());
+    built_on.map(|dependency| dependency["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn players_know_tapes_and_plans_but_no_operators() {
+    for player in ["cembra-native", "cembra-interp"] {
+        let named = stated(player);
+        for foreign in ["cembra-ops", "cembra-expr", "cembra-prepare"] {
+            assert!(!named.contains(foreign), "{player} names {foreign}");
+        }
+    }
+    let below_tape = below("cembra-tape");
+    for foreign in ["cembra-ops", "cembra-expr", "cembra-plan"] {
+        assert!(!below_tape.contains(foreign), "{foreign} is below the tape");
+    }
+    for neutral in ["cembra-tape", "cembra-record"] {
+        let code_generator = below(neutral).into_iter().find(|name| name.contains("cranelift"));
+        assert_eq!(code_generator, None, "below {neutral}");
+    }
+}
+
+/// The modules of a crate that each of its modules uses, by what `use` lines say. A module is a file of `src`, or a folder
+/// together with all in it but what is looked at by itself.
+fn uses(name: &str, depth: usize) -> BTreeMap<String, BTreeSet<String>> {
+    let source = format!("{name}/src/");
+    let files: Vec<(String, String)> = sources()
+        .into_iter()
+        .filter_map(|(path, text)| Some((path.strip_prefix(&source)?.trim_end_matches(".rs").to_owned(), text)))
+        .filter(|(path, _)| path != "lib" && !path.ends_with("tests"))
+        .collect();
+    let module = |path: &str| -> String {
+        let path = path.strip_suffix("/mod").unwrap_or(path);
+        path.split('/').take(depth).collect::<Vec<_>>().join("/")
+    };
+    let known: BTreeSet<String> = files.iter().map(|(path, _)| module(path)).collect();
+    // What the crate gives to others by another name is of the module it comes from.
+    let root = read(format!("{source}lib.rs")).replace('\n', " ");
+    let given: BTreeMap<String, String> = root
+        .split("pub use ")
+        .skip(1)
+        .filter_map(|line| line.split_once(';')?.0.split_once("::"))
+        .flat_map(|(from, names)| {
+            let names = names.trim_start_matches('{').trim_end_matches('}').split(',').map(str::trim);
+            names.map(|name| (name.to_owned(), from.trim().to_owned())).collect::<Vec<_>>()
+        })
+        .collect();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in &files {
+        let own = module(path);
+        let here: Vec<&str> = path.strip_suffix("/mod").unwrap_or(path).split('/').collect();
+        // Tests may use what they like.
+        let text = text.split("#[cfg(test)]").next().expect("a first part");
+        let whole: Vec<&str> = code(text).map(str::trim).collect();
+        let whole = whole.join(" ");
+        for used in whole.split("use ").skip(1).filter_map(|rest| rest.split(';').next()) {
+            let (mut folder, mut rest) = (Vec::new(), used.trim());
+            if let Some(path) = rest.strip_prefix("crate::") {
+                rest = path;
+            } else if rest.starts_with("super::") {
+                folder = here.clone();
+                while let Some(path) = rest.strip_prefix("super::") {
+                    folder.pop();
+                    rest = path;
+                }
+            } else {
+                continue;
+            }
+            let heads: Vec<&str> = match rest.strip_prefix('{') {
+                Some(list) => list.trim_end_matches('}').split(',').map(str::trim).collect(),
+                None => vec![rest],
+            };
+            for head in heads {
+                let mut at: Vec<&str> = folder.clone();
+                if at.is_empty() {
+                    at.extend(given.get(head).map(String::as_str));
+                }
+                at.extend(head.split("::").filter(|part| part.chars().all(|c| c.is_lowercase() || c == '_')));
+                let used =
+                    (1..=at.len().min(depth)).rev().map(|length| at[..length].join("/")).find(|m| known.contains(m));
+                if let Some(used) = used.filter(|used| *used != own) {
+                    found.entry(own.clone()).or_default().insert(used);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A circle of modules, if there is one.
+fn circle(uses: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+    let mut left = uses.clone();
+    loop {
+        let before = left.len();
+        let open: BTreeSet<String> = left.keys().cloned().collect();
+        left.retain(|_, used| used.iter().any(|used| open.contains(used)));
+        if left.is_empty() {
+            return None;
+        }
+        if left.len() == before {
+            return Some(left.into_keys().collect());
+        }
+    }
+}
+
+#[test]
+fn no_modules_use_each_other_in_a_circle() {
+    for name in ["crates/native", "crates/record", "crates/tape", "crates/cembra"] {
+        for depth in [1, 2, 3] {
+            let uses = uses(name, depth);
+            assert_eq!(circle(&uses), None, "{name}, modules of depth {depth}: {uses:#?}");
+        }
+    }
+}
+
+#[test]
+fn only_native_names_cranelift() {
+    for package in packages() {
+        let named: Vec<&String> = package.dependencies.iter().filter(|name| name.contains("cranelift")).collect();
+        assert_eq!(package.name == "cembra-native", !named.is_empty(), "{} depends on {named:?}", package.name);
+    }
+    let crates = ["cranelift", "_"].concat();
+    for (name, text) in sources() {
+        let uses = code(&text).any(|line| line.contains(&crates));
+        assert!(!uses || name.starts_with("crates/native/"), "{name}");
+    }
+}
+
+/// Features of a dependency are on for everybody in a program, so some that `serde_json` has would change what the types of
+/// those who use cembra read and write.
+#[test]
+fn no_member_turns_features_of_serde_json_on() {
+    let mut known = 0;
+    for package in packages() {
+        for dependency in package.json["dependencies"].as_array().expect("dependencies") {
+            if dependency["name"] == "serde_json" {
+                assert_eq!(dependency["features"], serde_json::json!([]), "{}", package.name);
+                known += 1;
+            }
+        }
+        for (feature, turns_on) in package.json["features"].as_object().expect("features") {
+            let all = turns_on.as_array().expect("a list").iter().filter_map(Json::as_str);
+            let wrong = all.filter(|one| one.starts_with("serde_json/") || one.starts_with("serde_json?/")).count();
+            assert_eq!(wrong, 0, "{} by {feature}", package.name);
+        }
+    }
+    assert!(known >= 6, "{known}");
+    // Nor does what the library depends on, whichever of its features are on.
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--locked", "--package", "cembra", "--edges", "normal", "--all-features"]);
+    command.args(["--prefix", "none", "--format", "{p} with {f}"]).current_dir(root());
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = tree.lines().filter(|line| line.starts_with("serde_json ")).collect();
+    assert!(!lines.is_empty(), "{tree}");
+    for line in lines {
+        let (_, features) = line.split_once(" with ").expect("features");
+        assert_eq!(features.trim_end_matches(" (*)"), "default,std", "{line}");
+    }
+}
+
+/// The project's own packages with their features, where the command is built together with the packages that the arguments select.
+fn below_the_command(selection: &[&str]) -> BTreeSet<String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p} with {f}"]);
+    let output = command.args(selection).current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    let own = tree.lines().filter(|line| line.starts_with("cembra"));
+    // A member that is selected itself has its default features, which are those that the command asks for.
+    own.map(|line| line.trim_end_matches(" (*)").replace("default,", "")).collect()
+}
+
+/// `cargo run --bin cembra` builds the command in the workspace, `cargo install --path crates/cli` by itself. A feature that another
+/// member asks for would be in the first of them only.
+#[test]
+fn the_command_is_the_same_by_itself_and_in_the_workspace() {
+    let (alone, together) = (below_the_command(&["--package", "cembra-cli"]), below_the_command(&["--workspace"]));
+    let other: Vec<_> = alone.difference(&together).collect();
+    assert!(other.is_empty(), "with other features in the workspace: {other:?}");
+    let library: Vec<_> = alone.iter().filter(|line| line.starts_with("cembra v")).collect();
+    assert!(matches!(library[..], [line] if line.ends_with(" with json,tensor")), "{library:?}");
+}
+
+/// Lints and profiles are stated in both workspaces, as neither can take those of the other.
+#[test]
+fn benchmarks_are_built_as_the_library_is() {
+    let stated = |manifest: &str| -> Vec<String> {
+        let text = read(manifest);
+        let (_, lints) = text.split_once("[workspace.lints.rust]").expect("lints");
+        code_of_manifest(lints).map(str::to_owned).collect()
+    };
+    assert_eq!(stated("Cargo.toml"), stated("benches/Cargo.toml"));
+}
+
+/// The lines of a manifest that state something.
+fn code_of_manifest(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// How far names are from each other is measured in one place, which bounds what that takes.
+#[test]
+fn only_one_file_measures_how_far_names_are() {
+    let package = ["str", "sim"].concat();
+    for one in packages() {
+        let named = one.dependencies.contains(&package);
+        assert_eq!(one.name == "cembra-value", named, "{} depends on {package}", one.name);
+    }
+    for (name, text) in sources() {
+        let uses = code(&text).any(|line| line.contains(&format!("{package}::")));
+        assert_eq!(name == "crates/value/src/near.rs", uses, "{name}");
+    }
+}
+
+/// Strict operators are written for bare scalars; what a missing argument does to them is said for kernels and functions on
+/// registers in one file, and for rules in another.
+#[test]
+fn presence_is_applied_in_two_files() {
+    for (word, file) in
+        [("load_lifted(frame", "kernel.rs"), ("present & required", "kernel.rs"), (".set_active(", "lift.rs")]
+    {
+        let mut found: Vec<String> = Vec::new();
+        for (name, text) in sources() {
+            let Some(name) = name.strip_prefix("crates/ops/src/") else { continue };
+            let library = text.split("#[cfg(test)]").next().unwrap_or_default();
+            if code(library).any(|line| line.contains(word)) {
+                found.push(name.to_owned());
+            }
+        }
+        found.retain(|name| name != file);
+        assert_eq!(found, Vec::<String>::new(), "`{word}` belongs into {file}");
+    }
+    let rules = ["kernel.rs", "lift.rs", "typing.rs", "definition.rs"];
+    for (name, text) in sources() {
+        let Some(name) = name.strip_prefix("crates/ops/src/") else { continue };
+        let asks = code(&text).any(|line| line.contains("== PresenceRule::") || line.contains("B::STRICT"));
+        assert!(!asks || rules.contains(&name), "{name} asks how missing arguments are treated");
+    }
+}
+
+#[test]
+fn every_package_says_version_and_licence() {
+    for package in packages() {
+        let name = &package.name;
+        assert_eq!(package.json["rust_version"], "1.95", "{name}");
+        assert_eq!(package.json["license"], "MIT OR Apache-2.0", "{name}");
+        assert_eq!(package.json["edition"], "2024", "{name}");
+        assert!(package.json["description"].as_str().is_some_and(|text| text.len() > 20), "{name} has no description");
+        assert_eq!(package.json["publish"], serde_json::json!([]), "{name}");
+        let manifest = read(format!("{}/Cargo.toml", package.folder));
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{name} has lints of its own");
+    }
+}
+
+#[test]
+fn files_say_what_they_are() {
+    for (name, text) in sources() {
+        let first = text.lines().next().unwrap_or_default();
+        // The fuzz targets are shells that begin with the attribute that makes them programs.
+        let opens = first.starts_with("//!") || (name.starts_with("fuzz/") && text.contains("//!"));
+        assert!(opens, "{name} begins with `{first}`");
+    }
+}
+
+#[test]
+fn files_are_not_long() {
+    for (name, text) in sources() {
+        let lines = text.lines().count();
+        assert!(!is_library(&name) || lines <= LONGEST, "{name} has {lines} lines");
+    }
+}
+
+/// Where parts of a type lie is told to code generators by one macro, which writes it into the agreement of object files.
+#[test]
+fn offsets_are_part_of_the_agreement() {
+    let word = ["offset", "_of!("].concat();
+    for folder in ["runtime/src/", "crates/native/src/"] {
+        for (name, text) in sources().into_iter().filter(|(name, _)| name.starts_with(folder)) {
+            let library = text.split("#[cfg(test)]").next().unwrap_or_default();
+            // How far the rows of one call have come is known to nobody else.
+            let known = ["runtime/src/interface.rs", "crates/native/src/translate/rows.rs"].contains(&name.as_str());
+            assert!(known || !code(library).any(|line| line.contains(&word)), "{name}: use `layout!`");
+        }
+    }
+}
+
+#[test]
+fn lints_are_expected_with_reasons_and_not_allowed() {
+    let (attribute, inner) = (["#[", "allow("].concat(), ["#![", "allow("].concat());
+    for (name, text) in sources() {
+        let allowed = code(&text).any(|line| line.contains(&attribute) || line.contains(&inner));
+        assert!(!allowed, "{name} allows a lint");
+    }
+}
+
+#[test]
+fn unsafe_is_where_it_is_known_to_be() {
+    let word = ["un", "safe"].concat();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let holds = |line: &str| line.split(|c| !is_part(c)).any(|found| found == word);
+    let of_library = |name: &str| is_library(name) || name.starts_with("docs/");
+    let sources = sources().into_iter().filter(|(name, text)| of_library(name) && code(text).any(holds));
+    let found: BTreeSet<String> = sources.map(|(name, _)| name).collect();
+    let known: BTreeSet<String> = UNSAFE.iter().map(ToString::to_string).collect();
+    // A new place is a decision: write its invariant into docs/safety.md, then add it here.
+    let (new, gone): (Vec<_>, Vec<_>) = (found.difference(&known).collect(), known.difference(&found).collect());
+    assert!(new.is_empty() && gone.is_empty(), "new: {new:?}, gone: {gone:?}");
+}
+
+/// The names of the invariants that the page on safety states.
+fn invariants() -> BTreeSet<String> {
+    let page = read("docs/safety.md");
+    let name = |line: &str| Some(line.strip_prefix("**")?.split_once(".**")?.0.to_owned());
+    let stated: BTreeSet<String> = page.lines().filter_map(name).collect();
+    assert!(stated.contains("FRAME-SLOT") && stated.len() >= 5, "{stated:?}");
+    stated
+}
+
+#[test]
+fn safety_comments_name_a_stated_invariant() {
+    let stated = invariants();
+    let marker = ["// SAFETY", ": "].concat();
+    let mut unused = stated.clone();
+    for (file, text) in sources() {
+        for comment in text.lines().filter_map(|line| line.split_once(&marker)).map(|(_, comment)| comment) {
+            let named = comment.split([':', ',', ';', '.', ' ']).next().unwrap_or_default();
+            assert!(!is_library(&file) || stated.contains(named), "{file}: {comment}");
+            unused.retain(|name| !comment.contains(name.as_str()));
+        }
+    }
+    assert!(unused.is_empty(), "nobody relies on {unused:?}");
+}
+
+/// Whoever calls a function that is `unsafe`, or implements a trait that is, finds the invariant above the declaration, at
+/// most four lines of attributes or of the type away.
+#[test]
+fn unsafe_declarations_name_a_stated_invariant() {
+    let stated = invariants();
+    let word = ["un", "safe "].concat();
+    let declares = |line: &str| {
+        let kinds = ["fn", "extern", "impl", "trait"];
+        line.match_indices(&word).any(|(at, _)| kinds.iter().any(|kind| line[at + word.len()..].starts_with(kind)))
+    };
+    for (file, text) in sources().into_iter().filter(|(file, _)| is_library(file)) {
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        let is_comment = |line: &&&str| line.starts_with("//");
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.starts_with("//") && declares(line)) {
+            let above = lines[..at].iter().rev();
+            let comment_at = above.clone().take(5).position(|line| is_comment(&line)).unwrap_or(0);
+            let mut comment = above.skip(comment_at).take_while(is_comment);
+            assert!(comment.any(|line| stated.iter().any(|name| line.contains(name))), "{file}:{}: {line}", at + 1);
+        }
+    }
+}
+
+#[test]
+fn no_merge_is_unfinished() {
+    let listed = Command::new("git").args(["ls-files"]).current_dir(root()).output();
+    // What is not a checkout, such as an unpacked archive, was never merged.
+    let Ok(listed) = listed else { return };
+    let (ours, theirs) = (["<<<<", "<<< "].concat(), [">>>>", ">>> "].concat());
+    for name in String::from_utf8_lossy(&listed.stdout).lines() {
+        let text = std::fs::read(root().join(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.lines().any(|line| line.starts_with(&ours) || line.starts_with(&theirs)), "{name}");
+    }
+}

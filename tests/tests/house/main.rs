@@ -1,0 +1,4 @@
+//! The rules of the project that can be checked by reading its files, and pages that are made by tests.
+
+mod house;
+mod pages;

@@ -1,0 +1,414 @@
+//! `docs/speed.md` is made from the records of the benchmarks. Set `CEMBRA_REWRITE` to write it instead of comparing.
+
+use super::{hold, read};
+use serde_json::Value as Json;
+use std::fmt::Write as _;
+
+/// The results of one run of `versus`.
+struct Record {
+    name: &'static str,
+    results: Vec<Json>,
+}
+
+impl Record {
+    fn read(name: &'static str) -> Record {
+        let results = serde_json::from_str(&read(format!("benches/record/{name}.json"))).expect("JSON");
+        Record { name, results }
+    }
+
+    fn result(&self, workload: &str, subject: &str, metric: &str) -> Option<&Json> {
+        let is = |result: &&Json, key: &str, value: &str| result[key] == value;
+        self.results.iter().find(|result| {
+            is(result, "workload", workload) && is(result, "subject", subject) && is(result, "metric", metric)
+        })
+    }
+
+    /// The best round.
+    fn best(&self, workload: &str, subject: &str, metric: &str) -> Option<f64> {
+        self.result(workload, subject, metric)?["min"].as_f64()
+    }
+
+    /// The middle round.
+    fn median(&self, workload: &str, subject: &str, metric: &str) -> Option<f64> {
+        self.result(workload, subject, metric)?["median"].as_f64()
+    }
+}
+
+/// Three digits, or the whole number if it has more.
+fn number(value: f64) -> String {
+    match value {
+        value if value >= 99.95 => thousands(value.round()),
+        value if value >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
+    groups.join(",")
+}
+
+/// A table with a line for each workload: what it is, a time, and how many times as long the subjects take.
+fn ratios(
+    page: &mut String,
+    record: &Record,
+    (metric, base): (&str, &str),
+    workloads: &[(&str, &str)],
+    subjects: &[(&str, &str)],
+) {
+    let unit = |name: &str| {
+        subjects.iter().find(|(subject, _)| *subject == name).map_or(name.to_owned(), |(_, title)| (*title).to_owned())
+    };
+    let _ = write!(page, "| | model | {} |", unit(base));
+    let others = || subjects.iter().filter(|(subject, _)| *subject != base);
+    others().for_each(|(_, title)| _ = write!(page, " {title} |"));
+    let _ = writeln!(page, "\n|---|---|{}", "---|".repeat(subjects.len()));
+    for (workload, what) in workloads {
+        let limit = record.best(workload, base, metric).unwrap_or_else(|| panic!("{workload} of {}", record.name));
+        let _ = write!(page, "| {workload} | {what} | {} |", number(limit));
+        for (subject, _) in others() {
+            let cell =
+                record.best(workload, subject, metric).map_or_else(|| "-".to_owned(), |time| number(time / limit));
+            let _ = write!(page, " {cell} |");
+        }
+        page.push('\n');
+    }
+    page.push('\n');
+}
+
+const SCALAR: [(&str, &str); 5] = [
+    ("S1", "`x * 2 + 1`"),
+    ("S2", "roots of a quadratic, missing where there are none"),
+    ("S3", "a score of ten optional inputs, with `log1p` and `exp`"),
+    ("S4", "a sum of 77 products of 32 inputs"),
+    ("S5", "twelve nested rules"),
+];
+
+const HEAD: &str = "\
+# Speed
+
+How long models take beside the same formulas written by hand in Rust, and beside other libraries. This page is made from the records in
+[`benches/record`](../benches/record/README.md) by a test; a time is that of the best round. [Benchmarks](../benches/README.md) says what
+is measured and how.
+
+Compare the ratios: within one run all subjects take turns, so their ratios hold where absolute times depend on the machine and on what
+else it does. A ratio of 1 is the time of the code by hand, and below 1 is less. The code by hand uses `if`, and is no lower bound.
+
+";
+
+#[test]
+fn the_page_of_speed_is_made_from_the_records() {
+    let mut page = HEAD.to_owned();
+    calls(&mut page);
+    peers(&mut page);
+    compiling(&mut page);
+    rows(&mut page);
+    arrays(&mut page);
+    tensors(&mut page);
+    texts(&mut page);
+    user(&mut page);
+    life(&mut page);
+    page += RERUN;
+    hold("docs/speed.md", &page);
+}
+
+fn calls(page: &mut String) {
+    let record = Record::read("2026-11-21-scalar-6");
+    *page += "\
+## One call
+
+Nanoseconds of a call of code by hand (`limit`), then how many times as long cembra takes: its compiled function called on a struct; the
+same through `ModelExecutor::run_into`, which is what a program calls; through `Session::evaluate_into`, on values; and the interpreter.
+
+";
+    let subjects = [
+        ("limit", "by hand, ns"),
+        ("native", "compiled function"),
+        ("native-typed", "`run_into`"),
+        ("native-dynamic", "values"),
+        ("interpreter", "interpreter"),
+    ];
+    ratios(page, &record, ("ns_per_call", "limit"), &SCALAR, &subjects);
+    *page += "When a call has to wait for the answer of the call before it:\n\n";
+    ratios(page, &record, ("ns_per_call_dependent", "limit"), &SCALAR, &subjects);
+    *page += "\
+Record `2026-11-21-scalar-6`: an Intel Xeon, 2 processors of a virtual machine, quiet. The code by hand calls the platform's
+`expf` and `log1pf`; with cembra's algorithms written out in it, S3 takes ";
+    let inlined = record.best("S3", "limit-inlined", "ns_per_call").expect("a time");
+    let _ = write!(page, "{} ns. `cargo bench-versus scalar`\n\n", number(inlined));
+}
+
+fn peers(page: &mut String) {
+    let record = Record::read("2026-11-20-scalar-4");
+    *page += "\
+## Beside other libraries
+
+Nanoseconds of a call through `ModelExecutor::run_into`, then how many times as long others take for the same model: fasteval 0.2, which has
+no missing values; exmex 0.21; cel 0.15, an implementation of CEL in Rust. A dash is a model that the library has no means for.
+
+";
+    let subjects = [
+        ("native-typed", "cembra, ns"),
+        ("interpreter", "cembra's interpreter"),
+        ("fasteval", "fasteval"),
+        ("exmex", "exmex"),
+        ("cel", "cel"),
+    ];
+    ratios(page, &record, ("ns_per_call", "native-typed"), &SCALAR, &subjects);
+    *page += "\
+Record `2026-11-20-scalar-4`, of the day before: an Intel Xeon, 2 processors of a virtual machine with nothing else to do. There is no
+record of rhai, DataFusion or Arrow's kernels. `cargo bench-versus-peers scalar`.
+
+";
+}
+
+fn compiling(page: &mut String) {
+    let record = Record::read("2026-11-21-compile-6");
+    *page += "\
+## From text to a function
+
+Microseconds of `Model::parse` and `Model::executor` together. C1k to C100k are models of a thousand to a hundred thousand operators, R100k
+is one of rules.
+
+| model | interpreter | optimised code | quick code | code from a cache, without reading and planning |
+|---|---|---|---|---|
+";
+    for workload in ["S1", "S2", "S3", "S4", "S5", "C1k", "C10k", "C100k", "R100k"] {
+        let _ = write!(page, "| {workload} |");
+        for (subject, metric) in
+            [("interpreter", "us_total"), ("native", "us_total"), ("native-quick", "us_total"), ("native", "us_cached")]
+        {
+            let cell = record.best(workload, subject, metric).map_or_else(String::new, number);
+            let _ = write!(page, " {cell} |");
+        }
+        page.push('\n');
+    }
+    *page += "
+Record `2026-11-21-compile-6`, of the machine of `scalar-6`. `cargo bench-versus compile`
+
+Beside other libraries, which make something to interpret, on the day before (`2026-11-20-compile-4`, the machine of
+`2026-11-20-scalar-4`). Times of the two tables are not to be compared with each other.
+
+| model | cembra's interpreter | optimised code | quick code | fasteval | exmex | cel |
+|---|---|---|---|---|---|---|
+";
+    let record = Record::read("2026-11-20-compile-4");
+    for (workload, _) in SCALAR {
+        let _ = write!(page, "| {workload} |");
+        for subject in ["interpreter", "native", "native-quick", "fasteval", "exmex", "cel"] {
+            let cell = record.best(workload, subject, "us_total").map_or_else(|| "-".to_owned(), number);
+            let _ = write!(page, " {cell} |");
+        }
+        page.push('\n');
+    }
+    page.push('\n');
+}
+
+fn rows(page: &mut String) {
+    let record = Record::read("2026-11-21-batch-2");
+    *page += "\
+## Many rows
+
+Nanoseconds of a row of 100,000 by one thread: code by hand over columns (the best of AVX-512, AVX2 and what the compiler vectorises), then
+how many times as long cembra's batches take, and the compiled function of one row called in a loop.
+
+";
+    let workloads = [
+        ("B1", "`a * b + c`"),
+        ("B2", "S2 over columns"),
+        ("B3", "S3 over columns"),
+        ("B4f32", "a logistic function of `f32`"),
+        ("B4f64", "the same of `f64`"),
+        ("B5", "the Black-Scholes price of an option"),
+        ("S5", "twelve nested rules"),
+    ];
+    let subjects = [("limit-inlined", "by hand, ns"), ("native-batch", "batch"), ("scalar-calls", "calls")];
+    ratios(page, &record, ("ns_per_row_1e5", "limit-inlined"), &workloads, &subjects);
+    *page += "\
+Record `2026-11-21-batch-2`: an Intel Xeon with AVX-512, 2 processors of a virtual machine that other work kept busy. For that reason its
+figures of two threads and of ten million rows, which depend on the memory, are not shown. `cargo bench-versus batch`
+
+";
+}
+
+fn arrays(page: &mut String) {
+    let record = Record::read("2026-11-21-arrays-3");
+    *page += "\
+## Arrays
+
+Nanoseconds of an element of 100,000 by one thread: the definition by hand in AVX-512, then how many times as long cembra takes.
+
+";
+    let workloads = [
+        ("A1", "the sum of `x * y` where `x` is positive"),
+        ("A2", "standard scores, by mean and deviation of all"),
+        ("A3", "sum, mean and number by group, named by each element"),
+        ("A4", "softmax within groups of neighbours"),
+        ("A5", "running sum and running maximum"),
+        ("A6", "place of the greatest, median, ninth decile of groups"),
+        ("A7", "sum and mean of a logistic curve in `f32`"),
+        ("A8", "how many are further than two deviations from the mean of their group"),
+    ];
+    ratios(page, &record, ("ns_per_row_1e5", "limit"), &workloads, &[("limit", "by hand, ns"), ("cembra", "cembra")]);
+    let request = |subject| number(record.best("Q20", subject, "ns_per_call").expect("a time"));
+    let _ = write!(
+        page,
+        "A request of ten arrays of 20 elements, three sums by group and a softmax, takes {} ns in cembra and {} ns by hand.\n\n\
+         Record `2026-11-21-arrays-3`: the commit that adds it does not name the machine; those of that day before it are of an Intel Xeon with \
+         AVX-512,\n2 processors of a virtual machine, nothing else running. `cargo bench-versus arrays`\n\n",
+        request("cembra"),
+        request("limit"),
+    );
+}
+
+fn tensors(page: &mut String) {
+    let record = Record::read("2026-11-23-tensor-2");
+    *page += "\
+## Tensors
+
+Products by labels beside faer called for the same numbers of rows, columns and terms; the others beside loops by hand, compiled for the
+processor. Microseconds of the limit, then how many times as long a plan takes; one thread.
+
+";
+    let workloads = [
+        ("product-64-f32", "a product of matrices of 64, `f32`"),
+        ("product-64-f64", "the same, `f64`"),
+        ("product-512-f32", "of 512, `f32`"),
+        ("product-512-f64", "of 512, `f64`"),
+        ("product-1024-f32", "of 1,024, `f32`"),
+        ("product-1024-f64", "of 1,024, `f64`"),
+        ("ijk,kl->ijl", "`ijk,kl->ijl` of 128, `f32`"),
+        ("ijk,jl->lik", "`ijk,jl->lik`"),
+        ("bij,bjk->bik", "`bij,bjk->bik`"),
+        ("ijk,ikl->jil", "`ijk,ikl->jil`"),
+        ("relu(2ab+bias)-512-f32", "`relu(2ab + bias)` of 512, `f32`, beside the product alone"),
+        ("chain-1e3", "`(a * b + c) * d - a`, 1,000 elements, `f64`"),
+        ("chain-1e5", "100,000"),
+        ("chain-1e7", "10,000,000"),
+        ("sum(a*b)-1e3", "the sum of `a * b`, 1,000, `f64`"),
+        ("sum(a*b)-1e5", "100,000"),
+        ("sum(a*b)-1e7", "10,000,000"),
+        ("softmax-cross-entropy-4096x1024", "softmax cross-entropy, 4096 x 1024, `f32`"),
+    ];
+    ratios(page, &record, ("us_per_run", "limit"), &workloads, &[("limit", "limit, us"), ("cembra", "cembra")]);
+    let small = |metric| record.best("3x3-and-bias", "cembra", metric).expect("a time");
+    let node = |metric| number(record.best("nodes-10000", "cembra", metric).expect("a time"));
+    let loss = |subject| record.median("softmax-cross-entropy-4096x1024", subject, "us_per_run").expect("a time");
+    let _ = write!(
+        page,
+        "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs and, of a chain, \
+         writes to\nthe same place of its pages. What calls of 1,000 elements take beyond their loops are checks of inputs; a chain of them begins \
+         where several of\nthe inputs are aligned, the loop by hand with the first element. A product of 3 x 3 with a bias takes\n{} us from the text of a model to the first result, {} ns a call in a session, and {} in one of the model in text; {} and \
+         {} without\nsessions. Rewriting takes {} us for a node, planning {}, a product of thirty factors in a chain {} us to plan; tensors \
+         of another\nsize compile nothing. By the middle rounds the loss takes {} of the limit: its data come from memory then. A tensor times a\nvector, over each axis of tensors of three to five axes, is in the record beside a triad that moves as many bytes.\n\n\
+         Record `2026-11-23-tensor-2`: an AMD EPYC, 2 processors of a virtual machine, nothing else running. `cargo bench-versus tensor`\n\n",
+        number(small("us_text_to_first_result")),
+        number(small("ns_per_call_of_session")),
+        number(small("ns_per_call_of_model_session")),
+        number(small("ns_per_call")),
+        number(small("ns_per_call_of_model")),
+        node("us_to_rewrite"),
+        node("us_to_plan"),
+        number(record.best("factors-30", "cembra", "us_to_plan_chain").expect("a time")),
+        number(loss("cembra") / loss("limit")),
+    );
+}
+
+fn texts(page: &mut String) {
+    let record = Record::read("2026-11-21-texts-1");
+    *page += "\
+## Texts
+
+Nanoseconds of a call of models that compare texts. Each call of cembra moves the views of the texts, which is most of `Equal`.
+
+";
+    let workloads = [
+        ("T1", "ten factors of a price, by rules over six texts"),
+        ("T2", "six factors, by what is found in texts, their length and order"),
+        ("Equal", "`tier == \"gold\"`"),
+    ];
+    let subjects = [("limit", "by hand, ns"), ("native-typed", "`run_into`"), ("interpreter", "interpreter")];
+    ratios(page, &record, ("ns_per_call", "limit"), &workloads, &subjects);
+    *page += "\
+Record `2026-11-21-texts-1`: the commit that adds it does not name the machine. `cargo bench-versus texts`
+
+";
+}
+
+fn user(page: &mut String) {
+    let record = Record::read("2026-11-20-user-3");
+    *page += "\
+## Operators of your own
+
+Nanoseconds of a call of a Rust function through a pointer, then how many times as long a model takes that is one call of it: as an operator
+of the library, as a closure of the user, and as one that may fail.
+
+";
+    let workloads = [
+        ("U1", "the remainder of two `f64`"),
+        ("U2", "the same of optional ones"),
+        ("U3", "a quantile of the normal distribution"),
+    ];
+    let subjects = [
+        ("limit", "by hand, ns"),
+        ("built-in", "of the library"),
+        ("closure", "a closure"),
+        ("fallible", "one that may fail"),
+    ];
+    ratios(page, &record, ("ns_per_call", "limit"), &workloads, &subjects);
+    *page += "\
+Record `2026-11-20-user-3`: an Intel Xeon, 2 processors of a virtual machine with nothing else to do. U3 refuses some arguments, so it has
+no plain closure. `cargo bench-versus user`
+
+";
+}
+
+fn life(page: &mut String) {
+    let native = Record::read("2026-11-20-life-native-2");
+    let interpreter = Record::read("2026-11-20-life-interpreter-2");
+    *page += "\
+## Ten thousand models
+
+Ten thousand small models, no two alike, alive at once in one process; medians.
+
+| | compiled | interpreted |
+|---|---|---|
+";
+    for (metric, what) in [
+        ("us_load", "from text to callable, us"),
+        ("ns_first_call", "the first call, ns"),
+        ("ns_call", "a call after all others were called, ns"),
+        ("ns_warm_call", "a call right after it, ns"),
+        ("us_drop", "dropping it, us"),
+        ("resident_bytes_per_model", "memory of the process for a model, bytes"),
+    ] {
+        let cell = |record: &Record, subject| number(record.median("life", subject, metric).expect("a time"));
+        let _ = writeln!(page, "| {what} | {} | {} |", cell(&native, "native"), cell(&interpreter, "interpreter"));
+    }
+    let clock = number(native.median("life", "clock", "ns_clock").expect("a time"));
+    let _ = write!(
+        page,
+        "\nTimes include reading the clock, {clock} ns. Records `2026-11-20-life-native-2` and `2026-11-20-life-interpreter-2`: an Intel Xeon, \
+         2\nprocessors of a virtual machine with nothing else to do. `cargo bench-versus life --models 10000`\n\n",
+    );
+}
+
+const RERUN: &str = "\
+## Measuring again
+
+```sh
+cargo bench-versus scalar
+cargo bench-versus compile
+cargo bench-versus batch --most-rows 100000
+cargo bench-versus arrays --most-rows 100000
+cargo bench-versus tensor
+cargo bench-versus texts
+cargo bench-versus user
+cargo bench-versus life --models 10000
+cargo bench-versus-peers scalar   # with the other libraries
+```
+
+`--json FILE` writes a record. Before anything is timed, every subject must give the expected outputs.
+";

@@ -1,0 +1,21 @@
+//! Both backends, the evaluator on bits and the lanes held against each other and against calendars, libraries and limits.
+
+mod ahead_of_time;
+mod array_crates;
+mod dates;
+mod explain;
+mod format;
+mod functions;
+mod hostile;
+mod lanes;
+mod laziness;
+mod limits;
+mod maps;
+mod nesting;
+mod pieces;
+mod rewrites;
+mod selections;
+mod signatures;
+mod targets;
+mod texts;
+mod warnings;
