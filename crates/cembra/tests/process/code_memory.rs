@@ -5,6 +5,7 @@
 
 use crate::{alone, resident};
 use cembra::{Backend, CodePages, Executor, Model, Options, Value};
+use std::sync::Mutex;
 
 /// The mappings of the process, of which none may be written and executed.
 fn mappings() -> usize {
