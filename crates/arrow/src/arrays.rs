@@ -1,6 +1,8 @@
 //! Arrays of one evaluation: Arrow's as those of models, and those of models as Arrow's. Memory changes hands where nobody else
 //! has it and both lay it out alike.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::{Error, Input, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
 use cembra::{Array, ArrayData, OutputParts, QType, Words};

@@ -1,6 +1,8 @@
 //! Arrays as input columns: borrowed as they lie, offsets and validity included. Small integers, timestamps of other units
 //! than microseconds, and masks are converted first. Of lists the elements are such an array.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::Error;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{

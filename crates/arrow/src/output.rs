@@ -206,6 +206,15 @@ fn buffer(words: Words) -> Buffer {
     Buffer::from_vec(all).slice(first * size_of::<u64>())
 }
 
+/// So many bits that are 1, in words; none if there is no memory for them: units take none, and may be as many as one likes.
+fn ones(count: usize) -> Option<Vec<u64>> {
+    let words = count.div_ceil(64);
+    let mut ones = Vec::new();
+    ones.try_reserve_exact(words).ok()?;
+    ones.resize(words, u64::MAX);
+    Some(ones)
+}
+
 /// The array of what a column or an array of a model is made of.
 pub(crate) fn of_parts(
     scalar: Scalar,
@@ -217,7 +226,10 @@ pub(crate) fn of_parts(
     let nulls = presence.map(|words| NullBuffer::new(bits(Buffer::from_vec(words))));
     Some(match (parts, scalar) {
         (OutputParts::Nothing, Scalar::Unit) => {
-            let holds = nulls.map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
+            let holds = match nulls {
+                Some(nulls) => nulls.into_inner(),
+                None => bits(Buffer::from_vec(ones(rows)?)),
+            };
             Arc::new(BooleanArray::new(holds, None))
         }
         (OutputParts::Bits(words), _) => Arc::new(BooleanArray::new(bits(buffer(words)), nulls)),

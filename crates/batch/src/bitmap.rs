@@ -1,6 +1,8 @@
 //! Bitmaps: a bit a row in bytes of the caller, from any bit on, the lowest bit of a byte first. That is Arrow's layout of
 //! truth values and of presence.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 /// Bits of the caller, one a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Bitmap<'a> {
@@ -34,8 +36,8 @@ impl<'a> Bitmap<'a> {
     /// The bit of a row, which there is.
     #[must_use]
     pub fn get(&self, row: usize) -> bool {
-        let bit = self.offset + row;
-        self.bytes[bit / 8] >> (bit % 8) & 1 != 0
+        let bit = self.offset.saturating_add(row);
+        self.bytes.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 != 0)
     }
 
     /// The byte that the bits begin with, if they begin with a byte.
@@ -45,16 +47,16 @@ impl<'a> Bitmap<'a> {
 
     /// The 64 bits from a row on, zeros behind the last.
     pub(crate) fn word(&self, row: usize) -> u64 {
-        let bit = self.offset + row;
+        let bit = self.offset.saturating_add(row);
         let bytes = &self.bytes[(bit / 8).min(self.bytes.len())..];
         let mut low = [0; 8];
         let count = bytes.len().min(8);
         low[..count].copy_from_slice(&bytes[..count]);
         let shift = bit % 8;
-        let high = if shift == 0 { 0 } else { u64::from(bytes.get(8).copied().unwrap_or(0)) << (64 - shift) };
+        let high = if shift == 0 { 0 } else { u64::from(bytes.get(8).copied().unwrap_or(0)) << (64_usize.wrapping_sub(shift)) };
         let word = u64::from_le_bytes(low) >> shift | high;
         match self.rows.saturating_sub(row) {
-            left @ 0..64 => word & ((1 << left) - 1),
+            left @ 0..64 => word & !(u64::MAX << left),
             _ => word,
         }
     }
@@ -63,8 +65,9 @@ impl<'a> Bitmap<'a> {
     #[must_use]
     pub fn first_zero(&self) -> Option<usize> {
         (0..self.rows).step_by(64).find_map(|row| {
-            let zero = row + self.word(row).trailing_ones() as usize;
-            (zero < self.rows && zero < row + 64).then_some(zero)
+            let ones = self.word(row).trailing_ones() as usize;
+            let zero = row.saturating_add(ones);
+            (zero < self.rows && ones < 64).then_some(zero)
         })
     }
 }
@@ -113,7 +116,7 @@ impl<'a> BitmapMut<'a> {
             return;
         }
         for row in 0..self.rows {
-            let bit = self.offset + row;
+            let bit = self.offset.saturating_add(row);
             let value = (words[row / 64] >> (row % 64) & 1) as u8;
             let byte = &mut self.bytes[bit / 8];
             *byte = (*byte & !(1 << (bit % 8))) | value << (bit % 8);

@@ -1,5 +1,7 @@
 //! Arrays as vectors of Rust's types, and the other way: for callers who have their elements in memory of their own.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::{Bitmap, ColumnValue, InputColumn};
 use cembra_runtime::{Optional, Scalar};
 use cembra_value::{Array, ArrayData};
@@ -84,7 +86,7 @@ fn all_elements<T: ColumnValue>(array: &Array) -> Option<Vec<T>> {
         ArrayData::Numbers(words) => {
             // SAFETY: COLUMNS: the words hold as many values of the type's size, and there is room for them.
             unsafe {
-                made.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(words.as_ptr().cast(), len * size_of::<T>());
+                made.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(words.as_ptr().cast(), len.saturating_mul(size_of::<T>()));
                 made.set_len(len);
             }
         }

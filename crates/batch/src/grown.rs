@@ -1,8 +1,10 @@
 //! Output columns that grow by arrays and values, for those who make them so; and lists among them.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::output::{DataOut, OutputColumn};
 use crate::strings::StringsMade;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{QType, Scalar, word_length};
 use cembra_value::{Array, ArrayData, Value, Words};
 use std::ops::DerefMut;
 
@@ -18,20 +20,20 @@ impl<L: DerefMut<Target = [u64]> + Extend<u64>> Bits<L> {
     fn extend(&mut self, words: Option<&[u64]>, count: usize) {
         let shift = self.len % 64;
         for at in 0..count.div_ceil(64) {
-            let left = (count - 64 * at).min(64);
-            let mask = if left == 64 { u64::MAX } else { (1 << left) - 1 };
+            let left = count.saturating_sub(at.saturating_mul(64)).min(64);
+            let mask = if left == 64 { u64::MAX } else { !(u64::MAX << left) };
             let word = words.map_or(u64::MAX, |words| words[at]) & mask;
             match self.words.last_mut() {
                 Some(last) if shift > 0 => {
                     *last |= word << shift;
-                    if shift + left > 64 {
-                        self.words.extend([word >> (64 - shift)]);
+                    if shift.saturating_add(left) > 64 {
+                        self.words.extend([word >> (64_usize.wrapping_sub(shift))]);
                     }
                 }
                 _ => self.words.extend([word]),
             }
         }
-        self.len += count;
+        self.len = self.len.saturating_add(count);
     }
 }
 
@@ -52,7 +54,7 @@ impl Scalars {
             Scalar::Unit => DataOut::Nothing,
             Scalar::Boolean => DataOut::Bits(Words::with_capacity(room.div_ceil(64))),
             _ if scalar.is_string() => DataOut::Strings(StringsMade::default()),
-            _ => DataOut::Numbers(Words::with_capacity((room * size).div_ceil(8))),
+            _ => DataOut::Numbers(Words::with_capacity(word_length(room, size).unwrap_or(0))),
         };
         Scalars { scalar, len: 0, data, presence: None }
     }
@@ -64,41 +66,40 @@ impl Scalars {
         }
         let len = array.len();
         match (&mut self.data, array.data()) {
-            (DataOut::Numbers(to), ArrayData::Numbers(from)) => {
-                if QType::Scalar(self.scalar).layout().size == 8 || self.len.is_multiple_of(2) {
-                    to.extend_from_slice(
-                        &from[..(len * QType::Scalar(self.scalar).layout().size as usize).div_ceil(8)],
-                    );
-                } else {
-                    // The last word is half full.
-                    for number in array.numbers::<i32>().unwrap_or_default().iter().enumerate() {
-                        let bits = u64::from(number.1.cast_unsigned());
-                        match to.last_mut() {
-                            Some(last) if number.0.is_multiple_of(2) => *last = *last & 0xFFFF_FFFF | bits << 32,
-                            _ => to.push(bits),
-                        }
-                    }
-                }
-            }
-            (DataOut::Bits(to), ArrayData::Bits(from)) => {
-                let mut bits = Bits { words: std::mem::take(to), len: self.len };
-                bits.extend(Some(from), len);
-                *to = bits.words;
-            }
+            (DataOut::Numbers(to), ArrayData::Numbers(from)) => add_numbers(to, (self.scalar, self.len), from, len),
+            (DataOut::Bits(to), ArrayData::Bits(from)) => add_bits(to, self.len, from, len),
             (DataOut::Strings(to), ArrayData::Strings(from)) => {
                 (0..len).for_each(|at| to.push(from.get(at).unwrap_or_default()));
             }
             _ => {}
         }
-        if array.presence().is_some() && self.presence.is_none() {
+        self.grow(len, array.presence());
+    }
+
+    /// Adds the rows of another column of the same type. The bytes of strings stay where they are.
+    fn append(&mut self, more: Scalars) {
+        match (&mut self.data, more.data) {
+            (DataOut::Numbers(to), DataOut::Numbers(from)) => {
+                add_numbers(to, (self.scalar, self.len), &from, more.len);
+            }
+            (DataOut::Bits(to), DataOut::Bits(from)) => add_bits(to, self.len, &from, more.len),
+            (DataOut::Strings(to), DataOut::Strings(from)) => to.append(from),
+            _ => {}
+        }
+        self.grow(more.len, more.presence.as_ref().map(|bits| &bits.words[..]));
+    }
+
+    /// So many elements were added, those of which are there whose bits are 1; all of them without bits.
+    fn grow(&mut self, len: usize, presence: Option<&[u64]>) {
+        if presence.is_some() && self.presence.is_none() {
             let mut all: Bits = Bits::default();
             all.extend(None, self.len);
             self.presence = Some(all);
         }
-        if let Some(presence) = &mut self.presence {
-            presence.extend(array.presence(), len);
+        if let Some(all) = &mut self.presence {
+            all.extend(presence, len);
         }
-        self.len += len;
+        self.len = self.len.saturating_add(len);
     }
 
     /// Adds a missing one, or one that is there.
@@ -109,6 +110,38 @@ impl Scalars {
     fn finish(self, qtype: QType) -> OutputColumn {
         OutputColumn { qtype, rows: self.len, data: self.data, presence: self.presence.map(|bits| bits.words) }
     }
+}
+
+/// Adds so many numbers to words that hold others.
+fn add_numbers(to: &mut Words, (scalar, before): (Scalar, usize), from: &[u64], len: usize) {
+    let size = QType::Scalar(scalar).layout().size as usize;
+    if size == 8 || before.is_multiple_of(2) {
+        to.extend_from_slice(&from[..len.saturating_mul(size).div_ceil(8)]);
+        return;
+    }
+    // The last word is half full.
+    for at in 0..len {
+        let bits = if at.is_multiple_of(2) { from[at / 2] & 0xFFFF_FFFF } else { from[at / 2] >> 32 };
+        match to.last_mut() {
+            Some(last) if at.is_multiple_of(2) => *last = *last & 0xFFFF_FFFF | bits << 32,
+            _ => to.push(bits),
+        }
+    }
+}
+
+/// Adds so many bits to words that hold others.
+fn add_bits(to: &mut Words, before: usize, from: &[u64], len: usize) {
+    let mut bits = Bits { words: std::mem::take(to), len: before };
+    bits.extend(Some(from), len);
+    *to = bits.words;
+}
+
+/// An empty list with room for so many; without, if there is no memory for them.
+fn room<T>(count: usize) -> Vec<T> {
+    let mut list = Vec::new();
+    // What there is no room for now is asked for when it is needed.
+    let _ = list.try_reserve_exact(count);
+    list
 }
 
 /// An output column of a type that grows by rows.
@@ -134,11 +167,11 @@ impl GrowingColumn {
         let data = match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => Growing::Scalars(Scalars::new(*scalar, rows)),
             QType::Array(_, scalar) => {
-                let mut offsets = Vec::with_capacity(rows + 1);
+                let mut offsets = room(rows.saturating_add(1));
                 offsets.push(0);
                 Growing::Lists(offsets, Scalars::new(*scalar, elements))
             }
-            _ => Growing::Any(Vec::with_capacity(rows)),
+            _ => Growing::Any(room(rows)),
         };
         GrowingColumn { qtype: qtype.clone(), data, missing: Vec::new() }
     }
@@ -148,7 +181,7 @@ impl GrowingColumn {
     pub const fn rows(&self) -> usize {
         match &self.data {
             Growing::Scalars(scalars) => scalars.len,
-            Growing::Lists(offsets, _) => offsets.len() - 1,
+            Growing::Lists(offsets, _) => offsets.len().saturating_sub(1),
             Growing::Any(values) => values.len(),
         }
     }
@@ -160,11 +193,16 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds rows of lists with these elements, each from one of the points up to the next; the first is 0.
+    /// Adds rows of lists with these elements, each from one of the points up to the next. Nothing is added unless the first point is 0,
+    /// the last the number of elements, and none below the one before it.
     pub fn extend_lists(&mut self, points: &[i64], elements: &Array) {
+        let ends = points.first().zip(points.last()).is_some_and(|(first, last)| (*first, *last) == (0, elements.len() as i64));
+        if !ends || !points.is_sorted() {
+            return;
+        }
         if let Growing::Lists(offsets, all) = &mut self.data {
             let before = all.len as i64;
-            offsets.extend(points.iter().skip(1).map(|point| before + point));
+            offsets.extend(points.iter().skip(1).map(|point| before.saturating_add(*point)));
             all.extend(elements);
         }
     }
@@ -190,20 +228,23 @@ impl GrowingColumn {
         }
     }
 
-    /// Adds the rows of another column of the same type.
+    /// Adds the rows of another column of the same type; nothing of another's.
     pub fn append(&mut self, other: GrowingColumn) {
+        if self.qtype != other.qtype {
+            return;
+        }
         let before = self.rows();
         match (&mut self.data, other.data) {
             (Growing::Scalars(all), Growing::Scalars(more)) => all.append(more),
             (Growing::Lists(offsets, all), Growing::Lists(points, more)) => {
                 let elements = all.len as i64;
-                offsets.extend(points.iter().skip(1).map(|point| elements + point));
+                offsets.extend(points.iter().skip(1).map(|point| elements.saturating_add(*point)));
                 all.append(more);
             }
             (Growing::Any(values), Growing::Any(more)) => values.extend(more),
             _ => return,
         }
-        self.missing.extend(other.missing.iter().map(|row| before + row));
+        self.missing.extend(other.missing.iter().map(|row| before.saturating_add(*row)));
     }
 
     /// The column.
@@ -242,23 +283,6 @@ fn is_full(bits: &Bits) -> bool {
     let (whole, left) = (bits.len / 64, bits.len % 64);
     bits.words[..whole].iter().all(|word| *word == u64::MAX)
         && (left == 0 || bits.words[whole].trailing_ones() as usize >= left)
-}
-
-impl Scalars {
-    fn append(&mut self, more: Scalars) {
-        let data = match more.data {
-            DataOut::Numbers(words) => ArrayData::Numbers(words),
-            DataOut::Bits(words) => ArrayData::Bits(words),
-            DataOut::Strings(StringsMade { views, buffers }) => {
-                ArrayData::Strings(cembra_value::StringViews::from_parts(views, buffers).unwrap_or_default())
-            }
-            _ => ArrayData::Units,
-        };
-        let presence = more.presence.map(|bits| bits.words);
-        if let Some(array) = Array::from_parts(more.scalar, more.len, data, presence) {
-            self.extend(&array);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -330,6 +354,23 @@ mod tests {
         assert_eq!(made.presence(), Some(&[0b10_0111][..]));
         assert_eq!(made.value(2).unwrap().to_string(), "[6, 7]");
         assert_eq!((made.value(3), made.value(6)), (Some(Value::Nothing), None));
+    }
+
+    #[test]
+    fn rows_that_are_not_among_the_elements_are_not_added() {
+        let two = Array::from_scalars(Scalar::Int32, [Some(ScalarValue::Int32(1)), Some(ScalarValue::Int32(2))]);
+        let mut column = GrowingColumn::new(&QType::Array(ArrayKind::Dense, Scalar::Int32), usize::MAX, usize::MAX);
+        for points in [&[][..], &[1, 2], &[0, 3], &[0, i64::MAX], &[0, 3, 2], &[0, -1, 2], &[0, 1]] {
+            column.extend_lists(points, &two);
+            assert_eq!(column.rows(), 0, "{points:?}");
+        }
+        let mut numbers = GrowingColumn::new(&QType::INT64, 0, 0);
+        numbers.push(Some(&Value::from(3_i64)));
+        let mut others = GrowingColumn::new(&QType::INT32, 0, 0);
+        others.append(numbers);
+        assert_eq!(others.rows(), 0);
+        column.extend_lists(&[0, 1, 2], &two);
+        assert_eq!(column.finish().value(1).unwrap().to_string(), "[2]");
     }
 
     #[test]

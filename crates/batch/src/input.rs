@@ -1,6 +1,8 @@
 //! Input columns: values of the caller for many rows, in the layouts that callers have them in. They are borrowed, compared
 //! with the model's types once, and read where they lie.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::lists::list_type;
 use crate::strings::Strings;
 use crate::{Bitmap, ListOffsets, Misfit};
@@ -217,7 +219,7 @@ impl<'a> InputColumn<'a> {
     pub fn stepped<T: ColumnValue>(values: &'a [T], first: usize, step: isize, rows: usize) -> Option<Self> {
         let last = match isize::try_from(rows).ok()? {
             0 => return Some(InputColumn::values(&values[..0])),
-            rows => step.checked_mul(rows - 1).and_then(|distance| first.checked_add_signed(distance))?,
+            rows => step.checked_mul(rows.saturating_sub(1)).and_then(|distance| first.checked_add_signed(distance))?,
         };
         if first >= values.len() || last >= values.len() {
             return None;
@@ -465,7 +467,7 @@ impl<'a> InputColumn<'a> {
             PresenceIn::All => true,
             PresenceIn::Bits(bits) => bits.get(row),
             // SAFETY: COLUMNS: there is a byte for each row.
-            PresenceIn::Bytes(first, stride) => unsafe { *first.offset(stride * row.cast_signed()) != 0 },
+            PresenceIn::Bytes(first, stride) => unsafe { *first.offset(stride.wrapping_mul(row.cast_signed())) != 0 },
         }
     }
 

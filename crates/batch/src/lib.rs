@@ -92,6 +92,12 @@ pub enum Misfit {
     /// The outputs of models with arrays go to columns of their own.
     #[error("is of a model with arrays, whose outputs are columns of their own")]
     Memory,
+    /// There is no memory for a column of so many rows.
+    #[error("is a column of {rows} rows, for which there is no memory")]
+    Room {
+        /// How many there are.
+        rows: usize,
+    },
     /// There is no place for what says which rows are missing.
     #[error("has no place for which rows are present")]
     Presence,

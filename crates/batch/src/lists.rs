@@ -1,6 +1,8 @@
 //! Lists: columns in which each row has many elements, which lie in a column of their own, one row's behind the other's. What
 //! says where a row's elements are is borrowed as callers have it.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::{InputColumn, Misfit};
 use cembra_runtime::QType;
 use std::ops::Range;
@@ -59,18 +61,24 @@ impl ListOffsets<'_> {
         self.point(rows.start)..self.point(rows.end)
     }
 
-    /// Where the elements of each of these rows begin, counted from the first row's, and where the last's end.
+    /// Where the elements of each of these rows begin, counted from the first row's, and where the last's end. The rows are some of
+    /// those that there are.
     #[must_use]
     pub fn splits(&self, rows: Range<usize>) -> Vec<i64> {
-        let first = self.point(rows.start);
+        let first = self.point(rows.start) as i64;
+        let last = rows.end.min(self.rows());
         match self {
-            ListOffsets::I32(points) if rows.end < points.len() => {
-                points[rows.start..=rows.end].iter().map(|point| i64::from(*point) - first as i64).collect()
+            ListOffsets::I32(points) => {
+                let points = points.get(rows.start..=last).unwrap_or_default();
+                points.iter().map(|point| i64::from(*point).wrapping_sub(first)).collect()
             }
-            ListOffsets::I64(points) if rows.end < points.len() => {
-                points[rows.start..=rows.end].iter().map(|point| point - first as i64).collect()
+            ListOffsets::I64(points) => {
+                let points = points.get(rows.start..=last).unwrap_or_default();
+                points.iter().map(|point| point.wrapping_sub(first)).collect()
             }
-            _ => (rows.start..=rows.end).map(|row| (self.point(row) - first) as i64).collect(),
+            ListOffsets::Fixed { .. } => {
+                (rows.start..=last).map(|row| (self.point(row) as i64).wrapping_sub(first)).collect()
+            }
         }
     }
 
@@ -78,12 +86,21 @@ impl ListOffsets<'_> {
     #[must_use]
     pub fn rows_within(&self, start: usize, end: usize, elements: usize) -> usize {
         let most = self.point(start).saturating_add(elements);
-        let (mut within, mut beyond) = (start, end + 1);
-        while beyond - within > 1 {
+        let (mut within, mut beyond) = (start, end.saturating_add(1));
+        while beyond.saturating_sub(within) > 1 {
             let middle = within.midpoint(beyond);
             if self.point(middle) <= most { within = middle } else { beyond = middle }
         }
-        (within - start).max(1).min(end - start)
+        within.saturating_sub(start).max(1).min(end.saturating_sub(start))
+    }
+
+    /// How many elements the longest of these rows has: of points that were checked.
+    #[must_use]
+    pub fn longest(&self, rows: Range<usize>) -> usize {
+        match self {
+            ListOffsets::Fixed { size, .. } => *size,
+            _ => rows.map(|row| self.elements(row..row.saturating_add(1)).len()).max().unwrap_or(0),
+        }
     }
 
     /// Looks whether the points are those of rows among so many elements.
@@ -106,7 +123,7 @@ impl ListOffsets<'_> {
             ListOffsets::I64(points) => first_fault(points, elements),
             ListOffsets::Fixed { size, rows } => {
                 let fits = size.checked_mul(*rows).is_some_and(|all| all <= elements);
-                (!fits).then(|| elements / (*size).max(1))
+                (!fits).then(|| elements.checked_div(*size).unwrap_or(0))
             }
         };
         fault.map_or(Ok(()), |row| Err(Misfit::Elements { row }))
@@ -155,6 +172,18 @@ mod tests {
         }
         let fixed = ListOffsets::Fixed { size: 2, rows: 4 };
         assert_eq!((fixed.splits(1..3), fixed.elements(1..3)), (vec![0, 2, 4], 2..6));
+    }
+
+    #[test]
+    fn rows_that_there_are_not_have_no_elements() {
+        let few = ListOffsets::from(&[0_i64, 2][..]);
+        let many = ListOffsets::Fixed { size: usize::MAX, rows: 1 };
+        assert_eq!((few.splits(0..usize::MAX), few.splits(7..9)), (vec![0, 2], vec![]));
+        assert_eq!((many.elements(0..2), many.splits(5..usize::MAX)), (0..usize::MAX, vec![]));
+        for end in [0, 1, usize::MAX] {
+            assert!(few.rows_within(0, end, usize::MAX) <= end && many.rows_within(0, end, 3) <= end);
+        }
+        assert_eq!((few.longest(0..1), many.longest(0..1)), (2, usize::MAX));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use cembra_runtime::{
 };
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The least strips of all the rows that they may have that are worth a thread.
@@ -74,6 +74,19 @@ pub enum Stop<E> {
     Row(usize, E),
     /// The run was cancelled.
     Cancelled,
+    /// The job or the player is another batch's, or the player is for columns of other forms.
+    Foreign,
+}
+
+/// Which batch a job or a player is of: there is no other of its number in the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct BatchId(u64);
+
+impl BatchId {
+    fn next() -> BatchId {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        BatchId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// The forms of a job's columns: what a function is made for.
@@ -83,6 +96,7 @@ pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
 /// A model to be run on many rows, by whatever function.
 #[derive(Debug)]
 pub struct Batch {
+    id: BatchId,
     reference: Reference,
     inputs: Vec<QType>,
     outputs: Vec<QType>,
@@ -91,6 +105,8 @@ pub struct Batch {
 /// Columns that fit a model.
 #[derive(Debug)]
 pub struct Job<'a> {
+    of: BatchId,
+    forms: Forms,
     rows: usize,
     sources: Vec<Source<'a>>,
     targets: Vec<Target<'a>>,
@@ -104,6 +120,7 @@ pub struct Job<'a> {
 /// A function for columns of some forms, with the memory that its threads have used.
 #[derive(Debug)]
 pub struct Player {
+    of: BatchId,
     /// Of the columns that the function is made for.
     forms: Forms,
     function: Option<Arc<dyn BatchFunction>>,
@@ -119,9 +136,9 @@ impl Player {
         self.function.as_deref()
     }
 
-    /// The same for who runs it on columns of these forms, if it is made for them.
-    pub(crate) fn shared_function(&self, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
-        self.function.clone().filter(|_| self.forms == *forms)
+    /// The same for who runs it on columns of these forms, if it is made for them and the model of the batch.
+    pub(crate) fn shared_function(&self, batch: &Batch, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
+        self.function.clone().filter(|_| self.of == batch.id && self.forms == *forms)
     }
 }
 
@@ -190,6 +207,7 @@ impl Batch {
     #[must_use]
     pub fn of(plan: &Plan) -> Batch {
         Batch {
+            id: BatchId::next(),
             reference: Reference::of(plan),
             inputs: plan.inputs().iter().map(|input| plan.value(input.value).qtype.clone()).collect(),
             outputs: plan.outputs().iter().map(|output| plan.value(output.value).qtype.clone()).collect(),
@@ -239,29 +257,33 @@ impl Batch {
             memory.check(qtype, rows).map_err(misfits)?;
             sources.push(Source::read_first(memory, qtype));
         }
+        // Memory of the caller has the rows before there is memory for other columns of so many.
+        for (at, (column, qtype)) in outputs.iter().zip(&self.outputs).enumerate() {
+            let Some(column) = column else { continue };
+            column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
+            if on_error == OnError::Missing && !qtype.is_optional() {
+                return Err(Refused::Output { at, misfit: Misfit::Presence });
+            }
+        }
         let mut targets = Vec::with_capacity(outputs.len());
         for (at, (column, qtype)) in outputs.into_iter().zip(&self.outputs).enumerate() {
             targets.push(match column {
-                None => Target::new(qtype, rows),
-                Some(column) => {
-                    column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
-                    if on_error == OnError::Missing && !qtype.is_optional() {
-                        return Err(Refused::Output { at, misfit: Misfit::Presence });
-                    }
-                    Target::into(column, qtype, rows)
-                }
+                None => Target::new(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?,
+                Some(column) => Target::into(column, qtype, rows),
             });
         }
         let finishes = targets.iter().any(Target::is_staged);
         let is_staged = finishes || sources.iter().any(Source::is_staged);
-        Ok(Job { rows, sources, targets, on_error, is_staged, finishes })
+        let forms = forms(&sources, &targets);
+        Ok(Job { of: self.id, forms, rows, sources, targets, on_error, is_staged, finishes })
     }
 
     /// A function, or the reference, as what plays jobs of these forms.
     #[must_use]
     pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Player {
         let function = function.map(Arc::from);
-        Player { forms: forms.clone(), function, transfers: self.reference.transfers(&forms.0), pool: Mutex::default() }
+        let transfers = self.reference.transfers(&forms.0);
+        Player { of: self.id, forms: forms.clone(), function, transfers, pool: Mutex::default() }
     }
 
     /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,
@@ -269,13 +291,16 @@ impl Batch {
     ///
     /// # Errors
     /// The first row that fails, if such a row is to stop the run: then the caller's memory holds what it may. Or that the run
-    /// was cancelled.
+    /// was cancelled, or that the job or the player is not of this batch, or the player not of the job's forms: then nothing ran.
     pub fn run<E: Send>(
         &self,
         mut job: Job<'_>,
         player: &Player,
         settings: &Settings<'_, E>,
     ) -> Result<Finished<E>, Stop<E>> {
+        if [job.of, player.of] != [self.id; 2] || job.forms != player.forms {
+            return Err(Stop::Foreign);
+        }
         if let Some(function) = player.function() {
             job.number(function);
         }
@@ -501,6 +526,18 @@ fn pace(known: &mut Vec<isize>, stride: isize) -> u8 {
     u8::try_from(at + 1).unwrap_or(0)
 }
 
+/// The forms of columns: of the inputs, then of the outputs.
+fn forms(sources: &[Source<'_>], targets: &[Target<'_>]) -> Forms {
+    let inputs = sources.iter().map(|source| (source.form, source.read_strides()));
+    let outputs = targets.iter().map(|target| (target.form, target.read_strides()));
+    let mut known = Vec::new();
+    let numbered = |(form, strides): (ColumnForm, [Option<isize>; 2])| {
+        let paces = strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
+        ColumnForm { paces, ..form }
+    };
+    Forms(inputs.chain(outputs).map(numbered).collect())
+}
+
 impl Job<'_> {
     /// Takes strings of outputs by their numbers where a function makes them of an input's.
     fn number(&mut self, function: &dyn BatchFunction) {
@@ -521,14 +558,7 @@ impl Job<'_> {
     /// The forms of the columns: of the inputs, then of the outputs.
     #[must_use]
     pub fn forms(&self) -> Forms {
-        let inputs = self.sources.iter().map(|source| (source.form, source.read_strides()));
-        let outputs = self.targets.iter().map(|target| (target.form, target.read_strides()));
-        let mut known = Vec::new();
-        let numbered = |(form, strides): (ColumnForm, [Option<isize>; 2])| {
-            let paces = strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
-            ColumnForm { paces, ..form }
-        };
-        Forms(inputs.chain(outputs).map(numbered).collect())
+        self.forms.clone()
     }
 
     /// The rows of a strip, where no more than so many are wanted.

@@ -1,9 +1,11 @@
 //! Rows of an input column as an array, and one row as a value: for those who evaluate a model on values, and not on columns
 //! where they lie.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::input::{DataIn, InputColumn, PresenceIn};
 use crate::{Bitmap, ListOffsets};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{QType, Scalar, byte_length, has_room};
 use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
 use std::ops::Range;
 
@@ -42,7 +44,8 @@ impl<'a> InputColumn<'a> {
     }
 
     /// These rows of a column of scalars as an array of a scalar type, that of the column or one that lies in memory alike. None
-    /// if there are no such rows, or they are of another type, lists or fields of structs.
+    /// if there are no such rows, there is no memory for so many, a string is longer than 2 GiB, or they are of another type, lists or
+    /// fields of structs.
     #[must_use]
     pub fn array(&self, scalar: Scalar, rows: Range<usize>) -> Option<Array> {
         let is_of = |found: Scalar| found == scalar || found == scalar.representation();
@@ -50,33 +53,43 @@ impl<'a> InputColumn<'a> {
             return None;
         }
         let len = rows.len();
+        // Rows of one value are as many as one likes, and no memory says that there are so many.
+        let size = QType::Scalar(scalar).layout().size as usize;
+        let copied = match (self.data, self.presence) {
+            (DataIn::Nothing, PresenceIn::All) => 0,
+            (DataIn::Nothing, _) => len.div_ceil(8),
+            _ => byte_length(len, size)?,
+        };
+        if !has_room(copied) {
+            return None;
+        }
+        // Where the value of a row lies, counted from the first of these: of columns that have memory, or one value, for all rows.
+        let far = |stride: isize, row: usize| stride.wrapping_mul(rows.start.wrapping_add(row).cast_signed());
         let data = match self.data {
             DataIn::Nothing => ArrayData::Units,
             DataIn::Values(Scalar::Boolean, first, stride) => {
                 let bits = bits_of(len, |row| {
                     // SAFETY: COLUMNS: there is a byte for each row.
-                    unsafe { *first.offset(stride * (rows.start + row).cast_signed()) != 0 }
+                    unsafe { *first.offset(far(stride, row)) != 0 }
                 });
                 ArrayData::Bits(bits.into())
             }
             DataIn::Values(_, first, stride) => {
-                let size = QType::Scalar(scalar).layout().size as usize;
-                let first = first.wrapping_offset(stride * rows.start.cast_signed());
                 let is_dense = stride == size.cast_signed();
+                let from = first.wrapping_offset(far(stride, 0));
                 ArrayData::Numbers(
-                    if is_dense && size == size_of::<u64>() && first.cast::<u64>().is_aligned() && len > 0 {
+                    if is_dense && size == size_of::<u64>() && from.cast::<u64>().is_aligned() && len > 0 {
                         // SAFETY: COLUMNS: there is a value of 64 bits for each row, next to each other.
-                        Words::from(unsafe { std::slice::from_raw_parts(first.cast::<u64>(), len) })
+                        Words::from(unsafe { std::slice::from_raw_parts(from.cast::<u64>(), len) })
                     } else {
-                        let mut words = Words::zeros((len * size).div_ceil(8));
+                        let mut words = Words::try_zeros(copied.div_ceil(8))?;
                         let to: *mut u8 = words.as_mut_ptr().cast();
-                        let count = if is_dense { 1 } else { len };
-                        let bytes = if is_dense { len * size } else { size };
+                        let (count, bytes) = if is_dense { (1, copied) } else { (len, size) };
                         for row in 0..count {
                             // SAFETY: COLUMNS: there is a value of this size for each row, and room for as many in the words.
                             unsafe {
-                                let from = first.offset(stride * row.cast_signed());
-                                to.add(row * size).copy_from_nonoverlapping(from, bytes);
+                                let from = first.offset(far(stride, row));
+                                to.add(row.wrapping_mul(size)).copy_from_nonoverlapping(from, bytes);
                             }
                         }
                         words
@@ -86,7 +99,15 @@ impl<'a> InputColumn<'a> {
             DataIn::Bits(all) => ArrayData::Bits(bits(all, &rows).into()),
             DataIn::Strings(_, strings) => {
                 let mut views = StringViews::default();
-                rows.clone().for_each(|row| views.push(strings.get(row).unwrap_or_default()));
+                let mut push = |bytes: &[u8]| match scalar {
+                    // SAFETY: STRING-VIEW: strings of a column of texts are UTF-8.
+                    Scalar::Text => views.push_text(unsafe { std::str::from_utf8_unchecked(bytes) }),
+                    _ => views.push(bytes),
+                };
+                let mut all = rows.clone().map(|row| strings.get(row).unwrap_or_default());
+                if !all.all(&mut push) {
+                    return None;
+                }
                 ArrayData::Strings(views)
             }
             DataIn::Dictionary(..) | DataIn::Any(_) | DataIn::Shared(_) => {
@@ -101,7 +122,7 @@ impl<'a> InputColumn<'a> {
         let presence = match self.presence {
             PresenceIn::All => None,
             PresenceIn::Bits(all) => Some(bits(all, &rows)),
-            PresenceIn::Bytes(..) => Some(bits_of(len, |row| self.is_present(rows.start + row))),
+            PresenceIn::Bytes(..) => Some(bits_of(len, |row| self.is_present(rows.start.wrapping_add(row)))),
         };
         Array::from_parts(scalar, len, data, presence)
     }
@@ -119,7 +140,7 @@ impl<'a> InputColumn<'a> {
                 let key = keys.get(row)?;
                 values.array(scalar, key..key.checked_add(1)?)?.get(0)
             }
-            _ => self.array(scalar, row..row + 1)?.get(0),
+            _ => self.array(scalar, row..row.checked_add(1)?)?.get(0),
         }
     }
 
@@ -134,7 +155,7 @@ impl<'a> InputColumn<'a> {
             (_, DataIn::Any(values)) => values.get(row).filter(|value| value.is_of(qtype)).cloned(),
             (_, DataIn::Shared(value)) => Some(value).filter(|value| value.is_of(qtype)).cloned(),
             (QType::Array(kind, scalar), DataIn::Lists(offsets, elements)) => {
-                let array = elements.array(*scalar, offsets.elements(row..row + 1))?;
+                let array = elements.array(*scalar, offsets.elements(row..row.checked_add(1)?))?;
                 Some(Value::Array(*kind, array.into()))
             }
             (QType::Optional(scalar), _) => Some(Value::optional(*scalar, self.scalar_at(*scalar, row))),
@@ -150,9 +171,12 @@ mod tests {
     use crate::Keys;
     use cembra_runtime::Optional;
 
+    fn shown(column: InputColumn<'_>, scalar: Scalar, rows: Range<usize>) -> String {
+        column.array(scalar, rows).unwrap().to_string()
+    }
+
     #[test]
     fn rows_of_any_column_are_arrays() {
-        let shown = |column: InputColumn<'_>, scalar, rows| column.array(scalar, rows).unwrap().to_string();
         let numbers: Vec<i32> = (0..200).collect();
         assert_eq!(shown(InputColumn::values(&numbers), Scalar::Int32, 3..6), "[3, 4, 5]");
         let bytes = [0b1010_1010_u8; 30];
@@ -171,6 +195,27 @@ mod tests {
         assert_eq!(shown(InputColumn::shared(&any[0]), Scalar::Int64, 5..8), "[1, 1, 1]");
         assert_eq!(shown(InputColumn::units(9).present(bits(0)), Scalar::Unit, 0..4), "[NA, unit, NA, unit]");
         assert_eq!(shown(InputColumn::values(&numbers), Scalar::Int32, 7..7), "[]");
+    }
+
+    /// Rows of one value take no memory, so that there may be more of them than a copy has room for.
+    #[test]
+    fn rows_that_there_is_no_memory_for_are_none() {
+        let numbers = [1.5_f64, 2.5];
+        for rows in [1 << 61, (1 << 61) + 1, (1 << 62) + 2, isize::MAX as usize, 1 << 50] {
+            let one = InputColumn::stepped(&numbers, 1, 0, rows).unwrap();
+            assert!(one.array(Scalar::Float64, 0..rows).is_none(), "{rows}");
+            assert_eq!(shown(one, Scalar::Float64, rows - 2..rows), "[2.5, 2.5]");
+            let flags = InputColumn::stepped(&[true], 0, 0, rows).unwrap();
+            assert!(flags.array(Scalar::Boolean, 0..rows).is_none(), "{rows}");
+            let small = InputColumn::stepped(&[7_i32], 0, 0, rows).unwrap();
+            assert!(small.array(Scalar::Int32, 0..rows).is_none(), "{rows}");
+            let value = Value::from(3_i64);
+            assert!(InputColumn::shared(&value).array(Scalar::Int64, 0..rows).is_none(), "{rows}");
+            // A row of lists that has them all.
+            let points = [0, rows as i64];
+            let qtype = QType::Array(cembra_runtime::ArrayKind::Dense, Scalar::Float64);
+            assert!(InputColumn::lists(&points[..], &one).value(&qtype, 0).is_none());
+        }
     }
 
     #[test]

@@ -53,9 +53,12 @@ unsafe impl Send for Source<'_> {}
 // SAFETY: COLUMNS, likewise: nothing is written through it.
 unsafe impl Sync for Source<'_> {}
 
-/// True if rows may have numbers of these values, and one for none, of 32 bits.
+/// True if rows may have numbers of these values, and one for none, of 32 bits. There are tables with a place for each value: of those
+/// that take less memory than a number there may be few.
 fn is_numbered(values: &InputColumn<'_>) -> bool {
-    values.rows.is_some_and(|rows| rows < u32::MAX as usize)
+    const FEW: usize = 1 << 20;
+    let takes_bytes = matches!(values.data, DataIn::Values(..) | DataIn::Strings(..)) && values.is_backed();
+    values.rows.is_some_and(|rows| rows < if takes_bytes { u32::MAX as usize } else { FEW })
 }
 
 impl Dictionary for Source<'_> {
@@ -353,17 +356,18 @@ impl<'a> Source<'a> {
                 strings.write(start, to);
             }
             DataIn::Fields(_, first, stride, write) => {
-                let cells = FramePtr::from_raw(words.cast());
                 for row in 0..rows {
                     let field = first.wrapping_offset(stride * (start + row).cast_signed());
+                    let cell = FramePtr::from_raw(words.cast::<u8>().wrapping_add(row * self.cell));
                     // SAFETY: FIELD-TABLE: there is a field for each row. COLUMNS, promised by the caller: room for a cell.
-                    unsafe { write(field, cells, (row * self.cell) as u32) };
+                    unsafe { write(field, cell, 0) };
                 }
             }
             DataIn::Any(values) => {
                 for (row, value) in values[start..start + rows].iter().enumerate() {
+                    let cell = FramePtr::from_raw(words.cast::<u8>().wrapping_add(row * self.cell));
                     // SAFETY: COLUMNS, promised by the caller: room for a cell; the value was compared with the type.
-                    unsafe { value.write_to(FramePtr::from_raw(words.cast()), (row * self.cell) as u32) };
+                    unsafe { value.write_to(cell, 0) };
                 }
             }
             DataIn::Dictionary(keys, values) => {

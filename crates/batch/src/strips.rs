@@ -142,7 +142,7 @@ pub struct Strips {
 
 impl Batch {
     /// What plays columns of the [forms](line_forms) of these paces and this sink, as it is run on lines; none if the model is of other types,
-    /// or the player has no function for such columns. The context is of the model's limits.
+    /// or the player is another batch's, or has no function for such columns. The context is of the model's limits.
     #[must_use]
     pub fn strips(&self, player: &Player, paces: &[Pace], sink: Sink, context: Context) -> Option<Strips> {
         let fits = |(pace, qtype): (&Pace, &QType)| *qtype == QType::Scalar(pace.scalar);
@@ -151,7 +151,7 @@ impl Batch {
         if paces.len() != inputs.len() || !paces.iter().zip(inputs).all(fits) {
             return None;
         }
-        let function = player.shared_function(&line_forms(paces, &[sink]))?;
+        let function = player.shared_function(self, &line_forms(paces, &[sink]))?;
         let written = if sink == Sink::Chains { 0 } else { size(output) };
         let strides = paces.iter().map(|pace| pace.stride()).chain([written]);
         let columns = strides.map(|stride| Column { stride, ..Column::nowhere() }).collect();

@@ -4,8 +4,8 @@
 use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
 use crate::source::read_strides;
 use crate::strings::{NumberedStrings, StringsMade};
-use crate::{Bitmap, BitmapMut, Keys};
-use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar};
+use crate::{Bitmap, BitmapMut, Keys, Misfit};
+use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length};
 use cembra_value::{Value, Words};
 use std::ops::DerefMut;
 
@@ -96,21 +96,31 @@ pub(crate) struct Made {
 
 impl<'a> Target<'a> {
     /// A new column of a type.
-    pub(crate) fn new(qtype: &QType, rows: usize) -> Target<'a> {
+    ///
+    /// # Errors
+    /// There is no memory for so many rows.
+    pub(crate) fn new(qtype: &QType, rows: usize) -> Result<Target<'a>, Misfit> {
+        let zeros = |words: Option<usize>| words.and_then(Words::try_zeros).ok_or(Misfit::Room { rows });
         let words = rows.div_ceil(64);
         let data = match qtype.scalar() {
             None => Data::Values,
             Some(Scalar::Unit) => Data::Nothing,
-            Some(Scalar::Boolean) => Data::Bits(Written::new(Words::zeros(words)), None),
+            Some(Scalar::Boolean) => Data::Bits(Written::new(zeros(Some(words))?), None),
             Some(scalar) if scalar.is_string() => Data::Strings,
             Some(scalar) => {
-                let bytes = rows * QType::Scalar(scalar).layout().size as usize;
-                Data::Numbers(Written::new(Words::zeros(bytes.div_ceil(8))))
+                let words = word_length(rows, QType::Scalar(scalar).layout().size as usize);
+                Data::Numbers(Written::new(zeros(words)?))
             }
         };
-        let presence =
-            if qtype.is_optional() { Presence::Bits(Written::new(vec![0; words]), None) } else { Presence::All };
-        Target::with(qtype, rows, true, data, presence)
+        let presence = if qtype.is_optional() {
+            if !has_room(words.saturating_mul(8)) {
+                return Err(Misfit::Room { rows });
+            }
+            Presence::Bits(Written::new(vec![0; words]), None)
+        } else {
+            Presence::All
+        };
+        Ok(Target::with(qtype, rows, true, data, presence))
     }
 
     /// Memory of the caller, which fits the type.

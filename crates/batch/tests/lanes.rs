@@ -1,7 +1,10 @@
 //! Lane programs on columns of every form, their tapes played by the evaluator on bits: what is gathered, addressed and
 //! scattered must give what the interpreter gives row by row.
 
-use cembra_batch::{Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, OnError, Settings, facts, ports};
+use cembra_batch::{
+    Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings, Sink, Stop,
+    facts, line_forms, ports,
+};
 use cembra_expr::parse;
 use cembra_ops::Registry;
 use cembra_plan::{Plan, build};
@@ -104,6 +107,19 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
     LaneFunction::new(plan, program, loops, forms)
 }
 
+/// Runs on two threads, in strips of so many rows.
+fn settings(strip: usize) -> Settings<'static, FaultRecord> {
+    Settings {
+        threads: 2,
+        pool: None,
+        strip,
+        keep: 5,
+        context: &Context::new,
+        begin: &|_| {},
+        fault: &|context: &Context| context.record(),
+    }
+}
+
 /// Runs a plan on columns, by its lane program or by the reference: the values of new columns, and the rows that failed.
 fn run(
     plan: &Plan,
@@ -120,17 +136,9 @@ fn run(
     let forms = job.forms();
     let function = in_lanes.then(|| Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = batch.player(&forms, function);
-    let settings = Settings {
-        threads: 2,
-        pool: None,
-        // New columns in strips as long as can be, memory of the caller in short ones.
-        strip: if new { usize::MAX } else { 64 },
-        keep: 5,
-        context: &Context::new,
-        begin: &|_| {},
-        fault: &|context: &Context| -> FaultRecord { context.record() },
-    };
-    let made = batch.run(job, &player, &settings).expect("no row stops the run");
+    // New columns in strips as long as can be, memory of the caller in short ones.
+    let strip = if new { usize::MAX } else { 64 };
+    let made = batch.run(job, &player, &settings(strip)).expect("no row stops the run");
     let value = |row: usize| made.columns.iter().flatten().map(|column| column.value(row).expect("a row")).collect();
     ((0..rows).map(value).collect(), made.failed)
 }
@@ -325,4 +333,52 @@ fn rows_without_a_call_have_zeros() {
         let expected = if here.get(row) { 2 * texts[row].len() as i64 } else { 0 };
         assert_eq!(*found, expected, "row {row}");
     }
+}
+
+/// What is made for columns of other types or forms would read and write beside them.
+#[test]
+fn what_is_of_another_batch_plays_no_rows() {
+    let (wide, narrow) = (plan_of("input x: f64; output y = x * 2.0"), plan_of("input x: i32; output y = x * 2"));
+    let (of_wide, of_narrow, same) = (Batch::of(&wide), Batch::of(&narrow), Batch::of(&wide));
+    let (x, n) = (vec![1.5; 1_000], vec![3_i32; 1_000]);
+    let of_x = || of_wide.job(&[InputColumn::values(&x)], vec![None], 1_000, OnError::Fail).expect("a job");
+    let of_n = || of_narrow.job(&[InputColumn::values(&n)], vec![None], 1_000, OnError::Fail).expect("a job");
+    let forms = of_x().forms();
+    assert_eq!(forms, of_n().forms(), "forms do not say of which type numbers are");
+    let player = of_wide.player(&forms, Some(Box::new(lane_function(&wide, &forms.0))));
+    for (batch, job) in [(&of_narrow, of_n()), (&of_wide, of_n()), (&of_narrow, of_x()), (&same, of_x())] {
+        assert!(matches!(batch.run(job, &player, &settings(64)), Err(Stop::Foreign)));
+    }
+    // Columns of other forms: all rows share one value.
+    let one = Value::from(1.5);
+    let shared = of_wide.job(&[InputColumn::shared(&one)], vec![None], 1_000, OnError::Fail).expect("a job");
+    assert!(matches!(of_wide.run(shared, &player, &settings(64)), Err(Stop::Foreign)));
+    let made = of_wide.run(of_x(), &player, &settings(64)).expect("its own");
+    assert_eq!(made.columns[0].as_ref().and_then(|column| column.values::<f64>()), Some(&[3.0; 1_000][..]));
+    // Lines likewise.
+    let pace = |scalar| Pace { scalar, step: 1 };
+    let dense = line_forms(&[pace(Scalar::Float64)], &[Sink::Values]);
+    let player = of_wide.player(&dense, Some(Box::new(lane_function(&wide, &dense.0))));
+    assert!(of_wide.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_some());
+    assert!(of_narrow.strips(&player, &[pace(Scalar::Int32)], Sink::Values, Context::new()).is_none());
+    assert!(same.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_none());
+}
+
+/// 2^61 numbers of 8 bytes are as many bytes as there are addresses, and none.
+#[test]
+fn rows_that_there_is_no_memory_for_are_refused() {
+    let plan = plan_of("input u: unit?; input x: f64; output y = x * 2.0; output z = u; output w = where(u, x)");
+    let batch = Batch::of(&plan);
+    let shared = Value::from(1.5);
+    let of = |rows| [InputColumn::units(rows), InputColumn::shared(&shared)];
+    for rows in [1 << 61, (1 << 61) + 1, (1 << 62) + 2, usize::MAX, 1 << 50] {
+        let refused = batch.job(&of(rows), vec![None, None, None], rows, OnError::Fail).expect_err("too many");
+        assert_eq!(refused, Refused::Output { at: 0, misfit: Misfit::Room { rows } });
+        // Memory of the caller is compared before there is any for other columns.
+        let mut few = [0.0; 3];
+        let outputs = vec![None, None, Some(ColumnMut::values(&mut few))];
+        let refused = batch.job(&of(rows), outputs, rows, OnError::Fail).expect_err("too many");
+        assert_eq!(refused, Refused::Output { at: 2, misfit: Misfit::Rows { found: 3, expected: rows } });
+    }
+    assert!(batch.job(&of(100), vec![None, None, None], 100, OnError::Fail).is_ok());
 }

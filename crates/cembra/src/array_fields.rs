@@ -92,7 +92,7 @@ fn array_of_texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Array
 
 /// The text of each element; none where it is missing.
 fn texts(array: &Array) -> impl Iterator<Item = Option<String>> + '_ {
-    let text = |at| array.string(at).and_then(|bytes| str::from_utf8(bytes).ok()).map(str::to_owned);
+    let text = |at| array.text(at).map(str::to_owned);
     (0..array.len()).map(text)
 }
 

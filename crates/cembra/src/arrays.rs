@@ -11,6 +11,7 @@ use crate::promises;
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
+use crate::thread_count::useful_threads;
 use cembra_array::{
     Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, most_units,
     split,
@@ -327,7 +328,7 @@ impl Parts for Run<'_> {
     }
 
     fn threads(&self) -> usize {
-        self.threads
+        useful_threads(self.threads, None)
     }
 
     fn poll(&self) -> Result<(), Error> {
@@ -385,7 +386,10 @@ fn array(column: OutputColumn) -> Option<Array> {
         OutputParts::Nothing => ArrayData::Units,
         OutputParts::Numbers(words) => ArrayData::Numbers(words),
         OutputParts::Bits(words) => ArrayData::Bits(words),
-        OutputParts::Strings(views, buffers) => ArrayData::Strings(StringViews::from_parts(views, buffers)?),
+        OutputParts::Strings(views, buffers) => {
+            // SAFETY: STRING-VIEW: a column has made its views itself, and texts of texts.
+            ArrayData::Strings(unsafe { StringViews::from_known_parts(views, buffers, scalar == Scalar::Text) })
+        }
         // No input of an array program is a dictionary, nor of a type that is no scalar.
         OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) => return None,
     };

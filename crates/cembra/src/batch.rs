@@ -1,6 +1,8 @@
 //! Batches: a model compiled for many rows, which takes columns and makes columns. What evaluates the rows is chosen by the
 //! forms of the columns, compiled when they are first met, and kept.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::choice::RowPlayer;
 use crate::error::Error;
 use crate::lists::ListRows;
@@ -10,7 +12,7 @@ use crate::signature::Field;
 use crate::stages::{plan, prepare};
 use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, Pace, Sink, Strips};
 use cembra_expr::Program;
-use cembra_runtime::{Cancellation, Context, QType};
+use cembra_runtime::{Cancellation, Context, QType, Scalar};
 use cembra_value::{Diagnostic, Value};
 use std::sync::Arc;
 
@@ -198,31 +200,33 @@ impl Inner {
         }
     }
 
-    /// Compares what a run makes with the limit on arrays, if nothing lies behind its rows but their number, which is easily too
-    /// large: then there is to be no memory yet.
+    /// Compares what a run makes with the limit on arrays, if nothing lies behind its rows, or the elements of its lists, but their
+    /// number, which is easily too large: then there is to be no memory yet.
     fn check_rows(
         &self,
         inputs: &[InputColumn<'_>],
         outputs: &[Option<ColumnMut<'_>>],
         rows: usize,
     ) -> Result<(), Error> {
-        if inputs.iter().any(InputColumn::is_backed) || outputs.iter().flatten().any(ColumnMut::is_backed) {
-            return Ok(());
-        }
         let limit = match self {
             Inner::Plan(plan) => plan.array_bytes(),
             Inner::Lists(lists) => lists.array_bytes(),
         };
+        if self.bytes_of_elements(inputs, rows) > limit {
+            return Err(Error::of_elements());
+        }
+        if inputs.iter().any(InputColumn::is_backed) || outputs.iter().flatten().any(ColumnMut::is_backed) {
+            return Ok(());
+        }
         let shared = |column: &InputColumn<'_>| match column.as_shared() {
             Some(Value::Array(_, array)) => array.len(),
             _ => 0,
         };
         let longest = inputs.iter().map(shared).max().unwrap_or(0);
-        let of_scalar = |scalar| QType::Scalar(scalar).layout().size as usize;
         let bytes = |output: &Field| match (output.qtype.scalar(), &output.qtype) {
-            (Some(scalar), _) => of_scalar(scalar),
+            (Some(scalar), _) => bytes_of(scalar),
             (None, QType::Array(_, scalar)) => {
-                longest.saturating_mul(of_scalar(*scalar)).saturating_add(size_of::<i64>())
+                longest.saturating_mul(bytes_of(*scalar)).saturating_add(size_of::<i64>())
             }
             (None, _) => size_of::<Value>(),
         };
@@ -231,6 +235,32 @@ impl Inner {
         let all = row.checked_mul(rows).filter(|all| isize::try_from(*all).is_ok() && *all as u64 <= limit);
         all.map_or_else(|| Err(Error::of_rows()), |_| Ok(()))
     }
+
+    /// The most bytes that the elements of lists take that no memory of the caller's lies behind: of those of one row, which are
+    /// copied, and of all that outputs have. Those of one row alone are counted when it is evaluated, as are units, which are not copied.
+    fn bytes_of_elements(&self, inputs: &[InputColumn<'_>], rows: usize) -> u64 {
+        let of_lists = |field: &Field| match &field.qtype {
+            QType::Array(_, scalar) => bytes_of(*scalar),
+            _ => 0,
+        };
+        let made = self.outputs().iter().map(of_lists).fold(0, usize::saturating_add);
+        let counted = |(column, field): (&InputColumn<'_>, &Field)| {
+            let Some((offsets, _)) = column.as_lists().filter(|(_, elements)| !elements.is_backed()) else { return 0 };
+            let rows = 0..rows.min(offsets.rows());
+            let copied = match &field.qtype {
+                QType::Array(_, Scalar::Unit) => 0,
+                _ => offsets.longest(rows.clone()).saturating_mul(of_lists(field)),
+            };
+            let all = if rows.len() > 1 { offsets.elements(rows).len().saturating_mul(made) } else { 0 };
+            copied.saturating_add(all) as u64
+        };
+        inputs.iter().zip(self.inputs()).map(counted).fold(0, u64::saturating_add)
+    }
+}
+
+/// The bytes of a value of a type.
+fn bytes_of(scalar: Scalar) -> usize {
+    QType::Scalar(scalar).layout().size as usize
 }
 
 /// A run over a batch: how many threads, and what to do about rows that fail.
@@ -278,7 +308,7 @@ impl<'b> BatchRun<'b> {
         self
     }
 
-    /// Shares the rows out to so many threads of rayon's pool for the process. Results do not depend on it.
+    /// Shares the rows out to so many threads of rayon's pool for the process, of those that it has. Results do not depend on it.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.how.threads = threads.max(1);

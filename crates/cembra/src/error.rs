@@ -101,6 +101,12 @@ impl Error {
         Error::of_array_bytes(None, detail, None)
     }
 
+    /// The fault of a run over lists of more elements than there may be, where there is no memory of the caller's for each.
+    pub(crate) fn of_elements() -> Self {
+        let detail = "lists of so many elements, for which there is no memory, exceed the limit `array_bytes`";
+        Error::of_array_bytes(None, detail, None)
+    }
+
     /// The fault of an input of more units than there may be: they take no memory, but what is made of them does.
     pub(crate) fn of_units() -> Self {
         let detail = "what is made of an array of so many units may exceed the limit `array_bytes`";

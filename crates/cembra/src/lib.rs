@@ -92,6 +92,7 @@ mod tensor_threads;
 mod tensors;
 mod text_fields;
 mod text_file;
+mod thread_count;
 mod tiers;
 mod typed;
 

@@ -10,6 +10,7 @@ use crate::options::Started;
 use crate::plan_rows::{RowSettings, check_float_mode, misfit};
 use crate::signature::Field;
 use crate::sites::operator_name;
+use crate::thread_count::useful_threads;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 use cembra_batch::{ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, Refused};
 use cembra_expr::Program;
@@ -177,11 +178,11 @@ impl ListRows {
         self.check(columns, rows)?;
         let run = Run { model: self, columns, how };
         let pieces = run.pieces(rows);
-        let threads = if self.is_pure { how.threads } else { 1 };
+        let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
         // A few for each, so that none waits long for another.
         let parts: Vec<&[Range<usize>]> = match threads {
             1 => vec![&pieces[..]],
-            _ => pieces.chunks(pieces.len().div_ceil(4 * threads).max(1)).collect(),
+            _ => pieces.chunks(pieces.len().div_ceil(threads.saturating_mul(4)).max(1)).collect(),
         };
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |(at, pieces): (usize, &&[Range<usize>])| {
@@ -328,14 +329,14 @@ fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
         return Some(offsets.splits(rows.clone()));
     }
     let size = shared_array(column)?.len();
-    Some((0..=rows.len()).map(|row| (row * size) as i64).collect())
+    Some((0..=rows.len()).map(|row| row.saturating_mul(size) as i64).collect())
 }
 
 /// How many elements the rows have together.
 fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
     match column.as_lists() {
         Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
-        None => Some(rows.len() * shared_array(column)?.len()),
+        None => Some(rows.len().saturating_mul(shared_array(column)?.len())),
     }
 }
 

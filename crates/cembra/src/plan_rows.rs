@@ -211,6 +211,7 @@ impl PlanRows {
         self.batch.run(job, player, &settings).map_err(|stop| match stop {
             Stop::Row(row, error) => error.in_row(row),
             Stop::Cancelled => Error::cancelled(),
+            Stop::Foreign => Error::values("the columns are of another batch"),
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::options::Options;
 use crate::tensor_kernels::{BodyLines, BodySums, run};
 use crate::tensor_session::{Binds, TensorSession};
 use crate::tensor_threads::Threads;
+use crate::thread_count::useful_threads;
 use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
 use cembra_runtime::{Cancellation, QType, Scalar};
@@ -560,7 +561,7 @@ impl Elements for Evaluator {
     }
 
     fn threads(&self) -> usize {
-        self.threads.count
+        useful_threads(self.threads.count, self.threads.pool.as_deref())
     }
 
     fn share(&self) -> usize {

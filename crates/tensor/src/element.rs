@@ -2,7 +2,7 @@
 
 use crate::walk::{self, CopiedAxis};
 use crate::{Axis, Error, ErrorKind, Layout};
-use cembra_runtime::Scalar;
+use cembra_runtime::{Scalar, has_room};
 use std::fmt::Debug;
 
 /// The elements that a tensor's memory has, all of one type.
@@ -350,14 +350,9 @@ impl Data {
     }
 }
 
-/// An error if the system has no memory for so many bytes. Whoever makes zeros asks before, because nobody can afterwards: zeros that take no
-/// time are made by an allocation that ends the process where it fails. What is small is there.
+/// An error if the system has no memory for so many bytes.
 fn check_room(bytes: usize) -> Result<(), Error> {
-    const LARGE: usize = 1 << 26;
-    let mut room: Vec<u8> = Vec::new();
-    if bytes < LARGE || room.try_reserve_exact(bytes).is_ok() {
-        // It is asked for in earnest, though nothing is written there.
-        std::hint::black_box(room.as_ptr());
+    if has_room(bytes) {
         return Ok(());
     }
     let message = format!("a tensor of {bytes} bytes, for which the system has no memory");

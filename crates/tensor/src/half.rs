@@ -1,6 +1,8 @@
 //! Tensors whose elements are stored in 16 bits. They are memory and nothing else: graphs compute with FLOAT32, to which every such element
 //! widens exactly, and what they make is rounded once to be stored. No operator, type or backend knows of them.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::tensor::inverse;
 use crate::{Data, Error, ErrorKind, Layout, Slice, Tensor};
 use half::slice::HalfFloatSliceExt;
@@ -67,7 +69,7 @@ fn rounded_to_odd(number: f64) -> f32 {
         return near;
     }
     let is_beyond = f64::from(near).abs() > number.abs();
-    f32::from_bits((near.to_bits() - u32::from(is_beyond)) | 1)
+    f32::from_bits(near.to_bits().wrapping_sub(u32::from(is_beyond)) | 1)
 }
 
 /// Elements of 16 bits under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
@@ -136,7 +138,7 @@ impl<T: Half> HalfTensor<T> {
         let elements = if len == 0 {
             Vec::new()
         } else if self.layout.is_row_major() {
-            T::widened_all(&self.elements[first..first + len])
+            T::widened_all(&self.elements[first..][..len])
         } else {
             self.layout.positions().map(|at| self.elements[at].widened()).collect()
         };

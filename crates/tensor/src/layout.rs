@@ -1,6 +1,8 @@
 //! Layouts: how the indices of a tensor map to positions in memory. A view is another layout of the same memory, so everything that
 //! changes nothing but which index an element has is a function here, and copies nothing.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::{Error, ErrorKind};
 use cembra_runtime::MOST_AXES;
 use smallvec::SmallVec;
@@ -123,7 +125,7 @@ impl Layout {
         let mut stride = 1;
         for (at, extent) in self.extents.iter().enumerate().rev() {
             strides[at] = stride;
-            stride *= (*extent).max(1).cast_signed();
+            stride = stride.wrapping_mul((*extent).max(1).cast_signed());
         }
         Layout { extents: self.extents.clone(), strides, offset: 0 }
     }
@@ -248,7 +250,7 @@ impl Layout {
         self.is_empty()
             || self.extents.iter().zip(&self.strides).rev().all(|(extent, stride)| {
                 let fits = *extent == 1 || *stride == expected;
-                expected *= extent.cast_signed();
+                expected = expected.wrapping_mul(extent.cast_signed());
                 fits
             })
     }
@@ -261,11 +263,11 @@ impl Layout {
         }
         let mut range = (self.offset as i128, self.offset as i128);
         for (extent, stride) in self.extents.iter().zip(&self.strides) {
-            let reach = (*extent as i128 - 1) * *stride as i128;
+            let reach = (*extent as i128).saturating_sub(1).saturating_mul(*stride as i128);
             if reach < 0 {
-                range.0 += reach;
+                range.0 = range.0.saturating_add(reach);
             } else {
-                range.1 += reach;
+                range.1 = range.1.saturating_add(reach);
             }
         }
         Some(range)
@@ -283,7 +285,7 @@ impl Layout {
         self.is_empty()
             || axes.iter().all(|(stride, extent)| {
                 let apart = *stride as u128 > reach;
-                reach += *stride as u128 * (*extent as u128 - 1);
+                reach = reach.saturating_add((*stride as u128).saturating_mul((*extent as u128).saturating_sub(1)));
                 apart
             })
     }
@@ -317,7 +319,7 @@ impl Layout {
             if index >= extent {
                 return Err(Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")));
             }
-            at += index.cast_signed() * stride;
+            at = at.wrapping_add(index.cast_signed().wrapping_mul(*stride));
         }
         Ok(at.cast_unsigned())
     }
@@ -442,8 +444,8 @@ impl Layout {
         let mut nested: SmallVec<[(usize, isize); 6]> = SmallVec::new();
         for (extent, stride) in self.extents.iter().zip(&self.strides).filter(|(extent, _)| **extent != 1) {
             match nested.last_mut() {
-                Some((length, step)) if *step == *stride * extent.cast_signed() => {
-                    *length *= extent;
+                Some((length, step)) if *step == stride.wrapping_mul(extent.cast_signed()) => {
+                    *length = length.saturating_mul(*extent);
                     *step = *stride;
                 }
                 _ => nested.push((*extent, *stride)),
@@ -460,12 +462,12 @@ impl Layout {
                 let Some((length, stride)) = nested.pop() else { return Ok(None) };
                 (open, step) = (length, stride);
             }
-            if open % extent != 0 {
+            let Some(others) = open.checked_div(*extent).filter(|_| open.is_multiple_of(*extent)) else {
                 return Ok(None);
-            }
-            open /= extent;
+            };
+            open = others;
             strides[at] = step;
-            step *= extent.cast_signed();
+            step = step.wrapping_mul(extent.cast_signed());
         }
         Ok(Some(Layout { extents: extents.into(), strides, offset: self.offset }))
     }
@@ -478,8 +480,8 @@ impl fmt::Debug for Layout {
 }
 
 fn common_divisor(mut a: usize, mut b: usize) -> usize {
-    while b != 0 {
-        (a, b) = (b, a % b);
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
     }
     a
 }
@@ -500,7 +502,7 @@ impl Iterator for Positions<'_> {
         self.left = self.left.checked_sub(1)?;
         let found = self.at;
         for axis in (0..self.index.len()).rev() {
-            self.index[axis] += 1;
+            self.index[axis] = self.index[axis].wrapping_add(1);
             self.at = self.at.wrapping_add(self.layout.strides[axis]);
             if self.index[axis] < self.layout.extents[axis] {
                 break;

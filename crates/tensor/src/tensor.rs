@@ -1,6 +1,8 @@
 //! Tensors: elements in shared memory, and the layout that they are seen through. A tensor is a value: whoever changes one has memory of
 //! his own, or gets a copy. [`TensorMut`] writes to memory of somebody else.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::element::with_data;
 use crate::layout::{Positions, Slice};
 use crate::{Data, Element, Error, ErrorKind, Layout};
@@ -220,7 +222,7 @@ impl Tensor {
     pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, Error> {
         let elements = self.elements::<T>()?;
         let (first, len) = (self.layout.offset(), self.layout.len());
-        Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..first + len] }))
+        Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..][..len] }))
     }
 
     /// The element of an index.
@@ -350,7 +352,7 @@ impl<'m> TensorMut<'m> {
             return Err(Error::new(ErrorKind::SizeMismatch, message).hint("write them by their indices"));
         }
         let elements = T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?;
-        Ok(if len == 0 { &mut [] } else { &mut elements[first..first + len] })
+        Ok(if len == 0 { &mut [] } else { &mut elements[first..][..len] })
     }
 
     /// Writes an element.

@@ -2,9 +2,11 @@
 //! next to each other, truth values and presence as bits, strings as views of buffers. What is at a missing element's place is
 //! never looked at.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::strings::StringViews;
 use crate::{ScalarValue, Value, Words};
-use cembra_runtime::{ArrayKind, Excerpt, Plain, QType, Scalar};
+use cembra_runtime::{ArrayKind, Excerpt, Plain, QType, Scalar, byte_length, word_length};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::DerefMut;
@@ -52,6 +54,21 @@ const fn words(bits: usize) -> usize {
     bits.div_ceil(64)
 }
 
+/// The first bits of a word, fewer than it has.
+const fn first_bits(count: usize) -> u64 {
+    !(u64::MAX << (count % 64))
+}
+
+/// The bytes of a value of a type.
+fn size_of_scalar(scalar: Scalar) -> usize {
+    QType::Scalar(scalar).layout().size as usize
+}
+
+/// True if values of a type are numbers, which lie next to each other.
+fn is_number(scalar: Scalar) -> bool {
+    scalar.machine_type().is_some() && scalar != Scalar::Boolean
+}
+
 fn bit(words: &[u64], at: usize) -> bool {
     words[at / 64] >> (at % 64) & 1 != 0
 }
@@ -59,17 +76,19 @@ fn bit(words: &[u64], at: usize) -> bool {
 impl Array {
     /// An array of these parts.
     ///
-    /// `None` if there are not as many values, or bits of presence, as elements, or they are of another type.
+    /// `None` if there are not as many values, or bits of presence, as elements, they are of another type, or texts are not UTF-8.
     #[must_use]
-    pub fn from_parts(scalar: Scalar, len: usize, data: ArrayData, presence: Option<Vec<u64>>) -> Option<Array> {
-        let size = QType::Scalar(scalar).layout().size as usize;
-        let fits = match &data {
+    pub fn from_parts(scalar: Scalar, len: usize, mut data: ArrayData, presence: Option<Vec<u64>>) -> Option<Array> {
+        let fits = match &mut data {
             ArrayData::Units => scalar == Scalar::Unit,
             ArrayData::Numbers(words) => {
-                scalar.machine_type().is_some() && scalar != Scalar::Boolean && words.len() * 8 >= len * size
+                let bytes = byte_length(len, size_of_scalar(scalar));
+                is_number(scalar) && bytes.is_some_and(|bytes| bytes <= size_of_val(&**words))
             }
             ArrayData::Bits(bits) => scalar == Scalar::Boolean && bits.len() >= words(len),
-            ArrayData::Strings(strings) => scalar.is_string() && strings.len() == len,
+            ArrayData::Strings(strings) => {
+                scalar.is_string() && strings.len() == len && (scalar != Scalar::Text || strings.are_texts())
+            }
         };
         let presence_fits = presence.as_ref().is_none_or(|bits| bits.len() >= words(len));
         (fits && presence_fits).then_some(Array { scalar, len, data, presence })
@@ -86,6 +105,8 @@ impl Array {
     }
 
     /// An array of numbers, written by a function to memory of zeros; the bits of `presence` say which are there.
+    ///
+    /// `None`, and nothing is written, if the numbers are of another type, there is no memory for so many, or there are not as many bits.
     #[must_use]
     pub fn of_numbers<T: Number>(
         scalar: Scalar,
@@ -93,11 +114,14 @@ impl Array {
         presence: Option<Vec<u64>>,
         write: impl FnOnce(&mut [T]),
     ) -> Option<Array> {
-        let mut words = Words::zeros((len * size_of::<T>()).div_ceil(8));
+        let is_of = is_number(scalar) && size_of_scalar(scalar) == size_of::<T>();
+        if !is_of || presence.as_ref().is_some_and(|bits| bits.len() < words(len)) {
+            return None;
+        }
+        let mut words = Words::try_zeros(word_length(len, size_of::<T>())?)?;
         // SAFETY: COLUMNS: the words are as long as so many numbers, aligned for them, and any bits are one.
         write(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<T>(), len) });
-        let is_of = QType::Scalar(scalar).layout().size as usize == size_of::<T>();
-        is_of.then(|| Array::from_parts(scalar, len, ArrayData::Numbers(words), presence))?
+        Array::from_parts(scalar, len, ArrayData::Numbers(words), presence)
     }
 
     /// Takes the words of its values and of its presence away, to be used again: what is left has no elements. Strings have no
@@ -156,8 +180,8 @@ impl Array {
             None => self.len,
             Some(bits) => {
                 let (whole, rest) = (self.len / 64, self.len % 64);
-                let last = if rest == 0 { 0 } else { (bits[whole] & ((1 << rest) - 1)).count_ones() as usize };
-                bits[..whole].iter().map(|word| word.count_ones() as usize).sum::<usize>() + last
+                let last = if rest == 0 { 0 } else { (bits[whole] & first_bits(rest)).count_ones() as usize };
+                bits[..whole].iter().fold(last, |count, word| count.wrapping_add(word.count_ones() as usize))
             }
         }
     }
@@ -166,7 +190,8 @@ impl Array {
     #[must_use]
     pub fn first_missing(&self) -> Option<usize> {
         let at = self.presence.as_ref()?.iter().position(|word| *word != u64::MAX)?;
-        let first = 64 * at + self.presence.as_ref()?[at].trailing_ones() as usize;
+        let ones = self.presence.as_ref()?[at].trailing_ones() as usize;
+        let first = at.saturating_mul(64).saturating_add(ones);
         (first < self.len).then_some(first)
     }
 
@@ -203,6 +228,14 @@ impl Array {
         }
     }
 
+    /// A text that is there.
+    #[must_use]
+    pub fn text(&self, at: usize) -> Option<&str> {
+        let bytes = self.string(at).filter(|_| self.scalar == Scalar::Text)?;
+        // SAFETY: STRING-VIEW: strings of an array of texts were looked at when it was made, or were made of texts.
+        Some(unsafe { std::str::from_utf8_unchecked(bytes) })
+    }
+
     /// An element; none where it is missing or behind the last.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<ScalarValue> {
@@ -213,17 +246,15 @@ impl Array {
             ArrayData::Units => Some(ScalarValue::Unit),
             ArrayData::Bits(bits) => Some(ScalarValue::Boolean(bit(bits, at))),
             ArrayData::Numbers(words) => {
-                let size = QType::Scalar(self.scalar).layout().size as usize;
-                let bits = if size == 8 { words[at] } else { words[at / 2] >> (32 * (at % 2)) & 0xFFFF_FFFF };
+                let bits = match (size_of_scalar(self.scalar), at % 2) {
+                    (8, _) => words[at],
+                    (_, 0) => words[at / 2] & 0xFFFF_FFFF,
+                    _ => words[at / 2] >> 32,
+                };
                 ScalarValue::from_bits(self.scalar, bits)
             }
-            ArrayData::Strings(strings) => {
-                let bytes = strings.get(at)?;
-                Some(match self.scalar {
-                    Scalar::Text => ScalarValue::Text(std::str::from_utf8(bytes).ok()?.into()),
-                    _ => ScalarValue::Bytes(bytes.into()),
-                })
-            }
+            ArrayData::Strings(_) if self.scalar == Scalar::Text => Some(ScalarValue::Text(self.text(at)?.into())),
+            ArrayData::Strings(_) => Some(ScalarValue::Bytes(self.string(at)?.into())),
         }
     }
 
@@ -254,10 +285,10 @@ impl Array {
     pub fn memory_bytes(&self) -> usize {
         let data = match &self.data {
             ArrayData::Units => 0,
-            ArrayData::Numbers(words) | ArrayData::Bits(words) => 8 * words.capacity(),
+            ArrayData::Numbers(words) | ArrayData::Bits(words) => words.capacity().saturating_mul(8),
             ArrayData::Strings(strings) => strings.memory_bytes(),
         };
-        data + self.presence.as_ref().map_or(0, |bits| 8 * bits.capacity())
+        data.saturating_add(self.presence.as_ref().map_or(0, |bits| bits.capacity().saturating_mul(8)))
     }
 
     /// True if both have the same elements, any NaN being like any other.
@@ -318,6 +349,15 @@ impl fmt::Debug for Array {
     }
 }
 
+/// An element on its way into an array.
+#[derive(Clone, Copy)]
+enum Element<'e> {
+    /// A number, a truth value or a unit.
+    Bits(u64),
+    Text(&'e str),
+    Bytes(&'e [u8]),
+}
+
 /// An array that is made element by element.
 #[derive(Debug)]
 pub struct ArrayBuilder {
@@ -331,12 +371,11 @@ impl ArrayBuilder {
     /// An array without elements, with room for so many.
     #[must_use]
     pub fn new(scalar: Scalar, room: usize) -> Self {
-        let size = QType::Scalar(scalar).layout().size as usize;
         let data = match scalar {
             Scalar::Unit => ArrayData::Units,
             Scalar::Boolean => ArrayData::Bits(Words::with_capacity(words(room))),
             _ if scalar.is_string() => ArrayData::Strings(StringViews::default()),
-            _ => ArrayData::Numbers(Words::with_capacity((room * size).div_ceil(8))),
+            _ => ArrayData::Numbers(Words::with_capacity(word_length(room, size_of_scalar(scalar)).unwrap_or(0))),
         };
         ArrayBuilder { scalar, len: 0, data, presence: None }
     }
@@ -353,49 +392,65 @@ impl ArrayBuilder {
         self.len == 0
     }
 
-    /// Adds an element: missing if there is none, or it is of another type.
+    /// Adds an element: missing if there is none, it is of another type, or a string of more than 2 GiB.
     pub fn push(&mut self, value: Option<&ScalarValue>) {
         match value.filter(|value| value.scalar() == self.scalar) {
-            None => self.push_parts(0, &[], false),
-            Some(ScalarValue::Text(text)) => self.push_parts(0, text.as_bytes(), true),
-            Some(ScalarValue::Bytes(bytes)) => self.push_parts(0, bytes, true),
-            Some(value) => self.push_parts(value.bits(), &[], true),
+            None => self.push_element(None),
+            Some(ScalarValue::Text(text)) => self.push_element(Some(Element::Text(text))),
+            Some(ScalarValue::Bytes(bytes)) => self.push_element(Some(Element::Bytes(bytes))),
+            Some(value) => self.push_element(Some(Element::Bits(value.bits()))),
         }
     }
 
     /// Adds an element of an array of the same type; a missing one if there is none at the place.
     pub fn push_from(&mut self, array: &Array, place: Option<usize>) {
         let place = place.filter(|at| array.scalar == self.scalar && array.is_present(*at));
-        let Some(at) = place else { return self.push_parts(0, &[], false) };
-        match &array.data {
-            ArrayData::Units => self.push_parts(0, &[], true),
-            ArrayData::Bits(bits) => self.push_parts(u64::from(bit(bits, at)), &[], true),
-            ArrayData::Strings(strings) => self.push_parts(0, strings.get(at).unwrap_or_default(), true),
-            ArrayData::Numbers(_) => {
-                let bits = array.get(at).map_or(0, |value| value.bits());
-                self.push_parts(bits, &[], true);
-            }
-        }
+        let element = place.and_then(|at| match &array.data {
+            ArrayData::Units => Some(Element::Bits(0)),
+            ArrayData::Bits(bits) => Some(Element::Bits(u64::from(bit(bits, at)))),
+            ArrayData::Strings(_) if self.scalar == Scalar::Text => array.text(at).map(Element::Text),
+            ArrayData::Strings(strings) => strings.get(at).map(Element::Bytes),
+            ArrayData::Numbers(_) => array.get(at).map(|value| Element::Bits(value.bits())),
+        });
+        self.push_element(element);
     }
 
     /// Adds a number by its bits.
     pub fn push_bits(&mut self, bits: Option<u64>) {
-        self.push_parts(bits.unwrap_or(0), &[], bits.is_some());
+        self.push_element(bits.map(Element::Bits));
     }
 
-    /// Adds a string by its bytes: UTF-8, if it is a text.
-    pub fn push_string(&mut self, bytes: Option<&[u8]>) {
-        self.push_parts(0, bytes.unwrap_or_default(), bytes.is_some());
+    /// Adds a text: missing as for [`push`](ArrayBuilder::push).
+    pub fn push_text(&mut self, text: Option<&str>) {
+        self.push_element(text.map(Element::Text));
     }
 
-    fn push_parts(&mut self, bits: u64, bytes: &[u8], is_present: bool) {
+    /// Adds bytes: missing as for [`push`](ArrayBuilder::push).
+    pub fn push_bytes(&mut self, bytes: Option<&[u8]>) {
+        self.push_element(bytes.map(Element::Bytes));
+    }
+
+    fn push_element(&mut self, element: Option<Element<'_>>) {
         let at = self.len;
+        let bits = if let Some(Element::Bits(bits)) = element { bits } else { 0 };
+        let mut is_present = element.is_some();
         match &mut self.data {
             ArrayData::Units => {}
             ArrayData::Bits(words) => set_bit(words, at, bits != 0),
-            ArrayData::Strings(strings) => strings.push(bytes),
+            ArrayData::Strings(strings) => {
+                let is_added = match element {
+                    Some(Element::Text(text)) if self.scalar == Scalar::Text => strings.push_text(text),
+                    Some(Element::Bytes(bytes)) if self.scalar == Scalar::Bytes => strings.push(bytes),
+                    _ => false,
+                };
+                if !is_added {
+                    is_present = false;
+                    // An empty string is added always.
+                    let _ = strings.push_text("");
+                }
+            }
             ArrayData::Numbers(words) => {
-                if QType::Scalar(self.scalar).layout().size == 8 {
+                if size_of_scalar(self.scalar) == 8 {
                     words.push(bits);
                 } else if at.is_multiple_of(2) {
                     words.push(bits & 0xFFFF_FFFF);
@@ -404,11 +459,11 @@ impl ArrayBuilder {
                 }
             }
         }
-        self.len += 1;
+        self.len = self.len.saturating_add(1);
         if !is_present && self.presence.is_none() {
             let mut all = vec![u64::MAX; at / 64];
             if !at.is_multiple_of(64) {
-                all.push((1 << (at % 64)) - 1);
+                all.push(first_bits(at % 64));
             }
             self.presence = Some(all);
         }
@@ -476,6 +531,50 @@ mod tests {
         assert_eq!((all.present_count(), &all), (1, &array(&[Some(1)])));
         assert!(Array::from_parts(Scalar::Int32, 3, data(0), None).is_none());
         assert!(Array::from_parts(Scalar::Unit, 65, ArrayData::Units, Some(vec![0])).is_none());
+    }
+
+    /// As many of 8 bytes as there are addresses, and none, or few: memory was written behind the words of such arrays.
+    #[test]
+    fn lengths_that_wrap_are_refused() {
+        for len in [1 << 61, (1 << 61) + 1, (1 << 62) + 2, usize::MAX] {
+            for scalar in [Scalar::Int64, Scalar::Int32, Scalar::Float64, Scalar::Date] {
+                let data = ArrayData::Numbers(vec![0; 4].into());
+                assert!(Array::from_parts(scalar, len, data, None).is_none(), "{scalar} {len}");
+            }
+            let (mut eight, mut four) = (false, false);
+            assert!(Array::of_numbers(Scalar::Int64, len, None, |_: &mut [i64]| eight = true).is_none());
+            assert!(Array::of_numbers(Scalar::Float32, len, None, |_: &mut [f32]| four = true).is_none());
+            assert!(!eight && !four, "memory was made for {len}");
+            assert!(ArrayBuilder::new(Scalar::Int64, len).is_empty());
+        }
+    }
+
+    #[test]
+    fn numbers_of_another_type_are_not_asked_for() {
+        let mut asked = false;
+        let bits = Some(vec![0]);
+        assert!(Array::of_numbers(Scalar::Int64, 3, None, |_: &mut [i32]| asked = true).is_none());
+        assert!(Array::of_numbers(Scalar::Text, 3, None, |_: &mut [i64]| asked = true).is_none());
+        assert!(Array::of_numbers(Scalar::Int64, 65, bits, |_: &mut [i64]| asked = true).is_none());
+        assert!(!asked);
+    }
+
+    #[test]
+    fn texts_are_utf8() {
+        let of = |scalar, strings: &StringViews| {
+            Array::from_parts(scalar, strings.len(), ArrayData::Strings(strings.clone()), None)
+        };
+        let mut strings = StringViews::default();
+        assert!(strings.push("é".as_bytes()) && of(Scalar::Text, &strings).is_some());
+        assert!(strings.push(b"\xE9 is no letter of UTF-8") && of(Scalar::Text, &strings).is_none());
+        assert_eq!(of(Scalar::Bytes, &strings).unwrap().string(1), Some(&b"\xE9 is no letter of UTF-8"[..]));
+        // Bytes are no texts, whatever they are, and texts no bytes.
+        let mut texts = ArrayBuilder::new(Scalar::Text, 0);
+        texts.push_bytes(Some(b"\xFF"));
+        texts.push_text(Some("é"));
+        let mut bytes = ArrayBuilder::new(Scalar::Bytes, 0);
+        bytes.push_text(Some("é"));
+        assert_eq!((texts.finish().to_string(), bytes.finish().to_string()), ("[NA, 'é']".into(), "[NA]".into()));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Edges: which elements of an array, its child side, belong to which of another, its parent side, or to one group that is all.
-//! An edge owns what it is made of and is checked when it is made.
+//! An edge owns what it is made of and is checked when it is made. What it says of sizes is only a number: memory of that size is
+//! counted by whoever makes it.
+
+#![deny(clippy::arithmetic_side_effects)]
 
 use crate::{Array, ArrayData, Value, Words};
 use cembra_runtime::{ArrayKind, EdgeType, Scalar};
@@ -148,7 +151,7 @@ impl Edge {
     pub fn parent_size(&self) -> usize {
         match &self.form {
             EdgeForm::Scalars | EdgeForm::ToScalar(_) => 1,
-            EdgeForm::Splits(points) => points.len() - 1,
+            EdgeForm::Splits(points) => points.len().saturating_sub(1),
             EdgeForm::Mapping(_, parents) => *parents,
         }
     }
@@ -159,7 +162,7 @@ impl Edge {
             EdgeForm::Scalars => Box::new(std::iter::once(Some(0))),
             EdgeForm::ToScalar(child) => Box::new(std::iter::repeat_n(Some(0), *child)),
             EdgeForm::Splits(points) => {
-                let sizes = points.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                let sizes = points.windows(2).map(|ends| ends[1].saturating_sub(ends[0]) as usize);
                 Box::new(sizes.enumerate().flat_map(|(group, size)| std::iter::repeat_n(Some(group), size)))
             }
             EdgeForm::Mapping(groups, _) => {
@@ -188,7 +191,7 @@ impl Edge {
     pub fn memory_bytes(&self) -> usize {
         match &self.form {
             EdgeForm::Scalars | EdgeForm::ToScalar(_) => 0,
-            EdgeForm::Splits(points) => 8 * points.capacity(),
+            EdgeForm::Splits(points) => points.capacity().saturating_mul(8),
             EdgeForm::Mapping(groups, _) => groups.memory_bytes(),
         }
     }

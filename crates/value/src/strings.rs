@@ -1,5 +1,7 @@
 //! Strings that are kept for an array, in Arrow's layout of views: a short one lies in its view, of a longer one the view says
-//! where it is. Whether they are texts or bytes is said by whoever has them.
+//! where it is, and how it begins. Strings know whether they are UTF-8: an array of texts is made of such alone.
+
+#![deny(clippy::arithmetic_side_effects)]
 
 /// The most bytes that a view holds itself.
 const INLINE: usize = 12;
@@ -7,32 +9,72 @@ const INLINE: usize = 12;
 /// When a buffer is full: offsets are 32 bits wide.
 const BUFFER: usize = 1 << 30;
 
+/// The most bytes of a string: lengths of views are numbers of 32 bits with a sign.
+const MOST: usize = i32::MAX as usize;
+
 /// Strings, each by its place.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct StringViews {
     views: Vec<u128>,
     buffers: Vec<Vec<u8>>,
+    /// STRING-VIEW: true if it is known that all of them are UTF-8.
+    are_texts: bool,
+}
+
+impl Default for StringViews {
+    fn default() -> Self {
+        StringViews { views: Vec::new(), buffers: Vec::new(), are_texts: true }
+    }
 }
 
 impl StringViews {
     /// Strings in Arrow's layout.
     ///
-    /// `None` if a view does not lie in the buffers.
+    /// `None` if a view does not lie in the buffers, says of a string that it begins as it does not, or is not filled up with zeros.
     #[must_use]
     pub fn from_parts(views: Vec<u128>, buffers: Vec<Vec<u8>>) -> Option<Self> {
-        let made = StringViews { views, buffers };
-        (0..made.len()).all(|at| made.get(at).is_some()).then_some(made)
+        let made = StringViews { views, buffers, are_texts: false };
+        (0..made.len()).all(|at| made.is_right(at)).then_some(made)
+    }
+
+    /// Strings in Arrow's layout, which are not looked at.
+    ///
+    /// # Safety
+    /// STRING-VIEW: views are as [`from_parts`](StringViews::from_parts) wants them, and if `are_texts`, all strings are UTF-8.
+    #[must_use]
+    pub const unsafe fn from_known_parts(views: Vec<u128>, buffers: Vec<Vec<u8>>, are_texts: bool) -> Self {
+        StringViews { views, buffers, are_texts }
+    }
+
+    /// True if a view is as Arrow has it.
+    fn is_right(&self, at: usize) -> bool {
+        let (Some(view), Some(bytes)) = (self.views.get(at), self.get(at)) else { return false };
+        let (view, len) = (view.to_le_bytes(), bytes.len());
+        let begins = view.get(4..8).zip(bytes.get(..4));
+        let ends = len.checked_add(4).and_then(|end| view.get(end..));
+        match ends {
+            Some(filled) => filled.iter().all(|byte| *byte == 0),
+            None => len <= MOST && begins.is_some_and(|(said, found)| said == found),
+        }
+    }
+
+    /// True if all strings are UTF-8. They are looked at if that is not known, and it is known from then on.
+    #[must_use]
+    pub fn are_texts(&mut self) -> bool {
+        let is_text = |at: usize| self.get(at).is_some_and(|bytes| std::str::from_utf8(bytes).is_ok());
+        self.are_texts = self.are_texts || (0..self.len()).all(is_text);
+        self.are_texts
     }
 
     /// How many there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.views.len()
     }
 
     /// True if there are none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.views.is_empty()
     }
 
@@ -51,21 +93,37 @@ impl StringViews {
     /// Bytes of memory they hold.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        16 * self.views.capacity() + self.buffers.iter().map(Vec::capacity).sum::<usize>()
+        let views = self.views.capacity().saturating_mul(size_of::<u128>());
+        self.buffers.iter().map(Vec::capacity).fold(views, usize::saturating_add)
     }
 
-    /// Adds a string.
-    pub fn push(&mut self, bytes: &[u8]) {
+    /// Adds a text. False, and nothing is added, if it is longer than a view can say: 2 GiB.
+    #[must_use]
+    pub fn push_text(&mut self, text: &str) -> bool {
+        self.add(text.as_bytes())
+    }
+
+    /// Adds bytes, likewise. Whether all strings are texts is not known from then on.
+    #[must_use]
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        self.are_texts = false;
+        self.add(bytes)
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> bool {
         let len = bytes.len();
+        if len > MOST {
+            return false;
+        }
         let mut view = [0; 16];
         view[..4].copy_from_slice(&(len as u32).to_le_bytes());
         if len <= INLINE {
-            view[4..4 + len].copy_from_slice(bytes);
+            view[4..][..len].copy_from_slice(bytes);
         } else {
-            if self.buffers.last().is_none_or(|last| last.len() + len > BUFFER) {
+            if self.buffers.last().is_none_or(|last| last.len().saturating_add(len) > BUFFER) {
                 self.buffers.push(Vec::new());
             }
-            let number = self.buffers.len() - 1;
+            let number = self.buffers.len().saturating_sub(1);
             let buffer = &mut self.buffers[number];
             view[4..8].copy_from_slice(&bytes[..4]);
             view[8..12].copy_from_slice(&(number as u32).to_le_bytes());
@@ -73,6 +131,7 @@ impl StringViews {
             buffer.extend_from_slice(bytes);
         }
         self.views.push(u128::from_le_bytes(view));
+        true
     }
 
     /// The bytes of a string; none behind the last.
@@ -86,6 +145,50 @@ impl StringViews {
         // SAFETY: STRING-VIEW: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in
         // Arrow.
         let bytes: &[u8] = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(view).cast(), 16) };
-        bytes.get(4..4 + len)
+        bytes.get(4..)?.get(..len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(len: u32, begins: [u8; 4], buffer: u32, offset: u32) -> u128 {
+        let words = [len, u32::from_le_bytes(begins), buffer, offset];
+        words.iter().rev().fold(0, |view, word| view << 32 | u128::from(*word))
+    }
+
+    #[test]
+    fn views_that_arrow_would_refuse_are_refused() {
+        let buffers = || vec![b"thirteen byte, and more".to_vec()];
+        let is_right = |view: u128| StringViews::from_parts(vec![view], buffers()).is_some();
+        assert!(is_right(view(13, *b"thir", 0, 0)) && is_right(view(14, *b"hirt", 0, 1)));
+        assert!(is_right(view(2, *b"ab\0\0", 0, 0)) && is_right(0));
+        // Outside of its buffer, of no buffer, as it does not begin, and with something behind a short string.
+        for wrong in [
+            view(13, *b"thir", 0, 11),
+            view(13, *b"thir", 1, 0),
+            view(u32::MAX, *b"thir", 0, u32::MAX),
+            view(13, *b"tHir", 0, 0),
+            view(2, *b"abc\0", 0, 0),
+            view(2, *b"ab\0\0", 0, 1),
+        ] {
+            assert!(!is_right(wrong), "{wrong:x}");
+        }
+    }
+
+    #[test]
+    fn strings_know_whether_they_are_texts() {
+        let mut strings = StringViews::default();
+        assert!(strings.push_text("é") && strings.are_texts());
+        assert!(strings.push("thirteen byte".as_bytes()) && strings.are_texts());
+        let (views, buffers) = strings.clone().into_parts();
+        assert!(StringViews::from_parts(views, buffers).unwrap().are_texts());
+        assert!(strings.push(b"\xFF") && !strings.are_texts());
+        let (views, buffers) = strings.into_parts();
+        assert!(!StringViews::from_parts(views, buffers).unwrap().are_texts());
+        // What is no text in the middle of a long string.
+        let mut long = StringViews::default();
+        assert!(long.push(b"a long string \xF0\x9F with a part of a letter") && !long.are_texts());
     }
 }

@@ -1,7 +1,9 @@
 //! Words of values that begin where a line of the cache does, so that no vector of them lies in two: loops over vectors of the
 //! width of a line take up to twice as long where each does. Words that came from elsewhere stay where they are.
 
-use cembra_runtime::LINE;
+#![deny(clippy::arithmetic_side_effects)]
+
+use cembra_runtime::{LINE, byte_length, has_room};
 use std::ops::{Deref, DerefMut};
 
 /// The most words before the first that begins a line.
@@ -16,13 +18,14 @@ pub struct Words {
 }
 
 impl Words {
-    /// No words, and room for so many.
+    /// No words, and room for so many; no room if there is no memory for them.
     #[must_use]
     pub fn with_capacity(room: usize) -> Self {
-        if room == 0 {
+        let mut all = Vec::new();
+        if room == 0 || all.try_reserve_exact(room.saturating_add(MOST_BEFORE)).is_err() {
             return Words::default();
         }
-        let mut words = Words { all: Vec::with_capacity(room + MOST_BEFORE), first: 0 };
+        let mut words = Words { all, first: 0 };
         words.first = words.before();
         words.all.resize(words.first, 0);
         words
@@ -34,10 +37,17 @@ impl Words {
         if len == 0 {
             return Words::default();
         }
-        let mut words = Words { all: vec![0; len + MOST_BEFORE], first: 0 };
+        let mut words = Words { all: vec![0; len.saturating_add(MOST_BEFORE)], first: 0 };
         words.first = words.before();
-        words.all.truncate(words.first + len);
+        words.truncate(len);
         words
+    }
+
+    /// So many zeros for a length from outside; none if there is no memory for them.
+    #[must_use]
+    pub fn try_zeros(len: usize) -> Option<Self> {
+        let bytes = byte_length(len.saturating_add(MOST_BEFORE), size_of::<u64>())?;
+        has_room(bytes).then(|| Words::zeros(len))
     }
 
     /// How many words lie before the first that begins a line.
@@ -49,14 +59,14 @@ impl Words {
     /// How many words there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.all.capacity() - self.first
+        self.all.capacity().saturating_sub(self.first)
     }
 
     /// Makes room for more words, behind those that are there.
     pub fn reserve(&mut self, more: usize) {
-        let wanted = self.len() + more;
+        let wanted = self.len().saturating_add(more);
         if wanted > self.capacity() {
-            let mut moved = Words::with_capacity(wanted.max(2 * self.len()));
+            let mut moved = Words::with_capacity(wanted.max(self.len().saturating_mul(2)));
             moved.all.extend_from_slice(self);
             *self = moved;
         }
@@ -80,12 +90,12 @@ impl Words {
     /// Adds words, or takes the last away, until there are so many.
     pub fn resize(&mut self, len: usize, word: u64) {
         self.reserve(len.saturating_sub(self.len()));
-        self.all.resize(self.first + len, word);
+        self.all.resize(self.first.saturating_add(len), word);
     }
 
     /// Takes all but so many away.
     pub fn truncate(&mut self, len: usize) {
-        self.all.truncate(self.first + len);
+        self.all.truncate(self.first.saturating_add(len));
     }
 
     /// The memory that they are in, and how many words of it come before the first.
@@ -183,6 +193,20 @@ mod tests {
             assert!(all[first..].iter().copied().eq(0..len as u64));
         }
         assert_eq!((Words::zeros(0).len(), Words::with_capacity(0).capacity()), (0, 0));
+    }
+
+    #[test]
+    fn words_that_there_is_no_memory_for_are_none() {
+        for len in [1 << 50, 1 << 60, 1 << 61, usize::MAX - 6, usize::MAX] {
+            assert!(Words::try_zeros(len).is_none(), "{len}");
+            let mut words = Words::with_capacity(len);
+            words.push(7);
+            assert_eq!(words[..], [7], "{len}");
+        }
+        assert_eq!(Words::try_zeros(3).map(|words| words.to_vec()), Some(vec![0; 3]));
+        let mut words = Words::zeros(3);
+        words.truncate(usize::MAX);
+        assert_eq!(words[..], [0; 3]);
     }
 
     #[test]

@@ -589,6 +589,29 @@ fn unsafe_declarations_name_a_stated_invariant() {
     }
 }
 
+/// What is multiplied or added where lengths come from outside is checked, and the page on safety says where that is.
+#[test]
+fn modules_that_take_lengths_are_the_documented_ones() {
+    let attribute = ["#![deny(clippy::", "arithmetic_side_effects)]"].concat();
+    let found: BTreeSet<String> =
+        sources().into_iter().filter(|(_, text)| text.lines().any(|line| line == attribute)).map(|(name, _)| name).collect();
+    let page = read("docs/safety.md");
+    let (_, section) = page.split_once("## Lengths and texts from outside").expect("a section");
+    let listed = section.lines().filter_map(|line| Some(line.strip_prefix("* `")?.split_once('`')?.0.to_owned()));
+    assert_eq!(found, listed.collect::<BTreeSet<String>>());
+    // Each test that the table names is one.
+    let tests: String = sources().into_iter().map(|(_, text)| text).collect();
+    let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
+    for row in rows {
+        let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        let named: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "{row}");
+        for name in named {
+            assert!(tests.contains(&format!("fn {name}(")), "{name}");
+        }
+    }
+}
+
 #[test]
 fn no_merge_is_unfinished() {
     let listed = Command::new("git").args(["ls-files"]).current_dir(root()).output();

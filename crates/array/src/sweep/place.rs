@@ -39,7 +39,7 @@ impl Lie {
         match self {
             Lie::Nothing => 0,
             Lie::Bits => elements.div_ceil(64),
-            Lie::Numbers(size) => (elements * size).div_ceil(8),
+            Lie::Numbers(size) => elements.saturating_mul(size).div_ceil(8),
         }
     }
 

@@ -4,14 +4,15 @@ use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, StringDictionaryBui
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int16Array,
-    Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchOptions,
+    RecordBatchReader,
     StringArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
     UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use cembra::{Model, Options, RowPlayer};
-use cembra_arrow::{Error, evaluated, input_types, run, run_as};
+use cembra_arrow::{Error, evaluated, from_model, input_types, run, run_as, to_model};
 use std::sync::Arc;
 
 fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
@@ -287,6 +288,75 @@ fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
         assert_eq!(made.column(0).data_type(), &DataType::Utf8View);
         let texts: Vec<_> = made.column(0).as_string_view().iter().collect();
         assert!((0..1100).all(|row| texts[row] == expected(row)));
+    }
+}
+
+/// Arrays of Arrow that are only a length: nothing is made of them, in either direction, that there is no memory for.
+#[test]
+fn lengths_without_memory_are_refused() {
+    let batch = |text: &str| Model::parse(text).unwrap().batch(&Options::default()).unwrap();
+    let item = || Arc::new(Field::new_list_field(DataType::Float64, true));
+    let none: ArrayRef = Arc::new(Float64Array::from(Vec::<f64>::new()));
+    for rows in [usize::MAX, 1 << 61, 1 << 50, 1 << 40] {
+        // A table of no columns, of which each row has the default.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let table = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
+        let error = run(batch("input x: f64 = 1.5; x * 2.0").start(), &table).unwrap_err().to_string();
+        assert!(error.contains("array_bytes"), "{error}");
+        // Nulls, and lists without elements.
+        let nulls: ArrayRef = Arc::new(NullArray::new(rows));
+        let table = RecordBatch::try_from_iter_with_nullable([("x", nulls, true)]).unwrap();
+        let error = run(batch("input x: f64?; x ?? 2.0").start(), &table).unwrap_err().to_string();
+        assert!(error.contains("array_bytes"), "{error}");
+        let empty = FixedSizeListArray::try_new_with_length(item(), 0, none.clone(), None, rows).unwrap();
+        let table = RecordBatch::try_from_iter([("x", Arc::new(empty) as ArrayRef)]).unwrap();
+        let error = run(batch("input x: [f64?]; math.sum(x)").start(), &table).unwrap_err().to_string();
+        assert!(error.contains("array_bytes"), "{error}");
+    }
+    // Units of a model take no memory, truth values of Arrow do.
+    for len in [usize::MAX, 1 << 61, 1 << 50] {
+        let units = cembra::Array::from_parts(cembra::Scalar::Unit, len, cembra::ArrayData::Units, None).unwrap();
+        assert!(matches!(from_model(units), Err(Error::Output { .. })), "{len}");
+    }
+}
+
+/// `from_model` makes arrays of texts without looking at them: what gets there is UTF-8, and views are as Arrow wants them.
+#[test]
+fn texts_of_models_are_texts_of_arrow() {
+    use cembra::{Array, ArrayBuilder, ArrayData, Scalar, StringViews};
+    for broken in [&b"\xFF\xFE"[..], b"a long text that ends within a letter \xF0\x9F\x92"] {
+        let mut strings = StringViews::default();
+        assert!(strings.push(broken));
+        let data = ArrayData::Strings(strings);
+        assert!(Array::from_parts(Scalar::Text, 1, data.clone(), None).is_none());
+        let bytes = from_model(Array::from_parts(Scalar::Bytes, 1, data, None).unwrap()).unwrap();
+        assert_eq!(bytes.as_binary_view().value(0), broken);
+        let mut texts = ArrayBuilder::new(Scalar::Text, 2);
+        texts.push_bytes(Some(broken));
+        texts.push_text(Some("é is a letter, and this a long text"));
+        let texts = from_model(texts.finish()).unwrap();
+        let found: Vec<_> = texts.as_string_view().iter().collect();
+        assert_eq!(found, [None, Some("é is a letter, and this a long text")]);
+        assert_eq!(to_model(texts).unwrap().text(1), Some("é is a letter, and this a long text"));
+    }
+    // Views that Arrow's own check refuses are no strings of models: one that begins as its text does not, one that is not filled
+    // up with zeros.
+    let buffers = || vec![b"thirteen byte".to_vec()];
+    let view = |len: u32, begins: &[u8; 4]| u128::from(len) | u128::from(u32::from_le_bytes(*begins)) << 32;
+    for (view, is_right) in [
+        (view(13, b"thir"), true),
+        (view(13, b"THIR"), false),
+        (view(14, b"thir"), false),
+        (view(2, b"ab\0\0"), true),
+        (view(2, b"abc\0"), false),
+        (view(u32::MAX, b"thir"), false),
+    ] {
+        let strings = StringViews::from_parts(vec![view], buffers());
+        assert_eq!(strings.is_some(), is_right, "{view:x}");
+        if let Some(strings) = strings {
+            let array = Array::from_parts(Scalar::Text, 1, ArrayData::Strings(strings), None).unwrap();
+            from_model(array).unwrap().to_data().validate_full().expect("an array as Arrow wants it");
+        }
     }
 }
 

@@ -66,27 +66,73 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, ret))
 }
 
+/// Strings that are joined: texts, or bytes.
+trait Join: Clone {
+    /// A part of one.
+    type Part: ?Sized;
+
+    /// An element that is there.
+    fn element(array: &Array, at: usize) -> Option<&Self::Part>;
+
+    fn add(&mut self, part: &Self::Part);
+
+    fn of(part: &Self::Part) -> Self;
+}
+
+impl Join for String {
+    type Part = str;
+
+    fn element(array: &Array, at: usize) -> Option<&str> {
+        array.text(at)
+    }
+
+    fn add(&mut self, part: &str) {
+        self.push_str(part);
+    }
+
+    fn of(part: &str) -> String {
+        part.to_owned()
+    }
+}
+
+impl Join for Vec<u8> {
+    type Part = [u8];
+
+    fn element(array: &Array, at: usize) -> Option<&[u8]> {
+        array.string(at)
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        self.extend_from_slice(part);
+    }
+
+    fn of(part: &[u8]) -> Vec<u8> {
+        part.to_vec()
+    }
+}
+
 /// The strings of each group with the separator between them; none for a group without strings.
-fn joined(
+fn joined<J: Join>(
     args: &ArrayOperands<'_>,
     array: &Array,
     groups: &Groups<'_>,
-    separator: &[u8],
-) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    separator: (&J::Part, usize),
+) -> Result<Vec<Option<J>>, Fault> {
+    let (separator, separator_bytes) = separator;
     let strings = (0..array.len()).filter_map(|at| array.string(at));
     let bytes = strings.fold(0, |all: usize, string| all.saturating_add(string.len()));
-    room_for(bytes.saturating_add(array.present_count().saturating_mul(separator.len())))?;
+    room_for(bytes.saturating_add(array.present_count().saturating_mul(separator_bytes)))?;
     let mut goes_on = Ok(());
-    let joined = groups.fold(&None, |so_far: &mut Option<Vec<u8>>, at, _| {
+    let joined = groups.fold(&None, |so_far: &mut Option<J>, at, _| {
         if goes_on.is_ok() {
             goes_on = args.poll_at(at);
         }
-        let (Ok(()), Some(string)) = (goes_on, array.string(at)) else { return };
+        let (Ok(()), Some(string)) = (goes_on, J::element(array, at)) else { return };
         match so_far {
-            None => *so_far = Some(string.to_vec()),
+            None => *so_far = Some(J::of(string)),
             Some(so_far) => {
-                so_far.extend_from_slice(separator);
-                so_far.extend_from_slice(string);
+                so_far.add(separator);
+                so_far.add(string);
             }
         }
     });
@@ -108,8 +154,15 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
             let groups = Groups::of(&args[1], array.len())?;
             let separator = separator(&args[2]).unwrap_or_default();
             let mut all = ArrayBuilder::new(array.scalar(), groups.count());
-            for string in joined(args, array, &groups, separator)? {
-                all.push_string(string.as_deref());
+            match std::str::from_utf8(separator) {
+                Ok(text) if array.scalar() == Scalar::Text => {
+                    let strings = joined::<String>(args, array, &groups, (text, separator.len()))?;
+                    strings.into_iter().for_each(|string| all.push_text(string.as_deref()));
+                }
+                _ => {
+                    let strings = joined::<Vec<u8>>(args, array, &groups, (separator, separator.len()))?;
+                    strings.into_iter().for_each(|string| all.push_bytes(string.as_deref()));
+                }
             }
             let all = all.finish();
             match ret {
@@ -138,8 +191,7 @@ mod tests {
         let array = texts(&[Some("a"), None, Some(""), Some("b"), None]);
         let joined = |edge: &Value| {
             let groups = Groups::of(edge, array.len()).unwrap();
-            let all = joined(&ArrayOperands::of_call(&[]), &array, &groups, b"+").unwrap();
-            all.into_iter().map(|all| all.map(|all| String::from_utf8(all).unwrap())).collect::<Vec<_>>()
+            joined::<String>(&ArrayOperands::of_call(&[]), &array, &groups, ("+", 1)).unwrap()
         };
         assert_eq!(joined(&Value::Unspecified), [Some("a++b".to_owned())]);
         let sizes = cembra_value::Edge::from_sizes(ArrayKind::Dense, [0, 2, 2, 1]).unwrap();
@@ -151,7 +203,9 @@ mod tests {
         let array = texts(&[Some(""); 1 << 10]);
         let separator = vec![b'x'; 1 << 19];
         let groups = Groups::of(&Value::Unspecified, array.len()).unwrap();
-        let refused = joined(&ArrayOperands::of_call(&[]), &array, &groups, &separator).map_err(|fault| fault.kind);
+        let separator = (&separator[..], separator.len());
+        let refused = joined::<Vec<u8>>(&ArrayOperands::of_call(&[]), &array, &groups, separator);
+        let refused = refused.map_err(|fault| fault.kind);
         assert_eq!(refused, Err(FaultKind::ArenaLimit));
     }
 }

@@ -50,7 +50,7 @@ impl Found {
             let part = |group| captures.get(group).and_then(|(start, end)| left.get(start..end));
             for group in 1..=groups {
                 // A group that takes no part in the match is empty, as in RE2.
-                self.captured.push_string(Some(part(group).unwrap_or_default().as_bytes()));
+                self.captured.push_text(Some(part(group).unwrap_or_default()));
             }
             matches += 1;
             let (start, mut end) = captures.get(0).unwrap_or_default();
@@ -110,8 +110,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
             let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;
             let (kind, (found, groups)) = match &args[0] {
                 Value::Array(kind, array) => {
-                    let text = |at| array.string(at).and_then(|bytes| std::str::from_utf8(bytes).ok());
-                    (*kind, find(args, (0..array.len()).map(text), regex)?)
+                    (*kind, find(args, (0..array.len()).map(|at| array.text(at)), regex)?)
                 }
                 one => (ArrayKind::Dense, find(args, std::iter::once(text_of(one)), regex)?),
             };

@@ -4,9 +4,10 @@ use super::agg_join::{separator, separator_argument, strings_argument};
 use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, room_for};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
 use cembra_value::{Array, ArrayBuilder, Edge, Value};
 use memchr::memmem;
+use std::ops::Range;
 
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (kind, scalar) = strings_argument(operator, args, 0)?;
@@ -20,17 +21,24 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Calls `part` with the words of a string.
-fn words<'s>(string: &'s [u8], part: impl FnMut(&'s [u8])) {
-    string.split(|byte| is_space(*byte)).filter(|word| !word.is_empty()).for_each(part);
+/// Calls `part` with where the words of a string are.
+fn words(string: &[u8], mut part: impl FnMut(Range<usize>)) {
+    let mut start = 0;
+    for word in string.split(|byte| is_space(*byte)) {
+        let end = start + word.len();
+        if start < end {
+            part(start..end);
+        }
+        start = end + 1;
+    }
 }
 
-/// Calls `part` with the characters of a string; with an empty one if there are none.
-fn characters<'s>(string: &'s [u8], scalar: Scalar, mut part: impl FnMut(&'s [u8])) {
-    match std::str::from_utf8(string) {
-        _ if string.is_empty() => part(string),
-        Ok(text) if scalar == Scalar::Text => text.split_inclusive(|_| true).for_each(|one| part(one.as_bytes())),
-        _ => string.chunks(1).for_each(part),
+/// Calls `part` with where the characters of a string are, the bytes of one that is no text; with an empty one if there are none.
+fn characters(string: &[u8], text: Option<&str>, mut part: impl FnMut(Range<usize>)) {
+    match text {
+        _ if string.is_empty() => part(0..0),
+        Some(text) => text.char_indices().for_each(|(at, one)| part(at..at + one.len_utf8())),
+        None => (0..string.len()).for_each(|at| part(at..at + 1)),
     }
 }
 
@@ -43,17 +51,22 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
         args.poll_at(at)?;
         let before = parts.len();
         if let Some(string) = array.string(at) {
-            let mut add = |part: &[u8]| parts.push_string(Some(part));
+            let text = array.text(at);
+            // Where a text begins or ends in another one is a boundary of its characters.
+            let mut add = |part: Range<usize>| match text {
+                Some(text) => parts.push_text(text.get(part)),
+                None => parts.push_bytes(string.get(part)),
+            };
             match &finder {
                 None => words(string, add),
-                Some(finder) if finder.needle().is_empty() => characters(string, array.scalar(), add),
+                Some(finder) if finder.needle().is_empty() => characters(string, text, add),
                 Some(finder) => {
                     let mut start = 0;
                     for end in finder.find_iter(string) {
-                        add(&string[start..end]);
+                        add(start..end);
                         start = end + finder.needle().len();
                     }
-                    add(&string[start..]);
+                    add(start..string.len());
                 }
             }
         }
@@ -100,6 +113,7 @@ pub(crate) static SPLIT: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cembra_runtime::Scalar;
     use cembra_value::ScalarValue;
 
     fn parts(strings: &[&str], separator: Option<&str>) -> (Vec<String>, Vec<i64>) {
