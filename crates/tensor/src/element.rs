@@ -351,7 +351,7 @@ impl Data {
 }
 
 /// An error if the system has no memory for so many bytes.
-fn check_room(bytes: usize) -> Result<(), Error> {
+pub(crate) fn check_room(bytes: usize) -> Result<(), Error> {
     if has_room(bytes) {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::element::with_data;
+use crate::element::{check_room, with_data};
 use crate::layout::{Positions, Slice};
 use crate::{Data, Element, Error, ErrorKind, Layout};
 use cembra_runtime::Scalar;
@@ -176,12 +176,20 @@ impl Tensor {
     /// The same elements in the same order under other extents. They are copied only where no layout of this memory gives that order.
     ///
     /// # Errors
-    /// There are not as many indices.
+    /// There are not as many indices, or the system has no memory for a copy.
     pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, Error> {
         match self.layout.reshaped(extents)? {
             Some(layout) => Ok(self.seen(layout)),
-            None => Tensor::of_data(extents, self.gathered()),
+            None => {
+                self.check_copy()?;
+                Tensor::of_data(extents, self.gathered())
+            }
         }
+    }
+
+    /// An error if the system has no memory for a copy: indices may share elements, and be as many as one likes.
+    fn check_copy(&self) -> Result<(), Error> {
+        check_room(Data::element_size(self.scalar_type()).unwrap_or(0).saturating_mul(self.layout.len()))
     }
 
     /// The elements in the order of their indices.
@@ -209,9 +217,10 @@ impl Tensor {
     /// A copy of the elements, the last axis the fastest.
     ///
     /// # Errors
-    /// They are of another type.
+    /// They are of another type, or the system has no memory for so many: indices may share elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         let elements = self.elements::<T>()?;
+        self.check_copy()?;
         Ok(self.layout.positions().map(|at| elements[at]).collect())
     }
 
@@ -390,6 +399,7 @@ impl<'m> TensorMut<'m> {
             return Err(Error::new(ErrorKind::ElementType, format!("elements of type {found} are not {own}")));
         }
         let from = from.broadcast_to(self.layout.extents())?;
+        from.check_copy()?;
         self.data.scatter(&from.gathered(), self.layout.positions());
         Ok(())
     }

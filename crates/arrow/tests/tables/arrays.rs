@@ -301,7 +301,7 @@ fn lengths_without_memory_are_refused() {
         // A table of no columns, of which each row has the default.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let table = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-        let error = run(batch("input x: f64 = 1.5; x * 2.0").start(), &table).unwrap_err().to_string();
+        let error = run(batch("input x: f64? = 1.5; x * 2.0").start(), &table).unwrap_err().to_string();
         assert!(error.contains("array_bytes"), "{error}");
         // Nulls, and lists without elements.
         let nulls: ArrayRef = Arc::new(NullArray::new(rows));

@@ -439,7 +439,10 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
 /// are not UTF-8 were read behind their end.
 mod attacks {
     use super::*;
-    use cembra::tensor::{Evaluator, Graph, Tensor};
+    use cembra::tensor::{
+        Data, Evaluator, Graph, HalfTensor, Layout, MatrixLayout, Multiplication, Reduction, Slice, Tensor, TensorMut, f16,
+        matrices,
+    };
     use cembra::{ArrayBuilder, Keys, OutputColumn, Session, StringViews};
 
     /// So many values of 8 bytes are as many bytes as there are addresses; or a few more; or more than memory has.
@@ -555,7 +558,7 @@ mod attacks {
         let x = Value::Array(ArrayKind::Dense, elements.array(Scalar::Float64, 0..200_000).expect("numbers").into());
         let mut g = Graph::standard();
         let leaf = g.leaf("x", Scalar::Float64, &[200_000]).expect("a leaf");
-        let (e, total) = (g.apply("exp", &[leaf]).expect("a map"), g.reduce(cembra::tensor::Reduction::Sum, leaf, &[0]));
+        let (e, total) = (g.apply("exp", &[leaf]).expect("a map"), g.reduce(Reduction::Sum, leaf, &[0]));
         let nodes = [e, total.expect("a sum")];
         let tensor = Tensor::new(&[200_000], numbers.clone()).expect("a tensor");
         let values = |made: &[OutputColumn]| made[0].values::<f64>().expect("numbers").to_vec();
@@ -576,6 +579,69 @@ mod attacks {
             };
             assert_eq!(of(threads), of(1), "{threads}");
         }
+    }
+
+    #[test]
+    fn shapes_and_strides_beyond_all_memory_are_refused() {
+        let three = || Data::Float64(vec![1.0, 2.0, 3.0]);
+        // As many elements as there are addresses are none, if extents are multiplied without a look.
+        for extents in [&[1 << 61][..], &[1 << 31, 1 << 33], &[1 << 32, 1 << 32], &[usize::MAX, 0], &[usize::MAX; 2]] {
+            assert!(Layout::row_major(extents).is_err(), "{extents:?}");
+            assert!(Tensor::new::<f64>(extents, vec![]).is_err() && HalfTensor::<f16>::new(extents, vec![]).is_err());
+            assert!(Tensor::zeros(Scalar::Float64, extents).is_err(), "{extents:?}");
+            assert!(Tensor::scalar(1.0).broadcast_to(extents).is_err(), "{extents:?}");
+            assert!(Graph::standard().leaf("x", Scalar::Float64, extents).is_err(), "{extents:?}");
+        }
+        assert!(Tensor::zeros(Scalar::Int32, &[1 << 50]).is_err());
+        let many = Tensor::scalar(1.0).broadcast_to(&[1 << 25, 1 << 25]).expect("a view, which takes no memory");
+        assert!(many.to_vec::<f64>().is_err() && many.transposed(&[1, 0]).unwrap().to_vec::<f64>().is_err());
+        let mixed = Tensor::new(&[2, 1], vec![1.0, 2.0]).unwrap().broadcast_to(&[2, 1 << 50]).unwrap();
+        assert!(mixed.transposed(&[1, 0]).unwrap().reshaped(&[1 << 51]).is_err());
+        for (extents, strides, offset) in [
+            (&[2][..], &[isize::MAX][..], 0),
+            (&[2], &[isize::MIN], 0),
+            (&[3], &[-1], 1),
+            (&[4], &[1], 0),
+            (&[3], &[1], usize::MAX),
+            (&[2, 2], &[isize::MAX, isize::MAX], 1),
+            (&[2, 2], &[isize::MIN, isize::MAX], 0),
+            (&[1 << 59, 2], &[32, 0], 0),
+        ] {
+            assert!(Layout::strided(extents, strides, offset, 3).is_err(), "{extents:?} {strides:?} {offset}");
+            // A layout of other memory, which is larger than all.
+            let Ok(layout) = Layout::strided(extents, strides, offset, usize::MAX) else { continue };
+            assert!(Tensor::from_parts(three(), layout.clone()).is_err(), "{layout:?}");
+            assert!(Tensor::new(&[3], vec![0.0; 3]).unwrap().under(layout.clone()).is_err(), "{layout:?}");
+            assert!(TensorMut::new(&mut three(), layout).is_err());
+        }
+        let tensor = Tensor::from_parts(three(), Layout::row_major(&[3]).unwrap()).unwrap();
+        for (start, step, count) in [(0, 1, usize::MAX), (2, -1, 4), (usize::MAX, isize::MIN, 3), (1, isize::MAX, 2)] {
+            assert!(tensor.sliced(&[Slice { start, step, count }]).is_err(), "{start} {step} {count}");
+        }
+        let matrix = |offset, rows, columns, row_stride, column_stride| MatrixLayout {
+            offset,
+            rows,
+            columns,
+            row_stride,
+            column_stride,
+        };
+        let (mut to, from) = (vec![7.0; 4], vec![1.0; 4]);
+        let square = matrix(0, 2, 2, 2, 1);
+        for wrong in [
+            matrix(1, 2, 2, 2, 1),
+            matrix(usize::MAX, 2, 2, 2, 1),
+            matrix(0, 2, 2, isize::MAX, 1),
+            matrix(0, 2, 2, isize::MIN, isize::MAX),
+            matrix(3, 2, 2, -2, -2),
+        ] {
+            assert!(Multiplication::new((&mut to, wrong), (&from, square), (&from, square), false).is_err(), "{wrong:?}");
+            assert!(Multiplication::new((&mut to, square), (&from, wrong), (&from, square), false).is_err(), "{wrong:?}");
+        }
+        // Without terms there are no factors, wherever they are said to be: the result is zeros.
+        let (no_columns, no_rows) = (matrix(usize::MAX, 2, 0, isize::MIN, 1), matrix(usize::MAX, 0, 2, 1, isize::MAX));
+        let product = Multiplication::new((&mut to, square), (&from, no_columns), (&from, no_rows), false).expect("a product");
+        matrices().multiply_f64(product);
+        assert_eq!(to, [0.0; 4]);
     }
 
     /// Values that take no memory, or a bit each, may be more than there is room for numbers of them.
