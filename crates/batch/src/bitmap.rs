@@ -53,7 +53,11 @@ impl<'a> Bitmap<'a> {
         let count = bytes.len().min(8);
         low[..count].copy_from_slice(&bytes[..count]);
         let shift = bit % 8;
-        let high = if shift == 0 { 0 } else { u64::from(bytes.get(8).copied().unwrap_or(0)) << (64_usize.wrapping_sub(shift)) };
+        let high = if shift == 0 {
+            0
+        } else {
+            u64::from(bytes.get(8).copied().unwrap_or(0)) << (64_usize.wrapping_sub(shift))
+        };
         let word = u64::from_le_bytes(low) >> shift | high;
         match self.rows.saturating_sub(row) {
             left @ 0..64 => word & !(u64::MAX << left),

@@ -86,7 +86,9 @@ fn all_elements<T: ColumnValue>(array: &Array) -> Option<Vec<T>> {
         ArrayData::Numbers(words) => {
             // SAFETY: COLUMNS: the words hold as many values of the type's size, and there is room for them.
             unsafe {
-                made.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(words.as_ptr().cast(), len.saturating_mul(size_of::<T>()));
+                made.as_mut_ptr()
+                    .cast::<u8>()
+                    .copy_from_nonoverlapping(words.as_ptr().cast(), len.saturating_mul(size_of::<T>()));
                 made.set_len(len);
             }
         }

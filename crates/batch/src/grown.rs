@@ -196,7 +196,10 @@ impl GrowingColumn {
     /// Adds rows of lists with these elements, each from one of the points up to the next. Nothing is added unless the first point is 0,
     /// the last the number of elements, and none below the one before it.
     pub fn extend_lists(&mut self, points: &[i64], elements: &Array) {
-        let ends = points.first().zip(points.last()).is_some_and(|(first, last)| (*first, *last) == (0, elements.len() as i64));
+        let ends = points
+            .first()
+            .zip(points.last())
+            .is_some_and(|(first, last)| (*first, *last) == (0, elements.len() as i64));
         if !ends || !points.is_sorted() {
             return;
         }

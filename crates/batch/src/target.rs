@@ -5,7 +5,9 @@ use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadFi
 use crate::source::read_strides;
 use crate::strings::{NumberedStrings, StringsMade};
 use crate::{Bitmap, BitmapMut, Keys, Misfit};
-use cembra_runtime::{Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length};
+use cembra_runtime::{
+    Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length,
+};
 use cembra_value::{Value, Words};
 use std::ops::DerefMut;
 

@@ -2,8 +2,8 @@
 //! scattered must give what the interpreter gives row by row.
 
 use cembra_batch::{
-    Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings, Sink, Stop,
-    facts, line_forms, ports,
+    Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings, Sink,
+    Stop, facts, line_forms, ports,
 };
 use cembra_expr::parse;
 use cembra_ops::Registry;

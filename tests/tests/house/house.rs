@@ -593,8 +593,11 @@ fn unsafe_declarations_name_a_stated_invariant() {
 #[test]
 fn modules_that_take_lengths_are_the_documented_ones() {
     let attribute = ["#![deny(clippy::", "arithmetic_side_effects)]"].concat();
-    let found: BTreeSet<String> =
-        sources().into_iter().filter(|(_, text)| text.lines().any(|line| line == attribute)).map(|(name, _)| name).collect();
+    let found: BTreeSet<String> = sources()
+        .into_iter()
+        .filter(|(_, text)| text.lines().any(|line| line == attribute))
+        .map(|(name, _)| name)
+        .collect();
     let page = read("docs/safety.md");
     let (_, section) = page.split_once("## Lengths and texts from outside").expect("a section");
     let listed = section.lines().filter_map(|line| Some(line.strip_prefix("* `")?.split_once('`')?.0.to_owned()));

@@ -440,8 +440,8 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
 mod attacks {
     use super::*;
     use cembra::tensor::{
-        Data, Evaluator, Graph, HalfTensor, Layout, MatrixLayout, Multiplication, Reduction, Slice, Tensor, TensorMut, f16,
-        matrices,
+        Data, Evaluator, Graph, HalfTensor, Layout, MatrixLayout, Multiplication, Reduction, Slice, Tensor, TensorMut,
+        f16, matrices,
     };
     use cembra::{ArrayBuilder, Keys, OutputColumn, Session, StringViews};
 
@@ -508,7 +508,10 @@ mod attacks {
             assert!(one.array(Scalar::Float64, 0..rows).is_none(), "{rows}");
             assert!(one.array(Scalar::Float64, 0..rows - 1).is_none(), "{rows}");
             assert_eq!(one.value(&QType::FLOAT64, rows - 1), Some(Value::from(2.5)));
-            assert!(InputColumn::stepped(&numbers, 0, 1, rows).is_none() && InputColumn::stepped(&numbers, 1, -1, rows).is_none());
+            assert!(
+                InputColumn::stepped(&numbers, 0, 1, rows).is_none()
+                    && InputColumn::stepped(&numbers, 1, -1, rows).is_none()
+            );
             // As rows, and as the elements of one row or of several.
             let refused = |text: &str, column: InputColumn<'_>| {
                 let error = batch(text).run(&[column]).expect_err("too many");
@@ -634,12 +637,19 @@ mod attacks {
             matrix(0, 2, 2, isize::MIN, isize::MAX),
             matrix(3, 2, 2, -2, -2),
         ] {
-            assert!(Multiplication::new((&mut to, wrong), (&from, square), (&from, square), false).is_err(), "{wrong:?}");
-            assert!(Multiplication::new((&mut to, square), (&from, wrong), (&from, square), false).is_err(), "{wrong:?}");
+            assert!(
+                Multiplication::new((&mut to, wrong), (&from, square), (&from, square), false).is_err(),
+                "{wrong:?}"
+            );
+            assert!(
+                Multiplication::new((&mut to, square), (&from, wrong), (&from, square), false).is_err(),
+                "{wrong:?}"
+            );
         }
         // Without terms there are no factors, wherever they are said to be: the result is zeros.
         let (no_columns, no_rows) = (matrix(usize::MAX, 2, 0, isize::MIN, 1), matrix(usize::MAX, 0, 2, 1, isize::MAX));
-        let product = Multiplication::new((&mut to, square), (&from, no_columns), (&from, no_rows), false).expect("a product");
+        let product =
+            Multiplication::new((&mut to, square), (&from, no_columns), (&from, no_rows), false).expect("a product");
         matrices().multiply_f64(product);
         assert_eq!(to, [0.0; 4]);
     }

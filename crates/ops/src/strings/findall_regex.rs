@@ -109,9 +109,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
         evaluate: |args, _| {
             let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;
             let (kind, (found, groups)) = match &args[0] {
-                Value::Array(kind, array) => {
-                    (*kind, find(args, (0..array.len()).map(|at| array.text(at)), regex)?)
-                }
+                Value::Array(kind, array) => (*kind, find(args, (0..array.len()).map(|at| array.text(at)), regex)?),
                 one => (ArrayKind::Dense, find(args, std::iter::once(text_of(one)), regex)?),
             };
             let matches: i64 = found.matches.iter().sum();
