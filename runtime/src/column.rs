@@ -270,6 +270,15 @@ pub struct Numbers<'a> {
     pub dictionary: &'a dyn Dictionary,
 }
 
+/// The columns that a function was made for: of a model's inputs, then of its outputs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MadeFor {
+    /// The types of inputs and outputs.
+    pub types: Box<[QType]>,
+    /// The form of each column.
+    pub forms: Box<[ColumnForm]>,
+}
+
 /// A model as something that evaluates it on the rows of columns.
 ///
 /// # Safety
@@ -277,6 +286,9 @@ pub struct Numbers<'a> {
 pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// What it needs besides columns.
     fn scratch(&self) -> ScratchLayout;
+
+    /// The columns that it was made for: it reads and writes beside the values of others.
+    fn made_for(&self) -> &MadeFor;
 
     /// The most rows that it takes at once, as its layout says.
     fn rows(&self) -> usize;

@@ -40,7 +40,8 @@ pub use chains::{CHAINS, Chains};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use column::{
     BareFunction, BatchFunction, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,
-    LoopEntry, Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches, prefetch,
+    LoopEntry, MadeFor, Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
+    prefetch,
 };
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use excerpt::Excerpt;

@@ -278,12 +278,21 @@ impl Batch {
         Ok(Job { of: self.id, forms, rows, sources, targets, on_error, is_staged, finishes })
     }
 
-    /// A function, or the reference, as what plays jobs of these forms.
+    /// A function, or the reference, as what plays jobs of these forms; none if the function was made for other columns, or there
+    /// are not as many forms as columns.
     #[must_use]
-    pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Player {
+    pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
+        let types = self.inputs.iter().chain(&self.outputs);
+        let is_right = |function: &dyn BatchFunction| {
+            let made_for = function.made_for();
+            made_for.forms[..] == forms.0[..] && made_for.types.iter().eq(types.clone())
+        };
+        if forms.0.len() != types.clone().count() || !function.as_deref().is_none_or(is_right) {
+            return None;
+        }
         let function = function.map(Arc::from);
         let transfers = self.reference.transfers(&forms.0);
-        Player { of: self.id, forms: forms.clone(), function, transfers, pool: Mutex::default() }
+        Some(Player { of: self.id, forms: forms.clone(), function, transfers, pool: Mutex::default() })
     }
 
     /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,

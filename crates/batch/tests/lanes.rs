@@ -2,8 +2,8 @@
 //! scattered must give what the interpreter gives row by row.
 
 use cembra_batch::{
-    Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings, Sink,
-    Stop, facts, line_forms, ports,
+    Batch, Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings,
+    Sink, Stop, facts, line_forms, ports,
 };
 use cembra_expr::parse;
 use cembra_ops::Registry;
@@ -135,7 +135,7 @@ fn run(
     let job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
     let forms = job.forms();
     let function = in_lanes.then(|| Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
-    let player = batch.player(&forms, function);
+    let player = batch.player(&forms, function).expect("a function for these columns");
     // New columns in strips as long as can be, memory of the caller in short ones.
     let strip = if new { usize::MAX } else { 64 };
     let made = batch.run(job, &player, &settings(strip)).expect("no row stops the run");
@@ -345,7 +345,9 @@ fn what_is_of_another_batch_plays_no_rows() {
     let of_n = || of_narrow.job(&[InputColumn::values(&n)], vec![None], 1_000, OnError::Fail).expect("a job");
     let forms = of_x().forms();
     assert_eq!(forms, of_n().forms(), "forms do not say of which type numbers are");
-    let player = of_wide.player(&forms, Some(Box::new(lane_function(&wide, &forms.0))));
+    let function = |plan: &Plan| Some(Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
+    let player = of_wide.player(&forms, function(&wide)).expect("a player");
+    assert!(of_narrow.player(&forms, function(&wide)).is_none() && of_wide.player(&forms, function(&narrow)).is_none());
     for (batch, job) in [(&of_narrow, of_n()), (&of_wide, of_n()), (&of_narrow, of_x()), (&same, of_x())] {
         assert!(matches!(batch.run(job, &player, &settings(64)), Err(Stop::Foreign)));
     }
@@ -358,7 +360,11 @@ fn what_is_of_another_batch_plays_no_rows() {
     // Lines likewise.
     let pace = |scalar| Pace { scalar, step: 1 };
     let dense = line_forms(&[pace(Scalar::Float64)], &[Sink::Values]);
-    let player = of_wide.player(&dense, Some(Box::new(lane_function(&wide, &dense.0))));
+    let function = lane_function(&wide, &dense.0);
+    let player = of_wide.player(&dense, Some(Box::new(function))).expect("a player");
+    let other = line_forms(&[Pace { scalar: Scalar::Float64, step: 0 }], &[Sink::Values]);
+    assert!(of_wide.player(&other, Some(Box::new(lane_function(&wide, &dense.0)))).is_none());
+    assert!(of_wide.player(&Forms(dense.0[..1].into()), None).is_none());
     assert!(of_wide.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_some());
     assert!(of_narrow.strips(&player, &[pace(Scalar::Int32)], Sink::Values, Context::new()).is_none());
     assert!(same.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_none());

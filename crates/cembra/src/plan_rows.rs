@@ -171,7 +171,9 @@ impl PlanRows {
         // Two threads may both compile it: the first to have done so is right.
         let Chosen { function, player, because } =
             choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
-        let played = Played { player: self.batch.player(&forms, function), name: player, because };
+        let made = self.batch.player(&forms, function);
+        let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
+        let played = Played { player: made, name: player, because };
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(of_forms(&players).unwrap_or_else(|| {
             let played = Arc::new(played);

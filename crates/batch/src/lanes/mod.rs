@@ -10,8 +10,8 @@ mod parts;
 use bare::Bare;
 use cembra_plan::{CompiledLiteral, Plan};
 use cembra_runtime::{
-    BareFunction, BatchFunction, Column, ColumnForm, Context, DataForm, MachineType, Numbers, PresenceForm, STATUS_OK,
-    Scratch, ScratchLayout,
+    BareFunction, BatchFunction, Column, ColumnForm, Context, DataForm, MachineType, MadeFor, Numbers, PresenceForm,
+    STATUS_OK, Scratch, ScratchLayout,
 };
 use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
 use gather::Ahead;
@@ -53,6 +53,7 @@ pub struct LaneFunction {
     gathered: Vec<Stage>,
     scattered: Vec<Stage>,
     layout: ScratchLayout,
+    made_for: MadeFor,
     has_kernels: bool,
     has_strings: bool,
     #[expect(dead_code, reason = "what kernels are given lies in them")]
@@ -89,11 +90,15 @@ impl LaneFunction {
         let mut staging = parts::Staging::of(&program, &forms[..inputs], &forms[inputs..]);
         let rows = program.strip_rows(staging.bytes_for_64_rows);
         let bytes = ALIGNMENT + staging.place(&program, rows);
+        let of_inputs = plan.inputs().iter().map(|input| input.value);
+        let of_outputs = plan.outputs().iter().map(|output| output.value);
+        let types = of_inputs.chain(of_outputs).map(|value| plan.value(value).qtype.clone()).collect();
         let parts::Staging { places, gathered, scattered, .. } = staging;
         LaneFunction {
             is_final: is_final(&program, &places),
             has_kernels: program.segments.iter().any(|segment| !matches!(segment.body, Body::Tape(_))),
             has_strings: plan.has_strings(),
+            made_for: MadeFor { types, forms: forms.into() },
             layout: ScratchLayout { rows, bytes, frame: plan.template().frame() },
             states: plan.states(),
             bare: Bare::of(&program, &places, &loops),
@@ -222,6 +227,10 @@ impl LaneFunction {
 unsafe impl BatchFunction for LaneFunction {
     fn scratch(&self) -> ScratchLayout {
         self.layout.clone()
+    }
+
+    fn made_for(&self) -> &MadeFor {
+        &self.made_for
     }
 
     fn rows(&self) -> usize {

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::translate::Progress;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, FramePtr, Numbers, PresenceForm, STATUS_OK, Scratch,
+    BatchFunction, Column, ColumnForm, Context, DataForm, FramePtr, MadeFor, Numbers, PresenceForm, STATUS_OK, Scratch,
     ScratchLayout, Transfer,
 };
 use cembra_value::Budget;
@@ -23,8 +23,9 @@ pub struct CompiledRows {
     code: Compiled,
     template: Template,
     way: Way,
-    /// The forms of the outputs.
-    outputs: Vec<ColumnForm>,
+    /// How many outputs there are.
+    outputs: usize,
+    made_for: MadeFor,
 }
 
 /// How rows are evaluated.
@@ -63,7 +64,10 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
             (code, Way::Frame { inputs, outputs, has_strings: plan.has_strings() })
         }
     };
-    Ok(CompiledRows { code, template: plan.template().clone(), way, outputs: of_outputs.to_vec() })
+    let values = plan.inputs().iter().map(|input| input.value).chain(plan.outputs().iter().map(|output| output.value));
+    let types = values.map(|value| plan.value(value).qtype.clone()).collect();
+    let made_for = MadeFor { types, forms: forms.into() };
+    Ok(CompiledRows { code, template: plan.template().clone(), way, outputs: of_outputs.len(), made_for })
 }
 
 /// Refuses forms that columns of the plan cannot have: code made for them would read and write beside the values.
@@ -93,6 +97,10 @@ unsafe impl BatchFunction for CompiledRows {
         ScratchLayout { rows: MOST_ROWS, bytes: 0, frame: self.template.frame() }
     }
 
+    fn made_for(&self) -> &MadeFor {
+        &self.made_for
+    }
+
     fn rows(&self) -> usize {
         MOST_ROWS
     }
@@ -106,10 +114,11 @@ unsafe impl BatchFunction for CompiledRows {
         scratch: &mut Scratch,
         context: &mut Context,
     ) {
-        let of_outputs = &columns[columns.len() - self.outputs.len()..];
+        let first = columns.len() - self.outputs;
+        let (of_outputs, forms) = (&columns[first..], &self.made_for.forms[first..]);
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
-            for (column, form) in of_outputs.iter().zip(&self.outputs) {
+            for (column, form) in of_outputs.iter().zip(forms) {
                 clear_bits(column, *form, rows);
             }
             match &self.way {
