@@ -69,7 +69,8 @@ impl Scalars {
             (DataOut::Numbers(to), ArrayData::Numbers(from)) => add_numbers(to, (self.scalar, self.len), from, len),
             (DataOut::Bits(to), ArrayData::Bits(from)) => add_bits(to, self.len, from, len),
             (DataOut::Strings(to), ArrayData::Strings(from)) => {
-                (0..len).for_each(|at| to.push(from.get(at).unwrap_or_default()));
+                // Strings of arrays are no longer than those of columns.
+                (0..len).for_each(|at| _ = to.push(from.get(at).unwrap_or_default()));
             }
             _ => {}
         }

@@ -74,6 +74,8 @@ pub enum Stop<E> {
     Row(usize, E),
     /// The run was cancelled.
     Cancelled,
+    /// A string that was made is longer than one of a column may be.
+    TooLong,
     /// The job or the player is another batch's, or the player is for columns of other forms.
     Foreign,
 }
@@ -300,7 +302,7 @@ impl Batch {
     ///
     /// # Errors
     /// The first row that fails, if such a row is to stop the run: then the caller's memory holds what it may. Or that the run
-    /// was cancelled, or that the job or the player is not of this batch, or the player not of the job's forms: then nothing ran.
+    /// was cancelled, or a string is too long; or that the job or the player is not of this batch, or the player not of the job's forms: then nothing ran.
     pub fn run<E: Send>(
         &self,
         mut job: Job<'_>,
@@ -522,6 +524,9 @@ impl Batch {
             // SAFETY: COLUMNS, promised by the caller: all rows were written; STRING-VIEW: the scratch keeps strings for the
             // strip.
             unsafe { target.finish_strip(column, start, rows, made, results) };
+            if made.is_too_long() {
+                range.stop = Some(Stop::TooLong);
+            }
         }
     }
 }

@@ -107,15 +107,19 @@ pub(crate) struct StringsMade {
 const BUFFER: usize = 1 << 30;
 
 impl StringsMade {
-    /// Adds a string.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Adds a string. False if it is longer than a view can say, 2 GiB: then it is an empty one.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
         let len = bytes.len();
+        if len > i32::MAX as usize {
+            self.views.push(0);
+            return false;
+        }
         if len <= INLINE {
             let mut view = [0; 16];
             view[..4].copy_from_slice(&(len as u32).to_le_bytes());
             view[4..4 + len].copy_from_slice(bytes);
             self.views.push(u128::from_le_bytes(view));
-            return;
+            return true;
         }
         if self.buffers.last().is_none_or(|last| last.len() + len > BUFFER) {
             self.buffers.push(Vec::new());
@@ -126,11 +130,12 @@ impl StringsMade {
                 last.extend_from_slice(bytes);
                 (self.buffers.len() - 1, offset)
             }
-            None => return,
+            None => return false,
         };
         let prefix = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         let parts = [len as u32, prefix, number as u32, offset as u32];
         self.views.push(parts.iter().rev().fold(0, |view, part| view << 32 | u128::from(*part)));
+        true
     }
 
     /// Adds the strings of others behind its own.
@@ -236,11 +241,11 @@ mod tests {
         }
         let wide: Vec<i64> = ends.iter().map(|end| i64::from(*end)).collect();
         let mut made = StringsMade::default();
-        texts[..2].iter().for_each(|text| made.push(text.as_bytes()));
+        texts[..2].iter().for_each(|text| assert!(made.push(text.as_bytes())));
         // Behind others with buffers of their own.
         let mut rest = StringsMade::default();
-        texts[2..].iter().for_each(|text| rest.push(text.as_bytes()));
-        made.push(texts[4].as_bytes());
+        texts[2..].iter().for_each(|text| assert!(rest.push(text.as_bytes())));
+        assert!(made.push(texts[4].as_bytes()));
         made.append(rest);
         made.views.remove(2);
         let buffers: Vec<&[u8]> = made.buffers.iter().map(Vec::as_slice).collect();
@@ -268,6 +273,19 @@ mod tests {
                 assert_eq!(found, text.as_bytes());
             }
         }
+    }
+
+    /// Of 4 GiB and 5 bytes a view of 32 bits would say that they are 5.
+    #[test]
+    fn strings_that_are_too_long_for_a_view_are_not_cut() {
+        // Zeros that take no memory as long as they are not written to.
+        let long = vec![0; (1 << 32) + 5];
+        let mut made = StringsMade::default();
+        for bytes in [&long[..], &long[..1 << 31]] {
+            assert!(!made.push(bytes));
+        }
+        assert!(made.push(b"thirteen byte") && made.buffers.len() == 1);
+        assert_eq!([made.get(0), made.get(1), made.get(2)], [Some(&b""[..]), Some(b""), Some(b"thirteen byte")]);
     }
 
     #[test]

@@ -90,10 +90,19 @@ unsafe impl Sync for Target<'_> {}
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     strings: StringsMade,
+    /// True if one was longer than a string of a column may be.
+    is_too_long: bool,
     values: Vec<Value>,
     /// Of strings with numbers: theirs, and how far they are known.
     numbers: Vec<u32>,
     known: u64,
+}
+
+impl Made {
+    /// True if a string was longer than one of a column may be.
+    pub(crate) const fn is_too_long(&self) -> bool {
+        self.is_too_long
+    }
 }
 
 impl<'a> Target<'a> {
@@ -285,7 +294,7 @@ impl<'a> Target<'a> {
                         let view = column.data.cast::<[u64; 2]>().add(row);
                         if is_present { view.cast::<Bytes<'_>>().read_unaligned().as_slice() } else { &[] }
                     };
-                    made.strings.push(bytes);
+                    made.is_too_long |= !made.strings.push(bytes);
                 }
             }
             Data::Values => {
@@ -306,11 +315,11 @@ impl<'a> Target<'a> {
                 let from = keys.address().wrapping_add(start * size);
                 // SAFETY: COLUMNS, promised by the caller: there is a key for each row, and room for it.
                 unsafe { words.first.cast::<u8>().add(start * size).copy_from_nonoverlapping(from, rows * size) };
-                let Made { strings, numbers, known, .. } = made;
+                let Made { strings, is_too_long, numbers, known, .. } = made;
                 results(known, &mut |number, string| {
                     if let Some(string) = string {
                         numbers.push(number);
-                        strings.push(string);
+                        *is_too_long |= !strings.push(string);
                     }
                 });
             }

@@ -213,6 +213,7 @@ impl PlanRows {
         self.batch.run(job, player, &settings).map_err(|stop| match stop {
             Stop::Row(row, error) => error.in_row(row),
             Stop::Cancelled => Error::cancelled(),
+            Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
             Stop::Foreign => Error::values("the columns are of another batch"),
         })
     }

@@ -136,9 +136,9 @@ pub(crate) fn some_pieces(
 ) -> impl Iterator<Item = SmallVec<[crate::Slice; 6]>> {
     let most = most.max(1);
     // One index of each axis in front of the one that is cut, all of those behind it.
-    let mut inner = 1;
+    let mut inner = 1_usize;
     let mut cut = extents.len();
-    while cut > 0 && inner * extents[cut - 1].max(1) <= most {
+    while cut > 0 && inner.saturating_mul(extents[cut - 1].max(1)) <= most {
         cut -= 1;
         inner *= extents[cut].max(1);
     }
@@ -147,7 +147,7 @@ pub(crate) fn some_pieces(
         .map(|(axis, extent)| if axis + 1 == cut { extent.div_ceil(length) } else { *extent })
         .collect();
     let extents: Extents = extents.into();
-    let number = if extents.contains(&0) { 0 } else { counts.iter().product() };
+    let number = if extents.contains(&0) { 0 } else { counts.iter().copied().fold(1, usize::saturating_mul) };
     (which.start.min(number)..which.end.min(number)).map(move |number: usize| {
         let mut slices: SmallVec<[crate::Slice; 6]> = extents.iter().map(|extent| crate::Slice::all(*extent)).collect();
         let mut left = number;
