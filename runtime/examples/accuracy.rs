@@ -1,6 +1,6 @@
 //! How exact the FLOAT64 functions are, and how long they take: the table in `docs/language.md`. It counts the results that
 //! are not the exact value rounded, and asks numbers of any precision how far those are off; the others are within half a
-//! unit in the last place. `runtime/tests/ulp.rs` is the test, on fewer points.
+//! unit in the last place. `runtime/tests/functions/ulp.rs` is the test, on fewer points.
 //!
 //! ```text
 //! cargo run --release -p cembra-runtime --example accuracy [points] [function]

@@ -1,23 +1,65 @@
-//! What texts are called: the address that an editor gives them, and the path that `use` and the disk know.
+//! Names of texts: the URI that an editor gives a file, and the path that `use` and the disk know. Only `file` URIs of this machine
+//! are paths (RFC 8089); all others are names as they are.
 
 use lsp_types::Uri;
-use std::path::PathBuf;
-use url::Url;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use std::path::{Path, PathBuf};
 
-/// The path of a text that is a file.
+/// The bytes of a path that a URI writes as `%20`: those that RFC 3986 allows in no path, and `%` itself.
+const ENCODED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// The path of a file.
 pub(crate) fn path_of(uri: &Uri) -> Option<PathBuf> {
-    let url = Url::parse(uri.as_str()).ok()?;
-    if url.scheme() == "file" { url.to_file_path().ok() } else { None }
+    let (scheme, rest) = uri.as_str().split_once(':')?;
+    if !scheme.eq_ignore_ascii_case("file") {
+        return None;
+    }
+    // The host of a file of this machine is empty or `localhost`.
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    let path = rest.split(['?', '#']).next().filter(|path| path.starts_with('/'))?;
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            ".." => drop(segments.pop()),
+            "." => {}
+            segment => segments.push(segment),
+        }
+    }
+    let path = format!("/{}", segments.join("/"));
+    let path = percent_decode_str(&path).decode_utf8().ok()?;
+    // `/c:/models` is `c:/models` where paths begin with a drive.
+    let drive = if cfg!(windows) { path.strip_prefix('/') } else { None };
+    Some(PathBuf::from(drive.unwrap_or(&path)))
 }
 
-/// What the server calls a text: a file by its path, whatever way its address is written, and others by their address.
+/// The name of a text: the path of a file, however its URI is written, and the URI of anything else.
 pub(crate) fn name_of(uri: &Uri) -> String {
     path_of(uri).map_or_else(|| uri.as_str().to_owned(), |path| path.display().to_string())
 }
 
-/// The address of a file that no editor gave one.
+/// The URI of a file that no editor named; `None` for a name that is no absolute path.
 pub(crate) fn uri_of(name: &str) -> Option<Uri> {
-    Url::from_file_path(name).ok()?.as_str().parse().ok()
+    if !Path::new(name).is_absolute() {
+        return None;
+    }
+    let path = if cfg!(windows) { format!("/{}", name.replace('\\', "/")) } else { name.to_owned() };
+    format!("file://{}", utf8_percent_encode(&path, ENCODED)).parse().ok()
 }
 
 #[cfg(test)]
@@ -33,6 +75,11 @@ mod tests {
         }
         assert_eq!(uri_of("/m/a b/é.cem").unwrap().as_str(), "file:///m/a%20b/%C3%A9.cem");
         assert_eq!(name("untitled:Untitled-1"), "untitled:Untitled-1");
+        assert_eq!(name("FILE://localhost/m/./a.cem"), "/m/a.cem");
+        assert_eq!(name("file://elsewhere/m/a.cem"), "file://elsewhere/m/a.cem");
         assert!(uri_of("untitled:Untitled-1").is_none());
+        // Each character that means something in a URI comes back as it was.
+        let odd = "/m/100% [a]{b} #1 ?2 ^`|\\\"<>é.cem";
+        assert_eq!(name_of(&uri_of(odd).unwrap()), odd);
     }
 }

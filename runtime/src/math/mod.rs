@@ -7,7 +7,7 @@
 //! processor's fused multiply-add or with an exact rule in its place; [`record`] runs it on whatever records operations.
 //!
 //! Coefficients are those of minimax polynomials, from Remez' algorithm in 200 bits, weighted so that the error of the
-//! result is what is said beside them. Errors are then those of the last few roundings: `runtime/tests/ulp.rs`.
+//! result is what is said beside them. Errors are then those of the last few roundings: `runtime/tests/functions/ulp.rs`.
 
 mod arithmetic;
 mod exponential;
@@ -25,7 +25,7 @@ use crate::RuntimeFn;
 use arithmetic::Plain;
 
 /// The number of what the functions here come to, raised with every change of any function's bits: machine code has their
-/// texts in it, and files of it outlive the process. `runtime/tests/interface.rs` notices a change.
+/// texts in it, and files of it outlive the process. `runtime/tests/functions/interface.rs` notices a change.
 pub const MATHEMATICS: u32 = 2;
 
 macro_rules! functions {

@@ -1,6 +1,6 @@
 //! Exponentials and logarithms of binary32 numbers, in binary32: a player of vectors does twice as many at once as in
 //! binary64. What could lose more than an ulp is kept in two numbers, or is exact by the choice of intervals. Every argument
-//! there is was tried: `runtime/tests/exhaustive.rs`.
+//! there is was tried: `runtime/tests/functions/exhaustive.rs`.
 
 use super::arithmetic::{Arithmetic, add, by_halves, fma, less_from, mul, polynomial, scaled_from, sub, times_plus};
 use super::logarithm::beyond;

@@ -4,7 +4,7 @@
 //!
 //! An estimate in binary64 is corrected, with twice the digits for t and beta (`refined`). For probabilities from 1e-300, for
 //! degrees of freedom from 1e-3 to 1e8, and for shapes from 1e-3 to 1e8, results are within 4 units in the last place of the
-//! exact value, and nearly all of t and beta are the exact value rounded: `runtime/tests/quantiles.rs` holds them to it.
+//! exact value, and nearly all of t and beta are the exact value rounded: `runtime/tests/functions/quantiles.rs` holds them to it.
 //! Where a shape, or half of the degrees, is below 1e-6 or above 1e15 the estimate stands, which is good to ten digits or so.
 
 mod refined;

@@ -2,7 +2,7 @@
 //! infinite, zero and NaN exactly where the correctly rounded function is. The report is the table in `docs/language.md`.
 //!
 //! ```text
-//! cargo test --release -p cembra-runtime --test exhaustive -- --ignored --nocapture
+//! cargo test --release -p cembra-runtime --test functions exhaustive -- --ignored --nocapture
 //! ```
 #![expect(clippy::print_stdout, reason = "the report")]
 

@@ -104,7 +104,7 @@ fn rows_without_a_list_are_refused_and_rows_that_fail_have_none() {
     let batch = Model::parse("input x: [f64?]; math.sum(x)").unwrap().batch(&Options::default()).unwrap();
     assert!(matches!(run(batch.start(), &table).unwrap_err(), Error::Type { .. }));
     let x: ArrayRef = Arc::new(doubles(vec![Some(vec![Some(1.0), Some(2.0)]), Some(vec![Some(1.0), Some(0.0)])]));
-    let table = table(vec![("x", x)]);
+    let table = self::table(vec![("x", x)]);
     let batch = Model::parse("input x: [f64?]; output y = 6.0 // x; output n = array.size(x)").unwrap();
     let batch = batch.batch(&Options::default()).unwrap();
     let made = run(batch.start().on_error(OnError::Missing), &table).unwrap();

@@ -266,7 +266,7 @@ fn other_backends_have_no_tiers_to_wait_for() {
 }
 
 #[test]
-#[ignore = "runs for a minute: cargo test --release -p cembra --test tiers -- --ignored"]
+#[ignore = "runs for a minute: cargo test --release -p cembra --test scalars tiers -- --ignored"]
 fn models_come_and_go_on_four_threads() {
     let counters = Arc::new(Counters::default());
     let texts =
