@@ -1,4 +1,4 @@
-//! The limit of all live machine code, which is the process's: the only test of its process.
+//! The limit of all live machine code, which is the process's. No other test of this program runs meanwhile.
 #![cfg(target_arch = "x86_64")]
 
 use cembra::{Backend, CodePages, Executor, Model, Options, Value};
@@ -12,6 +12,15 @@ fn check(executor: &Executor, number: i64) {
     assert_eq!(found, [Value::from(1 + number)]);
 }
 
+/// Puts the limit back, whatever becomes of the test.
+struct Limited(usize);
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        CodePages::set_live_limit(self.0);
+    }
+}
+
 #[test]
 fn beyond_the_limit_native_is_an_error_and_auto_interprets() {
     let _alone = crate::alone();
@@ -19,6 +28,7 @@ fn beyond_the_limit_native_is_an_error_and_auto_interprets() {
     let first = compile(0, Backend::Native).expect("machine code");
     let each = CodePages::live_bytes();
     assert!(each > 0);
+    let _limited = Limited(CodePages::live_limit());
     CodePages::set_live_limit(5 * each);
     let mut held: Vec<Executor> = vec![first];
     held.extend((1..5).map(|number| compile(number, Backend::Native).expect("exactly the limit is allowed")));
