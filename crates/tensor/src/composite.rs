@@ -85,10 +85,10 @@ impl Graph {
         self.reduce(Reduction::Min, found, &[axis])
     }
 
-    /// What is left of `x` when its largest element along an axis is taken away, and that element. The axis stays.
-    fn below_largest(&mut self, x: NodeId, axis: usize) -> Result<[NodeId; 2], Error> {
+    /// `x - max(x)` along an axis.
+    fn below_largest(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
-        Ok([self.map(id::SUBTRACT, &[x, largest])?, largest])
+        self.map(id::SUBTRACT, &[x, largest])
     }
 
     /// `e / sum(e)` along an axis, where `e` is `exp(x - max(x))`.
@@ -96,7 +96,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
     pub fn softmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
-        let [below, _] = self.below_largest(x, axis)?;
+        let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
         self.map(id::DIVIDE, &[powers, sum])
@@ -107,25 +107,44 @@ impl Graph {
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
     pub fn log_softmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
-        let [below, _] = self.below_largest(x, axis)?;
+        let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
         let logarithm = self.map(id::LOG, &[sum])?;
         self.map(id::SUBTRACT, &[below, logarithm])
     }
 
-    /// `log(sum(exp(x - max(x)))) + max(x)` along an axis, which the result does not have.
+    /// `log(sum(exp(x - m))) + m` along an axis, which the result does not have. `m` is the largest element if it is finite, else 0: so
+    /// elements that are all `-inf` give `-inf`, an element that is `inf` gives `inf`, and a NaN gives NaN.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::Graph;
+    ///
+    /// let mut g = Graph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[4, 3])?;
+    /// let sums = g.logsumexp(x, 1)?;
+    /// assert_eq!(g.extents(sums), &[4]);
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
     pub fn logsumexp(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
-        let [below, largest] = self.below_largest(x, axis)?;
+        let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
+        // The difference of infinities is no number.
+        let size = self.map(id::ABS, &[largest])?;
+        let scalar = self.scalar(size);
+        let (infinity, zero) = (self.constant(scalar, f64::INFINITY)?, self.constant(scalar, 0.0)?);
+        let is_finite = self.map(id::BOOL_LESS, &[size, infinity])?;
+        let shift = self.map(id::TENSOR_WHERE, &[is_finite, largest, zero])?;
+        let below = self.map(id::SUBTRACT, &[x, shift])?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce(Reduction::Sum, powers, &[axis])?;
         let logarithm = self.map(id::LOG, &[sum])?;
         let extents = self.node(sum).extents.clone();
-        let largest = self.reshape(largest, &extents)?;
-        self.map(id::ADD, &[logarithm, largest])
+        let shift = self.reshape(shift, &extents)?;
+        self.map(id::ADD, &[logarithm, shift])
     }
 
     /// The mean over rows of `-sum(y * log_softmax(z))`: how far the distributions that rows of `z` stand for are from those of `y`.

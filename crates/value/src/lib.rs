@@ -4,6 +4,7 @@
 //! `cembra-expr`.
 
 mod array;
+mod clock;
 mod diagnostic;
 mod dict;
 mod edge;

@@ -2,10 +2,11 @@
 //! runs a model checks the limits of that stage and says which was exceeded with [`Limits::exceeded`]. What a limit protects
 //! and what happens beyond it is in `docs/limits.md`.
 
+use crate::clock::Began;
 use crate::{Code, Diagnostic};
 use cembra_runtime::{Arena, Context, Extent, QType};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $limit:ident $field:ident: $ty:ty = $default:expr, $unit:literal, $hint:literal;)*) => {
@@ -227,11 +228,12 @@ impl Limits {
     }
 }
 
-/// The limits of a compilation, and when it began: what is asked whether it may go on.
+/// The limits of a compilation, and when it began: what is asked whether it may go on. Time is processor time of the thread that
+/// compiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
     limits: Limits,
-    started: Option<Instant>,
+    started: Option<Began>,
 }
 
 impl Budget {
@@ -247,7 +249,7 @@ impl Budget {
     /// The budget of a compilation that begins now.
     #[must_use]
     pub fn start(limits: Limits) -> Self {
-        Budget { limits, started: Some(Instant::now()) }
+        Budget { limits, started: Some(Began::now()) }
     }
 
     /// The limits.
@@ -263,7 +265,9 @@ impl Budget {
     pub fn check_time(&self) -> Result<(), Diagnostic> {
         match self.started {
             // Without any time there is none for the first look either, whatever the clock's steps are.
-            Some(started) if self.limits.compile_time.is_zero() || started.elapsed() > self.limits.compile_time => {
+            Some(started)
+                if self.limits.compile_time.is_zero() || started.is_longer_ago_than(self.limits.compile_time) =>
+            {
                 Err(self.limits.exceeded(Limit::CompileTime))
             }
             _ => Ok(()),

@@ -34,6 +34,7 @@ fn names() {
 fn forms() {
     check("unclosed_bracket", "input a: f64\noutput y = (a + 1) * (a - 2\n");
     check("chained_comparison", "input x: f64\noutput inside = 0.0 < x < 1.0\n");
+    check("comparisons_joined_by_a_sign", "input a: f64\noutput y = a > 18 & a < 30\noutput z = a < 1 | a > 9\n");
     check("operators_of_other_languages", "input a, b: bool\noutput x = a && b\noutput y = a ? 1 : 2\noutput z = !a\n");
     check("bad_literals", "output a = 7x\noutput b = 3000000000i32\noutput c = 1e999\noutput d = \"open\n");
     check("too_deep", &format!("input a: f64\noutput y = {}a{}\n", "(".repeat(300), ")".repeat(300)));

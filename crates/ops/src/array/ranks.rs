@@ -92,7 +92,8 @@ fn rank<K: Ord + Copy>(
 /// type INT32 are these.
 fn narrowed(array: &Array) -> Result<Array, Fault> {
     let wide = array.numbers::<f64>().ok_or(Fault::new(FaultKind::Invalid))?;
-    let made = Array::of_numbers(Scalar::Float32, wide.len(), None, |all: &mut [f32]| {
+    let presence = array.presence().map(<[u64]>::to_vec);
+    let made = Array::of_numbers(Scalar::Float32, wide.len(), presence, |all: &mut [f32]| {
         all.iter_mut().zip(wide).for_each(|(narrow, wide)| *narrow = *wide as f32);
     });
     made.ok_or(Fault::new(FaultKind::Invalid))

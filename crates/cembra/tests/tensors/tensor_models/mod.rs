@@ -103,6 +103,18 @@ fn whole_tensors_broadcast_and_scalars_are_parameters() {
     assert_eq!(made[5].to_vec::<f64>().expect("floats"), [1.0, 3.0, -2.0, 4.0]);
 }
 
+/// The difference of infinities is no number, but the logarithm of a sum of their powers is one.
+#[test]
+fn logsumexp_takes_infinities() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let rows = [[0.0, 0.0], [-inf, -inf], [inf, 1.0], [-inf, 3.0], [inf, -inf], [inf, nan], [1000.0, 1000.0]];
+    let x = Tensor::new(&[7, 2], rows.concat()).expect("a tensor");
+    let made = evaluated("input x: tensor[f64, 2]\noutput y = tensor.logsumexp(x, 1)", &tensors([("x", x)]));
+    let expected = [2_f64.ln(), -inf, inf, 3.0, inf, nan, 1000.0 + 2_f64.ln()];
+    let expected = Tensor::new(&[7], expected.to_vec()).expect("a tensor");
+    assert!(cembra::tensor::same_bits(&made[0], &expected), "{:?}", made[0]);
+}
+
 #[test]
 fn every_function_of_whole_tensors_has_a_form() {
     let text = "

@@ -16,6 +16,23 @@ use crate::text::types::FieldNames;
 use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
+/// The right operand of a comparison without brackets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compared {
+    pub(super) right: Span,
+    pub(super) joined: Option<Joined>,
+}
+
+/// The parts of `a & b` or `a | b` without brackets, which bind tighter than comparisons do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    /// How masks are joined at the place of the operator: `and` or `or`.
+    word: &'static str,
+    sign: &'static str,
+    left: Span,
+    right: Span,
+}
+
 /// A part of an expression that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
@@ -23,13 +40,15 @@ pub(super) struct Operand {
     pub(super) node: Option<NodeId>,
     /// Where it stands, its brackets included.
     pub(super) span: Span,
-    /// If it is a comparison without brackets, where its right operand stands.
-    pub(super) compared: Option<Span>,
+    /// If it is a comparison without brackets, its right operand.
+    pub(super) compared: Option<Compared>,
+    /// If it is `a & b` or `a | b` without brackets, its parts.
+    pub(super) joined: Option<Joined>,
 }
 
 impl Operand {
     pub(super) fn new(node: Option<NodeId>, span: Span) -> Self {
-        Operand { node, span, compared: None }
+        Operand { node, span, compared: None, joined: None }
     }
 }
 
@@ -601,14 +620,35 @@ impl<'s> Parser<'s, '_> {
                 let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again").at(span);
                 let hint = match self.compared_with_bool(left.span, operation, right.span) {
                     Some(hint) => hint,
-                    None => self.unchained(left.span, middle, operation, right.span),
+                    None => match middle.joined {
+                        Some(joined) => self.separated(left.span, joined, operation, right.span),
+                        None => self.unchained(left.span, middle.right, operation, right.span),
+                    },
                 };
                 self.cursor.report(problem.hint(hint));
                 None
             }
             _ => None,
         };
-        Ok(Operand { node, span, compared: single.then_some(right.span) })
+        let joined = |word| Some(Joined { word, sign: operation.text(), left: left.span, right: right.span });
+        let joined = match operation {
+            Operation::PresenceAnd => joined("and"),
+            Operation::PresenceOr => joined("or"),
+            _ => None,
+        };
+        let compared = single.then_some(Compared { right: right.span, joined: right.joined });
+        Ok(Operand { node, span, compared, joined })
+    }
+
+    /// How to write `a < b & c < d`, which is `a < (b & c) < d`.
+    fn separated(&self, left: Span, joined: Joined, operation: Operation, right: Span) -> String {
+        let Joined { word, sign, left: first, right: second } = joined;
+        let (first, second) = (self.cursor.text(left.to(first)), self.cursor.text(second.to(right)));
+        let short =
+            first.len() + second.len() <= 60 && ![first, second].iter().any(|one| one.contains(['\n', '\r', '#']));
+        let example = format!("a < b {word} c {} d", operation.text());
+        let written = if short { format!("{first} {word} {second}") } else { example };
+        format!("`{sign}` binds tighter than a comparison: write `{written}`")
     }
 
     /// What to write for a comparison that is compared with `true` or `false`, which it need not be.

@@ -3,7 +3,7 @@
 
 use super::Parser;
 use super::call::Target;
-use super::expression::{Expect, Frame, Operand};
+use super::expression::{Compared, Expect, Frame, Operand};
 use crate::NodeId;
 use crate::infix::{COMPARISON, IN, IN_RANGE, Operation};
 use crate::text::cursor::Stop;
@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
             }
             None => made.node,
         };
-        Ok(Operand { node, span: made.span, compared: Some(right) })
+        Ok(Operand { node, span: made.span, compared: Some(Compared { right, joined: None }), joined: None })
     }
 
     /// True where the argument of an operator begins that is the one at this position.
