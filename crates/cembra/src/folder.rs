@@ -2,7 +2,7 @@
 
 use crate::text_file::{read_text, without_mark};
 use cembra_expr::{Resolver, UsedFile};
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -69,7 +69,7 @@ impl Folder {
     /// # Errors
     /// The file cannot be read, or is not UTF-8.
     pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
-        Ok(UsedFile { name: path.display().to_string(), text: text_of_file(path, self.most_bytes)? })
+        Ok(UsedFile { name: shown(path), text: text_of_file(path, self.most_bytes)? })
     }
 }
 
@@ -77,9 +77,43 @@ impl Resolver for Folder {
     fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile> {
         self.read(&self.path_of(name, from)?)
     }
+
+    fn name_of(&self, name: &str, from: &str) -> Option<String> {
+        Some(shown(&self.path_of(name, from).ok()?))
+    }
+}
+
+/// What a file is called.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// The text of a file, without its byte order mark.
 pub(crate) fn text_of_file(path: &Path, most_bytes: usize) -> io::Result<String> {
-    Ok(without_mark(&read_text(File::open(path)?, most_bytes)?).to_owned())
+    Ok(without_mark(&read_text(open(path)?, most_bytes)?).to_owned())
+}
+
+/// Opens a regular file. A pipe without a writer would wait for ever, a device need not end.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    #[cfg(not(target_os = "linux"))]
+    check_regular(&std::fs::metadata(path)?)?;
+    let file = options.open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_regular(found: &Metadata) -> io::Result<()> {
+    let kind = match found.file_type() {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "a folder",
+        _ => "a pipe, a socket or a device",
+    };
+    Err(io::Error::other(format!("it is {kind}, not a file")))
 }

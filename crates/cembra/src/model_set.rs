@@ -138,7 +138,7 @@ impl ModelSet {
     /// Reads the models of a folder. Which of its files are broken, [`ModelSet::reload`] tells.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`).
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`).
     pub fn load(folder: impl AsRef<Path>) -> Result<ModelSet, Error> {
         ModelSet::load_with(folder, |_, model| Ok(model.clone()))
     }
@@ -150,7 +150,7 @@ impl<T> ModelSet<T> {
     /// first ([`Model::run_tests`]), or refuse those that lack an output. Which files are broken, [`ModelSet::reload`] tells.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`).
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`).
     pub fn load_with(
         folder: impl AsRef<Path>,
         make: impl Fn(&str, &Model) -> Result<T, Error> + Send + Sync + 'static,
@@ -161,7 +161,7 @@ impl<T> ModelSet<T> {
     /// Reads the models of a folder as [`ModelSet::load_with`] does, with user operators and within limits of the host's.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`).
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`).
     pub fn load_within(
         folder: impl AsRef<Path>,
         registry: &'static Registry,
@@ -205,7 +205,7 @@ impl<T> ModelSet<T> {
     /// wait for each other.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`): the set is as it was.
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`): the set is as it was.
     pub fn reload(&self) -> Result<Reload, Error> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.models.load_full();
@@ -260,16 +260,24 @@ impl<T> ModelSet<T> {
                 found.insert(name.to_owned(), path);
             }
         }
+        if found.len() > self.limits.set_models {
+            return Err(self.limits.exceeded(Limit::SetModels).into());
+        }
         let files = Folder::new(&self.folder, self.limits.source_bytes);
-        let texts = |(name, path): (String, PathBuf)| {
+        let (mut texts, mut bytes) = (Vec::with_capacity(found.len()), 0_usize);
+        for (name, path) in found {
             let shown = path.display().to_string();
             let sources = match text_of_file(&path, self.limits.source_bytes) {
                 Ok(text) => Sources::gather(&shown, &text, &self.limits, &files),
                 Err(error) => Sources::unreadable(&shown, &error),
             };
-            (name, Arc::new(sources))
-        };
-        Ok(found.into_iter().map(texts).collect())
+            bytes = bytes.saturating_add(sources.text().len());
+            if bytes > self.limits.set_bytes {
+                return Err(self.limits.exceeded(Limit::SetBytes).into());
+            }
+            texts.push((name, Arc::new(sources)));
+        }
+        Ok(texts)
     }
 }
 

@@ -93,6 +93,10 @@ limits! {
     Files files: usize = 256, "files", "put them together";
     /// Reading: bytes of a file with a model, binary or JSON. Default 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
+    /// Reading: models of a folder. Default 10,000.
+    SetModels set_models: usize = 10_000, "models of a folder", "keep them in several folders";
+    /// Reading: bytes of the texts of all models of a folder, those of used files included once for each model. Default 1 GiB.
+    SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep them in several folders, or share fewer large tables";
     /// Reading: levels of brackets, calls and conditions inside each other. Default 256. Sums, `**` and `else if` chains of any
     /// length are one level.
     Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`";
@@ -296,6 +300,8 @@ mod tests {
             "16777216 bytes of text",
             "256 files",
             "268435456 bytes of a file",
+            "10000 models of a folder",
+            "1073741824 bytes of the models of a folder",
             "256 levels of nesting",
             "64 levels of tuples",
             "4000000 nodes",

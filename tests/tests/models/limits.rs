@@ -1,9 +1,11 @@
 //! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
 
 use cembra::{
-    Backend, Builder, Code, Error, Limit, Limits, Model, Options, QType, Registry, Sources, UsedFile, Value,
-    operator_limits, read_binary, read_json, tensor,
+    Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, Sources,
+    UsedFile, Value, operator_limits, read_binary, read_json, tensor,
 };
+use std::cell::Cell;
+use std::io;
 use std::time::Duration;
 
 const BOTH: [Backend; 2] = [Backend::Interpreter, Backend::Native];
@@ -461,6 +463,58 @@ fn files_that_a_text_uses() {
         assert!(read(&with(|limits| set(limits, most))).is_ok(), "{limit:?}");
         let less = with(|limits| set(limits, most - 1));
         assert_exceeds(&read(&less).expect_err("one less"), &less, limit);
+    }
+}
+
+/// Two spellings are two names, whatever file they mean; a file whose name is known is not read again.
+#[test]
+fn spellings_of_a_file_that_a_text_uses() {
+    struct Counted(Cell<usize>);
+    impl Resolver for Counted {
+        fn resolve(&self, _: &str, _: &str) -> io::Result<UsedFile> {
+            self.0.set(self.0.get() + 1);
+            Ok(UsedFile { name: "one".to_owned(), text: "let one = 1".to_owned() })
+        }
+        fn name_of(&self, _: &str, _: &str) -> Option<String> {
+            Some("one".to_owned())
+        }
+    }
+    let text = |count: usize| (0..count).map(|at| format!("use \"{}one\"; ", "./".repeat(at))).collect::<String>();
+    let read = |count: usize, limits: &Limits, resolver: &dyn Resolver| {
+        let sources = Sources::gather("m", &(text(count) + "one"), limits, resolver);
+        Model::parse_sources(sources, Registry::standard(), limits)
+    };
+    let (limits, counted) = (with(|limits| limits.files = 7), Counted(Cell::new(0)));
+    assert!(read(7, &limits, &counted).is_ok());
+    assert_eq!(counted.0.get(), 1);
+    assert_exceeds(&read(8, &limits, &counted).expect_err("one more"), &limits, Limit::Files);
+    // A resolver that knows no name beforehand reads again, within the bytes of a text.
+    let again = |_: &str, _: &str| Ok(UsedFile { name: "one".to_owned(), text: "let one = 1".to_owned() });
+    let limits = with(|limits| limits.source_bytes = 16 + text(8).len());
+    assert!(read(2, &limits, &again).is_ok());
+    let limits = with(|limits| limits.source_bytes = 3 * 11 + 4);
+    assert_exceeds(&read(2, &limits, &again).expect_err("too long"), &limits, Limit::SourceBytes);
+}
+
+#[test]
+fn models_of_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [("a", "use \"c/d.txt\"; d"), ("b", "1.5")] {
+        std::fs::write(folder.path().join(name).with_extension("cem"), text).expect("a file");
+    }
+    std::fs::create_dir(folder.path().join("c")).expect("a folder");
+    std::fs::write(folder.path().join("c/d.txt"), "let d = 1.0").expect("a file");
+    let load = |limits: &Limits| {
+        ModelSet::load_within(folder.path(), Registry::standard(), limits, |_, model| Ok(model.clone()))
+    };
+    // The first model, a line end, the file that it uses, and the second model.
+    for (limit, most, set) in [
+        (Limit::SetModels, 2, (|limits, most| limits.set_models = most) as fn(&mut Limits, usize)),
+        (Limit::SetBytes, 16 + 1 + 11 + 3, |limits, most| limits.set_bytes = most),
+    ] {
+        assert!(load(&with(|limits| set(limits, most))).is_ok(), "{limit:?}");
+        let less = with(|limits| set(limits, most - 1));
+        assert_exceeds(&load(&less).expect_err("one less"), &less, limit);
     }
 }
 

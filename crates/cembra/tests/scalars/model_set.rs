@@ -1,6 +1,6 @@
 //! Models of a folder: what is replaced, what stays, and what is told of broken files.
 
-use cembra::{Backend, Error, Executor, Limits, Model, ModelSet, Options, Registry, Value};
+use cembra::{Backend, Error, Executor, Folder, Limits, Model, ModelSet, Options, Registry, Sources, Value};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -136,6 +136,24 @@ fn what_is_made_of_a_model_may_refuse_it() -> Outcome {
     let reload = set.reload()?;
     assert_eq!(reload.failed[0].error().to_string(), "its test \"half\" fails");
     assert_eq!(set.get("a").and_then(|model| model.source().map(|text| text.contains("2.0"))), Some(true));
+    Ok(())
+}
+
+/// A pipe without a writer would be waited for; a folder is no text.
+#[test]
+#[cfg(target_os = "linux")]
+fn only_regular_files_are_read() -> Outcome {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let folder = tempfile::tempdir()?;
+    let pipe = folder.path().join("pipe.txt");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    std::fs::create_dir(folder.path().join("inner.txt"))?;
+    let files = Folder::new(folder.path(), 1 << 20);
+    for (name, kind) in [("pipe.txt", "a pipe, a socket or a device"), ("inner.txt", "a folder")] {
+        let sources = Sources::gather("m.cem", &format!("use \"{name}\"; 1"), &Limits::default(), &files);
+        let error = Model::parse_sources(sources, Registry::standard(), &Limits::default()).expect_err("no text");
+        assert!(error.to_string().contains(&format!("it is {kind}, not a file")), "{error}");
+    }
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use super::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Limit, Limits, Lines, Span};
 use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
@@ -31,6 +31,12 @@ pub trait Resolver {
     /// # Errors
     /// There is none, or it cannot be read.
     fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile>;
+
+    /// The name that [`UsedFile::name`] of that file would have, if that is known before the file is read. A file whose name is known is
+    /// read once, however many spellings of it a text has (`a.cem`, `./a.cem`).
+    fn name_of(&self, _name: &str, _from: &str) -> Option<String> {
+        None
+    }
 }
 
 impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
@@ -119,6 +125,10 @@ impl Sources {
         let most = limits.source_bytes.min(u32::MAX as usize);
         let mut known: HashMap<String, usize, RandomState> = HashMap::default();
         known.insert(name.to_owned(), 0);
+        // The names of all texts count, so that few spellings of one file are asked for.
+        let mut names: HashSet<String, RandomState> = HashSet::default();
+        // Files that were read once more, as their resolver knew no better.
+        let mut repeated: usize = 0;
         let mut at = 0;
         // Whoever reads the text tells that it is too long.
         while at < sources.files.len() && text.len() <= most {
@@ -130,7 +140,18 @@ impl Sources {
                     sources.used.extend(known.map(|file| (span.start, file)));
                     continue;
                 }
-                let found = match resolver.resolve(&name, &sources.files[at].name) {
+                names.insert(name.clone());
+                if names.len() > limits.files {
+                    sources.problems.push(limits.exceeded(Limit::Files).at(span));
+                    return sources;
+                }
+                let from = &sources.files[at].name;
+                if let Some(file) = resolver.name_of(&name, from).and_then(|found| known.get(&found)) {
+                    sources.used.insert(span.start, *file);
+                    asked.insert(name, Some(*file));
+                    continue;
+                }
+                let found = match resolver.resolve(&name, from) {
                     Ok(found) => found,
                     Err(error) => {
                         let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be read: {error}"));
@@ -140,6 +161,11 @@ impl Sources {
                     }
                 };
                 if let Some(file) = known.get(&found.name) {
+                    repeated = repeated.saturating_add(found.text.len());
+                    if repeated > most {
+                        sources.problems.push(limits.exceeded(Limit::SourceBytes).at(span));
+                        return sources;
+                    }
                     sources.used.insert(span.start, *file);
                     asked.insert(name, Some(*file));
                     continue;
