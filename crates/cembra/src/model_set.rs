@@ -6,7 +6,7 @@ use crate::{Error, Model};
 use arc_swap::ArcSwap;
 use cembra_expr::Sources;
 use cembra_ops::Registry;
-use cembra_value::{Code, Diagnostic, Limits};
+use cembra_value::{Code, Diagnostic, Limit, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
