@@ -2,17 +2,16 @@
 //! the leaves. A number may become a wider one, or a float; an integer may become a narrower one, and a float an integer, if
 //! that changes no value. What is carried through stays as it is.
 
+use super::casts::{converted, large_lists};
 use super::cells;
+use super::foreign;
 use super::place::Places;
 use super::{Decoded, Form, Keep, Named, Request, types};
 use crate::error::{DataCode, DataError};
 use crate::schema::{Column, Place, absent_columns, quoted};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, RecordBatch, TimestampMicrosecondArray};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use cembra_runtime::{QType, Scalar};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +81,11 @@ impl Conversion {
         let mut kept = Vec::new();
         for name in names {
             match positions.get(name) {
-                Some(at) => kept.push(*at),
+                Some(at) if foreign::is_shown(file.field(*at).data_type()) => kept.push(*at),
+                Some(_) => {
+                    let error = DataError::new(DataCode::ColumnType, "its type nests deeper than can be shown");
+                    return Err(error.in_column(name));
+                }
                 None => absent.push(name.to_owned()),
             }
         }
@@ -258,14 +261,12 @@ impl Reading {
         let suspicious =
             converted.null_count() > array.logical_null_count() || !qtype.is_optional() && converted.null_count() > 0;
         if suspicious {
-            let options = FormatOptions::default();
             // A unit is missing where a truth value is false.
             let there = if *scalar == Scalar::Unit { converted.logical_nulls() } else { array.logical_nulls() };
             for row in (0..rows).filter(|row| converted.is_null(*row)) {
                 let was_there = there.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                 let error = if was_there {
-                    let shown = ArrayFormatter::try_new(array, &options).map(|shown| shown.value(row).to_string());
-                    place.mismatch(qtype, &quoted(&shown.unwrap_or_default()), None)
+                    place.mismatch(qtype, &quoted(&foreign::text(array, row)), None)
                 } else if qtype.is_optional() {
                     continue;
                 } else {
@@ -284,13 +285,7 @@ impl Reading {
         let rows = array.len();
         let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
         let read = || {
-            let (DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) = array.data_type()
-            else {
-                return Ok(None);
-            };
-            // Points of one width, elements as they are.
-            let large = cast_with_options(array, &DataType::LargeList(of.clone()), &CastOptions::default())?;
-            let Some(lists) = large.as_list_opt::<i64>().cloned() else { return Ok(None) };
+            let Some(lists) = large_lists(array) else { return Ok(None) };
             let elements = converted(lists.values(), scalar)?;
             Ok::<_, ArrowError>(Some((lists, elements)))
         };
@@ -318,8 +313,7 @@ impl Reading {
                         DataError::new(DataCode::MissingValue, message).in_column(place.path)
                     }
                     Some(lost) => {
-                        let shown = ArrayFormatter::try_new(lists.values(), &FormatOptions::default());
-                        let shown = shown.map(|shown| shown.value(lost).to_string()).unwrap_or_default();
+                        let shown = foreign::text(lists.values(), lost);
                         let path = format!("{}.{}", place.path, lost - at(row));
                         Place { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
                     }
@@ -376,47 +370,5 @@ fn under(part: &ArrayRef, whole: &arrow_array::StructArray) -> ArrayRef {
             let mask = BooleanArray::new(!there.inner(), None);
             arrow_select::nullif::nullif(part, &mask).unwrap_or_else(|_| part.clone())
         }
-    }
-}
-
-/// The values in another type; missing where there is no such value.
-fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, ArrowError> {
-    let wanted = types::of_scalar(scalar);
-    let safe = CastOptions { safe: true, ..CastOptions::default() };
-    let values = match array.data_type() {
-        DataType::Dictionary(_, values) => cast_with_options(array, values, &safe)?,
-        _ => array.clone(),
-    };
-    let found = values.data_type().clone();
-    match (scalar, &found) {
-        (Scalar::Unit, DataType::Boolean) => {
-            // A truth value that is false says that there is none.
-            let flags = values.as_boolean();
-            let absent = BooleanArray::new(!flags.values(), None);
-            arrow_select::nullif::nullif(&values, &absent)
-        }
-        _ if found == wanted => Ok(values),
-        (Scalar::Timestamp, DataType::Timestamp(unit, _)) => {
-            let counts = cast_with_options(&values, &DataType::Int64, &safe)?;
-            let counts = counts.as_primitive::<Int64Type>();
-            let scaled: Int64Array = match unit {
-                TimeUnit::Second => counts.unary_opt(|count| count.checked_mul(1_000_000)),
-                TimeUnit::Millisecond => counts.unary_opt(|count| count.checked_mul(1_000)),
-                TimeUnit::Microsecond => counts.clone(),
-                TimeUnit::Nanosecond => counts.unary(|count| count.div_euclid(1_000)),
-            };
-            let (_, moments, there) = scaled.into_parts();
-            Ok(Arc::new(TimestampMicrosecondArray::new(moments, there).with_data_type(wanted)))
-        }
-        (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64, found) if found.is_floating() => {
-            let floats = cast_with_options(&values, &DataType::Float64, &safe)?;
-            let integers = cast_with_options(&floats, &wanted, &safe)?;
-            let back = cast_with_options(&integers, &DataType::Float64, &safe)?;
-            let (floats, back) = (floats.as_primitive::<Float64Type>(), back.as_primitive::<Float64Type>());
-            let changed: BooleanArray =
-                (0..floats.len()).map(|row| Some(back.is_valid(row) && floats.value(row) != back.value(row))).collect();
-            arrow_select::nullif::nullif(&integers, &changed)
-        }
-        _ => cast_with_options(&values, &wanted, &safe),
     }
 }

@@ -4,10 +4,12 @@
 //! Reading starts with [`Dataset::open`]; [`Dataset::bind`] with the columns wanted gives a [`Table`], whose [`Source`] gives
 //! [`Piece`]s that any thread may decode. Writing goes through a [`sink::Sink`]. Every problem with data is a [`error::DataError`].
 
+mod casts;
 pub mod cells;
 mod conversion;
 mod csv;
 pub mod error;
+mod foreign;
 pub mod input;
 mod ipc;
 mod json;

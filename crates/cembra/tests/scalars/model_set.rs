@@ -147,7 +147,7 @@ fn only_regular_files_are_read() -> Outcome {
     let folder = tempfile::tempdir()?;
     let pipe = folder.path().join("pipe.txt");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-    std::fs::create_dir(folder.path().join("inner.txt"))?;
+    fs::create_dir(folder.path().join("inner.txt"))?;
     let files = Folder::new(folder.path(), 1 << 20);
     for (name, kind) in [("pipe.txt", "a pipe, a socket or a device"), ("inner.txt", "a folder")] {
         let sources = Sources::gather("m.cem", &format!("use \"{name}\"; 1"), &Limits::default(), &files);

@@ -3,11 +3,10 @@
 
 use super::lines::{Encoder, Frame};
 use crate::cells::{Lists, Scalars};
-use crate::scalar;
 use crate::{Form, Named};
+use crate::{foreign, scalar};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use cembra_runtime::QType;
 use cembra_value::ValueRef;
 
@@ -61,17 +60,14 @@ pub(super) enum Node<'a> {
     Scalars(Scalars<'a>),
     Arrays(Lists<'a>),
     Tuple { keys: Vec<String>, named: bool, fields: Vec<Node<'a>> },
-    Foreign(&'a dyn Array, ArrayFormatter<'a>),
+    Foreign(&'a dyn Array),
 }
 
 impl<'a> Node<'a> {
     fn of_column(array: &'a dyn Array, form: &Form) -> Option<Node<'a>> {
         match form {
             Form::Values(qtype) => Node::of(array, qtype),
-            Form::Verbatim | Form::Foreign(_) => {
-                let shown = ArrayFormatter::try_new(array, &FormatOptions::default()).ok()?;
-                Some(Node::Foreign(array, shown))
-            }
+            Form::Verbatim | Form::Foreign(_) => Some(Node::Foreign(array)),
         }
     }
 
@@ -118,14 +114,14 @@ impl<'a> Node<'a> {
                 }
                 out.push(if *named { b'}' } else { b']' });
             }
-            Node::Foreign(array, _) if array.is_null(row) => out.extend_from_slice(b"null"),
-            Node::Foreign(_, shown) => write_text(out, &shown.value(row).to_string()),
+            Node::Foreign(array) => foreign::write_json(out, *array, row),
             Node::Scalars(scalars) => write_scalar(out, &scalars.at(row)),
         }
     }
 }
 
-fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
+/// Adds a value, `null` for a missing one.
+pub(crate) fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Missing => out.extend_from_slice(b"null"),
         ValueRef::Text(text) => write_text(out, text),
@@ -158,7 +154,8 @@ fn write_float(out: &mut Vec<u8>, float: f64, value: &ValueRef<'_>) {
     }
 }
 
-fn write_text(out: &mut Vec<u8>, text: &str) {
+/// Adds a text with its quotes and escapes.
+pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
     // Memory is written to, and a text always has a form.
     let _never_fails = serde_json::to_writer(out, text);
 }

@@ -4,14 +4,12 @@
 use super::json::Node;
 use super::lines::Encoder;
 use crate::cells::Scalars;
-use crate::scalar;
 use crate::{Form, Named};
+use crate::{foreign, scalar};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StringViewArray};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::ValueRef;
-use std::io::Write;
 
 /// About as many bytes as a field has: room is made for so many at once.
 const FIELD_BYTES: usize = 12;
@@ -59,7 +57,7 @@ pub(super) enum Flat<'a> {
     /// As they are written in the data.
     Verbatim(&'a StringViewArray),
     /// Of another type.
-    Foreign(&'a dyn Array, ArrayFormatter<'a>),
+    Foreign(&'a dyn Array),
 }
 
 /// The flat columns of a batch.
@@ -79,10 +77,7 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
         match &column.form {
             Form::Values(qtype) => push(array.as_ref(), qtype, &mut all),
             Form::Verbatim => all.extend(array.as_string_view_opt().map(Flat::Verbatim)),
-            Form::Foreign(_) => {
-                let shown = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default());
-                all.extend(shown.ok().map(|shown| Flat::Foreign(array.as_ref(), shown)));
-            }
+            Form::Foreign(_) => all.push(Flat::Foreign(array.as_ref())),
         }
     }
     all
@@ -111,11 +106,7 @@ impl Flat<'_> {
                 }
                 true
             }
-            Flat::Foreign(array, shown) => {
-                // Only memory could fail, and that stops the program.
-                let _never_fails = write!(out, "{}", shown.value(row));
-                !array.is_null(row)
-            }
+            Flat::Foreign(array) => foreign::write_text(out, *array, row),
         }
     }
 

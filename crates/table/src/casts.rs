@@ -1,0 +1,239 @@
+//! Columns of Arrow types as columns of the types that models have: the numbers, days, moments and strings of `conversion`. A value that
+//! the wanted type does not have is missing in the result; `conversion` says of which row. Nothing is copied where the type is wanted
+//! already, or where only the layout of strings differs.
+
+use crate::types;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, PrimitiveArray, StringViewArray};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, FieldRef, TimeUnit};
+use cembra_runtime::Scalar;
+use std::sync::Arc;
+
+/// The values in the type of a scalar; missing where there is no such value.
+///
+/// # Errors
+/// The type never becomes that one.
+pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, ArrowError> {
+    let wanted = types::of_scalar(scalar);
+    let values = match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            arrow_select::take::take(dictionary.values().as_ref(), dictionary.keys(), None)?
+        }
+        _ => array.clone(),
+    };
+    let found = values.data_type().clone();
+    let made = match (scalar, &found) {
+        (Scalar::Unit, DataType::Boolean) => {
+            // A truth value that is false says that there is none.
+            let absent = BooleanArray::new(!values.as_boolean().values(), None);
+            return arrow_select::nullif::nullif(&values, &absent);
+        }
+        _ if found == wanted => return Ok(values),
+        (_, DataType::Null) => Some(arrow_array::new_null_array(&wanted, values.len())),
+        (Scalar::Int32, _) => {
+            integers::<Int32Type>(&values, |float| exact(float).and_then(|int| i32::try_from(int).ok()))
+        }
+        (Scalar::Int64, _) => integers::<Int64Type>(&values, exact),
+        (Scalar::UInt64, _) => integers::<UInt64Type>(&values, exact_unsigned),
+        (Scalar::Float32, _) => floats::<Float32Type>(&values),
+        (Scalar::Float64 | Scalar::WeakFloat, _) => floats::<Float64Type>(&values),
+        (Scalar::Date, DataType::Date64) => {
+            let days = |milliseconds: i64| i32::try_from(milliseconds.div_euclid(86_400_000)).ok();
+            Some(Arc::new(values.as_primitive::<Date64Type>().unary_opt::<_, Date32Type>(days)) as ArrayRef)
+        }
+        (Scalar::Timestamp, DataType::Timestamp(unit, _)) => {
+            let moments: PrimitiveArray<TimestampMicrosecondType> = match unit {
+                TimeUnit::Second => {
+                    values.as_primitive::<TimestampSecondType>().unary_opt(|count| count.checked_mul(1_000_000))
+                }
+                TimeUnit::Millisecond => {
+                    values.as_primitive::<TimestampMillisecondType>().unary_opt(|count| count.checked_mul(1_000))
+                }
+                TimeUnit::Microsecond => values.as_primitive::<TimestampMicrosecondType>().clone(),
+                TimeUnit::Nanosecond => {
+                    values.as_primitive::<TimestampNanosecondType>().unary(|count| count.div_euclid(1_000))
+                }
+            };
+            Some(Arc::new(moments.with_data_type(wanted.clone())) as ArrayRef)
+        }
+        (Scalar::Text, DataType::Utf8) => Some(Arc::new(StringViewArray::from(values.as_string::<i32>())) as ArrayRef),
+        (Scalar::Text, DataType::LargeUtf8) => {
+            Some(Arc::new(StringViewArray::from(values.as_string::<i64>())) as ArrayRef)
+        }
+        (Scalar::Bytes, DataType::Binary) => {
+            Some(Arc::new(BinaryViewArray::from(values.as_binary::<i32>())) as ArrayRef)
+        }
+        (Scalar::Bytes, DataType::LargeBinary) => {
+            Some(Arc::new(BinaryViewArray::from(values.as_binary::<i64>())) as ArrayRef)
+        }
+        (Scalar::Bytes, DataType::FixedSizeBinary(_)) => {
+            Some(Arc::new(values.as_fixed_size_binary().iter().collect::<BinaryViewArray>()) as ArrayRef)
+        }
+        _ => None,
+    };
+    made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
+}
+
+/// The lists of a column with points of 64 bits; their elements are as they were. `None` if they are no lists.
+pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
+    let made = |of: &FieldRef, ends: Vec<i64>, values: ArrayRef| {
+        let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
+        LargeListArray::try_new(of.clone(), ends, values, array.nulls().cloned()).ok()
+    };
+    match array.data_type() {
+        DataType::LargeList(_) => array.as_list_opt::<i64>().cloned(),
+        DataType::List(of) => {
+            let lists = array.as_list::<i32>();
+            made(of, lists.value_offsets().iter().map(|end| i64::from(*end)).collect(), lists.values().clone())
+        }
+        DataType::FixedSizeList(of, size) => {
+            let lists = array.as_fixed_size_list();
+            let rows = i64::try_from(lists.len()).ok()?;
+            made(of, (0..=rows).map(|row| row * i64::from(*size)).collect(), lists.values().clone())
+        }
+        _ => None,
+    }
+}
+
+/// The integer that a float is.
+fn exact(float: f64) -> Option<i64> {
+    // Bounds that are floats; 2^63 is the first that is no such integer.
+    let is_within = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
+    (is_within && float.trunc() == float).then_some(float as i64)
+}
+
+fn exact_unsigned(float: f64) -> Option<u64> {
+    let is_within = (0.0..18_446_744_073_709_551_616.0).contains(&float);
+    (is_within && float.trunc() == float).then_some(float as u64)
+}
+
+/// Numbers as integers; a float becomes one if that changes no value.
+fn integers<N>(values: &ArrayRef, of_float: impl Fn(f64) -> Option<N::Native>) -> Option<ArrayRef>
+where
+    N: ArrowPrimitiveType,
+    N::Native: TryFrom<i8> + TryFrom<i16> + TryFrom<i32> + TryFrom<i64>,
+    N::Native: TryFrom<u8> + TryFrom<u16> + TryFrom<u32> + TryFrom<u64>,
+{
+    fn narrowed<T: ArrowPrimitiveType, N: ArrowPrimitiveType>(values: &ArrayRef) -> ArrayRef
+    where
+        N::Native: TryFrom<T::Native>,
+    {
+        Arc::new(values.as_primitive::<T>().unary_opt::<_, N>(|value| N::Native::try_from(value).ok()))
+    }
+    Some(match values.data_type() {
+        DataType::Int8 => narrowed::<Int8Type, N>(values),
+        DataType::Int16 => narrowed::<Int16Type, N>(values),
+        DataType::Int32 => narrowed::<Int32Type, N>(values),
+        DataType::Int64 => narrowed::<Int64Type, N>(values),
+        DataType::UInt8 => narrowed::<UInt8Type, N>(values),
+        DataType::UInt16 => narrowed::<UInt16Type, N>(values),
+        DataType::UInt32 => narrowed::<UInt32Type, N>(values),
+        DataType::UInt64 => narrowed::<UInt64Type, N>(values),
+        DataType::Float16 => {
+            Arc::new(values.as_primitive::<Float16Type>().unary_opt::<_, N>(|float| of_float(float.to_f64())))
+        }
+        DataType::Float32 => {
+            Arc::new(values.as_primitive::<Float32Type>().unary_opt::<_, N>(|float| of_float(f64::from(float))))
+        }
+        DataType::Float64 => Arc::new(values.as_primitive::<Float64Type>().unary_opt::<_, N>(of_float)),
+        _ => return None,
+    })
+}
+
+/// A float that numbers become, rounded once.
+trait Rounded: ArrowPrimitiveType {
+    fn of_i64(value: i64) -> Self::Native;
+    fn of_u64(value: u64) -> Self::Native;
+    fn of_f64(value: f64) -> Self::Native;
+    /// The float nearest to a number of decimal digits.
+    fn of_digits(digits: &str) -> Option<Self::Native>;
+}
+
+impl Rounded for Float32Type {
+    fn of_i64(value: i64) -> f32 {
+        value as f32
+    }
+
+    fn of_u64(value: u64) -> f32 {
+        value as f32
+    }
+
+    fn of_f64(value: f64) -> f32 {
+        value as f32
+    }
+
+    fn of_digits(digits: &str) -> Option<f32> {
+        digits.parse().ok()
+    }
+}
+
+impl Rounded for Float64Type {
+    fn of_i64(value: i64) -> f64 {
+        value as f64
+    }
+
+    fn of_u64(value: u64) -> f64 {
+        value as f64
+    }
+
+    fn of_f64(value: f64) -> f64 {
+        value
+    }
+
+    fn of_digits(digits: &str) -> Option<f64> {
+        digits.parse().ok()
+    }
+}
+
+/// Numbers as floats.
+fn floats<N: Rounded>(values: &ArrayRef) -> Option<ArrayRef> {
+    fn signed<T: ArrowPrimitiveType, N: Rounded>(values: &ArrayRef) -> ArrayRef
+    where
+        i64: From<T::Native>,
+    {
+        Arc::new(values.as_primitive::<T>().unary::<_, N>(|value| N::of_i64(i64::from(value))))
+    }
+    fn unsigned<T: ArrowPrimitiveType, N: Rounded>(values: &ArrayRef) -> ArrayRef
+    where
+        u64: From<T::Native>,
+    {
+        Arc::new(values.as_primitive::<T>().unary::<_, N>(|value| N::of_u64(u64::from(value))))
+    }
+    Some(match values.data_type() {
+        DataType::Int8 => signed::<Int8Type, N>(values),
+        DataType::Int16 => signed::<Int16Type, N>(values),
+        DataType::Int32 => signed::<Int32Type, N>(values),
+        DataType::Int64 => signed::<Int64Type, N>(values),
+        DataType::UInt8 => unsigned::<UInt8Type, N>(values),
+        DataType::UInt16 => unsigned::<UInt16Type, N>(values),
+        DataType::UInt32 => unsigned::<UInt32Type, N>(values),
+        DataType::UInt64 => unsigned::<UInt64Type, N>(values),
+        DataType::Float16 => {
+            Arc::new(values.as_primitive::<Float16Type>().unary::<_, N>(|float| N::of_f64(float.to_f64())))
+        }
+        DataType::Float32 => {
+            Arc::new(values.as_primitive::<Float32Type>().unary::<_, N>(|float| N::of_f64(f64::from(float))))
+        }
+        DataType::Float64 => Arc::new(values.as_primitive::<Float64Type>().unary::<_, N>(N::of_f64)),
+        DataType::Decimal32(..) => decimals::<Decimal32Type, N>(values),
+        DataType::Decimal64(..) => decimals::<Decimal64Type, N>(values),
+        DataType::Decimal128(..) => decimals::<Decimal128Type, N>(values),
+        DataType::Decimal256(..) => decimals::<Decimal256Type, N>(values),
+        _ => return None,
+    })
+}
+
+/// Decimals as the floats nearest to them: their digits are read as any number is, which rounds once.
+fn decimals<T: DecimalType, N: Rounded>(values: &ArrayRef) -> ArrayRef {
+    let decimals: &PrimitiveArray<T> = values.as_primitive();
+    let read = |row: usize| decimals.is_valid(row).then(|| N::of_digits(&decimals.value_as_string(row))).flatten();
+    Arc::new((0..decimals.len()).map(read).collect::<PrimitiveArray<N>>())
+}

@@ -1,0 +1,369 @@
+//! Values of Arrow types as text and as JSON: of every type, those that models do not have included. Text is what a field of CSV has,
+//! so lists, structs and maps are JSON there too. A moment of a column with a zone is shown in UTC with `Z`; the zone stays with the type.
+//!
+//! | Arrow | text | JSON |
+//! |---|---|---|
+//! | integers, decimals | all digits | a number |
+//! | floats | as floats of models | a number, or `"NaN"` and its like |
+//! | dates, times, moments | ISO 8601, years beyond 9999 with a sign | the same in quotes |
+//! | durations, intervals | ISO 8601 (`PT1.5S`, `P1M2DT3S`) | the same in quotes |
+//! | binary | base64 | the same in quotes |
+//! | lists, structs, maps | JSON | `[..]`, `{..}`, `{..}` if keys are texts, else `[[key, value], ..]` |
+//! | dictionaries, runs, unions | the value | the value |
+
+use crate::scalar;
+use crate::sink::{write_json_scalar, write_json_text};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DecimalType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
+    IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType, Time32MillisecondType, Time32SecondType,
+    Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use cembra_runtime::Date;
+use cembra_value::ValueRef;
+
+/// The most levels of types inside of each other that are shown: each is a call inside of another.
+const NESTING: usize = 64;
+
+/// True if values of a type can be shown: it does not nest too deep.
+pub(crate) fn is_shown(of: &DataType) -> bool {
+    // Each level adds its children, so no level is visited by a call inside of another.
+    let mut level = vec![of];
+    for _ in 0..NESTING {
+        level = level.into_iter().flat_map(children).collect();
+        if level.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+fn children(of: &DataType) -> Vec<&DataType> {
+    match of {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => vec![field.data_type()],
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+        DataType::Dictionary(_, values) => vec![values],
+        DataType::RunEndEncoded(_, values) => vec![values.data_type()],
+        _ => Vec::new(),
+    }
+}
+
+/// Adds the value of a row as text; false if it is missing, and then nothing is added.
+pub(crate) fn write_text(out: &mut Vec<u8>, array: &dyn Array, row: usize) -> bool {
+    write(out, array, row, Form::Text)
+}
+
+/// Adds the value of a row as JSON, `null` if it is missing.
+pub(crate) fn write_json(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
+    if !write(out, array, row, Form::Json) {
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// The text of a row for a message; nothing for one that is missing.
+pub(crate) fn text(array: &dyn Array, row: usize) -> String {
+    let mut out = Vec::new();
+    write_text(&mut out, array, row);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+}
+
+/// Calls itself for what is inside of a type, as often as the type nests (`is_shown`).
+fn write(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
+    if row >= array.len() || array.is_null(row) {
+        return false;
+    }
+    match array.data_type() {
+        DataType::Null => return false,
+        DataType::Boolean => scalar_of(out, &ValueRef::Boolean(array.as_boolean().value(row)), form),
+        DataType::Int8 => integer(out, native::<Int8Type>(array, row)),
+        DataType::Int16 => integer(out, native::<Int16Type>(array, row)),
+        DataType::Int32 => integer(out, native::<Int32Type>(array, row)),
+        DataType::Int64 => integer(out, native::<Int64Type>(array, row)),
+        DataType::UInt8 => integer(out, native::<UInt8Type>(array, row)),
+        DataType::UInt16 => integer(out, native::<UInt16Type>(array, row)),
+        DataType::UInt32 => integer(out, native::<UInt32Type>(array, row)),
+        DataType::UInt64 => integer(out, native::<UInt64Type>(array, row)),
+        DataType::Float16 => {
+            scalar_of(out, &ValueRef::Float32(native::<Float16Type>(array, row).to_f32()), form);
+        }
+        DataType::Float32 => scalar_of(out, &ValueRef::Float32(native::<Float32Type>(array, row)), form),
+        DataType::Float64 => scalar_of(out, &ValueRef::Float64(native::<Float64Type>(array, row)), form),
+        DataType::Decimal32(..) => decimal::<Decimal32Type>(out, array, row),
+        DataType::Decimal64(..) => decimal::<Decimal64Type>(out, array, row),
+        DataType::Decimal128(..) => decimal::<Decimal128Type>(out, array, row),
+        DataType::Decimal256(..) => decimal::<Decimal256Type>(out, array, row),
+        DataType::Utf8 => scalar_of(out, &ValueRef::Text(array.as_string::<i32>().value(row).into()), form),
+        DataType::LargeUtf8 => scalar_of(out, &ValueRef::Text(array.as_string::<i64>().value(row).into()), form),
+        DataType::Utf8View => scalar_of(out, &ValueRef::Text(array.as_string_view().value(row).into()), form),
+        DataType::Binary => scalar_of(out, &ValueRef::Bytes(array.as_binary::<i32>().value(row).into()), form),
+        DataType::LargeBinary => scalar_of(out, &ValueRef::Bytes(array.as_binary::<i64>().value(row).into()), form),
+        DataType::BinaryView => scalar_of(out, &ValueRef::Bytes(array.as_binary_view().value(row).into()), form),
+        DataType::FixedSizeBinary(_) => {
+            scalar_of(out, &ValueRef::Bytes(array.as_fixed_size_binary().value(row).into()), form);
+        }
+        DataType::Date32 => quoted(out, &day(i64::from(native::<Date32Type>(array, row))), form),
+        DataType::Date64 => quoted(out, &date_of_milliseconds(native::<Date64Type>(array, row)), form),
+        DataType::Time32(TimeUnit::Second) => {
+            quoted(out, &time(i64::from(native::<Time32SecondType>(array, row)), 1), form);
+        }
+        DataType::Time32(_) => {
+            quoted(out, &time(i64::from(native::<Time32MillisecondType>(array, row)), 1_000), form);
+        }
+        DataType::Time64(TimeUnit::Nanosecond) => {
+            quoted(out, &time(native::<Time64NanosecondType>(array, row), 1_000_000_000), form);
+        }
+        DataType::Time64(_) => quoted(out, &time(native::<Time64MicrosecondType>(array, row), 1_000_000), form),
+        DataType::Timestamp(unit, zone) => {
+            let (count, per_second) = moment_of(array, *unit, row);
+            let mut shown = moment(count, per_second);
+            if zone.is_some() {
+                shown.push('Z');
+            }
+            quoted(out, &shown, form);
+        }
+        DataType::Duration(unit) => {
+            let (count, per_second) = duration_of(array, *unit, row);
+            quoted(out, &span(0, 0, i128::from(count), per_second), form);
+        }
+        DataType::Interval(unit) => quoted(out, &interval(array, *unit, row), form),
+        DataType::List(_) => list(out, &array.as_list::<i32>().value(row)),
+        DataType::LargeList(_) => list(out, &array.as_list::<i64>().value(row)),
+        DataType::ListView(_) => list(out, &array.as_list_view::<i32>().value(row)),
+        DataType::LargeListView(_) => list(out, &array.as_list_view::<i64>().value(row)),
+        DataType::FixedSizeList(..) => list(out, &array.as_fixed_size_list().value(row)),
+        DataType::Struct(fields) => {
+            let names = fields.iter().map(|field| field.name().as_str());
+            object(out, names.zip(array.as_struct().columns()).map(|(name, column)| (name, column, row)));
+        }
+        DataType::Map(..) => map(out, &array.as_map().value(row)),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let at = key(dictionary.keys(), row);
+            return at.is_some_and(|at| write(out, dictionary.values().as_ref(), at, form));
+        }
+        DataType::RunEndEncoded(ends, _) => {
+            return match ends.data_type() {
+                DataType::Int16 => run::<Int16Type>(out, array, row, form),
+                DataType::Int32 => run::<Int32Type>(out, array, row, form),
+                _ => run::<Int64Type>(out, array, row, form),
+            };
+        }
+        DataType::Union(..) => return write(out, array.as_union().value(row).as_ref(), 0, form),
+    }
+    true
+}
+
+fn native<T: ArrowPrimitiveType>(array: &dyn Array, row: usize) -> T::Native {
+    array.as_primitive::<T>().value(row)
+}
+
+fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+fn decimal<T: DecimalType>(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
+    let decimals: &PrimitiveArray<T> = array.as_primitive();
+    out.extend_from_slice(decimals.value_as_string(row).as_bytes());
+}
+
+fn scalar_of(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
+    match form {
+        Form::Text => scalar::write(out, value),
+        Form::Json => write_json_scalar(out, value),
+    }
+}
+
+/// A text of ASCII without anything to escape.
+fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
+    let quote: &[u8] = if form == Form::Json { b"\"" } else { b"" };
+    out.extend_from_slice(quote);
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(quote);
+}
+
+/// The number of a value of a dictionary.
+fn key(keys: &dyn Array, row: usize) -> Option<usize> {
+    match keys.data_type() {
+        DataType::Int8 => usize::try_from(native::<Int8Type>(keys, row)).ok(),
+        DataType::Int16 => usize::try_from(native::<Int16Type>(keys, row)).ok(),
+        DataType::Int32 => usize::try_from(native::<Int32Type>(keys, row)).ok(),
+        DataType::Int64 => usize::try_from(native::<Int64Type>(keys, row)).ok(),
+        DataType::UInt8 => Some(usize::from(native::<UInt8Type>(keys, row))),
+        DataType::UInt16 => Some(usize::from(native::<UInt16Type>(keys, row))),
+        DataType::UInt32 => usize::try_from(native::<UInt32Type>(keys, row)).ok(),
+        DataType::UInt64 => usize::try_from(native::<UInt64Type>(keys, row)).ok(),
+        _ => None,
+    }
+}
+
+fn run<T: RunEndIndexType>(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
+    let Some(runs) = array.as_run_opt::<T>() else { return false };
+    write(out, runs.values().as_ref(), runs.get_physical_index(row), form)
+}
+
+fn list(out: &mut Vec<u8>, elements: &ArrayRef) {
+    out.push(b'[');
+    for at in 0..elements.len() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_json(out, elements.as_ref(), at);
+    }
+    out.push(b']');
+}
+
+fn object<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a ArrayRef, usize)>) {
+    out.push(b'{');
+    for (at, (name, values, row)) in entries.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_json_text(out, name);
+        out.push(b':');
+        write_json(out, values.as_ref(), row);
+    }
+    out.push(b'}');
+}
+
+fn map(out: &mut Vec<u8>, entries: &arrow_array::StructArray) {
+    let [keys, values] = entries.columns() else {
+        return list(out, &(std::sync::Arc::new(entries.clone()) as ArrayRef));
+    };
+    let is_text = matches!(keys.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    out.push(if is_text { b'{' } else { b'[' });
+    for row in 0..entries.len() {
+        if row > 0 {
+            out.push(b',');
+        }
+        if !is_text {
+            out.push(b'[');
+        }
+        write_json(out, keys.as_ref(), row);
+        out.push(if is_text { b':' } else { b',' });
+        write_json(out, values.as_ref(), row);
+        if !is_text {
+            out.push(b']');
+        }
+    }
+    out.push(if is_text { b'}' } else { b']' });
+}
+
+/// A day, counted from 1970-01-01. The calendar repeats every 400 years.
+fn day(days: i64) -> String {
+    const CYCLE: i64 = 146_097;
+    let within = i32::try_from(days.rem_euclid(CYCLE)).unwrap_or(0);
+    let (year, month, day) = Date(within).civil();
+    let year = i64::from(year) + 400 * days.div_euclid(CYCLE);
+    match year {
+        0..=9999 => format!("{year:04}-{month:02}-{day:02}"),
+        _ => format!("{year:+05}-{month:02}-{day:02}"),
+    }
+}
+
+/// A date of milliseconds, which need not be a whole day.
+fn date_of_milliseconds(count: i64) -> String {
+    const DAY: i64 = 86_400_000;
+    if count.rem_euclid(DAY) == 0 { day(count.div_euclid(DAY)) } else { moment(count, 1_000) }
+}
+
+/// A moment, counted from the beginning of 1970 in so many parts of a second.
+fn moment(count: i64, per_second: i64) -> String {
+    // At most 86,400,000,000,000.
+    let per_day = 86_400 * per_second;
+    format!("{}T{}", day(count.div_euclid(per_day)), time(count.rem_euclid(per_day), per_second))
+}
+
+/// A time of a day. A count that is none is shown as a span.
+fn time(count: i64, per_second: i64) -> String {
+    let (seconds, part) = (count.div_euclid(per_second), count.rem_euclid(per_second));
+    if !(0..=86_400).contains(&seconds) {
+        return span(0, 0, i128::from(count), per_second);
+    }
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}{}", fraction(part, per_second))
+}
+
+/// A part of a second in thousandths, millionths or billionths; nothing where there is none.
+fn fraction(part: i64, per_second: i64) -> String {
+    let nanoseconds = part * (1_000_000_000 / per_second);
+    match nanoseconds {
+        0 => String::new(),
+        _ if nanoseconds % 1_000_000 == 0 => format!(".{:03}", nanoseconds / 1_000_000),
+        _ if nanoseconds % 1_000 == 0 => format!(".{:06}", nanoseconds / 1_000),
+        _ => format!(".{nanoseconds:09}"),
+    }
+}
+
+/// A span of months, days and parts of a second, as ISO 8601 writes it. Each has a sign of its own.
+fn span(months: i64, days: i64, count: i128, per_second: i64) -> String {
+    let mut shown = String::from("P");
+    let mut part = |value: i64, unit: char| {
+        if value != 0 {
+            shown.push_str(&format!("{value}{unit}"));
+        }
+    };
+    part(months / 12, 'Y');
+    part(months % 12, 'M');
+    part(days, 'D');
+    if count != 0 || shown.len() == 1 {
+        let size = count.unsigned_abs();
+        let per_second = per_second.unsigned_abs();
+        let (seconds, rest) = (size / u128::from(per_second), size % u128::from(per_second));
+        let sign = if count < 0 { "-" } else { "" };
+        let rest = fraction(i64::try_from(rest).unwrap_or(0), per_second.cast_signed());
+        shown.push_str(&format!("T{sign}{seconds}{}S", rest.trim_end_matches('0')));
+    }
+    shown
+}
+
+fn interval(array: &dyn Array, unit: IntervalUnit, row: usize) -> String {
+    match unit {
+        IntervalUnit::YearMonth => {
+            let months = i64::from(native::<IntervalYearMonthType>(array, row));
+            if months == 0 { "P0M".to_owned() } else { span(months, 0, 0, 1) }
+        }
+        IntervalUnit::DayTime => {
+            let value = native::<IntervalDayTimeType>(array, row);
+            span(0, i64::from(value.days), i128::from(value.milliseconds), 1_000)
+        }
+        IntervalUnit::MonthDayNano => {
+            let value = native::<IntervalMonthDayNanoType>(array, row);
+            span(i64::from(value.months), i64::from(value.days), i128::from(value.nanoseconds), 1_000_000_000)
+        }
+    }
+}
+
+fn moment_of(array: &dyn Array, unit: TimeUnit, row: usize) -> (i64, i64) {
+    match unit {
+        TimeUnit::Second => (native::<TimestampSecondType>(array, row), 1),
+        TimeUnit::Millisecond => (native::<TimestampMillisecondType>(array, row), 1_000),
+        TimeUnit::Microsecond => (native::<TimestampMicrosecondType>(array, row), 1_000_000),
+        TimeUnit::Nanosecond => (native::<TimestampNanosecondType>(array, row), 1_000_000_000),
+    }
+}
+
+fn duration_of(array: &dyn Array, unit: TimeUnit, row: usize) -> (i64, i64) {
+    match unit {
+        TimeUnit::Second => (native::<DurationSecondType>(array, row), 1),
+        TimeUnit::Millisecond => (native::<DurationMillisecondType>(array, row), 1_000),
+        TimeUnit::Microsecond => (native::<DurationMicrosecondType>(array, row), 1_000_000),
+        TimeUnit::Nanosecond => (native::<DurationNanosecondType>(array, row), 1_000_000_000),
+    }
+}
