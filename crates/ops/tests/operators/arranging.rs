@@ -241,7 +241,8 @@ fn ties_are_broken_upwards_then_by_position() {
     assert_eq!(rank(false), "[3, 1, 2, NA, NA, 0]");
     assert_eq!(rank(true), "[2, 0, 1, NA, NA, 3]");
     // Weak floats are ranked as FLOAT32 with such tie breakers: two of these are equal then, and what is missing stays so.
-    let weak = array(Scalar::WeakFloat, &[Some(1.0), None, Some(1.0 + 1e-12), Some(0.5)]);
+    let weak = |float: f64| Some(ScalarValue::WeakFloat(float));
+    let weak = array(Scalar::WeakFloat, &[weak(1.0), None, weak(1.0 + 1e-12), weak(0.5)]);
     let breakers = ints(&[Some(5), Some(0), Some(4), Some(3)]);
     assert_eq!(shown("array.ordinal_rank", &[weak, breakers]), "[2, NA, 1, 0]");
     let groups = mapping(&[Some(1), None, Some(1), Some(0), Some(0), Some(1)], 3);

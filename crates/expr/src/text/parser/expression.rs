@@ -643,7 +643,8 @@ impl<'s> Parser<'s, '_> {
     /// How to write `a < b & c < d`, which is `a < (b & c) < d`.
     fn separated(&self, left: Span, joined: Joined, operation: Operation, right: Span) -> String {
         let Joined { word, sign, left: first, right: second } = joined;
-        let (first, second) = (self.cursor.text(left.to(first)), self.cursor.text(second.to(right)));
+        let first = self.cursor.text(Span { end: first.end, ..left });
+        let second = self.cursor.text(second.to(right));
         let short =
             first.len() + second.len() <= 60 && ![first, second].iter().any(|one| one.contains(['\n', '\r', '#']));
         let example = format!("a < b {word} c {} d", operation.text());
