@@ -344,7 +344,7 @@ mod tests {
         }
         let unknown = limits.set("node", "1").unwrap_err();
         assert!(
-            unknown.hints()[0].starts_with("the limits are source_bytes, files, file_bytes, nesting,"),
+            unknown.hints()[0].starts_with("the limits are source_bytes, files, file_bytes, set_models,"),
             "{unknown}"
         );
     }
