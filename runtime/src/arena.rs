@@ -78,6 +78,16 @@ impl Arena {
         self.room = self.size.min(self.limit);
     }
 
+    /// Takes everything back, and holds up to so many bytes from now on. Memory beyond that goes back to the system.
+    pub fn reset_to(&mut self, limit: usize) {
+        self.limit = limit.min(Arena::MOST);
+        if self.size > self.limit {
+            self.chunks.clear();
+            (self.start, self.size) = (NonNull::dangling(), 0);
+        }
+        self.reset();
+    }
+
     /// Puts one chunk in the place of all.
     #[cold]
     #[inline(never)]
@@ -130,6 +140,17 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_may_change_between_evaluations() {
+        let mut arena = Arena::new(100_000);
+        assert!(arena.allocate(90_000).is_ok() && arena.allocate(20_000).is_err());
+        arena.reset_to(200_000);
+        assert!(arena.allocate(150_000).is_ok() && arena.memory_bytes() >= 150_000);
+        arena.reset_to(5000);
+        assert_eq!((arena.memory_bytes(), arena.limit(), arena.used()), (0, 5000, 0));
+        assert!(arena.allocate(5001).is_err() && arena.allocate(5000).is_ok() && arena.allocate(1).is_err());
+    }
 
     #[test]
     fn pieces_do_not_overlap_and_are_taken_back() {

@@ -1,10 +1,19 @@
-//! Cancellation: a flag that one thread raises and the evaluations it was given to look at.
+//! Cancellation: a flag that one thread raises, or the clock, and the evaluations it was given to look at. How the clock does so is in
+//! `timer.rs`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::FaultKind;
+use crate::timer;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 /// What a context without a token points to: a flag that is never raised.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
+pub(crate) static NEVER: AtomicU8 = AtomicU8::new(RUNS);
+
+/// The states of a flag. Generated code knows that the first is 0 and no other is.
+const RUNS: u8 = 0;
+const CANCELLED: u8 = 1;
+const OVERDUE: u8 = 2;
 
 /// A token that ends evaluations. Clones are the same token; it may be given to any number of evaluations, on any threads.
 /// Once it is cancelled it stays so.
@@ -16,7 +25,36 @@ pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 /// assert!(token.is_cancelled());
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Cancellation(Arc<AtomicBool>);
+pub struct Cancellation(Arc<Flag>);
+
+/// A flag, and those that are raised with it.
+#[derive(Debug, Default)]
+pub(crate) struct Flag {
+    state: AtomicU8,
+    others: Mutex<Vec<Weak<Flag>>>,
+}
+
+impl Flag {
+    /// Raises the flag, unless it is, and all that are raised with it.
+    fn raise(&self, state: u8) {
+        let mut open = self.raise_alone(state);
+        while let Some(other) = open.pop() {
+            open.extend(other.upgrade().iter().flat_map(|other| other.raise_alone(state)));
+        }
+    }
+
+    /// Raises the flag, unless it is, and says which others are to be raised.
+    fn raise_alone(&self, state: u8) -> Vec<Weak<Flag>> {
+        // Relaxed: the flag hands nothing over but itself. Who adds others later looks at it behind that.
+        let _ = self.state.compare_exchange(RUNS, state, Ordering::Relaxed, Ordering::Relaxed);
+        std::mem::take(&mut *self.others.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Raises the flag because its time is over.
+    pub(crate) fn end_by_time(&self) {
+        self.raise(OVERDUE);
+    }
+}
 
 impl Cancellation {
     /// A token that is not cancelled.
@@ -25,21 +63,106 @@ impl Cancellation {
         Cancellation::default()
     }
 
-    /// Asks every evaluation that was given the token to end. Returns at once; they end when they next look.
-    pub fn cancel(&self) {
-        // Relaxed: the flag hands nothing over but itself.
-        self.0.store(true, Ordering::Relaxed);
+    /// Another token, which is cancelled with this one, and by itself once a moment has passed: evaluations end with
+    /// [`FaultKind::Deadline`] then. One thread of the process waits for the moments of all tokens; it begins with the first of them, and
+    /// if there cannot be such a thread the token is cancelled at once. A token that is dropped before its moment costs nothing after it.
+    ///
+    /// ```
+    /// use cembra_runtime::{Cancellation, FaultKind};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let token = Cancellation::new();
+    /// let late = token.until(Instant::now());
+    /// assert_eq!((late.is_cancelled(), late.fault()), (true, FaultKind::Deadline));
+    /// let early = token.until(Instant::now() + Duration::from_secs(3600));
+    /// token.cancel();
+    /// assert_eq!((early.is_cancelled(), early.fault()), (true, FaultKind::Cancelled));
+    /// ```
+    #[must_use]
+    pub fn until(&self, deadline: Instant) -> Cancellation {
+        let made = Cancellation::new();
+        let mut others = self.0.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.len() == others.capacity() {
+            others.retain(|other| other.strong_count() > 0);
+        }
+        others.push(Arc::downgrade(&made.0));
+        drop(others);
+        // It may have been cancelled before the new one was known to it.
+        if self.is_cancelled() {
+            made.0.raise(self.0.state.load(Ordering::Relaxed));
+        } else if deadline <= Instant::now() || !timer::wait_for(deadline, &made.0) {
+            made.0.end_by_time();
+        }
+        made
     }
 
-    /// True once `cancel` was called.
+    /// Asks every evaluation that was given the token to end. Returns at once; they end when they next look.
+    pub fn cancel(&self) {
+        self.0.raise(CANCELLED);
+    }
+
+    /// True once `cancel` was called, or the time is over.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.state.load(Ordering::Relaxed) != RUNS
+    }
+
+    /// What an evaluation that the token ended came to: [`FaultKind::Deadline`] if its time was over, else [`FaultKind::Cancelled`].
+    #[must_use]
+    pub fn fault(&self) -> FaultKind {
+        if self.0.state.load(Ordering::Relaxed) == OVERDUE { FaultKind::Deadline } else { FaultKind::Cancelled }
     }
 
     /// The flag, which lives as long as the token.
-    pub(crate) fn flag(&self) -> *const AtomicBool {
-        Arc::as_ptr(&self.0)
+    pub(crate) fn flag(&self) -> *const AtomicU8 {
+        &raw const self.0.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_token_is_ended_by_its_time_or_by_another_whichever_is_first() {
+        let far = Instant::now() + Duration::from_secs(3600);
+        let (first, second) = (Cancellation::new(), Cancellation::new());
+        let of_first = [first.until(far), first.until(far).until(far).until(far)];
+        let of_second = second.until(far);
+        first.cancel();
+        assert!(of_first.iter().all(|token| token.is_cancelled() && token.fault() == FaultKind::Cancelled));
+        assert!(!of_second.is_cancelled() && !second.is_cancelled());
+        // Of one that is cancelled already.
+        assert_eq!((first.until(far).is_cancelled(), first.until(far).fault()), (true, FaultKind::Cancelled));
+        let over = second.until(Instant::now());
+        over.cancel();
+        assert_eq!((over.fault(), second.is_cancelled()), (FaultKind::Deadline, false));
+    }
+
+    #[test]
+    fn the_clock_ends_tokens_in_the_order_of_their_moments() {
+        let token = Cancellation::new();
+        let now = Instant::now();
+        let late = token.until(now + Duration::from_secs(3600));
+        let soon: Vec<Cancellation> = (1..20).rev().map(|at| token.until(now + Duration::from_millis(at))).collect();
+        while !soon.iter().all(Cancellation::is_cancelled) {
+            std::thread::yield_now();
+        }
+        assert!(soon.iter().all(|token| token.fault() == FaultKind::Deadline));
+        assert!(!late.is_cancelled() && !token.is_cancelled());
+        assert!(Instant::now() >= now + Duration::from_millis(19));
+    }
+
+    #[test]
+    fn tokens_that_were_dropped_are_forgotten() {
+        let token = Cancellation::new();
+        let far = Instant::now() + Duration::from_secs(3600);
+        (0..10_000).for_each(|_| drop(token.until(far)));
+        let others = token.0.others.lock().unwrap();
+        assert!(others.len() < 100, "{}", others.len());
+        drop(others);
+        assert!(timer::waiting() < 5000, "{}", timer::waiting());
     }
 }

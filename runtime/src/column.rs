@@ -153,6 +153,18 @@ impl FailedRows {
         self.any
     }
 
+    /// The first row from so many on.
+    #[must_use]
+    pub fn next(&self, from: usize) -> Option<usize> {
+        let first = self.words.get(from / 64)? >> (from % 64);
+        if first != 0 {
+            return Some(from + first.trailing_zeros() as usize);
+        }
+        let behind = from / 64 + 1;
+        let word = behind + self.words[behind..].iter().position(|word| *word != 0)?;
+        Some(64 * word + self.words[word].trailing_zeros() as usize)
+    }
+
     /// Takes the rows out, in order.
     pub fn drain(&mut self) -> impl Iterator<Item = usize> + '_ {
         self.any = false;
@@ -232,13 +244,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Memory of a layout, whose texts have no limit but that of memory.
+    /// Memory of a layout. Its texts may take [`Arena::LIMIT`]: rows whose strings find no room have failed, and are run again.
     #[must_use]
     pub fn new(layout: &ScratchLayout) -> Scratch {
         Scratch {
             words: vec![0; layout.bytes.div_ceil(8)],
             frame: layout.frame.clone(),
-            texts: Arena::new(usize::MAX),
+            texts: Arena::new(Arena::LIMIT),
             failed: FailedRows::none(layout.rows),
             past_caches: false,
             ahead: Vec::new(),

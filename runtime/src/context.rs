@@ -5,7 +5,7 @@ use crate::cancellation::NEVER;
 use crate::interface::layout;
 use crate::{Arena, Cancellation, Excerpt, FramePtr, KernelCall, compare, functions};
 use std::cmp::Ordering;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU8;
 
 /// The status of an evaluation that finished.
 pub const STATUS_OK: i32 = 0;
@@ -41,17 +41,25 @@ pub enum FaultKind {
     WorkLimit = 11,
     /// Arrays that belong together are of unlike sizes; the operands are two of them.
     SizeMismatch = 12,
+    /// The time of the evaluation is over: its token ended at a moment. Not the fault of any operator.
+    Deadline = 13,
 }
 
 impl FaultKind {
     /// True for what is the fault of no operator, wherever it was noticed.
     #[must_use]
     pub const fn is_of_evaluation(self) -> bool {
-        matches!(self, FaultKind::Cancelled | FaultKind::WorkLimit)
+        matches!(self, FaultKind::WorkLimit) || self.is_of_token()
+    }
+
+    /// True for what a token ended: by itself, or because its time was over.
+    #[must_use]
+    pub const fn is_of_token(self) -> bool {
+        matches!(self, FaultKind::Cancelled | FaultKind::Deadline)
     }
 
     /// Every kind.
-    pub const ALL: [FaultKind; 12] = [
+    pub const ALL: [FaultKind; 13] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
         FaultKind::MissingValue,
@@ -64,6 +72,7 @@ impl FaultKind {
         FaultKind::IndexRange,
         FaultKind::WorkLimit,
         FaultKind::SizeMismatch,
+        FaultKind::Deadline,
     ];
 
     /// The kind with this number, if there is one.
@@ -88,6 +97,7 @@ impl FaultKind {
             FaultKind::IndexRange => "index-range",
             FaultKind::WorkLimit => "work-limit",
             FaultKind::SizeMismatch => "size-mismatch",
+            FaultKind::Deadline => "deadline",
         }
     }
 
@@ -119,6 +129,7 @@ impl FaultKind {
             (FaultKind::Parse, None) => format!("cannot parse {:?}", Excerpt::quoted(text).to_string()),
             (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
+            (FaultKind::Deadline, _) => "the time of the evaluation is over".to_owned(),
         }
     }
 }
@@ -168,7 +179,7 @@ pub struct Context {
     calls: *const KernelCall,
     fault: FaultRecord,
     /// The flag of the token, for generated code; `NEVER` without one.
-    cancel: *const AtomicBool,
+    cancel: *const AtomicU8,
     iterations: u64,
     /// How many rounds are left, where generated code does not keep that in a register.
     rounds_left: u64,
@@ -450,10 +461,15 @@ impl Context {
         self.fault.site = site;
     }
 
-    /// The record of the last fault.
+    /// The record of the last fault. Who ends an evaluation only sees that its flag is raised; why, the token says here.
     #[must_use]
     pub fn record(&self) -> FaultRecord {
-        self.fault
+        match &self.token {
+            Some(token) if self.fault.kind == FaultKind::Cancelled as u32 => {
+                FaultRecord { kind: token.fault() as u32, ..self.fault }
+            }
+            _ => self.fault,
+        }
     }
 }
 

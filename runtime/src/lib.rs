@@ -30,6 +30,7 @@ mod room;
 mod scalar;
 mod standalone;
 mod text;
+mod timer;
 mod transfer;
 mod type_names;
 

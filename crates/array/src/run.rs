@@ -13,11 +13,12 @@ pub trait Parts {
     /// Why a run ends early.
     type Error;
 
-    /// Evaluates a plan for so many elements, its arguments being arrays of that size, or the same for all.
+    /// Evaluates a plan for so many elements, its arguments being arrays of that size, or the same for all. Strings that are made may take
+    /// so many bytes.
     ///
     /// # Errors
-    /// An element fails.
-    fn map(&mut self, part: PartId, args: &[&Value], elements: usize) -> Result<Vec<Array>, Self::Error>;
+    /// An element fails, or strings take more.
+    fn map(&mut self, part: PartId, args: &[&Value], elements: usize, room: u64) -> Result<Vec<Array>, Self::Error>;
 
     /// Evaluates a plan on scalars. The results are put behind the others.
     ///
@@ -185,15 +186,16 @@ fn evaluate<P: Parts>(
 ) -> Result<(), P::Error> {
     // What it has of an earlier step, which failed, is nobody's.
     run.results.clear();
-    let room = if matches!(step.action, Action::Map(_)) { run.room(parts.most_array_bytes()) } else { 0 };
+    let is_new = matches!(step.action, Action::Map(_) | Action::Operator(_));
+    let room = if is_new { run.room(parts.most_array_bytes()) } else { 0 };
     results(program, parts, step, &run.slots, room, run.results)?;
     step.outs.iter().zip(run.results.drain(..)).for_each(|(out, value)| run.slots.set(*out, value));
     // What tuples have was made by others.
-    if matches!(step.action, Action::Map(_) | Action::Operator(_)) { count(parts, step, run) } else { Ok(()) }
+    if is_new { count(parts, step, run) } else { Ok(()) }
 }
 
-/// Puts the results of a step that is no conditional, no loop and no sweep behind others; those of a plan are to fit into so many
-/// bytes.
+/// Puts the results of a step that is no conditional, no loop and no sweep behind others; what is new in them is to fit into so
+/// many bytes.
 fn results<P: Parts>(
     program: &ArrayProgram,
     parts: &mut P,
@@ -220,10 +222,10 @@ fn results<P: Parts>(
             // At least: bits of presence may be there too, and what strings are long.
             let bits = |out: &ValueId| program.qtype(*out).of_each().scalar().map_or(0, element_bits);
             let bits: u64 = step.outs.iter().map(bits).sum();
-            if bits.saturating_mul(elements as u64) / 8 > room {
+            let Some(left) = room.checked_sub(bits.saturating_mul(elements as u64) / 8) else {
                 return Err(parts.exceeds(step));
-            }
-            let arrays = parts.map(part, &args, elements)?;
+            };
+            let arrays = parts.map(part, &args, elements, left)?;
             let made = step.outs.iter().zip(arrays).map(|(out, array)| match program.qtype(*out) {
                 cembra_runtime::QType::Array(kind, _) => Value::Array(*kind, array.into()),
                 _ => Value::Nothing,
@@ -236,8 +238,11 @@ fn results<P: Parts>(
                 return Err(parts.fault(step, Fault::new(FaultKind::Invalid)));
             };
             let is_cancelled = || parts.poll().is_err();
-            let made = (operator.evaluate)(&ArrayOperands::new(&values, &is_cancelled), program.qtype(step.outs[0]));
-            results.push(made.map_err(|fault| parts.fault(step, fault))?);
+            let made =
+                (operator.evaluate)(&ArrayOperands::new(&values, &is_cancelled, room), program.qtype(step.outs[0]));
+            let failed =
+                |fault| if fault == ArrayOperands::NO_ROOM { parts.exceeds(step) } else { parts.fault(step, fault) };
+            results.push(made.map_err(failed)?);
         }
         Action::MakeTuple => {
             if let cembra_runtime::QType::Tuple(types) = program.qtype(step.outs[0]) {

@@ -24,6 +24,16 @@ pub(crate) struct Transfers {
     outputs: Vec<Transfer>,
 }
 
+/// What came of a row.
+pub(crate) enum RowEnd {
+    /// Its outputs are written.
+    Done,
+    /// It failed.
+    Failed,
+    /// The scratch has no room for its strings.
+    NoRoom,
+}
+
 impl Reference {
     pub(crate) fn of(plan: &Plan) -> Reference {
         let place = |value| (plan.value(value).qtype.clone(), plan.value(value).slot);
@@ -53,7 +63,7 @@ impl Reference {
         Transfers { inputs: all(&self.inputs, of_inputs), outputs: all(&self.outputs, of_outputs) }
     }
 
-    /// Evaluates a row. False if it fails: then nothing was written, and the context says why.
+    /// Evaluates a row. If it fails nothing was written, and the context says why.
     ///
     /// # Safety
     /// COLUMNS: columns of the forms of the transfers, which have the row; the frame is one of this reference's.
@@ -65,7 +75,7 @@ impl Reference {
         frame: FramePtr,
         scratch: &mut Scratch,
         context: &mut Context,
-    ) -> bool {
+    ) -> RowEnd {
         let (inputs, outputs) = columns.split_at(transfers.inputs.len());
         // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller: transfers are of the plan's slots. CALL: the frame is of the
         // plan and bound to itself.
@@ -81,17 +91,16 @@ impl Reference {
                 status = context.end(status);
             }
             if status != STATUS_OK {
-                return false;
+                return RowEnd::Failed;
             }
             for (transfer, column) in transfers.outputs.iter().zip(outputs) {
                 transfer.store(column, row, frame);
-                if let Err(fault) = transfer.keep_strings(column, row, &mut scratch.texts) {
-                    context.fail(fault);
-                    return false;
+                if transfer.keep_strings(column, row, &mut scratch.texts).is_err() {
+                    return RowEnd::NoRoom;
                 }
             }
         }
-        true
+        RowEnd::Done
     }
 
     /// Says that a row's outputs are missing.

@@ -2,14 +2,15 @@
 //! chosen, its failed rows again by the reference. Results never depend on the threads or on the cut.
 
 use crate::output::OutputColumn;
-use crate::reference::{Reference, Transfers};
+use crate::reference::{Reference, RowEnd, Transfers};
 use crate::source::Source;
+use crate::strings::{StringLease, StringRoom, Unkept};
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm, QType,
-    STRIP_ROWS, Scratch, drain_past_caches,
+    Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,
+    QType, STRIP_ROWS, Scratch, drain_past_caches,
 };
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
@@ -76,6 +77,8 @@ pub enum Stop<E> {
     Cancelled,
     /// A string that was made is longer than one of a column may be.
     TooLong,
+    /// The strings that were made take more bytes than the run has room for.
+    Strings,
     /// The job or the player is another batch's, or the player is for columns of other forms.
     Foreign,
 }
@@ -154,6 +157,8 @@ pub struct Settings<'s, E> {
     pub strip: usize,
     /// How many of the errors of failed rows are kept.
     pub keep: usize,
+    /// The bytes that the strings of new columns may take.
+    pub strings: &'s StringRoom,
     /// Contexts of the model's limits.
     pub context: &'s (dyn Fn() -> Context + Sync),
     /// Readies a context for a run: tokens, and whatever else belongs to one.
@@ -195,6 +200,16 @@ struct Range<E> {
     failed: Vec<usize>,
     failures: Vec<(usize, E)>,
     stop: Option<Stop<E>>,
+}
+
+/// A strip that was evaluated, but for rows that failed: the columns of its inputs and outputs.
+struct Strip<'l, 'r> {
+    columns: Vec<Column>,
+    start: usize,
+    rows: usize,
+    /// The rows before this one are where they belong, and their strings in no scratch any more.
+    finished: usize,
+    lease: &'l mut StringLease<'r>,
 }
 
 impl<E> Range<E> {
@@ -366,6 +381,7 @@ impl Batch {
             function.begin(&mut workspace.scratch, &workspace.context);
         }
         let mut range = Range::empty(if job.finishes { job.targets.len() } else { 0 });
+        let mut lease = StringLease::of(settings.strings);
         let most = job.strip_rows(player, settings.strip);
         let mut at = start;
         let past_caches = workspace.scratch.past_caches;
@@ -378,7 +394,7 @@ impl Batch {
             }
             // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
             // multiples of 64 rows, where there are bits, and do not overlap; the workspace is this thread's.
-            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut range) };
+            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut lease, &mut range) };
             at += rows;
         }
         if past_caches {
@@ -426,10 +442,12 @@ impl Batch {
         start: usize,
         rows: usize,
         workspace: &mut Workspace,
+        lease: &mut StringLease<'_>,
         range: &mut Range<E>,
     ) {
-        let Workspace { scratch, frame, context, staging, columns } = workspace;
+        let mut columns = std::mem::take(&mut workspace.columns);
         columns.clear();
+        let Workspace { scratch, context, staging, .. } = &mut *workspace;
         let mut words = staging.as_mut_ptr();
         let mut numbers: SmallVec<[Numbers<'_>; 4]> = SmallVec::new();
         let mut unread: SmallVec<[(usize, *mut u64); 4]> = SmallVec::new();
@@ -460,11 +478,11 @@ impl Batch {
             columns.push(Column { data, ..column });
             words = words.wrapping_add(target.staged_words(rows));
         }
-        scratch.texts.reset();
+        scratch.texts.reset_to(Arena::LIMIT);
         let fails = match &player.function {
             Some(function) => {
                 // SAFETY: COLUMNS: the function was made for columns of these forms.
-                unsafe { function.run(columns, &numbers, rows, scratch, context) };
+                unsafe { function.run(&columns, &numbers, rows, scratch, context) };
                 scratch.failed.any()
             }
             None => {
@@ -481,51 +499,116 @@ impl Batch {
                 columns[at] = unsafe { job.sources[at].column(start, rows, words) };
             }
             unwritten.into_iter().for_each(|(at, column)| columns[at] = column);
-            let mut failed = std::mem::take(&mut scratch.failed);
-            for row in failed.drain() {
-                // SAFETY: COLUMNS, promised by the caller.
-                let succeeds =
-                    unsafe { self.reference.row(&player.transfers, columns, row, frame.ptr(), scratch, context) };
-                if succeeds {
-                    continue;
-                }
-                range.stop = match job.on_error {
-                    _ if context.poll_cancelled() => Some(Stop::Cancelled),
-                    OnError::Fail => Some(Stop::Row(start + row, (settings.fault)(context))),
-                    OnError::Missing => None,
-                };
-                if range.stop.is_none() {
-                    // SAFETY: COLUMNS, promised by the caller.
-                    unsafe { self.reference.missing(&player.transfers, columns, row) };
-                    range.failed.push(start + row);
-                    if range.failures.len() < settings.keep {
-                        range.failures.push((start + row, (settings.fault)(context)));
+        }
+        let mut strip = Strip { columns, start, rows, finished: 0, lease };
+        if fails {
+            // SAFETY: COLUMNS, promised by the caller.
+            unsafe { self.failed_rows(job, player, settings, &mut strip, workspace, range) };
+        }
+        if range.stop.is_none() {
+            // SAFETY: COLUMNS, promised by the caller: all rows were written.
+            unsafe { strip.finish(job, player, rows, &workspace.scratch, range) };
+        }
+        workspace.columns = strip.columns;
+    }
+
+    /// Evaluates the failed rows of a strip again, with the reference. Where the strings of a strip have no room together, its rows are put
+    /// into their place before the next are evaluated.
+    ///
+    /// # Safety
+    /// COLUMNS: the columns are of the job, and all other rows of the strip were written.
+    unsafe fn failed_rows<E>(
+        &self,
+        job: &Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+        strip: &mut Strip<'_, '_>,
+        workspace: &mut Workspace,
+        range: &mut Range<E>,
+    ) {
+        let Workspace { scratch, frame, context, .. } = workspace;
+        let mut failed = std::mem::take(&mut scratch.failed);
+        // True once all rows behind are evaluated here, so that nothing but rows before has strings in the scratch.
+        let mut all_behind = false;
+        let mut next = 0;
+        while range.stop.is_none()
+            && let Some(row) = failed.next(next)
+        {
+            next = row + 1;
+            if all_behind && scratch.texts.used() > Arena::LIMIT {
+                // SAFETY: COLUMNS, promised by the caller: the rows before this one were written.
+                unsafe { strip.finish(job, player, row, scratch, range) };
+                scratch.texts.reset_to(Arena::LIMIT);
+            }
+            // SAFETY: COLUMNS, promised by the caller.
+            match unsafe { self.reference.row(&player.transfers, &strip.columns, row, frame.ptr(), scratch, context) } {
+                RowEnd::Done => {}
+                RowEnd::NoRoom => {
+                    let is_alone = all_behind && strip.finished == row;
+                    let room = if is_alone { strip.lease.left() } else { Arena::LIMIT };
+                    if is_alone && scratch.texts.limit() >= room {
+                        range.stop = Some(Stop::Strings);
+                        break;
                     }
-                    continue;
+                    // SAFETY: COLUMNS, promised by the caller: the rows before this one were written.
+                    unsafe { strip.finish(job, player, row, scratch, range) };
+                    scratch.texts.reset_to(room);
+                    failed.add_all(row..strip.rows);
+                    (all_behind, next) = (true, row);
                 }
-                break;
+                RowEnd::Failed => {
+                    let number = strip.start + row;
+                    range.stop = match job.on_error {
+                        _ if context.poll_cancelled() => Some(Stop::Cancelled),
+                        OnError::Fail => Some(Stop::Row(number, (settings.fault)(context))),
+                        OnError::Missing => None,
+                    };
+                    if range.stop.is_none() {
+                        // SAFETY: COLUMNS, promised by the caller.
+                        unsafe { self.reference.missing(&player.transfers, &strip.columns, row) };
+                        range.failed.push(number);
+                        if range.failures.len() < settings.keep {
+                            range.failures.push((number, (settings.fault)(context)));
+                        }
+                    }
+                }
             }
-            if range.stop.is_some() {
-                failed.drain().for_each(drop);
-            }
-            scratch.failed = failed;
         }
-        if range.stop.is_some() {
-            return;
-        }
+        failed.drain().for_each(drop);
+        scratch.failed = failed;
+    }
+}
+
+impl Strip<'_, '_> {
+    /// Puts the rows before this one, which were written, into their place.
+    ///
+    /// # Safety
+    /// COLUMNS: the columns are of the job, and these rows were written. STRING-VIEW: the scratch keeps the strings of those that are not
+    /// finished.
+    unsafe fn finish<E>(
+        &mut self,
+        job: &Job<'_>,
+        player: &Player,
+        end: usize,
+        scratch: &Scratch,
+        range: &mut Range<E>,
+    ) {
+        let rows = self.finished..end;
+        self.finished = end;
         // None, if nothing is to be put anywhere.
-        let of_outputs = &columns[job.sources.len()..];
+        let of_outputs = &self.columns[job.sources.len()..];
         for (at, ((target, column), made)) in job.targets.iter().zip(of_outputs).zip(&mut range.made).enumerate() {
             let results = |known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)| {
                 if let Some(function) = player.function() {
                     function.results(at, scratch, known, f);
                 }
             };
-            // SAFETY: COLUMNS, promised by the caller: all rows were written; STRING-VIEW: the scratch keeps strings for the
-            // strip.
-            unsafe { target.finish_strip(column, start, rows, made, results) };
-            if made.is_too_long() {
-                range.stop = Some(Stop::TooLong);
+            // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
+            unsafe { target.finish_strip(column, self.start, rows.clone(), made, self.lease, results) };
+            match made.unkept() {
+                None => {}
+                Some(Unkept::TooLong) => range.stop = Some(Stop::TooLong),
+                Some(Unkept::NoRoom) => range.stop = Some(Stop::Strings),
             }
         }
     }

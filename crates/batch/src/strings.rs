@@ -2,7 +2,10 @@
 //! written down strip by strip, the bytes stay where they are.
 
 use crate::{Bitmap, KeyType};
+use cembra_value::{ScalarValue, Value};
+use smallvec::{SmallVec, smallvec};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Strings of the caller, one a row. Whether they are texts or bytes is said by whoever has them.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +99,111 @@ fn words(view: u128) -> [u32; 4] {
     [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
+/// How many bytes the strings of a run's new columns may still take, all of its threads together. It is asked before they are copied.
+/// Strings that a view holds itself are not counted.
+#[derive(Debug)]
+pub struct StringRoom(AtomicU64);
+
+impl StringRoom {
+    /// Room for so many bytes.
+    #[must_use]
+    pub const fn of(bytes: u64) -> Self {
+        StringRoom(AtomicU64::new(bytes))
+    }
+
+    /// How many are left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes so many; false, and nothing is taken, if fewer are left.
+    #[must_use]
+    pub fn take(&self, bytes: u64) -> bool {
+        let less = |left: u64| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+/// The bytes that the strings of a value take in a column.
+#[must_use]
+pub fn string_bytes(value: &Value) -> u64 {
+    let counted = |bytes: &[u8]| if bytes.len() > INLINE { bytes.len() as u64 } else { 0 };
+    let mut open: SmallVec<[&Value; 4]> = smallvec![value];
+    let mut all = 0_u64;
+    while let Some(value) = open.pop() {
+        all = all.saturating_add(match value {
+            Value::Tuple(fields) => {
+                open.extend(fields.iter());
+                0
+            }
+            Value::Array(_, array) if array.scalar().is_string() => {
+                (0..array.len()).filter_map(|at| array.string(at)).map(counted).sum()
+            }
+            other => match other.as_scalar() {
+                Some(ScalarValue::Text(text)) => counted(text.as_bytes()),
+                Some(ScalarValue::Bytes(bytes)) => counted(bytes),
+                _ => 0,
+            },
+        });
+    }
+    all
+}
+
+/// What one thread has taken of the room of its run, so that it asks for a string's bytes without the others.
+#[derive(Debug)]
+pub(crate) struct StringLease<'r> {
+    room: &'r StringRoom,
+    bytes: u64,
+}
+
+/// How many bytes a thread takes at once.
+const LEASE: u64 = 1 << 18;
+
+impl<'r> StringLease<'r> {
+    pub(crate) const fn of(room: &'r StringRoom) -> Self {
+        StringLease { room, bytes: 0 }
+    }
+
+    /// Takes so many bytes.
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        if self.bytes < bytes && !self.extend(bytes) {
+            return false;
+        }
+        self.bytes -= bytes;
+        true
+    }
+
+    #[cold]
+    fn extend(&mut self, bytes: u64) -> bool {
+        let missing = bytes - self.bytes;
+        let taken = [missing.max(LEASE), missing].into_iter().find(|bytes| self.room.take(*bytes));
+        self.bytes += taken.unwrap_or(0);
+        taken.is_some()
+    }
+
+    /// How many bytes may still be taken.
+    pub(crate) fn left(&self) -> usize {
+        usize::try_from(self.bytes.saturating_add(self.room.left())).unwrap_or(usize::MAX)
+    }
+}
+
+impl Drop for StringLease<'_> {
+    fn drop(&mut self) {
+        self.room.0.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Why a string is not in a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unkept {
+    /// It is longer than a view can say, 2 GiB.
+    TooLong,
+    /// The run's strings may not take so much.
+    NoRoom,
+}
+
 /// Strings that were made, in Arrow's layout of views.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StringsMade {
@@ -107,6 +215,17 @@ pub(crate) struct StringsMade {
 const BUFFER: usize = 1 << 30;
 
 impl StringsMade {
+    /// Adds a string of a run.
+    ///
+    /// # Errors
+    /// Why it was not added.
+    pub(crate) fn push_within(&mut self, bytes: &[u8], lease: &mut StringLease<'_>) -> Result<(), Unkept> {
+        if bytes.len() > INLINE && !lease.take(bytes.len() as u64) {
+            return Err(Unkept::NoRoom);
+        }
+        if self.push(bytes) { Ok(()) } else { Err(Unkept::TooLong) }
+    }
+
     /// Adds a string. False if it is longer than a view can say, 2 GiB: then it is an empty one.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
         let len = bytes.len();

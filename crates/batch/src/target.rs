@@ -3,13 +3,13 @@
 
 use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
 use crate::source::read_strides;
-use crate::strings::{NumberedStrings, StringsMade};
+use crate::strings::{NumberedStrings, StringLease, StringsMade, Unkept, string_bytes};
 use crate::{Bitmap, BitmapMut, Keys, Misfit};
 use cembra_runtime::{
     Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length,
 };
 use cembra_value::{Value, Words};
-use std::ops::DerefMut;
+use std::ops::{DerefMut, Range};
 
 /// Words of a new column, which threads write while it is built.
 #[derive(Debug)]
@@ -90,8 +90,8 @@ unsafe impl Sync for Target<'_> {}
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     strings: StringsMade,
-    /// True if one was longer than a string of a column may be.
-    is_too_long: bool,
+    /// Why a string was not kept, if one was not.
+    unkept: Option<Unkept>,
     values: Vec<Value>,
     /// Of strings with numbers: theirs, and how far they are known.
     numbers: Vec<u32>,
@@ -99,9 +99,9 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// True if a string was longer than one of a column may be.
-    pub(crate) const fn is_too_long(&self) -> bool {
-        self.is_too_long
+    /// Why a string was not kept, if one was not.
+    pub(crate) const fn unkept(&self) -> Option<Unkept> {
+        self.unkept
     }
 }
 
@@ -269,7 +269,7 @@ impl<'a> Target<'a> {
         Column { data, stride, presence, presence_stride }
     }
 
-    /// Puts the values that a strip left behind into their place.
+    /// Puts the values that some rows of a strip left behind into their place; the strip begins with row `start` of all.
     ///
     /// # Safety
     /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that they view are alive.
@@ -277,8 +277,9 @@ impl<'a> Target<'a> {
         &self,
         column: &Column,
         start: usize,
-        rows: usize,
+        rows: Range<usize>,
         made: &mut Made,
+        lease: &mut StringLease<'_>,
         results: impl FnOnce(&mut u64, &mut dyn FnMut(u32, Option<&[u8]>)),
     ) {
         let cells = FramePtr::from_raw(match self.presence {
@@ -287,24 +288,32 @@ impl<'a> Target<'a> {
         });
         match &self.data {
             Data::Strings => {
-                for row in 0..rows {
+                for row in rows {
                     // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of a missing row the view is not looked at.
                     let bytes = unsafe {
                         let is_present = self.is_present(column, row);
                         let view = column.data.cast::<[u64; 2]>().add(row);
                         if is_present { view.cast::<Bytes<'_>>().read_unaligned().as_slice() } else { &[] }
                     };
-                    made.is_too_long |= !made.strings.push(bytes);
+                    if let Err(unkept) = made.strings.push_within(bytes, lease) {
+                        made.unkept = Some(unkept);
+                        return;
+                    }
                 }
             }
             Data::Values => {
-                for row in 0..rows {
+                for row in rows {
                     // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
-                    made.values.push(unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) });
+                    let value = unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) };
+                    if !lease.take(string_bytes(&value)) {
+                        made.unkept = Some(Unkept::NoRoom);
+                        return;
+                    }
+                    made.values.push(value);
                 }
             }
             Data::Fields(first, stride, read) => {
-                for row in 0..rows {
+                for row in rows {
                     let field = first.wrapping_offset(stride * (start + row).cast_signed());
                     // SAFETY: FIELD-TABLE: there is a field for each row; COLUMNS, promised by the caller, for the cell.
                     unsafe { read(field, cells, (row * self.cell) as u32) };
@@ -312,14 +321,17 @@ impl<'a> Target<'a> {
             }
             Data::Numbered(words, Numbering { keys, .. }) => {
                 let size = keys.key_type().size();
-                let from = keys.address().wrapping_add(start * size);
+                let first = start + rows.start;
+                let from = keys.address().wrapping_add(first * size);
                 // SAFETY: COLUMNS, promised by the caller: there is a key for each row, and room for it.
-                unsafe { words.first.cast::<u8>().add(start * size).copy_from_nonoverlapping(from, rows * size) };
-                let Made { strings, is_too_long, numbers, known, .. } = made;
+                unsafe { words.first.cast::<u8>().add(first * size).copy_from_nonoverlapping(from, rows.len() * size) };
+                let Made { strings, unkept, numbers, known, .. } = made;
                 results(known, &mut |number, string| {
-                    if let Some(string) = string {
+                    if let Some(string) = string
+                        && unkept.is_none()
+                    {
                         numbers.push(number);
-                        *is_too_long |= !strings.push(string);
+                        *unkept = strings.push_within(string, lease).err();
                     }
                 });
             }

@@ -3,7 +3,7 @@
 
 use cembra_batch::{
     Batch, Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings,
-    Sink, Stop, facts, line_forms, ports,
+    Sink, Stop, StringRoom, facts, line_forms, ports,
 };
 use cembra_expr::parse;
 use cembra_ops::Registry;
@@ -107,6 +107,9 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
     LaneFunction::new(plan, program, loops, forms)
 }
 
+/// Room for all strings that a test makes.
+static ROOM: StringRoom = StringRoom::of(u64::MAX);
+
 /// Runs on two threads, in strips of so many rows.
 fn settings(strip: usize) -> Settings<'static, FaultRecord> {
     Settings {
@@ -114,6 +117,7 @@ fn settings(strip: usize) -> Settings<'static, FaultRecord> {
         pool: None,
         strip,
         keep: 5,
+        strings: &ROOM,
         context: &Context::new,
         begin: &|_| {},
         fault: &|context: &Context| context.record(),

@@ -55,6 +55,8 @@ pub(crate) struct Memory {
     scalars: Vec<Option<OnceMemory>>,
     /// How many threads a run may be shared by; 0 is one.
     pub(crate) threads: usize,
+    /// What runs may take, where that is not what the model was compiled with.
+    pub(crate) limits: Option<EvaluationLimits>,
 }
 
 impl Memory {
@@ -120,12 +122,14 @@ impl Compiled {
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
+        let limits = memory.limits.unwrap_or(self.limits);
         // So no count of bytes is more than an address can be.
-        let most = self.limits.array_bytes().min(isize::MAX as u64) / WIDEST;
+        let most = limits.array_bytes().min(isize::MAX as u64) / WIDEST;
         if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
             return Err(Error::of_units());
         }
-        let mut run = Run { compiled: self, program, token, threads: memory.threads, scalars: &mut memory.scalars };
+        let threads = memory.threads;
+        let mut run = Run { compiled: self, program, token, limits, threads, scalars: &mut memory.scalars };
         let made = cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results);
         made.map_err(|error| error.in_sources(self.sources.as_ref()))
     }
@@ -173,9 +177,9 @@ impl ArrayModel {
         matches!(self.options.backend, Backend::Native | Backend::Auto).then_some(self.options.tier)
     }
 
-    /// The bytes of arrays that an evaluation may have.
-    pub(crate) const fn array_bytes(&self) -> u64 {
-        self.compiled.limits.array_bytes()
+    /// What an evaluation may take.
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        &self.compiled.limits
     }
 
     /// The array program, as text.
@@ -208,7 +212,7 @@ impl ArrayModel {
             Err(failed) if self.options.backend != Backend::Interpreter => failed,
             made => return made,
         };
-        if failed.fault_kind() == Some(FaultKind::Cancelled) {
+        if failed.fault_kind().is_some_and(FaultKind::is_of_token) {
             return Err(failed);
         }
         let reference = self.reference.get_or_init(|| {
@@ -216,7 +220,10 @@ impl ArrayModel {
             Compiled::of(&self.placed, &self.program, Fusion::None, &options.restarted())
         });
         let reference = reference.as_ref().map_err(Error::clone)?;
-        reference.run(&self.program, inputs, token, &mut Memory::default(), results)
+        // The reference may take as much as the run that failed.
+        *memory = Memory { threads: memory.threads, limits: memory.limits, ..Memory::default() };
+        let mut alone = Memory { limits: memory.limits, ..Memory::default() };
+        reference.run(&self.program, inputs, token, &mut alone, results)
     }
 }
 
@@ -224,13 +231,14 @@ struct Run<'r> {
     compiled: &'r Compiled,
     program: &'r Program,
     token: Option<&'r Cancellation>,
+    limits: EvaluationLimits,
     threads: usize,
     scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
 impl Run<'_> {
-    /// Runs a plan over rows.
-    fn rows(&self, part: PartId, args: &[&Value], rows: usize) -> Result<Vec<OutputColumn>, Error> {
+    /// Runs a plan over rows, whose strings may take so many bytes.
+    fn rows(&self, part: PartId, args: &[&Value], rows: usize, strings: u64) -> Result<Vec<OutputColumn>, Error> {
         let part_of = self.compiled.program.part(part);
         let args: Vec<&Value> = part_of.inputs.iter().map(|at| args[*at]).collect();
         let optional = part_of.plan.inputs().iter().map(|input| part_of.plan.value(input.value).qtype.is_optional());
@@ -245,7 +253,12 @@ impl Run<'_> {
         let Played::Rows(rows_of) = &self.compiled.parts[part.index()] else {
             return Err(Error::values("a plan of scalars has no rows"));
         };
-        let how = RowSettings { token: self.token.cloned(), ..RowSettings::new(0) };
+        let how = RowSettings {
+            token: self.token.cloned(),
+            limits: Some(self.limits),
+            strings: Some(strings),
+            ..RowSettings::new(0)
+        };
         let outputs = rows_of.outputs().iter().map(|_| None).collect();
         Ok(rows_of.run(&columns, outputs, rows, &how)?.columns.into_iter().flatten().collect())
     }
@@ -254,9 +267,9 @@ impl Run<'_> {
 impl Parts for Run<'_> {
     type Error = Error;
 
-    fn map(&mut self, part: PartId, args: &[&Value], elements: usize) -> Result<Vec<Array>, Error> {
+    fn map(&mut self, part: PartId, args: &[&Value], elements: usize, room: u64) -> Result<Vec<Array>, Error> {
         let arrays: Option<Vec<Array>> =
-            self.rows(part, args, elements).map_err(Error::in_element)?.into_iter().map(array).collect();
+            self.rows(part, args, elements, room).map_err(Error::in_element)?.into_iter().map(array).collect();
         arrays.ok_or_else(|| Error::values("a column is no array"))
     }
 
@@ -269,7 +282,7 @@ impl Parts for Run<'_> {
         }
         let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
         let inputs = self.compiled.program.part(part).inputs.iter().map(|at| args[*at]);
-        plan.run(memory, inputs, self.token, results)
+        plan.run(memory, inputs, self.token, &self.limits, results)
     }
 
     fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
@@ -280,19 +293,20 @@ impl Parts for Run<'_> {
     }
 
     fn context(&self) -> Context {
-        self.compiled.limits.context()
+        self.limits.context()
     }
 
     fn ready(&self, context: &mut Context) {
+        self.limits.hold_in(context);
         context.set_cancellation(self.token.cloned());
     }
 
     fn most_rounds(&self) -> u64 {
-        self.compiled.limits.loop_iterations()
+        self.limits.loop_iterations()
     }
 
     fn most_array_bytes(&self) -> u64 {
-        self.compiled.limits.array_bytes()
+        self.limits.array_bytes()
     }
 
     fn exceeds(&self, step: &Step) -> Error {
@@ -307,7 +321,7 @@ impl Parts for Run<'_> {
     fn fault(&self, step: &Step, fault: Fault) -> Error {
         let Fault { kind, operands } = fault;
         if kind == FaultKind::Cancelled {
-            return Error::cancelled();
+            return Error::ended_by(self.token);
         }
         let operator = operator_name(&self.program.graph, step.origin).to_string();
         let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
@@ -333,7 +347,7 @@ impl Parts for Run<'_> {
 
     fn poll(&self) -> Result<(), Error> {
         match self.token {
-            Some(token) if token.is_cancelled() => Err(Error::cancelled()),
+            Some(token) if token.is_cancelled() => Err(Error::ended_by(self.token)),
             _ => Ok(()),
         }
     }

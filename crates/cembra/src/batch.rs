@@ -5,9 +5,11 @@
 
 use crate::choice::RowPlayer;
 use crate::error::Error;
+use crate::evaluation::EvaluationLimits;
 use crate::lists::ListRows;
 use crate::options::Started;
 use crate::plan_rows::{PlanRows, RowSettings};
+use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
 use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, Pace, Sink, Strips};
@@ -122,7 +124,7 @@ impl Batch {
     /// Columns that do not fit, or that the player that was asked for cannot be had.
     pub fn player(&self, inputs: &[InputColumn<'_>]) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
         let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
-        self.0.check_rows(inputs, &[], rows)?;
+        self.0.check_rows(inputs, &[], rows, None)?;
         match &*self.0 {
             Inner::Plan(plan) => plan.player(inputs, rows),
             Inner::Lists(lists) => {
@@ -207,11 +209,13 @@ impl Inner {
         inputs: &[InputColumn<'_>],
         outputs: &[Option<ColumnMut<'_>>],
         rows: usize,
+        limits: Option<EvaluationLimits>,
     ) -> Result<(), Error> {
-        let limit = match self {
-            Inner::Plan(plan) => plan.array_bytes(),
-            Inner::Lists(lists) => lists.array_bytes(),
+        let compiled = match self {
+            Inner::Plan(plan) => plan.limits(),
+            Inner::Lists(lists) => lists.limits(),
         };
+        let limit = limits.unwrap_or(*compiled).array_bytes();
         if self.bytes_of_elements(inputs, rows) > limit {
             return Err(Error::of_elements());
         }
@@ -345,6 +349,32 @@ impl<'b> BatchRun<'b> {
         self
     }
 
+    /// What ends the run, its threads and its limits: what the options say, in the place of what was said before.
+    ///
+    /// ```
+    /// use cembra::{InputColumn, Model, Options, RunOptions};
+    /// use std::time::Duration;
+    ///
+    /// let batch = Model::parse("input x: f64; x * 2.0")?.batch(&Options::default())?;
+    /// let options = RunOptions::new().time_limit(Duration::ZERO);
+    /// let error = batch.start().options(&options).run(&[InputColumn::values(&[1.5])]).unwrap_err();
+    /// assert_eq!(error.code(), "deadline");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options(mut self, options: &RunOptions) -> Self {
+        let compiled = match self.inner {
+            Inner::Plan(plan) => plan.limits(),
+            Inner::Lists(lists) => lists.limits(),
+        };
+        self.how.token = options.token();
+        self.how.limits = options.run_limits().map(|limits| compiled.within(Some(limits)));
+        match options.thread_count() {
+            Some(threads) => self.threads(threads),
+            None => self,
+        }
+    }
+
     /// Ends the run with the fault `cancelled` once the token is cancelled.
     #[must_use]
     pub fn cancellation(mut self, token: Cancellation) -> Self {
@@ -374,7 +404,7 @@ impl<'b> BatchRun<'b> {
         let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
         let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
         let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
-        self.inner.check_rows(inputs, &outputs, rows)?;
+        self.inner.check_rows(inputs, &outputs, rows, self.how.limits)?;
         let (finished, row_by_row) = match self.inner {
             Inner::Plan(plan) => (plan.run(inputs, outputs, rows, &self.how)?, 0),
             Inner::Lists(lists) => lists.run(inputs, &outputs, rows, &self.how)?,

@@ -8,8 +8,11 @@ use cembra_value::{ScalarValue, Value};
 
 /// An error of a model as one of tensors.
 pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
-    let is_cancelled = error.fault_kind() == Some(FaultKind::Cancelled);
-    let kind = if is_cancelled { ErrorKind::Cancelled } else { ErrorKind::Evaluation };
+    let kind = match error.fault_kind() {
+        Some(FaultKind::Cancelled) => ErrorKind::Cancelled,
+        Some(FaultKind::Deadline) => ErrorKind::Deadline,
+        _ => ErrorKind::Evaluation,
+    };
     cembra_tensor::Error::new(kind, error.message_of_element())
 }
 

@@ -4,7 +4,7 @@
 
 use crate::choice::Backend;
 use crate::model_tests::row_of;
-use crate::{Executor, Model, Options, Session};
+use crate::{Cancellation, Executor, Model, Options, RunOptions, Session};
 use cembra_expr::{Graph, Input, ModelTest, Node, NodeId, Output, Program, TestCase, place_within};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::Scalar;
@@ -127,16 +127,26 @@ impl Model {
     /// ```
     #[must_use]
     pub fn test_coverage(&self, options: &Options) -> Coverage {
+        self.test_coverage_with(options, &RunOptions::default())
+    }
+
+    /// What the cases take likewise, within run options. What is left when a token or a deadline ends it takes nothing.
+    #[must_use]
+    pub fn test_coverage_with(&self, options: &Options, run: &RunOptions) -> Coverage {
+        let token = run.token();
         let options = options.clone().backend(Backend::Interpreter);
         // A program whose exports are wrong does not compile, so that no test takes anything.
         let Ok(program) = self.selected(&options) else { return Coverage::default() };
         let registry = options.registry.unwrap_or(self.registry());
         let mut branches = Branches::of(&program, registry);
         for test in self.tests() {
+            if token.as_ref().is_some_and(Cancellation::is_cancelled) {
+                break;
+            }
             let Ok(options) = self.options_for(test, &options) else { continue };
             let Ok(tested) = self.selected(&options) else { continue };
             let roots: Vec<NodeId> = tested.outputs.iter().map(|output| output.node).collect();
-            branches.take(self, &options, &program, &roots, test);
+            branches.take(self, &options, &program, &roots, test, token.as_ref());
         }
         branches.coverage()
     }
@@ -195,6 +205,7 @@ impl<'p> Branches<'p> {
         program: &Program,
         roots: &[NodeId],
         test: &ModelTest,
+        token: Option<&Cancellation>,
     ) -> usize {
         let needed = self.graph.reachable(roots.iter().copied());
         let chosen = (0..self.graph.len()).map(NodeId::from_index);
@@ -203,8 +214,11 @@ impl<'p> Branches<'p> {
             chosen.filter_map(|node| self.graph.operands(node).first().copied()).collect();
         conditions.sort_unstable();
         conditions.dedup();
-        let mut conditions = Conditions::new(model, options, program, conditions);
+        let mut conditions = Conditions { token, ..Conditions::new(model, options, program, conditions) };
         for case in &test.cases {
+            if token.is_some_and(Cancellation::is_cancelled) {
+                break;
+            }
             conditions.begin();
             self.walk(roots, &mut conditions, case);
         }
@@ -293,13 +307,15 @@ struct Conditions<'m> {
     failed: HashSet<Range<usize>>,
     /// How many nodes were compiled, for all ranges together.
     compiled_nodes: usize,
+    /// What ends evaluations.
+    token: Option<&'m Cancellation>,
 }
 
 impl<'m> Conditions<'m> {
     fn new(model: &'m Model, options: &'m Options, program: &'m Program, nodes: Vec<NodeId>) -> Self {
         let inputs = program.inputs.iter().map(|input| (&*input.name, input)).collect();
         let (known, executors, failed) = (Vec::new(), HashMap::new(), HashSet::new());
-        Conditions { model, options, program, inputs, nodes, executors, known, failed, compiled_nodes: 0 }
+        Conditions { model, options, program, inputs, nodes, executors, known, failed, compiled_nodes: 0, token: None }
     }
 
     /// Forgets what is known, for another case.
@@ -364,7 +380,8 @@ impl<'m> Conditions<'m> {
         let externs = self.program.externs.clone();
         let asked = Program { graph, inputs, externs, outputs, ..Program::default() };
         let executor = self.model.with_program(asked).compile(&self.options.clone().outputs(names)).ok()?;
-        let session = executor.session();
+        let mut session = executor.session();
+        session.set_cancellation(self.token.cloned());
         Some((executor, session))
     }
 }
@@ -380,7 +397,7 @@ mod tests {
         let program = model.selected(&options).expect("a program");
         let mut branches = Branches::of(&program, Registry::standard());
         let roots: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
-        let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0]);
+        let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0], None);
         (compiled, branches.coverage().taken())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::rendering::{Expression, Renderer, Source};
 use cembra_expr::Sources;
-use cembra_runtime::{Excerpt, FaultKind, QType};
+use cembra_runtime::{Cancellation, Excerpt, FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, ScalarValue, Span, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -113,6 +113,12 @@ impl Error {
         Error::of_array_bytes(None, detail, None)
     }
 
+    /// The error that the strings of many rows take too much.
+    #[cold]
+    pub(crate) fn of_strings() -> Self {
+        Error::of_array_bytes(None, "the strings of so many rows exceed the limit `array_bytes`", None)
+    }
+
     fn of_array_bytes(operator: Option<String>, detail: &str, span: Option<Span>) -> Self {
         let (kind, limit) = (FaultKind::ArenaLimit, Some(Limit::ArrayBytes));
         let detail = kind.describe(None, "", detail);
@@ -120,8 +126,8 @@ impl Error {
     }
 
     /// The fault of an evaluation whose token was cancelled.
-    pub(crate) fn cancelled() -> Self {
-        Error::of_evaluation(FaultKind::Cancelled)
+    pub(crate) fn ended_by(token: Option<&Cancellation>) -> Self {
+        Error::of_evaluation(token.map_or(FaultKind::Cancelled, Cancellation::fault))
     }
 
     /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.

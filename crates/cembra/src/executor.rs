@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::metrics::{Event, Watch};
 use crate::options::{Options, Started};
+use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::sites::Sites;
 use crate::stages::plan;
@@ -182,6 +183,10 @@ impl Inner {
         self.limits.context()
     }
 
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        &self.limits
+    }
+
     pub(crate) fn frame(&self) -> Frame {
         self.template.frame()
     }
@@ -221,7 +226,7 @@ impl Inner {
     pub(crate) fn begin(&self, context: &mut Context) -> Result<(), Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
         if context.poll_cancelled() {
-            return Err(Error::cancelled());
+            return Err(Error::ended_by(context.cancellation().as_ref()));
         }
         if self.has_strings {
             context.begin();
@@ -463,6 +468,8 @@ pub struct Session {
     memory: Option<Box<Memory>>,
     /// How many threads such a run may be shared by; 0 is one.
     threads: usize,
+    /// What it may take, where that is not what the model was compiled with.
+    limits: Option<EvaluationLimits>,
     /// The list of values that runs with arrays fill.
     made: Vec<Value>,
 }
@@ -475,7 +482,8 @@ impl Clone for Session {
 
 impl Session {
     fn of(inner: Arc<Inner>) -> Session {
-        Session { frame: inner.frame(), context: inner.context(), memory: None, threads: 0, made: Vec::new(), inner }
+        let (frame, context) = (inner.frame(), inner.context());
+        Session { frame, context, memory: None, threads: 0, limits: None, made: Vec::new(), inner }
     }
 
     /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
@@ -563,6 +571,15 @@ impl Session {
         self.context.set_cancellation(token);
     }
 
+    /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
+    /// the session has none of it. See [`RunOptions`].
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.context.set_cancellation(options.token());
+        self.threads = options.thread_count().unwrap_or(0);
+        self.inner.limits.within(options.run_limits()).hold_in(&mut self.context);
+        self.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
+    }
+
     /// Shares the evaluations to come of a model with arrays out among so many threads of the process's pool (rayon's; or that in
     /// which the caller is), where arrays are long enough to be worth it: 65,536 elements for each. Results are the same, bit for
     /// bit. A session begins with one thread, as does a clone. Models without arrays take no notice.
@@ -599,7 +616,7 @@ impl Session {
             return Err(field.misfit(value));
         }
         let memory = self.memory.get_or_insert_default();
-        memory.threads = self.threads;
+        (memory.threads, memory.limits) = (self.threads, self.limits);
         self.inner.evaluate_arrays(values, self.context.cancellation().as_ref(), memory, results)
     }
 

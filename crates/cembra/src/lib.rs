@@ -76,6 +76,7 @@ mod profiling;
 mod promises;
 pub mod reference;
 mod rendering;
+mod run_options;
 #[cfg(feature = "json")]
 mod serialized;
 mod signature;
@@ -99,7 +100,7 @@ mod typed;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
 pub use cembra_batch::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, ListOffsets, OnError,
-    OutputColumn, OutputParts,
+    OutputColumn, OutputParts, string_bytes,
 };
 pub use cembra_derive::{FieldType, Input, Output};
 #[cfg(feature = "json")]
@@ -151,6 +152,7 @@ pub use plain_fields::Mask;
 pub use pool::{Evaluator, Pool};
 pub use profiling::{Profile, profile_code};
 pub use rendering::{Renderer, Source};
+pub use run_options::RunOptions;
 #[cfg(feature = "json")]
 pub use serialized::SerializeExecutor;
 pub use signature::{Field, Signature};

@@ -6,13 +6,16 @@
 use crate::arrays::{ArrayModel, Compiled, Memory};
 use crate::choice::{Backend, RowPlayer};
 use crate::error::Error;
+use crate::evaluation::EvaluationLimits;
 use crate::options::Started;
 use crate::plan_rows::{RowSettings, check_float_mode, misfit};
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::thread_count::useful_threads;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
-use cembra_batch::{ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, Refused};
+use cembra_batch::{
+    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, Refused, StringRoom, string_bytes,
+};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
@@ -70,6 +73,8 @@ enum Made {
 enum Apart {
     /// The run was cancelled.
     Cancelled,
+    /// What was made has no room.
+    NoRoom,
     /// Ask the rows themselves.
     Unknown,
 }
@@ -119,9 +124,9 @@ impl ListRows {
         self.player
     }
 
-    /// The bytes of arrays that an evaluation may have.
-    pub(crate) const fn array_bytes(&self) -> u64 {
-        self.by_row.array_bytes()
+    /// What an evaluation may take.
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        self.by_row.limits()
     }
 
     /// Why rows are evaluated one by one, if they are.
@@ -176,7 +181,8 @@ impl ListRows {
             return Err(misfit(&self.inputs, &self.outputs, &Refused::Output { at, misfit: Misfit::Memory }));
         }
         self.check(columns, rows)?;
-        let run = Run { model: self, columns, how };
+        let room = StringRoom::of(how.limits.unwrap_or(*self.limits()).array_bytes());
+        let run = Run { model: self, columns, how, room: &room };
         let pieces = run.pieces(rows);
         let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
         // A few for each, so that none waits long for another.
@@ -286,9 +292,10 @@ impl Together {
         let inputs = inputs.ok_or(Apart::Unknown)?;
         let mut made = Vec::new();
         let memory = &mut part.together;
+        memory.limits = run.how.limits;
         let ran = self.compiled.run(&run.model.program, &inputs, run.how.token.as_ref(), memory, &mut made);
         ran.map_err(|error| match error.fault_kind() {
-            Some(FaultKind::Cancelled) => Apart::Cancelled,
+            Some(kind) if kind.is_of_token() => Apart::Cancelled,
             _ => Apart::Unknown,
         })?;
         // All outputs are there before the first is added.
@@ -300,6 +307,12 @@ impl Together {
         });
         if !fits {
             return Err(Apart::Unknown);
+        }
+        let strings = |(output, value): (&Made, &Value)| {
+            string_bytes(value).saturating_mul(if matches!(output, Made::Shared) { rows.len() as u64 } else { 1 })
+        };
+        if !run.room.take(self.outputs.iter().zip(&made).map(strings).fold(0, u64::saturating_add)) {
+            return Err(Apart::NoRoom);
         }
         for ((output, value), column) in self.outputs.iter().zip(&made).zip(&mut part.columns) {
             match (output, value) {
@@ -338,6 +351,23 @@ fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
         Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
         None => Some(rows.len().saturating_mul(shared_array(column)?.len())),
     }
+}
+
+/// How many elements a value has, if it is a list.
+fn list_len(value: &Value) -> usize {
+    if let Value::Array(_, array) = value { array.len() } else { 0 }
+}
+
+/// The bytes that a row's value takes in a column: of its strings, and of the elements that it has beyond so many.
+fn bytes_beyond(value: &Value, given: usize) -> u64 {
+    let elements = match value {
+        Value::Array(_, array) => {
+            let size = QType::Scalar(array.scalar()).layout().size as usize;
+            array.len().saturating_sub(given).saturating_mul(size) as u64
+        }
+        _ => 0,
+    };
+    elements.saturating_add(string_bytes(value))
 }
 
 /// The elements of all of the rows.
@@ -389,6 +419,8 @@ struct Run<'r> {
     model: &'r ListRows,
     columns: &'r [InputColumn<'r>],
     how: &'r RowSettings<'r>,
+    /// For strings, and the elements of lists that are longer than any that came in.
+    room: &'r StringRoom,
 }
 
 impl Run<'_> {
@@ -426,7 +458,8 @@ impl Run<'_> {
             };
             match apart {
                 None => {}
-                Some(Apart::Cancelled) => return Err(Error::cancelled()),
+                Some(Apart::Cancelled) => return Err(Error::ended_by(self.how.token.as_ref())),
+                Some(Apart::NoRoom) => return Err(Error::of_strings()),
                 Some(Apart::Unknown) => piece.clone().try_for_each(|row| self.row(row, &mut part))?,
             }
         }
@@ -440,12 +473,17 @@ impl Run<'_> {
         let values: Option<Vec<Value>> = inputs.map(|(column, input)| column.value(&input.qtype, row)).collect();
         let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
         let mut made = Vec::new();
+        part.apart.limits = self.how.limits;
         match self.model.by_row.evaluate(&values, self.how.token.as_ref(), &mut part.apart, &mut made) {
             Ok(()) => {
+                let given = values.iter().map(list_len).max().unwrap_or(0);
+                if !self.room.take(made.iter().map(|value| bytes_beyond(value, given)).fold(0, u64::saturating_add)) {
+                    return Err(Error::of_strings());
+                }
                 part.columns.iter_mut().zip(&made).for_each(|(column, value)| column.push(Some(value)));
                 made.into_iter().for_each(|value| part.apart.recycle(value));
             }
-            Err(error) if error.fault_kind() == Some(FaultKind::Cancelled) => return Err(error),
+            Err(error) if error.fault_kind().is_some_and(FaultKind::is_of_token) => return Err(error),
             Err(error) if self.how.on_error == OnError::Fail || !error.is_fault() => return Err(error.in_row(row)),
             Err(error) => {
                 part.columns.iter_mut().for_each(|column| column.push(None));

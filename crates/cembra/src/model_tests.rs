@@ -2,7 +2,7 @@
 //! with what they expect.
 
 use crate::names::unknown_name;
-use crate::{Error, Executor, Model, Options, Session, cast_literal, literal_type};
+use crate::{Error, Executor, Model, Options, RunOptions, Session, cast_literal, literal_type};
 use cembra_expr::{
     Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_type, print_value,
 };
@@ -85,13 +85,29 @@ impl Model {
     /// ```
     #[must_use]
     pub fn run_tests(&self, options: &Options) -> TestReport {
+        self.run_tests_with(options, &RunOptions::default())
+    }
+
+    /// Runs the tests likewise, all of them together within these options. Cases that are left when a token or a deadline ends the run fail
+    /// with that error.
+    #[must_use]
+    pub fn run_tests_with(&self, options: &Options, run: &RunOptions) -> TestReport {
+        let token = run.token();
         let mut report = TestReport::default();
         for test in self.tests() {
             report.cases += test.cases.len();
+            if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {
+                let found = Error::ended_by(Some(token));
+                let mismatches = vec![Mismatch::Error { expected: None, found: Some(found) }];
+                report.failures.push(TestFailure { test: test.name.clone(), span: test.span, mismatches });
+                continue;
+            }
             let compiled = self.options_for(test, options);
             match compiled.and_then(|options| self.compile(&options).map_err(|error| error.diagnostics())) {
                 Ok(executor) => {
                     let mut session = executor.session();
+                    session.set_run_options(run);
+                    session.set_cancellation(token.clone());
                     report.failures.extend(test.cases.iter().filter_map(|case| {
                         let mismatches = run_case(test, case, &executor, &mut session);
                         let failure = TestFailure { test: test.name.clone(), span: case.span, mismatches };

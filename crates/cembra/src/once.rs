@@ -49,7 +49,7 @@ impl OncePlan {
         OnceMemory { frame: self.template.frame(), context: self.limits.context(), inputs: Vec::new() }
     }
 
-    /// Evaluates the plan on values of exactly its inputs' types. The results are put behind the others.
+    /// Evaluates the plan on values of exactly its inputs' types, within limits. The results are put behind the others.
     ///
     /// # Errors
     /// It fails, or was cancelled.
@@ -58,6 +58,7 @@ impl OncePlan {
         memory: &mut OnceMemory,
         inputs: impl Iterator<Item = &'v Value>,
         token: Option<&Cancellation>,
+        limits: &EvaluationLimits,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let OnceMemory { frame, context, inputs: values } = memory;
@@ -65,6 +66,7 @@ impl OncePlan {
         values.extend(inputs.cloned());
         let frame = frame.ptr();
         context.set_cancellation(token.cloned());
+        limits.hold_in(context);
         context.begin();
         let mut rest = &values[..];
         for run in &self.inputs {

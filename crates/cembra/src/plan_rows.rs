@@ -9,8 +9,8 @@ use crate::players::{Chosen, choose};
 use crate::signature::Field;
 use crate::sites::Sites;
 use cembra_batch::{
-    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Pace, Player, Refused, Settings, Sink, Stop, Strips,
-    line_forms,
+    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Pace, Player, Refused, Settings, Sink, Stop,
+    StringRoom, Strips, line_forms,
 };
 use cembra_expr::Program;
 use cembra_native::Tier;
@@ -56,14 +56,27 @@ pub(crate) struct RowSettings<'p> {
     pub(crate) strip: usize,
     /// How many errors to keep.
     pub(crate) keep: usize,
+    /// The bytes that strings may take, where that is not the limit of arrays.
+    pub(crate) strings: Option<u64>,
     /// What ends the run.
     pub(crate) token: Option<Cancellation>,
+    /// What it may take, where that is not what the model was compiled with.
+    pub(crate) limits: Option<EvaluationLimits>,
 }
 
 impl RowSettings<'_> {
     /// One thread, the first row that fails ends the run.
     pub(crate) const fn new(keep: usize) -> Self {
-        RowSettings { threads: 1, pool: None, on_error: OnError::Fail, strip: usize::MAX, keep, token: None }
+        RowSettings {
+            threads: 1,
+            pool: None,
+            on_error: OnError::Fail,
+            strip: usize::MAX,
+            keep,
+            strings: None,
+            token: None,
+            limits: None,
+        }
     }
 }
 
@@ -120,9 +133,9 @@ impl PlanRows {
         &self.outputs
     }
 
-    /// The bytes of arrays that an evaluation may have.
-    pub(crate) const fn array_bytes(&self) -> u64 {
-        self.limits.array_bytes()
+    /// What an evaluation may take.
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        &self.limits
     }
 
     /// Which player evaluates such columns, of so many rows, and why it is not the best of all.
@@ -201,18 +214,24 @@ impl PlanRows {
 
     fn finish(&self, job: Job<'_>, player: &Player, how: &RowSettings<'_>) -> Result<Finished<Error>, Error> {
         check_float_mode()?;
+        let limits = how.limits.unwrap_or(self.limits);
         let settings = Settings {
             threads: how.threads,
             pool: how.pool,
             strip: how.strip,
             keep: how.keep,
+            strings: &StringRoom::of(how.strings.unwrap_or(limits.array_bytes())),
             context: &|| self.limits.context(),
-            begin: &|context| context.set_cancellation(how.token.clone()),
+            begin: &|context| {
+                limits.hold_in(context);
+                context.set_cancellation(how.token.clone());
+            },
             fault: &|context| self.sites.error(context),
         };
         self.batch.run(job, player, &settings).map_err(|stop| match stop {
             Stop::Row(row, error) => error.in_row(row),
-            Stop::Cancelled => Error::cancelled(),
+            Stop::Cancelled => Error::ended_by(how.token.as_ref()),
+            Stop::Strings => Error::of_strings(),
             Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
             Stop::Foreign => Error::values("the columns are of another batch"),
         })

@@ -140,6 +140,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::IndexRange => "the index is not one of the sequence",
         FaultKind::Parse => "the text is not of the form it is parsed as",
         FaultKind::Cancelled => "the evaluation was cancelled",
+        FaultKind::Deadline => "the time of the evaluation is over",
     }
 }
 

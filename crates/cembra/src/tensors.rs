@@ -8,6 +8,7 @@ use crate::executor::Executor;
 use crate::kept::{CacheCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
+use crate::run_options::RunOptions;
 use crate::tensor_kernels::{BodyLines, BodySums, run};
 use crate::tensor_session::{Binds, TensorSession};
 use crate::tensor_threads::Threads;
@@ -159,7 +160,7 @@ impl Evaluator {
     pub fn plan(&self, graph: &Graph, outputs: &[NodeId]) -> Result<Planned<'_>, cembra_tensor::Error> {
         self.check_registry(graph)?;
         let budget = Budget::start(*self.options.prepare.budget.limits());
-        let until = Until { evaluator: self, token: None, budget: Some(&budget) };
+        let until = Until { budget: Some(&budget), ..Until::of(self) };
         let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, outputs, &until)?;
         let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs, &until)? } else { None };
         let (graph, outputs) = ordered.unwrap_or((graph, outputs));
@@ -287,7 +288,21 @@ impl Planned<'_> {
     /// # Errors
     /// As for [`run`](Planned::run); or that the token was cancelled.
     pub fn run_until(&self, inputs: &[Tensor], token: &Cancellation) -> Result<Vec<Tensor>, cembra_tensor::Error> {
-        let until = Until { evaluator: self.evaluator, token: Some(token), budget: None };
+        let until = Until { token: Some(token), ..Until::of(self.evaluator) };
+        Ok(self.run_on(inputs, &until)?.0)
+    }
+
+    /// The outputs likewise, within run options: until their token or deadline ends the run (`deadline`), on their threads, within their limit of
+    /// bytes of arrays. What they do not say is the evaluator's.
+    ///
+    /// # Errors
+    /// As for [`run_until`](Planned::run_until).
+    pub fn run_with(&self, inputs: &[Tensor], options: &RunOptions) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+        let token = options.token();
+        let threads =
+            options.thread_count().map(|count| Threads { count: count.max(1), ..self.evaluator.threads.clone() });
+        let most_bytes = options.run_limits().map(|limits| limits.array_bytes);
+        let until = Until { token: token.as_ref(), threads, most_bytes, ..Until::of(self.evaluator) };
         Ok(self.run_on(inputs, &until)?.0)
     }
 
@@ -470,6 +485,7 @@ impl Evaluator {
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
         token: Option<&Cancellation>,
+        threads: &Threads,
     ) -> Result<(), cembra_tensor::Error> {
         let batch = self.batch(body)?;
         let mut seen = Vec::with_capacity(operands.len());
@@ -480,7 +496,7 @@ impl Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&batch, &lines(&seen), outputs, rows, (token, Some(&self.threads)));
+            return run(&batch, &lines(&seen), outputs, rows, (token, Some(threads)));
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -506,7 +522,7 @@ impl Evaluator {
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
             let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
-            run(&batch, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, (token, Some(&self.threads)))?;
+            run(&batch, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, (token, Some(threads)))?;
             first += rows;
         }
         Ok(())
@@ -534,7 +550,7 @@ impl Elements for Evaluator {
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
     ) -> Result<(), cembra_tensor::Error> {
-        self.map_until(body, operands, extents, outputs, None)
+        self.map_until(body, operands, extents, outputs, None, &self.threads)
     }
 
     fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
@@ -582,6 +598,21 @@ struct Until<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
     budget: Option<&'e Budget>,
+    /// The evaluator's where there are none.
+    threads: Option<Threads>,
+    /// Likewise.
+    most_bytes: Option<u64>,
+}
+
+impl<'e> Until<'e> {
+    /// What nothing ends.
+    const fn of(evaluator: &'e Evaluator) -> Self {
+        Until { evaluator, token: None, budget: None, threads: None, most_bytes: None }
+    }
+
+    fn threads(&self) -> &Threads {
+        self.threads.as_ref().unwrap_or(&self.evaluator.threads)
+    }
 }
 
 impl Elements for Until<'_> {
@@ -592,7 +623,7 @@ impl Elements for Until<'_> {
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
     ) -> Result<(), cembra_tensor::Error> {
-        self.evaluator.map_until(body, operands, extents, outputs, self.token)
+        self.evaluator.map_until(body, operands, extents, outputs, self.token, self.threads())
     }
 
     fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
@@ -608,12 +639,12 @@ impl Elements for Until<'_> {
     }
 
     fn most_bytes(&self) -> u64 {
-        self.evaluator.most_bytes()
+        self.most_bytes.unwrap_or(u64::MAX).min(self.evaluator.most_bytes())
     }
 
     fn go_on(&self) -> Result<(), cembra_tensor::Error> {
         if self.token.is_some_and(Cancellation::is_cancelled) {
-            return Err(cembra_tensor::Error::new(ErrorKind::Cancelled, "the run was cancelled"));
+            return Err(in_elements(&Error::ended_by(self.token)));
         }
         let Some(Err(over)) = self.budget.map(Budget::check_time) else { return Ok(()) };
         let error = cembra_tensor::Error::new(ErrorKind::Limit, over.message());
@@ -625,7 +656,8 @@ impl Elements for Until<'_> {
     }
 
     fn threads(&self) -> usize {
-        Elements::threads(self.evaluator)
+        let threads = self.threads();
+        useful_threads(threads.count, threads.pool.as_deref())
     }
 
     fn share(&self) -> usize {
@@ -633,7 +665,7 @@ impl Elements for Until<'_> {
     }
 
     fn together(&self, tasks: Vec<Task<'_>>) {
-        self.evaluator.together(tasks);
+        self.threads().together(tasks);
     }
 
     fn products(&self) -> Option<&Products> {

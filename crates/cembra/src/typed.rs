@@ -7,7 +7,7 @@ use crate::binding::{Bound, Load, Loaded, Source, Transfers, bind};
 use crate::fields::{Input, InputField, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
-use crate::{Error, Executor, InputColumn, Model, Options, RawFunction, ValueRef};
+use crate::{Error, Executor, InputColumn, Model, Options, RawFunction, RunOptions, ValueRef};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::Value;
 use std::marker::PhantomData;
@@ -392,6 +392,15 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     /// has none. See [`Session::set_cancellation`](crate::Session::set_cancellation).
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.context.set_cancellation(token);
+    }
+
+    /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it. See
+    /// [`RunOptions`](crate::RunOptions).
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.context.set_cancellation(options.token());
+        let limits = self.executor.inner().limits().within(options.run_limits());
+        limits.hold_in(&mut self.context);
+        (self.memory.threads, self.memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
     }
 
     /// Bytes of memory that this executor holds by itself: its frame and the arena of its strings. What moves fields through

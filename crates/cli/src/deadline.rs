@@ -3,33 +3,22 @@
 
 use cembra::Cancellation;
 use cembra_table::error::{DataCode, DataError};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The time that an evaluation has, from when this is made. Dropping it stops the clock.
+/// The time that an evaluation has, from when this is made.
 pub(crate) struct Deadline {
     token: Cancellation,
     limit: Option<Duration>,
-    /// The clock waits for this to be dropped.
-    _running: Option<Sender<()>>,
 }
 
 impl Deadline {
     /// Starts the clock, if there is a limit.
     pub(crate) fn start(limit: Option<Duration>) -> Deadline {
         let token = Cancellation::new();
-        let running = limit.map(|limit| {
-            let (running, stopped) = channel();
-            let token = token.clone();
-            thread::spawn(move || {
-                if stopped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                    token.cancel();
-                }
-            });
-            running
-        });
-        Deadline { token, limit, _running: running }
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        Deadline { token: deadline.map_or(token.clone(), |deadline| token.until(deadline)), limit }
     }
 
     /// What is cancelled when the time is over.

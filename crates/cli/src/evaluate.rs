@@ -5,7 +5,10 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
-use cembra::{Batch, Cancellation, Error, Executor, Field, InputColumn, OnError, QType, Scalar, Session, Value};
+use cembra::{
+    Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
+    Session, Value,
+};
 use cembra_arrow::Input;
 use cembra_table::cells::{Builder, Cells};
 use cembra_table::types;
@@ -13,6 +16,9 @@ use std::collections::BTreeSet;
 
 /// With fewer rows it does not pay to get the model ready for columns.
 const LEAST_ROWS: usize = 256;
+
+/// The bytes of strings that one evaluation of a batch makes at the most; one row may make more.
+const STRING_BYTES: u64 = 64 << 20;
 
 /// Where an input of the model comes from.
 #[derive(Clone, Debug)]
@@ -25,12 +31,21 @@ pub(crate) enum Feeding {
 
 /// What came of a batch.
 pub(crate) struct Evaluated {
-    /// How many rows were evaluated.
+    /// How many rows were evaluated: fewer than there are where their strings are large, or one fails that ends the batch.
     pub(crate) rows: usize,
     /// An array for each output.
     pub(crate) outputs: Vec<ArrayRef>,
     /// Rows that failed, in their order; only the row behind the last evaluated where that ends the batch.
     pub(crate) failures: Vec<(usize, Error)>,
+}
+
+/// What came of rows that were to be evaluated at once.
+enum Columns {
+    Done(Evaluated),
+    /// Their strings take too much together.
+    NoRoom,
+    /// They are to be evaluated one by one: a row fails that is to end the batch, or they are no columns of the model.
+    Not,
 }
 
 /// Evaluates batches, one at a time.
@@ -44,6 +59,10 @@ pub(crate) struct Evaluator {
     goes_on: bool,
     /// What ends an evaluation.
     token: Option<Cancellation>,
+    /// Those of the model.
+    limits: Limits,
+    /// How many rows are evaluated at once: fewer, once the strings of as many had no room.
+    at_once: usize,
 }
 
 impl Evaluator {
@@ -53,6 +72,7 @@ impl Evaluator {
         inputs: Vec<Feeding>,
         goes_on: bool,
         token: Option<&Cancellation>,
+        limits: Limits,
     ) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
         let is_flat = |qtype: &QType| qtype.scalar().is_some() || matches!(qtype, QType::Array(..));
@@ -64,23 +84,36 @@ impl Evaluator {
         });
         let (mut session, token) = (executor.session(), token.cloned());
         session.set_cancellation(token.clone());
-        Evaluator { session, columns, inputs, outputs, goes_on, token }
+        Evaluator { session, columns, inputs, outputs, goes_on, token, limits, at_once: usize::MAX }
     }
 
-    /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing.
+    /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing. All of them, or as many as make a bounded
+    /// number of bytes of strings.
     pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
-        let rows = batch.num_rows();
-        if rows >= LEAST_ROWS
-            && passed_over.is_empty()
-            && let Some(evaluated) = self.columns(batch)
-        {
-            return evaluated;
+        while batch.num_rows().min(self.at_once) >= LEAST_ROWS && passed_over.is_empty() {
+            let rows = batch.num_rows().min(self.at_once);
+            match self.columns(&batch.slice(0, rows)) {
+                Columns::Done(evaluated) => return evaluated,
+                Columns::NoRoom => self.at_once = rows / 8,
+                Columns::Not => break,
+            }
         }
         self.rows(batch, passed_over)
     }
 
-    /// All rows at once; nothing if that cannot be had, or if a row fails that is to end the batch.
-    fn columns(&self, batch: &RecordBatch) -> Option<Evaluated> {
+    /// All rows at once, if that can be had.
+    fn columns(&self, batch: &RecordBatch) -> Columns {
+        match self.run(batch) {
+            Some(Ok(evaluated)) => Columns::Done(evaluated),
+            Some(Err(error)) if error.row().is_none() && error.fault_kind() == Some(FaultKind::ArenaLimit) => {
+                Columns::NoRoom
+            }
+            _ => Columns::Not,
+        }
+    }
+
+    /// The run of the model over all rows; none if the columns do not fit.
+    fn run(&self, batch: &RecordBatch) -> Option<Result<Evaluated, Error>> {
         let model = self.columns.as_ref()?;
         let arrays = model.inputs().iter().zip(&self.inputs).map(|(input, feeding)| match feeding {
             Feeding::Constant(_) => Some(None),
@@ -97,12 +130,17 @@ impl Evaluator {
         let columns: Vec<InputColumn<'_>> = columns.collect::<Option<_>>()?;
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
-        let run = model.start().rows(rows).on_error(on_error).keep_failures(rows);
-        let run = match &self.token {
-            Some(token) => run.cancellation(token.clone()),
-            None => run,
+        let options =
+            RunOptions::new().limits(Limits { array_bytes: STRING_BYTES.min(self.limits.array_bytes), ..self.limits });
+        let options = match &self.token {
+            Some(token) => options.cancellation(token.clone()),
+            None => options,
         };
-        let made = run.run(&columns).ok()?;
+        let run = model.start().options(&options).rows(rows).on_error(on_error).keep_failures(rows);
+        let made = match run.run(&columns) {
+            Ok(made) => made,
+            Err(error) => return Some(Err(error)),
+        };
         let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
             let array = cembra_arrow::array(&output.name, column).ok()?;
             match output.qtype.scalar() {
@@ -115,16 +153,17 @@ impl Evaluator {
             }
         });
         let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();
-        Some(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures })
+        Some(Ok(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures }))
     }
 
-    /// The outputs of one row after the other.
+    /// The outputs of one row after the other, up to that with which their strings are enough.
     fn rows(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         let rows = batch.num_rows();
         let feeds: Vec<Feed<'_>> = self.inputs.iter().map(|input| Feed::of(input, batch)).collect();
         let mut builders: Vec<Builder> = self.outputs.iter().filter_map(|qtype| Builder::new(qtype, rows)).collect();
         let (mut values, mut found) = (Vec::with_capacity(feeds.len()), Vec::new());
         let mut evaluated = Evaluated { rows, outputs: Vec::new(), failures: Vec::new() };
+        let mut bytes = 0;
         for row in 0..rows {
             if passed_over.contains(&row) {
                 builders.iter_mut().for_each(Builder::push_missing);
@@ -133,7 +172,14 @@ impl Evaluator {
             values.clear();
             values.extend(feeds.iter().map(|feed| feed.value(row)));
             match self.session.evaluate_into(&values, &mut found) {
-                Ok(()) => builders.iter_mut().zip(&found).for_each(|(builder, value)| builder.push(value)),
+                Ok(()) => {
+                    builders.iter_mut().zip(&found).for_each(|(builder, value)| builder.push(value));
+                    bytes += found.iter().map(cembra::string_bytes).sum::<u64>();
+                    if bytes > STRING_BYTES {
+                        evaluated.rows = row + 1;
+                        break;
+                    }
+                }
                 Err(error) => {
                     evaluated.failures.push((row, error));
                     if !self.goes_on {

@@ -8,10 +8,10 @@ use arrow_schema::SchemaRef;
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::{Batch, Decoded, Piece, Source};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -113,12 +113,43 @@ impl Spent {
 /// What makes of results what is to be written, on the threads that computed them.
 pub(crate) type Finish<T> = Arc<dyn Fn(RecordBatch) -> T + Send + Sync>;
 
-/// What came of a piece.
+/// What came of a piece, or of a part of it: a part ends where the strings that were made of its rows are large.
 struct Done<T> {
     results: Results<T>,
     stop: Option<Stop>,
     /// True if the limit was reached.
     enough: bool,
+    /// True if no part of the piece comes behind this one.
+    is_last: bool,
+}
+
+/// Which piece is being written. Only of that one there are several parts: those of others would wait in memory.
+#[derive(Default)]
+struct Turns {
+    piece: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Turns {
+    fn set(&self, piece: u64) {
+        *self.piece.lock().unwrap_or_else(PoisonError::into_inner) = piece;
+        self.changed.notify_all();
+    }
+
+    /// Waits until a piece is being written, or nothing will be any more.
+    fn wait_for(&self, piece: u64) {
+        let current = self.piece.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(current, |current| *current < piece));
+    }
+}
+
+/// Nobody waits for a turn once this is dropped.
+struct EndOfTurns(Arc<Turns>);
+
+impl Drop for EndOfTurns {
+    fn drop(&mut self) {
+        self.0.set(u64::MAX);
+    }
 }
 
 /// Runs all of a source through evaluators, one for each thread, and hands the results on in the order of the rows; says why
@@ -142,11 +173,19 @@ pub(crate) fn run<T: Send + 'static>(
     let (to_workers, pieces) = sync_channel(evaluators.len());
     let (to_writer, results) = sync_channel(evaluators.len() + 1);
     let pieces = Arc::new(Mutex::new(pieces));
+    let turns = Arc::new(Turns::default());
+    let _end = EndOfTurns(turns.clone());
     // Nobody waits for these threads where a run ends early: one may be waiting for a pipe.
     let mut threads = Vec::new();
     for evaluator in evaluators {
         let (pieces, to_writer) = (pieces.clone(), to_writer.clone());
-        let worker = Worker { evaluator, recipe: recipe.clone(), left: recipe.limit, spent: spent.clone() };
+        let worker = Worker {
+            evaluator,
+            recipe: recipe.clone(),
+            left: recipe.limit,
+            spent: spent.clone(),
+            turns: turns.clone(),
+        };
         let finish = finish.clone();
         threads.push(thread::spawn(move || worker.work(&pieces, &finish, &to_writer)));
     }
@@ -154,20 +193,20 @@ pub(crate) fn run<T: Send + 'static>(
     let clock = spent.clone();
     threads.push(thread::spawn(move || read(source, &start_one, &to_workers, &clock)));
 
-    let mut waiting = BTreeMap::new();
+    let mut waiting: BTreeMap<u64, VecDeque<Done<T>>> = BTreeMap::new();
     let mut next = 0_u64;
     let mut rows = 0;
     loop {
-        let Some(done) = waiting.remove(&next) else {
+        let Some(done) = waiting.get_mut(&next).and_then(VecDeque::pop_front) else {
             match results.recv() {
                 Ok((index, done)) => {
-                    waiting.insert(index, done);
+                    waiting.entry(index).or_default().push_back(done);
                     continue;
                 }
                 Err(_) => break,
             }
         };
-        let Done { mut results, stop, enough }: Done<T> = done;
+        let Done { mut results, stop, enough, is_last } = done;
         results.failures.iter_mut().for_each(|failed| failed.number += rows);
         rows += results.read;
         let start = Instant::now();
@@ -176,7 +215,12 @@ pub(crate) fn run<T: Send + 'static>(
         if stop.is_some() || enough {
             return Ok(stop);
         }
+        if !is_last {
+            continue;
+        }
+        waiting.remove(&next);
         next += 1;
+        turns.set(next);
         let _place_for_another = started.recv();
     }
     for thread in threads {
@@ -208,6 +252,16 @@ fn read(mut source: Box<dyn Source>, start_one: &SyncSender<()>, to_workers: &Sy
     }
 }
 
+/// The rows of a piece that are not evaluated yet.
+struct Rows {
+    batch: Batch,
+    /// Those of them that could not be read.
+    failures: Vec<(usize, DataError)>,
+    /// What comes behind them.
+    stop: Option<Stop>,
+    enough: bool,
+}
+
 /// Decodes and computes.
 struct Worker {
     evaluator: Evaluator,
@@ -215,6 +269,7 @@ struct Worker {
     /// How many rows may still be read.
     left: Option<u64>,
     spent: Arc<Spent>,
+    turns: Arc<Turns>,
 }
 
 impl Worker {
@@ -227,40 +282,46 @@ impl Worker {
         loop {
             let received = pieces.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((index, piece)) = received else { return };
-            let Done { results: Results { rows, read, failures }, stop, enough } = self.piece(piece);
+            let spent = self.spent.clone();
             let start = Instant::now();
-            let rows = finish(rows);
-            Spent::add(&self.spent.writing, start);
-            let done = Done { results: Results { rows, read, failures }, stop, enough };
-            if to_writer.send((index, done)).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn piece(&mut self, piece: Result<Box<dyn Piece>, DataError>) -> Done<RecordBatch> {
-        let start = Instant::now();
-        let decoded = piece.map(|piece| piece.decode());
-        Spent::add(&self.spent.reading, start);
-        match decoded {
-            Ok(decoded) => {
+            let decoded = piece.map(|piece| piece.decode());
+            Spent::add(&spent.reading, start);
+            let hand_on = |Done { results, stop, enough, is_last }: Done<RecordBatch>| {
                 let start = Instant::now();
-                let done = self.rows(decoded);
-                Spent::add(&self.spent.computing, start);
-                done
-            }
-            Err(error) => {
-                let rows = RecordBatch::new_empty(self.recipe.schema.clone());
-                Done {
-                    results: Results { rows, read: 0, failures: Vec::new() },
-                    stop: Some(Stop::Data(error)),
-                    enough: false,
+                let Results { rows, read, failures } = results;
+                let results = Results { rows: finish(rows), read, failures };
+                Spent::add(&spent.writing, start);
+                to_writer.send((index, Done { results, stop, enough, is_last })).is_ok()
+            };
+            let mut rows = match decoded {
+                Ok(decoded) => self.taken(decoded),
+                Err(error) => {
+                    let rows = RecordBatch::new_empty(self.recipe.schema.clone());
+                    let results = Results { rows, read: 0, failures: Vec::new() };
+                    if hand_on(Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }) {
+                        continue;
+                    }
+                    return;
                 }
+            };
+            loop {
+                let start = Instant::now();
+                let done = self.part(&mut rows);
+                Spent::add(&spent.computing, start);
+                let is_last = done.is_last;
+                if !hand_on(done) {
+                    return;
+                }
+                if is_last {
+                    break;
+                }
+                self.turns.wait_for(index);
             }
         }
     }
 
-    fn rows(&mut self, decoded: Decoded) -> Done<RecordBatch> {
+    /// The rows of a piece that are wanted.
+    fn taken(&mut self, decoded: Decoded) -> Rows {
         let Decoded { mut batch, mut failures, error } = decoded;
         let mut stop = error.map(Stop::Data);
         let mut enough = false;
@@ -274,32 +335,49 @@ impl Worker {
             }
             *left -= batch.rows.num_rows() as u64;
         }
+        Rows { batch, failures, stop, enough }
+    }
+
+    /// Evaluates rows from the first on, as many as their strings allow, and takes them out.
+    fn part(&mut self, left: &mut Rows) -> Done<RecordBatch> {
+        let Rows { batch, failures, stop, enough } = left;
         let passed_over: BTreeSet<usize> = failures.iter().map(|(row, _)| *row).collect();
         let mut evaluated = self.evaluator.evaluate(&batch.rows, &passed_over);
+        let read = evaluated.rows;
+        let mut fails = None;
         if self.recipe.on_error == OnError::Fail
             && let Some((row, error)) = evaluated.failures.pop()
         {
-            stop = Some(Stop::Row(Box::new(batch.slice(row, 1)), error));
+            fails = Some(Stop::Row(Box::new(batch.slice(row, 1)), error));
         }
-        let data = failures.into_iter().map(|(row, error)| (row, Problem::Data(error)));
+        let rest = failures.split_off(failures.partition_point(|(row, _)| *row < read || fails.is_some()));
+        let data = std::mem::take(failures).into_iter().map(|(row, error)| (row, Problem::Data(error)));
         let faults = evaluated.failures.into_iter().map(|(row, error)| (row, Problem::Evaluation(error)));
-        let mut failures: Vec<(usize, Problem)> = data.chain(faults).collect();
-        failures.sort_by_key(|(row, _)| *row);
-        let read = evaluated.rows;
-        let rows = self.results(&batch.rows.slice(0, read), &evaluated.outputs, &failures);
-        let failures = failures.into_iter().map(|(row, problem)| Failed {
-            number: row as u64 + 1,
-            place: batch.places.at(row),
-            problem,
-        });
-        let failures = failures.collect();
+        let mut found: Vec<(usize, Problem)> = data.chain(faults).collect();
+        found.sort_by_key(|(row, _)| *row);
+        let rows = self.results(&batch.rows.slice(0, read), &evaluated.outputs, &found);
+        let place = |(row, problem)| Failed { number: row as u64 + 1, place: batch.places.at(row), problem };
+        let mut results = Results {
+            rows: RecordBatch::new_empty(self.recipe.schema.clone()),
+            read: read as u64,
+            failures: found.into_iter().map(place).collect(),
+        };
+        let is_last = fails.is_some() || read == batch.rows.num_rows();
+        let mut done_by = fails;
         match rows {
-            Ok(rows) => Done { results: Results { rows, read: read as u64, failures }, stop, enough },
+            Ok(rows) => results.rows = rows,
             Err(error) => {
-                let rows = RecordBatch::new_empty(self.recipe.schema.clone());
-                Done { results: Results { rows, read: 0, failures }, stop: Some(Stop::Data(error)), enough }
+                results.read = 0;
+                return Done { results, stop: Some(Stop::Data(error)), enough: *enough, is_last: true };
             }
         }
+        if is_last {
+            done_by = done_by.or_else(|| stop.take());
+            return Done { results, stop: done_by, enough: *enough, is_last };
+        }
+        *failures = rest.into_iter().map(|(row, error)| (row - read, error)).collect();
+        *batch = batch.slice(read, batch.rows.num_rows() - read);
+        Done { results, stop: None, enough: false, is_last }
     }
 
     /// The columns of the results.

@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, Span, Stage, Value, cast_literal,
+    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, RunOptions, Span, Stage, Value,
+    cast_literal,
 };
 use cembra_expr::Input;
 use cembra_table::schema::spelled;
@@ -284,7 +285,7 @@ impl Session {
         let outputs = lets.map(|(name, _)| format!("output {name} = {name}\n"));
         let text = ModelText::session(texts.map(|(_, text)| format!("{text}\n")).chain(outputs).collect());
         let model = text.parse()?;
-        Ok(test::tested(&text, &model).0)
+        Ok(test::tested(&text, &model, &RunOptions::new()).0)
     }
 
     fn types(&self, expression: &str) -> Result<String, Failure> {

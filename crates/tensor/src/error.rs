@@ -73,6 +73,8 @@ kinds! {
     Evaluation = "evaluation";
     /// A run that somebody ended.
     Cancelled = "cancelled";
+    /// A run whose time was over.
+    Deadline = "deadline";
 }
 
 impl fmt::Display for ErrorKind {

@@ -4,7 +4,7 @@ use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{HAS_STREAMS, Lie, Place, copy_bits};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
-use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Strip, divide_by_groups, expand};
+use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Scanner, Strip, divide_by_groups, expand};
 use cembra_runtime::{Column, PAST_CACHES, QType, STRIP_ROWS, Scalar, drain_past_caches};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
@@ -78,6 +78,9 @@ impl SweepRunner {
         let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
         let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
+        if run.kept_bytes().saturating_add(run.grouped_bytes(&workspace)) > room {
+            return Ok(Swept::Failed);
+        }
         run.strip = workspace.of.strip;
         run.prepare(&mut workspace, spares);
         let shares = run.shares(parts.threads());
@@ -239,6 +242,17 @@ impl<'r> Run<'r> {
             lane.lie.words(count) + if lane.has_bits { count.div_ceil(64) } else { 0 }
         });
         words.fold(0, |bytes: u64, words| bytes.saturating_add(8 * words as u64))
+    }
+
+    /// Bytes of what is kept for the groups of edges while strips come.
+    fn grouped_bytes(&self, workspace: &Workspace) -> u64 {
+        let runner = self.runner;
+        let gathered = runner.accumulators.iter().map(|(.., over, _)| over);
+        let gathered = gathered.zip(workspace.accumulators.iter().map(Accumulator::group_bytes));
+        let scanned = runner.scanners.iter().map(|(.., over, _)| over);
+        let scanned = scanned.zip(workspace.scanners.iter().map(Scanner::group_bytes));
+        let bytes = |(over, each): (&Over, usize)| (self.group_count(*over) as u64).saturating_mul(each as u64);
+        gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
     /// How many elements a side has.

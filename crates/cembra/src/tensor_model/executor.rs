@@ -3,6 +3,7 @@
 
 use super::TensorModel;
 use crate::kept::{CacheCounters, Kept};
+use crate::run_options::RunOptions;
 use crate::tensor_session::{Binds, TensorSession};
 use crate::tensors::{Evaluator, Planned};
 use arc_swap::ArcSwapOption;
@@ -97,6 +98,14 @@ impl<'e> TensorExecutor<'e> {
     /// As for [`run`](TensorExecutor::run); or that the token was cancelled.
     pub fn run_until(&self, inputs: &[Tensor], token: &Cancellation) -> Result<Vec<Tensor>, Error> {
         self.by_plan(inputs, |planned| planned.run_until(inputs, token)).map_err(|error| self.model.placed(error))
+    }
+
+    /// The outputs likewise, within run options: see [`Planned::run_with`].
+    ///
+    /// # Errors
+    /// As for [`run`](TensorExecutor::run); or that the token was cancelled, or the time is over.
+    pub fn run_with(&self, inputs: &[Tensor], options: &RunOptions) -> Result<Vec<Tensor>, Error> {
+        self.by_plan(inputs, |planned| planned.run_with(inputs, options)).map_err(|error| self.model.placed(error))
     }
 
     /// Runs of the model by one who makes many of them and looks at the outputs of each before the next, as for

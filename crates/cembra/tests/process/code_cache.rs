@@ -306,14 +306,6 @@ fn what_is_not_of_the_cache_is_not_removed() {
     evaluate(PLUS, &Options::default().code_cache(cache));
 }
 
-/// The most memory that the process ever had, in bytes.
-#[cfg(target_os = "linux")]
-fn most_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn an_entry_that_is_larger_than_code_may_be_is_not_read() {
@@ -329,11 +321,11 @@ fn an_entry_that_is_larger_than_code_may_be_is_not_read() {
     let entry = files(folder.path()).remove(0);
     // A hole of 200 MiB takes no room until somebody reads it.
     File::options().write(true).open(&entry).and_then(|file| file.set_len(200 << 20)).expect("a long file");
-    let before = most_memory();
+    let before = crate::peak();
     let (with, cache) = cached();
     assert_eq!(evaluate(PLUS, &with), expected);
     assert_eq!(counted(&cache), (0, 1, 1));
-    assert!(most_memory() - before < 100 << 20, "{before} {}", most_memory());
+    assert!(crate::peak() - before < 100 << 10, "{before} {}", crate::peak());
     assert!(fs::metadata(&entry).expect("made anew").len() < 1 << 20);
     // A pipe that nobody writes to would be waited for.
     fs::remove_file(&entry).expect("removed");

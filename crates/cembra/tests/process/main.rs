@@ -6,6 +6,8 @@ mod counting;
 
 #[cfg(feature = "json")]
 mod allocation;
+#[cfg(target_os = "linux")]
+mod bounds;
 mod code_cache;
 mod code_limit;
 mod code_memory;
@@ -26,7 +28,18 @@ fn alone() -> MutexGuard<'static, ()> {
 /// The kibibytes of memory that the process holds.
 #[cfg(target_os = "linux")]
 fn resident() -> usize {
+    status("VmRSS:")
+}
+
+/// The most kibibytes of memory that the process has held.
+#[cfg(target_os = "linux")]
+fn peak() -> usize {
+    status("VmHWM:")
+}
+
+#[cfg(target_os = "linux")]
+fn status(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line for it");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line for it");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

@@ -1,8 +1,12 @@
 //! Cancelled evaluations end, before they begin or in the middle, in both backends; and the session can be used again.
 
-use cembra::{Backend, Cancellation, FaultKind, Limits, Model, Options, Registry, UserOperator, Value};
+use cembra::{
+    Backend, Cancellation, FaultKind, InputColumn, Limits, Mismatch, Model, OnError, Options, Registry, RunOptions,
+    UserOperator, Value,
+};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 static EVALUATED: AtomicU32 = AtomicU32::new(0);
 
@@ -87,5 +91,54 @@ fn an_evaluation_is_cancelled_in_the_middle() {
         // Without a token, or with one that is not cancelled, all is as before.
         *TOKEN.lock().unwrap() = None;
         assert_eq!(evaluate(None), (whole, 2000));
+    }
+}
+
+/// A run whose time is over ends by itself, wherever it is, and says so; the token that it was given with the deadline stays as it is.
+#[test]
+fn runs_end_at_their_deadline() {
+    let limits = Limits { loop_iterations: u64::MAX, ..Limits::default() };
+    let endless = "input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)";
+    let arrays =
+        "input x: [i64]; seq.reduce(fn(s, i) = s + math.sum(x), seq.range(array.size(x) * 1_000_000_000_000), 0)";
+    let n = Value::from(1_i64 << 50);
+    let x = cembra::parse_value("[i64?]{1, 2, 3}").expect("an array");
+    let is_deadline =
+        |error: &cembra::Error| (error.fault_kind(), error.code()) == (Some(FaultKind::Deadline), "deadline");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let options = Options::default().backend(backend).limits(limits);
+        let token = Cancellation::new();
+        let soon = || RunOptions::new().cancellation(token.clone()).time_limit(Duration::from_millis(20));
+        for (text, value) in [(endless, &n), (arrays, &x)] {
+            let model = Model::parse(text).expect("a model");
+            let mut session = model.compile(&options).expect("an executor").session();
+            session.set_run_options(&soon());
+            let error = session.evaluate(std::slice::from_ref(value)).unwrap_err();
+            assert!(is_deadline(&error), "{text}: {error}");
+            assert_eq!(error.to_string(), "the time of the evaluation is over");
+            // It is over before another begins; a clone has no deadline, and other limits are the model's again.
+            assert!(is_deadline(&session.evaluate(std::slice::from_ref(value)).unwrap_err()));
+            session.set_run_options(&RunOptions::new().limits(Limits { loop_iterations: 10, ..Limits::default() }));
+            let error = session.evaluate(std::slice::from_ref(value)).unwrap_err();
+            assert_eq!(error.code(), "iteration-limit");
+        }
+        let batch = Model::parse(endless).unwrap().batch(&options).expect("a batch");
+        let run =
+            |on_error| batch.start().options(&soon()).on_error(on_error).run(&[InputColumn::values(&[1_i64, 1 << 50])]);
+        for on_error in [OnError::Fail, OnError::Missing] {
+            assert!(is_deadline(&run(on_error).unwrap_err()));
+        }
+        let mut typed = Model::parse("input x: f64; x + 1.0").unwrap().executor::<Row, f64>(&options).unwrap();
+        typed.set_run_options(&RunOptions::new().deadline(Instant::now()));
+        assert!(is_deadline(&typed.run(&Row { x: 1.0 }).unwrap_err()));
+        typed.set_run_options(&RunOptions::new());
+        assert_eq!(typed.run(&Row { x: 1.0 }).unwrap(), 2.0);
+        let tested = format!("{endless}\ntest 'long' {{ n = 1125899906842624 }} => 5\ntest 'later' {{ n = 1 }} => 0\n");
+        let report = Model::parse(&tested).unwrap().run_tests_with(&options, &soon());
+        let ends = report.failures.iter().flat_map(|failure| &failure.mismatches);
+        let ends: Vec<bool> =
+            ends.map(|one| matches!(one, Mismatch::Error { found: Some(e), .. } if is_deadline(e))).collect();
+        assert_eq!((report.cases, ends), (2, vec![true, true]));
+        assert!(!token.is_cancelled());
     }
 }

@@ -271,7 +271,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let goes_on = on_error != OnError::Fail;
     let deadline = Deadline::start(args.time_limit);
     let token = args.time_limit.map(|_| deadline.token());
-    let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token);
+    let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token, text.limits());
     let evaluators = (0..args.threads()).map(evaluator).collect();
     let spent = Arc::new(Spent::default());
     let mut rows = 0;

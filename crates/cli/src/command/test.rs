@@ -1,12 +1,14 @@
 //! `cembra test`: runs the tests that models have, and says what differs from what they expect.
 
 use super::print;
+use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::{Backend, Code, Limits, Mismatch, Model, Options, Sources, Span, TestFailure};
+use cembra::{Backend, Code, Limits, Mismatch, Model, Options, RunOptions, Sources, Span, TestFailure};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const NAME: &str = "test";
 
@@ -24,6 +26,10 @@ pub(crate) struct Args {
     /// Say which branches no case takes
     #[arg(long)]
     coverage: bool,
+
+    /// Let the tests of a model, and what is told of their branches, take no more than so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    time_limit: Option<Duration>,
 }
 
 /// Runs the command.
@@ -46,8 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 continue;
             }
         };
-        let (mut report, passed) = tested(&text, &model);
-        report += &covered(&text, &model, args.coverage);
+        let run = args.time_limit.map_or_else(RunOptions::new, |limit| RunOptions::new().time_limit(limit));
+        let (mut report, passed) = tested(&text, &model, &run);
+        report += &covered(&text, &model, args.coverage, &run);
         print(&report)?;
         failed |= !passed;
     }
@@ -70,9 +77,9 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What became of the tests of a model, and whether all passed.
-pub(crate) fn tested(text: &ModelText, model: &Model) -> (String, bool) {
-    let run = |backend| model.run_tests(&Options::default().limits(text.limits()).backend(backend));
-    let (interpreted, native) = (run(Backend::Interpreter), run(Backend::Native));
+pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions) -> (String, bool) {
+    let by = |backend| model.run_tests_with(&Options::default().limits(text.limits()).backend(backend), run);
+    let (interpreted, native) = (by(Backend::Interpreter), by(Backend::Native));
     // By the place of each failure what is said of it, and by which backend if only by one.
     let mut all: BTreeMap<Span, Vec<(String, &str)>> = BTreeMap::new();
     for (failures, only) in [(&interpreted.failures, " (interpreter)"), (&native.failures, " (machine code)")] {
@@ -101,11 +108,11 @@ pub(crate) fn tested(text: &ModelText, model: &Model) -> (String, bool) {
 }
 
 /// How many branches the tests take, and which they do not if that is asked for; nothing if there are no tests, or no branches.
-fn covered(text: &ModelText, model: &Model, is_detailed: bool) -> String {
+fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions) -> String {
     if model.tests().is_empty() {
         return String::new();
     }
-    let coverage = model.test_coverage(&Options::default().limits(text.limits()));
+    let coverage = model.test_coverage_with(&Options::default().limits(text.limits()), run);
     if coverage.branches.is_empty() {
         return String::new();
     }

@@ -113,3 +113,17 @@ m.cem:3:17: the right side of `??` is never taken
 ";
     assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
 }
+
+#[test]
+fn tests_may_take_only_so_long() {
+    let model = "\
+input n: i64
+output y = seq.reduce(fn(s, i) = s + math.sum(seq.map(fn(j) = i * j, seq.range(n))), seq.range(n), 0)
+test 'short' { n = 3 } => { y = 9 }
+test 'long' { n = 3000000 } => { y = 0 }
+";
+    let shell = Shell::new().file("m.cem", model);
+    let outcome = shell.run(&["test", "--time-limit", "0.1"]);
+    assert_eq!(outcome.status, Some(1), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("the time of the evaluation is over"), "{}", outcome.stdout);
+}

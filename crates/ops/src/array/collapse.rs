@@ -1,7 +1,6 @@
 //! The one value that the elements of a group have in common. A NaN equals a NaN here, and zeros of unlike sign are equal; of
 //! what is equal the first is the answer.
 
-use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types};
 use super::{ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, made};
 use crate::definition::{OpDef, OverArrays, ex};
@@ -53,7 +52,7 @@ pub(crate) static COLLAPSE: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let groups = Groups::of(&args[1], array.len())?;
+            let groups = args.groups(1, array.len())?;
             let found = groups.fold(&Common::Nothing, |common, at, _| {
                 if array.is_present(at) {
                     *common = match *common {

@@ -1,6 +1,5 @@
 //! What is equal among elements: the different ones, and groups of equal ones, both in the order in which they come.
 
-use super::groups::Groups;
 use super::ordering::{bits, is_nan};
 use super::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid, limits,
@@ -213,7 +212,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
             };
             let QType::Edge(EdgeType::Arrays(kind)) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
             let size = limits::room_for(arrays.first().map_or(0, |array| array.len()))?;
-            let over = Groups::of(&args[1], size)?;
+            let over = args.groups(1, size)?;
             let mut groups = vec![Some(0); size];
             if over.count() != 1 || over.mapping().is_some() {
                 groups.fill(None);

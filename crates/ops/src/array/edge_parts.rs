@@ -2,8 +2,7 @@
 //! element. And the shape of an array, which is of the same kind.
 
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, room_for,
-    sure_edge,
+    ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -156,7 +155,7 @@ pub(crate) static SIZES: OpDef = OpDef {
                 EdgeForm::Scalars | EdgeForm::ToScalar(_) => return Ok(Value::from(edge.child_size() as i64)),
                 EdgeForm::Splits(points) => int64s(points.windows(2).map(|ends| Some(ends[1] - ends[0]))),
                 EdgeForm::Mapping(_, parents) => {
-                    let mut sizes = vec![0_i64; room_for(*parents)?];
+                    let mut sizes = vec![0_i64; args.room_for(*parents, 16)?];
                     edge.groups().flatten().for_each(|group| sizes[group] += 1);
                     int64s(sizes.into_iter().map(Some))
                 }
@@ -186,7 +185,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Sizes of groups may add up to more than anybody has elements for.
-            room_for(edge.child_size())?;
+            args.room_for(edge.child_size(), 8)?;
             made(edge.mapping(), ret)
         },
     }),

@@ -2,7 +2,6 @@
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
-    room_for,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -108,7 +107,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
             let parents = integer_of(&args[1])?;
             let parents = usize::try_from(parents).map_err(|_| invalid("the number of groups is negative"))?;
             // Aggregations have a result for each.
-            let parents = room_for(parents)?;
+            let parents = args.room_for(parents, 0)?;
             let groups = match array.scalar() {
                 Scalar::Int64 => Array::clone(array),
                 _ => {

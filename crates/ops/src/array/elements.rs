@@ -65,6 +65,7 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     evaluate: |args, ret| {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
+        let size = args.room_for(size, limits::TAKEN_BYTES)?;
         made(limits::repeated(scalar, args[1].as_scalar(), size)?, ret)
     },
 };

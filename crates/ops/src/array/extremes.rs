@@ -5,7 +5,7 @@
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
 use super::strip::{Element, Finish, Fold, Gathers, InStrips, place_of_best};
-use super::{ArrayForm, ArrayOperator, FullRule, Order, array_of};
+use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
 use cembra_value::{Array, Number, Value};
@@ -31,9 +31,9 @@ fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Orde
 }
 
 /// The best element of each group of an aggregation's operands.
-fn extremes(args: &[Value], wanted: Ordering) -> Result<Vec<Best>, Fault> {
+fn extremes(args: &ArrayOperands<'_>, wanted: Ordering) -> Result<Vec<Best>, Fault> {
     let array = array_of(&args[0])?;
-    let groups = Groups::of(&args[1], array.len())?;
+    let groups = args.groups(1, array.len())?;
     let find = match array.scalar() {
         Scalar::Int32 => best::<i32>,
         Scalar::Int64 => best::<i64>,
@@ -44,16 +44,16 @@ fn extremes(args: &[Value], wanted: Ordering) -> Result<Vec<Best>, Fault> {
 }
 
 /// The elements themselves.
-fn elements(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
+fn elements(args: &ArrayOperands<'_>, ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let bits = |best: Best| best.and_then(|(at, _)| array.get(at)).map(|element| element.bits());
     results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
 }
 
 /// Their positions.
-fn positions(args: &[Value], ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
+fn positions(args: &ArrayOperands<'_>, ret: &QType, wanted: Ordering) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
-    let groups = Groups::of(&args[1], array.len())?;
+    let groups = args.groups(1, array.len())?;
     if groups.mapping().is_none() {
         return match array.scalar().representation() {
             Scalar::Int32 => places::<i32>(array, &groups, wanted, ret),
@@ -172,8 +172,10 @@ mod tests {
             let mapping = Edge::from_mapping(ArrayKind::Dense, splits.mapping(), 3).unwrap();
             let ret = QType::Array(ArrayKind::Dense, Scalar::Int64);
             for wanted in [Ordering::Less, Ordering::Greater] {
-                let found = positions(&[array.clone(), splits.clone().into()], &ret, wanted).unwrap();
-                let one_by_one = positions(&[array.clone(), mapping.clone().into()], &ret, wanted).unwrap();
+                let found =
+                    positions(&ArrayOperands::of_call(&[array.clone(), splits.clone().into()]), &ret, wanted).unwrap();
+                let one_by_one =
+                    positions(&ArrayOperands::of_call(&[array.clone(), mapping.clone().into()]), &ret, wanted).unwrap();
                 assert!(found.same(&one_by_one), "{array} {cut}: {found} is not {one_by_one}");
             }
         }

@@ -95,7 +95,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
             if indices.len() != values.len() {
                 return Err(sizes_differ(indices.len(), values.len()));
             }
-            limits::check(size)?;
+            args.room_for(size, limits::TAKEN_BYTES)?;
             let index = as_integers(indices);
             let mut places = vec![None; size];
             let mut last = -1;
@@ -161,7 +161,7 @@ pub(crate) static TAKE: OpDef = OpDef {
                 return made(elements_at(array, ids)?, ret);
             }
             let id = as_integers(ids);
-            let groups = Groups::of(&args[2], array.len())?;
+            let groups = args.groups(2, array.len())?;
             let of_ids = if is_grouped(&args[3]) { &args[3] } else { &args[2] };
             let groups_of_ids = Groups::of(of_ids, ids.len())?;
             if groups.count() != groups_of_ids.count() {
@@ -205,7 +205,7 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
         evaluate: |args, ret| {
             let indices = array_of(&args[0])?;
             let index = as_integers(indices);
-            let groups = Groups::of(&args[1], indices.len())?;
+            let groups = args.groups(1, indices.len())?;
             let mut positions: Vec<Option<usize>> = vec![None; indices.len()];
             for members in groups.members(|_| true).iter() {
                 for (position, at) in members.iter().enumerate() {

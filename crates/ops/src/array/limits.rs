@@ -8,6 +8,9 @@ use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 /// The most elements an operator makes an array of.
 pub const MOST_ELEMENTS: usize = 1 << 28;
 
+/// The bytes that an element takes while it is [taken] at a place: the place, the number, and the number of the result.
+pub(crate) const TAKEN_BYTES: usize = 32;
+
 /// The most bytes of strings that an operator writes: those of so many numbers.
 const STRING_BYTES: usize = 8 * MOST_ELEMENTS;
 

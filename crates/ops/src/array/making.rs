@@ -39,7 +39,7 @@ pub(crate) static IOTA: OpDef = OpDef {
         full: FullRule::Always,
         evaluate: |args, ret| {
             let size = size_of(&args[0])?;
-            limits::check(size)?;
+            args.room_for(size, 8)?;
             let all = Array::of_numbers(Scalar::Int64, size, None, |all: &mut [i64]| {
                 all.iter_mut().zip(0..).for_each(|(element, at)| *element = at);
             });
@@ -74,7 +74,8 @@ pub(crate) static SHAPED: OpDef = OpDef {
         evaluate: |args, ret| match (&args[0], ret) {
             (Value::Array(_, array), QType::Array(kind, _)) => Ok(Value::Array(*kind, array.clone())),
             (value, QType::Array(_, scalar)) => {
-                made(limits::repeated(*scalar, value.as_scalar(), size_of(&args[1])?)?, ret)
+                let size = args.room_for(size_of(&args[1])?, limits::TAKEN_BYTES)?;
+                made(limits::repeated(*scalar, value.as_scalar(), size)?, ret)
             }
             _ => Err(Fault::new(FaultKind::Invalid)),
         },

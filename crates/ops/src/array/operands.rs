@@ -1,6 +1,10 @@
-//! What a kernel on whole arrays is given: its operands, and whom to ask whether the run goes on. Kernels that take more than
-//! about ten nanoseconds for an element ask now and then; what they have made so far goes when the run was cancelled.
+//! What a kernel on whole arrays is given: its operands, the bytes that its run has room for, and whom to ask whether the run goes on.
+//! Kernels that take more than about ten nanoseconds for an element ask now and then; what they have made so far goes when the run was
+//! cancelled. Where a number in an operand, and no array, says how many elements there will be, a kernel asks for room before it takes
+//! memory.
 
+use super::groups::Groups;
+use super::limits;
 use cembra_runtime::{Fault, FaultKind};
 use cembra_value::Value;
 use smallvec::{SmallVec, smallvec};
@@ -16,19 +20,46 @@ const PIECE: usize = 1 << 16;
 pub struct ArrayOperands<'a> {
     values: &'a [Value],
     is_cancelled: &'a dyn Fn() -> bool,
+    room: u64,
 }
 
 impl<'a> ArrayOperands<'a> {
-    /// Those of a run that is asked whether it was cancelled.
+    /// The fault of a kernel that would need more than its run has room for.
+    pub const NO_ROOM: Fault = Fault { kind: FaultKind::ArenaLimit, operands: [0; 2] };
+
+    /// Those of a run that has room for so many bytes, and is asked whether it was cancelled.
     #[must_use]
-    pub fn new(values: &'a [Value], is_cancelled: &'a dyn Fn() -> bool) -> Self {
-        ArrayOperands { values, is_cancelled }
+    pub fn new(values: &'a [Value], is_cancelled: &'a dyn Fn() -> bool, room: u64) -> Self {
+        ArrayOperands { values, is_cancelled, room }
     }
 
     /// Those of a call that nobody cancels.
     #[must_use]
     pub fn of_call(values: &'a [Value]) -> Self {
-        ArrayOperands { values, is_cancelled: &|| false }
+        ArrayOperands { values, is_cancelled: &|| false, room: u64::MAX }
+    }
+
+    /// A number of elements that the kernel is about to take memory for, so many bytes for each of them at the same time: results, and
+    /// what it needs meanwhile.
+    ///
+    /// # Errors
+    /// There are more than an array may have, or the run has no room for them.
+    pub(crate) fn room_for(&self, elements: usize, bytes_each: usize) -> Result<usize, Fault> {
+        let bytes = (elements as u64).saturating_mul(bytes_each as u64);
+        limits::room_for(elements).and_then(|all| if bytes > self.room { Err(Self::NO_ROOM) } else { Ok(all) })
+    }
+
+    /// The groups that an operand says, of so many elements.
+    ///
+    /// # Errors
+    /// As for [`Groups::of`], or the run has no room for what is kept of each group.
+    pub(crate) fn groups(&self, operand: usize, size: usize) -> Result<Groups<'a>, Fault> {
+        let groups = Groups::of(&self.values[operand], size)?;
+        // The groups of a split are as many as it has points, which have memory.
+        if groups.mapping().is_some() {
+            self.room_for(groups.count(), GROUP_BYTES)?;
+        }
+        Ok(groups)
     }
 
     /// Asks whether the run goes on.
@@ -103,6 +134,9 @@ impl<'a> ArrayOperands<'a> {
     }
 }
 
+/// The bytes that a kernel keeps for a group besides its elements: a state, which few have larger, and a result.
+const GROUP_BYTES: usize = 32;
+
 /// How many elements are sorted without asking, which takes some milliseconds: to cut them costs more than to sort them.
 const SORTED: usize = 1 << 18;
 
@@ -147,7 +181,7 @@ mod tests {
                     asked.get() == until
                 };
                 let mut found = all.clone();
-                ArrayOperands::new(&[], &is_cancelled).sort(&mut found, Ord::cmp).map(|()| found)
+                ArrayOperands::new(&[], &is_cancelled, u64::MAX).sort(&mut found, Ord::cmp).map(|()| found)
             };
             assert!(sorted(usize::MAX).unwrap() == expected, "{len}");
             let count = asked.get();
@@ -214,7 +248,7 @@ mod tests {
                     asked.set(asked.get() + 1);
                     asked.get() == until
                 };
-                (kernel.evaluate)(&ArrayOperands::new(&values, &is_cancelled), &ret)
+                (kernel.evaluate)(&ArrayOperands::new(&values, &is_cancelled, u64::MAX), &ret)
             };
             assert!(run(usize::MAX).is_ok(), "{name}");
             let all = asked.get();

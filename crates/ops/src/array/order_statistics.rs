@@ -351,7 +351,7 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
             if let Some(weights) = weights.filter(|weights| weights.len() != array.len()) {
                 return Err(sizes_differ(array.len(), weights.len()));
             }
-            let groups = Groups::of(&args[2], array.len())?;
+            let groups = args.groups(2, array.len())?;
             let shares = match array.scalar() {
                 Scalar::Int32 => distribution::<i32>(args, array, weights, &groups, f64::from),
                 Scalar::Int64 => distribution::<i64>(args, array, weights, &groups, |weight| weight as f64),

@@ -4,7 +4,7 @@ use super::reduce::as_integers;
 use super::shapes::{shape_argument, size_of};
 use super::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of,
-    invalid, limits, made, sizes_differ,
+    invalid, made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::random::mersenne::Mersenne;
@@ -46,7 +46,7 @@ fn bound(arg: &Value) -> Result<Box<dyn Fn(usize) -> Option<i64> + '_>, Fault> {
 /// Numbers from `args[1]` up to, but not, `args[2]`, by the seed `args[3]`, in the shape of so many elements. Arrays of bounds
 /// have their own number of elements, and each number that is drawn is for the next that has both bounds.
 fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fault> {
-    limits::check(size)?;
+    args.room_for(size, 8)?;
     let arrays: Vec<usize> = args[1..3].iter().filter_map(|arg| Some(array_of(arg).ok()?.len())).collect();
     if let [low, high] = arrays[..]
         && low != high

@@ -1,6 +1,6 @@
 //! Ranks: for each element where it is in the order of its group, counted from 0. NaNs come last, in either direction.
 
-use super::groups::{Groups, Members};
+use super::groups::Members;
 use super::ordering::{bits, is_nan};
 use super::reduce::as_integers;
 use super::{
@@ -126,7 +126,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
         full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let groups = Groups::of(&args[2], array.len())?;
+            let groups = args.groups(2, array.len())?;
             let breakers = match &args[1] {
                 Value::Array(_, breakers) if breakers.len() != array.len() => {
                     return Err(sizes_differ(array.len(), breakers.len()));
@@ -224,7 +224,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
         full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let groups = Groups::of(&args[1], array.len())?;
+            let groups = args.groups(1, array.len())?;
             let (descending, string) = (is_descending(args), |at| array.string(at).unwrap_or_default());
             let members = groups.members(|at| array.is_present(at));
             let mut ranks = Ranks::new(array.len());

@@ -8,7 +8,9 @@
 
 use super::groups::Groups;
 use super::strip::{BLOCK, CHAINS, Finish, Fold, Gathers, InStrips};
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made};
+use super::{
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
+};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -137,7 +139,7 @@ pub(crate) fn fold_floats(
 
 /// A sum or product; of no elements `empty`, if that is anything.
 fn total(
-    args: &[Value],
+    args: &ArrayOperands<'_>,
     ret: &QType,
     start: i64,
     integers: fn(i64, i64) -> i64,
@@ -145,7 +147,7 @@ fn total(
     empty: bool,
 ) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
-    let groups = Groups::of(&args[1], array.len())?;
+    let groups = args.groups(1, array.len())?;
     let scalar = array.scalar();
     let bits: Vec<Option<u64>> = if scalar.is_integer() {
         let element = as_integers(array);
@@ -224,7 +226,7 @@ pub(crate) static MEAN: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let groups = Groups::of(&args[1], array.len())?;
+            let groups = args.groups(1, array.len())?;
             let narrow = ret.of_each().scalar() == Some(Scalar::Float32);
             let mean = |(sum, count): (f64, usize)| {
                 // Both are rounded to the type of the result first.
@@ -241,9 +243,9 @@ pub(crate) static MEAN: OpDef = OpDef {
 };
 
 /// Whether all masks of a group, or any, are present, for a kernel.
-fn masks(args: &[Value], ret: &QType, all: bool) -> Result<Value, Fault> {
+fn masks(args: &ArrayOperands<'_>, ret: &QType, all: bool) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
-    let groups = Groups::of(&args[1], array.len())?;
+    let groups = args.groups(1, array.len())?;
     let found = groups.fold(&all, |found, at, _| {
         let here = array.is_present(at);
         *found = if all { *found && here } else { *found || here };
@@ -270,9 +272,9 @@ pub(crate) static ALL: ArrayOperator = ArrayOperator {
 };
 
 /// Whether all booleans of a group, or any, are true, with a third value: `decisive` decides, else a missing one hides it.
-fn booleans(args: &[Value], ret: &QType, decisive: bool) -> Result<Value, Fault> {
+fn booleans(args: &ArrayOperands<'_>, ret: &QType, decisive: bool) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
-    let groups = Groups::of(&args[1], array.len())?;
+    let groups = args.groups(1, array.len())?;
     let found = groups.fold(&Some(!decisive), |found, at, _| match array.get(at) {
         Some(ScalarValue::Boolean(value)) if value == decisive => *found = Some(decisive),
         None if *found != Some(decisive) => *found = None,
@@ -325,7 +327,7 @@ pub(crate) static COUNT: OpDef = OpDef {
         full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let groups = Groups::of(&args[1], array.len())?;
+            let groups = args.groups(1, array.len())?;
             let counts = groups.fold(&0_u64, |count, at, _| *count += u64::from(array.is_present(at)));
             results(counts.into_iter().map(Some).collect(), ret)
         },

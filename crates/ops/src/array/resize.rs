@@ -4,7 +4,8 @@
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};
 use super::{
-    ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_of, int64s, integer_of, invalid, room_for, sure_edge,
+    ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, array_of, int64s, integer_of, invalid,
+    sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -43,8 +44,8 @@ fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
 const NEGATIVE: &str = "the size of a group is negative";
 
 /// The new sizes of so many groups. Their sum is no larger than an array may be.
-fn sizes(size: &Value, groups: usize) -> Result<Vec<i64>, Fault> {
-    let sizes = match size {
+fn sizes(args: &ArrayOperands<'_>, groups: usize) -> Result<Vec<i64>, Fault> {
+    let sizes = match &args[1] {
         Value::Array(_, sizes) if sizes.len() != groups => {
             return Err(invalid("there are not as many sizes as groups"));
         }
@@ -55,7 +56,8 @@ fn sizes(size: &Value, groups: usize) -> Result<Vec<i64>, Fault> {
         return Err(invalid(NEGATIVE));
     }
     let total = sizes.iter().fold(0_i64, |total, size| total.saturating_add(*size));
-    room_for(usize::try_from(total).unwrap_or(usize::MAX))?;
+    // Its elements name their places twice while they are put in order.
+    args.room_for(usize::try_from(total).unwrap_or(usize::MAX), 32)?;
     Ok(sizes)
 }
 
@@ -109,7 +111,7 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             let runs = runs(edge)?;
-            let sizes = sizes(&args[1], runs.len())?;
+            let sizes = sizes(args, runs.len())?;
             let offsets = match &args[2] {
                 Value::Array(..) => Some(&**array_of(&args[2])?),
                 _ => None,
@@ -146,7 +148,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
             if args[1].as_scalar().is_some() && integer_of(&args[1])? < 0 {
                 return Err(invalid(NEGATIVE));
             }
-            let sizes = sizes(&args[1], runs(edge)?.len())?;
+            let sizes = sizes(args, runs(edge)?.len())?;
             match ret {
                 QType::Edge(EdgeType::ToScalar(kind)) => {
                     let size = sizes.first().map_or(0, |size| *size as usize);

@@ -1,9 +1,8 @@
 //! Scans: for each element something of it and those before it in its group. They go in the order of the child side, always,
 //! and what is missing is passed over: a running sum has one order by its meaning.
 
-use super::groups::Groups;
 use super::strip::{InStrips, Scan};
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
+use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -38,13 +37,13 @@ fn scan_types(
 /// Goes over the elements that are there: `next` sees the state of the group, the element and its position in the group, where
 /// missing ones count.
 fn scan<T: Number, S: Clone>(
-    args: &[Value],
+    args: &ArrayOperands<'_>,
     ret: &QType,
     start: &S,
     next: impl Fn(&mut S, usize, usize) -> T,
 ) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
-    let groups = Groups::of(&args[1], array.len())?;
+    let groups = args.groups(1, array.len())?;
     let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
     let all = Array::of_numbers(scalar, array.len(), groups.presence(array), |all: &mut [T]| {
         groups.fold(start, |state, element, position| {
@@ -110,7 +109,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
 };
 
 /// The first element that is as far to one side as any up to here; a NaN is farther than all.
-fn extreme<T: Number + PartialOrd>(args: &[Value], ret: &QType, side: Ordering) -> Result<Value, Fault> {
+fn extreme<T: Number + PartialOrd>(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     let x = numbers::<T>(args)?;
     scan(args, ret, &None, |best: &mut Option<T>, at, _| {
         let found = x[at];
@@ -127,7 +126,7 @@ fn extreme<T: Number + PartialOrd>(args: &[Value], ret: &QType, side: Ordering) 
     })
 }
 
-fn extremes(args: &[Value], ret: &QType, side: Ordering) -> Result<Value, Fault> {
+fn extremes(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     match array_of(&args[0])?.scalar().representation() {
         Scalar::Int32 => extreme::<i32>(args, ret, side),
         Scalar::Int64 => extreme::<i64>(args, ret, side),

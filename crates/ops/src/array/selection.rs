@@ -151,7 +151,7 @@ pub(crate) static EXPAND: OpDef = OpDef {
             let Value::Edge(edge) = &args[1] else { return Err(Fault::new(FaultKind::Invalid)) };
             let QType::Array(_, scalar) = ret else { return Ok(args[0].clone()) };
             let size = edge.child_size();
-            limits::check(size)?;
+            args.room_for(size, limits::TAKEN_BYTES)?;
             let Value::Array(_, array) = &args[0] else {
                 return made(limits::repeated(*scalar, args[0].as_scalar(), size)?, ret);
             };

@@ -151,7 +151,7 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
         full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            let groups = Groups::of(&args[1], array.len())?;
+            let groups = args.groups(1, array.len())?;
             let separator = separator(&args[2]).unwrap_or_default();
             let mut all = ArrayBuilder::new(array.scalar(), groups.count());
             match std::str::from_utf8(separator) {

@@ -5,6 +5,10 @@ use cembra_runtime::MachineType;
 use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
 use rustc_hash::FxHashMap;
 
+/// With so many instructions a tape is long enough, and ends where it can. A player makes one function of a tape, and allocating the
+/// registers of a function takes more than twice as long for twice as many values. What crosses a cut goes through a column.
+const LONGEST: usize = 2048;
+
 /// A tape and its columns.
 #[derive(Debug, Default)]
 pub(super) struct TapeDraft {
@@ -68,6 +72,11 @@ impl Drafts {
         let tape = std::mem::take(&mut self.open);
         self.done.push((Draft::Tape(Box::new(tape)), self.once));
         self.entered.clear();
+    }
+
+    /// True if the open tape is as long as one should be.
+    pub(super) fn is_long(&self) -> bool {
+        self.open.tape.instrs().len() >= LONGEST
     }
 
     /// Adds a kernel or a memo behind the open tape.

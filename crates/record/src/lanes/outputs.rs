@@ -13,6 +13,7 @@ impl Recorder<'_> {
         let plan = self.plan;
         let ports = ports.iter().copied().chain(std::iter::repeat(Port::Rows));
         for ((index, value), port) in (0..).zip(values).zip(ports) {
+            self.cut_long();
             let qtype = &plan.value(value).qtype;
             let is_shared = |on: &On<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
             let made = match &self.notes[value.index()] {

@@ -69,6 +69,8 @@ pub(super) struct Recorder<'p> {
     pub(super) path: Option<On<Mask>>,
     /// What the innermost stretch costs.
     around: u32,
+    /// How many conditionals with stretches the walk is in: each is on one tape, with the selection of its result.
+    whole: u32,
 }
 
 impl<'p> Recorder<'p> {
@@ -90,8 +92,8 @@ impl<'p> Recorder<'p> {
         }
         let weights = Weights::of(plan, memos, unplayable);
         let drafts = Drafts::default();
-        let (path, around) = (None, u32::MAX);
-        Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around }
+        let (path, around, whole) = (None, u32::MAX, 0);
+        Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around, whole }
     }
 
     /// Records all of it: first what all rows share, then what is done for values, then the rest, then the outputs. Gives the
@@ -162,6 +164,7 @@ impl<'p> Recorder<'p> {
                     self.around = branching.around;
                     self.set_path(branching.outer);
                     self.join(&branching);
+                    self.whole -= u32::from(branching.skips_on || branching.skips_off);
                 }
                 Todo::Only(id, block) => {
                     if let Some(result) = self.plan.block(block).result {
@@ -177,6 +180,7 @@ impl<'p> Recorder<'p> {
         if self.memos.has(id) {
             return;
         }
+        self.cut_long();
         let plan = self.plan;
         let step = plan.step(id);
         self.drafts.tape().set_site(id.index() as u32);
@@ -250,6 +254,7 @@ impl<'p> Recorder<'p> {
             skips_off,
             around,
         };
+        self.whole += u32::from(skips_on || skips_off);
         self.enter(branching.on, skips_on, on, around);
         branching
     }
@@ -262,6 +267,14 @@ impl<'p> Recorder<'p> {
             let mask = self.drafts.mask(path);
             self.drafts.tape().begin(mask);
             self.around = self.weights.cost(block);
+        }
+    }
+
+    /// Goes on with another tape if the open one is long, unless the walk is in a conditional that is on one.
+    pub(super) fn cut_long(&mut self) {
+        if self.drafts.is_long() && self.whole == 0 {
+            self.drafts.cut();
+            self.set_path(self.path);
         }
     }
 

@@ -49,6 +49,12 @@ impl Accumulator {
         }))
     }
 
+    /// The bytes that a group takes.
+    #[must_use]
+    pub fn group_bytes(&self) -> usize {
+        self.0.group_bytes()
+    }
+
     /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
     /// have elements. Allocates only if there are more groups than ever before.
     pub fn begin(&mut self, groups: usize, elements: usize) {
@@ -119,6 +125,7 @@ impl Accumulator {
 
 /// A table of groups, whatever is gathered.
 trait Gathering: Debug + Send {
+    fn group_bytes(&self) -> usize;
     fn begin(&mut self, groups: usize, elements: usize);
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: Grouping<'_>);
     fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
@@ -136,6 +143,10 @@ fn table<G: Gather + 'static>() -> Box<dyn Gathering> {
 }
 
 impl<G: Gather + 'static> Gathering for Table<G> {
+    fn group_bytes(&self) -> usize {
+        size_of::<G::State>()
+    }
+
     fn begin(&mut self, groups: usize, elements: usize) {
         self.begin(groups, elements);
     }

@@ -41,6 +41,12 @@ impl Scanner {
         }))
     }
 
+    /// The bytes that a group takes.
+    #[must_use]
+    pub fn group_bytes(&self) -> usize {
+        self.0.group_bytes()
+    }
+
     /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
     /// have elements. Allocates only if there are more groups than ever before.
     pub fn begin(&mut self, groups: usize, elements: usize) {
@@ -86,6 +92,7 @@ trait Carry: Debug {
 
 /// A scan, whatever it carries.
 trait Scanning: Debug + Send {
+    fn group_bytes(&self) -> usize;
     fn begin(&mut self, groups: usize, elements: usize);
     fn feed(&mut self, strip: &Strip<'_>, start: usize, over: Grouping<'_>, values: &mut StripValues<'_>);
 }
@@ -105,6 +112,10 @@ fn carried<C: Carry + 'static>() -> Box<dyn Scanning> {
 }
 
 impl<C: Carry> Scanning for Carried<C> {
+    fn group_bytes(&self) -> usize {
+        size_of::<C::State>()
+    }
+
     fn begin(&mut self, groups: usize, _: usize) {
         self.states.clear();
         self.states.reserve(groups.max(1));

@@ -404,3 +404,41 @@ fn a_condition_that_is_known_is_no_branch() {
     };
     assert_eq!((stretches_if(false), stretches_if(true)), (1, 0));
 }
+
+/// A long model of shared values, conditionals with costly branches, kernels and texts is cut into tapes that are not long, and computes the
+/// same; a branch is on one tape with what is selected from it.
+#[test]
+fn long_tapes_are_cut_where_no_branch_is() {
+    let mut text =
+        "input x: f64?; input y: f64; input n: i64; input s: text?\nlet a0 = x ?? y; let m0 = n\n".to_owned();
+    for at in 1..=900 {
+        let before = at - 1;
+        text += &match at % 9 {
+            0 => format!("let a{at} = if a{before} > {at}.5 then exp(a{before} / 1e6) + sin(y) else y - a{before}\n"),
+            4 => format!("let a{at} = if has(x) and n > {at} then a{before} + y else a{before} - x ?? {at}.25\n"),
+            7 => format!("let a{at} = a{before} + (strings.find(s, 'b') ?? {at}) * 0.5\n"),
+            _ => format!("let a{at} = a{before} * 0.75 + a{} - {at}.125\n", before / 2),
+        };
+        text += &format!("let m{at} = m{before} * 3 + n // {at}\n");
+    }
+    for at in (0..=900).step_by(30) {
+        text += &format!("output qa{at} = a{at}; output qm{at} = m{at}; output p{at} = x > a{at}\n");
+    }
+    let program = program_of(&text);
+    let tapes = program.tapes();
+    let longest = tapes.iter().map(|(_, tape)| tape.tape.instrs().len()).max();
+    assert!(tapes.len() > 2 && longest.is_some_and(|longest| longest < 2500), "{} {longest:?}", tapes.len());
+    assert_eq!(agrees(&text), 0);
+    // Outputs of one step each, and outputs that need no step.
+    let outputs = |count: usize, one: &dyn Fn(usize) -> String| {
+        (0..count).fold("input x: f64?; input n: i64\n".to_owned(), |text, at| {
+            text + &format!("output o{at} = {}\n", one(at))
+        })
+    };
+    all_agree(&[
+        &outputs(3000, &|at| format!("x * {at}.5")),
+        &outputs(3000, &|at| if at % 2 == 0 { "n".to_owned() } else { format!("n + {}", at / 2) }),
+    ]);
+    // What is short is one tape.
+    assert_eq!(program_of(&outputs(100, &|at| format!("x * {at}.5"))).tapes().len(), 1);
+}

@@ -1,0 +1,84 @@
+//! Short models that would take far more memory than they may: what they would make is counted before there is memory for it, and while
+//! it is made.
+
+use crate::{alone, peak};
+use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Options, Value};
+
+const LIMIT: u64 = 32 << 20;
+
+/// How much more than the limit the process may hold in kibibytes: a quarter, and what the library and its stacks take by themselves.
+const BEYOND: usize = (LIMIT as usize / 1024) * 5 / 4 + (100 << 10);
+
+fn options(backend: Backend) -> Options {
+    Options::default().backend(backend).limits(Limits { array_bytes: LIMIT, ..Limits::default() })
+}
+
+/// Each of these took from 1 to 10 GiB before it failed, or the process ended.
+#[test]
+fn a_short_model_takes_no_more_memory_than_the_limit() {
+    let _alone = alone();
+    let models = [
+        // A million strings of 50,000 bytes.
+        "input n: i64; let s = strings.as_text(array.iota(array.make_dense_array_shape(n)) + 123456789)
+         let a = s + s + s + s + s + s + s + s + s; let b = a + a + a + a + a + a + a + a + a
+         array.count(b + b + b + b + b + b + b + b)",
+        "input n: i64; math.sum(array.iota(array.make_dense_array_shape(3)), into=edge.from_mapping([0, 1, 0], n * 200))",
+        "input n: i64; math.var(array.iota(array.make_dense_array_shape(3)), into=edge.from_mapping([0, 1, 0], n * 200))",
+        "input n: i64; array.count(array.iota(array.make_dense_array_shape(3)), into=edge.from_mapping([0, 1, 0], n * 200))",
+        "input n: i64; math.cum_sum(array.iota(array.make_dense_array_shape(3)), over=edge.from_mapping([0, 1, 0], n * 200))",
+        "input n: i64; array.count(array.iota(array.make_dense_array_shape(n * 200)))",
+        "input n: i64; array.size(array.shaped(5, array.make_dense_array_shape(n * 200)))",
+        "input n: i64; array.size(array.expand([1, 2], edge.from_sizes([n * 100, n * 100])))",
+        "input n: i64; array.size(edge.mapping(edge.from_sizes([n * 100, n * 100])))",
+        "input n: i64; array.size(edge.sizes(edge.from_mapping([0, 1], n * 200)))",
+        "input n: i64; array.size(array.from_indices_and_values([0, 1], [5, 6], n * 200))",
+        "input n: i64; array.size(array.randint_with_shape(array.make_dense_array_shape(n * 200), 0, 5, 1))",
+    ];
+    let mut refused = 0;
+    for text in models {
+        for backend in [Backend::Native, Backend::Interpreter] {
+            let Ok(executor) = Model::parse(text).and_then(|model| model.compile(&options(backend))) else {
+                eprintln!("refused: {text}");
+                refused += 1;
+                continue;
+            };
+            let mut session = executor.session();
+            let before = peak();
+            let error = session.evaluate(&[Value::from(1_000_000_i64)]).expect_err(text);
+            let taken = peak() - before;
+            assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
+            assert!(taken < BEYOND, "{text}: {taken} KiB on {backend:?}, {error}");
+            // And few are made.
+            assert!(session.evaluate(&[Value::from(10_i64)]).is_ok(), "{text}");
+        }
+    }
+    assert_eq!(refused, 0);
+}
+
+/// Lists that are made of rows one by one, and their strings, count too.
+#[test]
+fn lists_of_rows_take_no_more_memory_than_the_limit() {
+    let _alone = alone();
+    let texts = [
+        "input n: [i64]; array.iota(array.make_dense_array_shape(array.size(n) * 250000))",
+        "input n: [i64]; strings.as_text(n + 1) + ' and a text that is not short'",
+        "input n: [i64]; strings.agg_join(strings.as_text(n + 1) + ' and a text that is not short', sep=';')",
+    ];
+    let elements = vec![100_i64; 4_000_000];
+    let column = InputColumn::values(&elements);
+    for text in texts {
+        for backend in [Backend::Native, Backend::Interpreter] {
+            let batch = Model::parse(text).and_then(|model| model.batch(&options(backend))).expect(text);
+            let rows = |rows: usize| {
+                let lists = InputColumn::lists(ListOffsets::Fixed { size: 4, rows }, &column);
+                batch.start().threads(2).run(&[lists])
+            };
+            assert_eq!(rows(2).unwrap().columns[0].rows(), 2);
+            let before = peak();
+            let error = rows(1_000_000).expect_err(text);
+            let taken = peak() - before;
+            assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
+            assert!(taken < BEYOND, "{text}: {taken} KiB on {backend:?}, {error}");
+        }
+    }
+}
