@@ -354,7 +354,11 @@ pub(crate) fn cast_to(
 ) -> Result<NodeHandle, TypeFault> {
     let from = graph.qtype(arg);
     let mut result = arg;
-    if from.scalar() != Some(to) {
+    let of_each = match &from {
+        QType::Array(_, scalar) => Some(*scalar),
+        other => other.scalar(),
+    };
+    if of_each != Some(to) {
         let operator = cast_operator(to).ok_or_else(|| not_allowed(&format!("a cast to {to}"), &from))?;
         result = graph.apply(operator, &[arg])?;
     }
@@ -434,9 +438,12 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         }
     };
     let from = args[0].qtype;
-    match from.scalar() {
-        Some(source) if can_cast(source, target) => {
+    match (from.scalar(), from) {
+        (Some(source), _) if can_cast(source, target) => {
             Ok(Signature::unchanged(args, QType::of(target, from.is_optional())))
+        }
+        (None, QType::Array(kind, source)) if can_cast(*source, target) => {
+            Ok(Signature::unchanged(args, QType::Array(*kind, target)))
         }
         _ => Err(TypeFault::mismatch(format!("core.cast_values cannot cast values of {from} to {target}"), Some(0))),
     }
@@ -445,7 +452,7 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 pub(crate) static CAST_VALUES: OpDef = OpDef {
     name: "core.cast_values",
     aliases: &["cast_values"],
-    summary: "`arg` with its values cast to a scalar type: an optional stays one.",
+    summary: "`arg` with its values cast to a scalar type: an optional stays one, and an array.",
     params: &[param("arg"), param("scalar_qtype")],
     variadic: false,
     presence: PresenceRule::Custom,
@@ -456,7 +463,11 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
         _ => Err(TypeFault::mismatch("core.cast_values expects a scalar type for `scalar_qtype`", Some(1))),
     }),
     laws: &[],
-    examples: &[ex("core.cast_values(2.5f64, i32)", "2"), ex("core.cast_values(i32?{7}, f32)", "f32?{7}")],
+    examples: &[
+        ex("core.cast_values(2.5f64, i32)", "2"),
+        ex("core.cast_values(i32?{7}, f32)", "f32?{7}"),
+        ex("core.cast_values([5, missing], f64)", "[5.0f64, missing]"),
+    ],
     over_arrays: OverArrays::Own,
     derivative: None,
 };

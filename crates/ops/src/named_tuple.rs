@@ -7,7 +7,7 @@ use crate::id;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Excerpt, Fields, Names, QType};
+use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 
 /// The literal text that says names; operators that need one say how it is written.
@@ -18,12 +18,34 @@ fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {
     }
 }
 
+/// Names that are a literal: a text with commas, a tuple of texts, or an array of BYTES.
+fn literal_names(arg: &Argument<'_>) -> Option<String> {
+    let text = |value: &Value| match value.as_scalar() {
+        Some(ScalarValue::Text(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    match arg.literal? {
+        Value::Scalar(ScalarValue::Text(text)) => Some(text.to_string()),
+        Value::Tuple(fields) if fields.names().is_none() => {
+            let names: Option<Vec<String>> = fields.iter().map(text).collect();
+            Some(names?.join(","))
+        }
+        Value::Array(_, names) if names.scalar() == Scalar::Bytes => {
+            let name =
+                |at| Some(std::str::from_utf8(names.string(at).filter(|_| names.is_present(at))?).ok()?.to_owned());
+            let names: Option<Vec<String>> = (0..names.len()).map(name).collect();
+            Some(names?.join(","))
+        }
+        _ => None,
+    }
+}
+
 fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let Some(text) = literal_text(&args[0]) else {
+    let Some(text) = literal_names(&args[0]) else {
         return Err(TypeFault::mismatch("namedtuple.make expects the names of its fields as a literal", Some(0))
             .hint("as in `{x: 1, y: 2}` or `namedtuple.make(x=1, y=2)`"));
     };
-    let names = Names::parse(text).map_err(|error| TypeFault {
+    let names = Names::parse(&text).map_err(|error| TypeFault {
         code: Code::Name,
         message: error.to_string(),
         operand: Some(0),

@@ -7,7 +7,7 @@ use crate::derivative::FIRST;
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
-use cembra_runtime::{Bytes, Fault, FaultKind, QType, Scalar, Text};
+use cembra_runtime::{Bytes, EdgeType, Fault, FaultKind, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
 use cembra_value::Value;
 use smallvec::smallvec;
@@ -404,7 +404,7 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
             None => fault,
         });
     }
-    if *args[1].qtype != QType::Unspecified {
+    if !matches!(args[1].qtype, QType::Unspecified | QType::Edge(EdgeType::Scalars)) {
         let message = format!("{operator} expects nothing specified for `into`, found {}", args[1].qtype);
         return Err(TypeFault::mismatch(message, Some(1)).hint("one value is of one group; leave it out"));
     }

@@ -335,16 +335,28 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
 
 pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
     name: "qtype.make_tuple_qtype",
-    summary: "The type of tuples of fields of these types.",
+    summary: "The type of tuples of fields of these types, or of those in one sequence.",
     params: &[param("args").of(ArgumentForm::Type)],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
+        // One sequence of types stands for its elements.
+        let of_sequence = match args {
+            [one] => match g.sequence(*one) {
+                Some(sequence) => sequence.all(g)?,
+                None => None,
+            },
+            _ => None,
+        };
+        let args = of_sequence.as_deref().unwrap_or(args);
         let fields: Vec<QType> =
             (0..args.len()).map(|at| type_at(g, MAKE_TUPLE_QTYPE.name, args, at)).collect::<Result<_, _>>()?;
         check_count(MAKE_TUPLE_QTYPE.name, fields.len())?;
         Ok(g.literal(Value::Type(QType::tuple(fields))))
     }),
-    examples: &[ex("qtype.make_tuple_qtype(f32, text?) == QTYPE{(f32, text?)}", "present")],
+    examples: &[
+        ex("qtype.make_tuple_qtype(f32, text?) == QTYPE{(f32, text?)}", "present"),
+        ex("qtype.make_tuple_qtype(qtype.get_field_qtypes(QTYPE{(f32, text)})) == QTYPE{(f32, text)}", "present"),
+    ],
     ..HIGHER_ORDER
 };
 

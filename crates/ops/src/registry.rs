@@ -329,6 +329,8 @@ operators! {
     EDGE_PARENT_SIZE = array::edge_parts::PARENT_SIZE;
     EDGE_SIZES = array::edge_parts::SIZES;
     EDGE_MAPPING = array::edge_parts::MAPPING;
+    EDGE_INDICES = array::edge_parts::INDICES;
+    EDGE_AS_DENSE_ARRAY_EDGE = array::edge_parts::AS_DENSE_ARRAY_EDGE;
     STRINGS_AGG_JOIN = strings::agg_join::AGG_JOIN;
     STRINGS_SPLIT = strings::split::SPLIT;
     STRINGS_FINDALL_REGEX = strings::findall_regex::FINDALL_REGEX;
@@ -350,6 +352,8 @@ operators! {
     ARRAY_INVERSE_MAPPING = array::indices::INVERSE_MAPPING;
     ARRAY_UNIQUE = array::distinct::UNIQUE;
     EDGE_GROUP_BY = array::distinct::GROUP_BY;
+    EDGE_GROUP_BY2 = array::distinct::GROUP_BY2;
+    MATH_SEARCHSORTED = array::search::SEARCHSORTED;
     ARRAY_MAKE_DENSE_SHAPE = array::shapes::MAKE_DENSE_ARRAY_SHAPE;
     ARRAY_MAKE_SHAPE = array::shapes::MAKE_ARRAY_SHAPE;
     ARRAY_RESIZE_SHAPE = array::shapes::RESIZE_ARRAY_SHAPE;

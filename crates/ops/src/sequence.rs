@@ -76,6 +76,18 @@ impl Sequence {
         }
     }
 
+    /// All elements, if it was made of so many values.
+    pub(crate) fn all(&self, graph: &mut dyn Instantiation) -> Result<Option<Vec<NodeHandle>>, Stop> {
+        let Some(size) = self.known_size() else { return Ok(None) };
+        graph.spend(size)?;
+        let mut all = Vec::with_capacity(size);
+        for at in 0..size {
+            let index = integer(graph, at as i64);
+            all.push(self.at(graph, index)?);
+        }
+        Ok(Some(all))
+    }
+
     /// The element at an index that is known to be in range.
     fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> Result<NodeHandle, Stop> {
         match &self.elements {

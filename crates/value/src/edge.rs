@@ -135,6 +135,12 @@ impl Edge {
         }
     }
 
+    /// The same edge of arrays of a form.
+    #[must_use]
+    pub fn of_kind(&self, kind: ArrayKind) -> Edge {
+        Edge { kind, form: self.form.clone() }
+    }
+
     /// How many elements its child side has.
     #[must_use]
     pub fn child_size(&self) -> usize {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_runtime::{EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -206,33 +206,9 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
         typing: group_types,
         full: FullRule::Operands,
         evaluate: |args, ret| {
-            let arrays: Vec<&Arc<Array>> = match &args[0] {
-                Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
-                one => vec![array_of(one)?],
-            };
             let QType::Edge(EdgeType::Arrays(kind)) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
-            let size = limits::room_for(arrays.first().map_or(0, |array| array.len()))?;
-            let over = args.groups(1, size)?;
-            let mut groups = vec![Some(0); size];
-            if over.count() != 1 || over.mapping().is_some() {
-                groups.fill(None);
-                for (group, members) in over.members(|_| true).iter().enumerate() {
-                    members.iter().for_each(|at| groups[*at] = Some(group as u32));
-                }
-            }
-            let mut count = over.count() as u32;
-            for array in arrays {
-                count = split(args, array, &mut groups, count)?;
-            }
-            let mut presence = vec![0_u64; size.div_ceil(64)];
-            for (at, group) in groups.iter().enumerate() {
-                presence[at / 64] |= u64::from(group.is_some()) << (at % 64);
-            }
-            let groups = Array::of_numbers(Scalar::Int64, size, Some(presence), |all: &mut [i64]| {
-                all.iter_mut().zip(groups).for_each(|(to, group)| *to = group.unwrap_or(0).into());
-            });
-            let edge = Edge::from_mapping(*kind, groups.ok_or(Fault::new(FaultKind::Invalid))?, count as usize);
-            Ok(edge.map_err(|_| Fault::new(FaultKind::Invalid))?.into())
+            let Grouped { groups, count, .. } = grouped(args)?;
+            Ok(mapping(*kind, &groups, count)?.into())
         },
     }),
     examples: &[
@@ -242,10 +218,100 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
     ..ARRAY
 };
 
+pub(crate) static GROUP_BY2: OpDef = OpDef {
+    name: "edge.group_by2",
+    summary: "The edge of `edge.group_by`, and that of its groups in the groups of the edge `over`: the two are `over`, in two steps.",
+    params: &[param("x"), param_or("over", Value::Unspecified)],
+    faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
+    typing: Typing::Rule(|args| pair_types(GROUP_BY2.name, args)),
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        in_strips: None,
+        typing: pair_types,
+        full: FullRule::Operands,
+        evaluate: |args, ret| {
+            let QType::Tuple(fields) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
+            let Some(QType::Edge(EdgeType::Arrays(kind))) = fields.first() else {
+                return Err(Fault::new(FaultKind::Invalid));
+            };
+            let Grouped { over, groups, count, parents } = grouped(args)?;
+            let mut above = vec![None; count as usize];
+            for (group, parent) in groups.iter().zip(&over) {
+                if let Some(group) = group {
+                    above[*group as usize] = *parent;
+                }
+            }
+            let edges = [mapping(*kind, &groups, count)?, mapping(*kind, &above, parents)?];
+            Ok(Value::Tuple(fields.with(edges.into_iter().map(Value::from).collect())))
+        },
+    }),
+    examples: &[ex(
+        "edge.group_by2([5, 6, 5, 7], edge.from_sizes([3, 1]))",
+        "(edge.from_mapping([0, 1, 0, 2], 3), edge.from_mapping([0, 0, 1], 2))",
+    )],
+    ..ARRAY
+};
+
+fn pair_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    if let QType::Edge(EdgeType::ToScalar(_)) = args[1].qtype {
+        let message = format!("{operator} does not take {} for `over`", args[1].qtype);
+        return Err(TypeFault::mismatch(message, Some(1)).hint("leave it out"));
+    }
+    let Signature { operands, ret } = group_types(operator, args)?;
+    Ok(Signature { operands, ret: QType::tuple(vec![ret.clone(), ret]) })
+}
+
+/// Elements in groups of equal ones.
+struct Grouped {
+    /// The group of each element that the groups are within.
+    over: Vec<Option<u32>>,
+    /// The group of each element, counted in the order in which they come.
+    groups: Vec<Option<u32>>,
+    /// How many there are.
+    count: u32,
+    /// How many there are that these are within.
+    parents: u32,
+}
+
+/// Groups by the array, or all of the arrays in the tuple, that is the first operand, within the groups of the second.
+fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
+    let arrays: Vec<&Arc<Array>> = match &args[0] {
+        Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
+        one => vec![array_of(one)?],
+    };
+    let size = limits::room_for(arrays.first().map_or(0, |array| array.len()))?;
+    let within = args.groups(1, size)?;
+    let mut over = vec![Some(0); size];
+    if within.count() != 1 || within.mapping().is_some() {
+        over.fill(None);
+        for (group, members) in within.members(|_| true).iter().enumerate() {
+            members.iter().for_each(|at| over[*at] = Some(group as u32));
+        }
+    }
+    let parents = within.count() as u32;
+    let (mut groups, mut count) = (over.clone(), parents);
+    for array in arrays {
+        count = split(args, array, &mut groups, count)?;
+    }
+    Ok(Grouped { over, groups, count, parents })
+}
+
+/// The edge of elements, each of which is in one of so many groups or in none.
+fn mapping(kind: ArrayKind, groups: &[Option<u32>], count: u32) -> Result<Edge, Fault> {
+    let mut presence = vec![0_u64; groups.len().div_ceil(64)];
+    for (at, group) in groups.iter().enumerate() {
+        presence[at / 64] |= u64::from(group.is_some()) << (at % 64);
+    }
+    let groups = Array::of_numbers(Scalar::Int64, groups.len(), Some(presence), |all: &mut [i64]| {
+        all.iter_mut().zip(groups).for_each(|(to, group)| *to = group.unwrap_or(0).into());
+    });
+    let edge = Edge::from_mapping(kind, groups.ok_or(Fault::new(FaultKind::Invalid))?, count as usize);
+    edge.map_err(|_| Fault::new(FaultKind::Invalid))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_runtime::ArrayKind;
     use cembra_value::ScalarValue;
 
     /// Arrays of few different elements that are near each other, or far apart.

@@ -194,6 +194,57 @@ pub(crate) static MAPPING: OpDef = OpDef {
     ..PART
 };
 
+pub(crate) static INDICES: OpDef = OpDef {
+    name: "edge.indices",
+    summary: "The position of each element of an edge in its group, missing for an element of no group.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        in_strips: None,
+        typing: |name, args| {
+            let kind = array_side(name, args, child_kind)?;
+            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
+        },
+        full: FullRule::Operands,
+        evaluate: |args, ret| {
+            let size = args.room_for(sure_edge(&args[0])?.child_size(), 24)?;
+            let groups = args.groups(0, size)?;
+            let mut positions = vec![None; size];
+            groups.fold(&(), |(), element, position| positions[element] = Some(position as i64));
+            made(int64s(positions.into_iter()), ret)
+        },
+    }),
+    faults: &[FaultKind::ArenaLimit],
+    examples: &[
+        ex("edge.indices(edge.from_sizes([2, 0, 3]))", "[0, 1, 0, 1, 2]"),
+        ex("edge.indices(edge.from_mapping([0, 1, 0, missing, 1], 2))", "[0, 0, 1, NA, 1]"),
+    ],
+    ..PART
+};
+
+pub(crate) static AS_DENSE_ARRAY_EDGE: OpDef = OpDef {
+    name: "edge.as_dense_array_edge",
+    summary: "An edge of arrays of Arolla's other form, `ARRAY`, as one of dense arrays; of those it stays as it is.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Edge,
+        in_strips: None,
+        typing: |name, args| {
+            let to = match any_edge_argument(name, args, 0)? {
+                EdgeType::ToScalar(_) => EdgeType::ToScalar(ArrayKind::Dense),
+                EdgeType::Arrays(_) => EdgeType::Arrays(ArrayKind::Dense),
+                EdgeType::Scalars => {
+                    let message = format!("{name} does not take {}", args[0].qtype);
+                    return Err(TypeFault::mismatch(message, Some(0)));
+                }
+            };
+            Ok(Signature::unchanged(args, QType::Edge(to)))
+        },
+        full: FullRule::Never,
+        evaluate: |args, _| Ok(sure_edge(&args[0])?.of_kind(ArrayKind::Dense).into()),
+    }),
+    examples: &[ex("edge.as_dense_array_edge(edge.from_sizes([2, 1]))", "edge.from_split_points([0, 2, 3])")],
+    ..PART
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

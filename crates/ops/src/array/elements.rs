@@ -71,13 +71,14 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
 };
 
 fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let (kind, scalar) = array_argument(operator, args, 0)?;
+    let (_, scalar) = array_argument(operator, args, 0)?;
     let index = args[1].qtype;
     let ret = match index {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => {
             QType::Optional(scalar)
         }
-        QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => QType::Array(kind, scalar),
+        // As in Arolla, the result is of the form of the indices.
+        QType::Array(kind, Scalar::Int32 | Scalar::Int64) => QType::Array(*kind, scalar),
         found => {
             return Err(TypeFault::mismatch(format!("{operator} expects an index, found {found}"), Some(1)));
         }

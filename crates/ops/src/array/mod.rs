@@ -27,6 +27,7 @@ pub(crate) mod ranks;
 pub(crate) mod reduce;
 pub(crate) mod resize;
 pub(crate) mod scans;
+pub(crate) mod search;
 pub(crate) mod selection;
 pub(crate) mod shapes;
 pub(crate) mod strip;

@@ -204,7 +204,7 @@ fn share(value: &Value) -> Result<f32, Fault> {
 pub(crate) static INVERSE_CDF: OpDef = OpDef {
     name: "math.inverse_cdf",
     aliases: &["inverse_cdf"],
-    summary: "The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none.",
+    summary: "The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none. `cdf_arg`, and its product with how many there are, are rounded to f32 whatever the types are.",
     params: &[param("x"), param("cdf_arg"), param_or("into", Value::Unspecified)],
     faults: &[FaultKind::Invalid],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

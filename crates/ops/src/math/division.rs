@@ -279,7 +279,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
 pub(crate) static MOD: OpDef = OpDef {
     name: "math.mod",
     aliases: &["mod"],
-    summary: "The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too.",
+    summary: "The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too. Of floats it is `x - (x // y) * y` with each step rounded: `1.0 % 0.1` is 0, where Python and NumPy give 0.09999999999999995.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),

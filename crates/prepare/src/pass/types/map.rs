@@ -20,6 +20,8 @@ fn array_kind(types: &[QType]) -> Result<ArrayKind, TypeFault> {
                 return Err(TypeFault::mismatch(message, Some(1 + at)));
             }
             QType::Array(kind, _) => found = Some(*kind),
+            // A type is known while types are found.
+            QType::Meta => {}
             qtype if qtype.is_framed() && qtype.is_run_time() => {}
             _ => {
                 let message = format!("core.map expects arrays and what is the same for all elements, found {qtype}");
@@ -135,7 +137,11 @@ impl Instance<'_, '_, '_> {
         self.spend(body.graph.len() + captured.len())?;
         let number = self.model.graph.keep_body(body);
         let mut operands = vec![id_of(self.literal(Value::from(number)))];
-        operands.extend(args.iter().map(|arg| id_of(*arg)));
+        // Where the operand is a type nothing is asked for: the body has no leaf for it.
+        let array = args.iter().zip(&types).find(|(_, qtype)| matches!(qtype, QType::Array(..))).map(|(arg, _)| *arg);
+        let operand =
+            |(arg, qtype): (&NodeHandle, &QType)| if *qtype == QType::Meta { array.unwrap_or(*arg) } else { *arg };
+        operands.extend(args.iter().zip(&types).map(|pair| id_of(operand(pair))));
         operands.extend(captured);
         let kind_of_node = Kind::Operator { op: id::MAP, overload: None, lifted: false };
         Ok(arg_of(self.model.graph.add(kind_of_node, &operands, &QType::Array(kind, scalar), self.node)))
