@@ -51,6 +51,7 @@ enum Command {
 /// Runs the command that the process was started with, and says how it ended.
 #[must_use]
 pub fn run() -> ExitCode {
+    be_quiet_about_errors();
     let done = match Arguments::parse().command {
         Command::Eval(args) => eval::run(&args),
         Command::Check(args) => check::run(&args),
@@ -69,4 +70,14 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Panics of libraries that become errors are told as errors, and only so.
+fn be_quiet_about_errors() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !cembra_table::is_guarded() {
+            usual(info);
+        }
+    }));
 }

@@ -82,8 +82,21 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, Ar
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
 }
 
-/// The lists of a column with points of 64 bits; their elements are as they were. `None` if they are no lists.
+/// The lists of a column with points of 64 bits; their elements are as they were, and no others. `None` if they are no lists.
 pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
+    let lists = with_long_points(array)?;
+    let (first, last) = (*lists.value_offsets().first()?, *lists.value_offsets().last()?);
+    let (from, to) = (usize::try_from(first).ok()?, usize::try_from(last).ok()?);
+    if from == 0 && to == lists.values().len() {
+        return Some(lists);
+    }
+    // Some rows of many: the elements of the others are not looked at.
+    let (of, ends, values, there) = lists.into_parts();
+    let ends = OffsetBuffer::new(ends.iter().map(|end| end - first).collect());
+    LargeListArray::try_new(of, ends, values.slice(from, to - from), there).ok()
+}
+
+fn with_long_points(array: &ArrayRef) -> Option<LargeListArray> {
     let made = |of: &FieldRef, ends: Vec<i64>, values: ArrayRef| {
         let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
         LargeListArray::try_new(of.clone(), ends, values, array.nulls().cloned()).ok()

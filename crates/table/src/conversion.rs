@@ -16,6 +16,9 @@ use cembra_runtime::{QType, Scalar};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The most elements of lists, in a batch, that take no memory in a file: they do where they are values.
+const MOST_NOTHINGS: usize = 1 << 24;
+
 /// Where a leaf comes from: columns of the batches that are read.
 #[derive(Clone, Debug)]
 enum Pick {
@@ -286,6 +289,10 @@ impl Reading {
         let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
         let read = || {
             let Some(lists) = large_lists(array) else { return Ok(None) };
+            if *lists.values().data_type() == DataType::Null && lists.values().len() > MOST_NOTHINGS {
+                let message = format!("more than {MOST_NOTHINGS} elements that are nothing");
+                return Err(ArrowError::InvalidArgumentError(message));
+            }
             let elements = converted(lists.values(), scalar)?;
             Ok::<_, ArrowError>(Some((lists, elements)))
         };

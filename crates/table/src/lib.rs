@@ -6,13 +6,16 @@
 
 mod casts;
 pub mod cells;
+mod chunks;
 mod conversion;
 mod csv;
 pub mod error;
 mod foreign;
+mod guard;
 pub mod input;
 mod ipc;
 mod json;
+mod messages;
 pub mod numpy;
 mod objects;
 pub mod output;
@@ -21,6 +24,7 @@ pub mod place;
 pub mod scalar;
 pub mod schema;
 pub mod sink;
+mod thrift;
 pub mod types;
 
 #[cfg(test)]
@@ -30,6 +34,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, SchemaRef};
 use cembra_runtime::QType;
 use error::{DataCode, DataError};
+pub use guard::is_guarded;
 use input::Input;
 use place::Places;
 use schema::{Column, Wanted};
@@ -38,6 +43,9 @@ use std::path::Path;
 
 /// How many rows are computed at once, if nobody says otherwise.
 pub const BATCH_ROWS: usize = 1 << 16;
+
+/// How many bytes of a file may be in memory at once, if nobody says otherwise.
+pub const MOST_BYTES: u64 = 4 << 30;
 
 /// A form of data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +98,9 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// About how many rows are read at once.
     pub batch_rows: usize,
+    /// The most bytes that is made at once of what is compressed or says how long it is: a message of Arrow, the pages that
+    /// rows of Parquet lie in.
+    pub most_bytes: u64,
     /// True if rows that are no rows are passed over, and told of.
     pub tolerant: bool,
 }

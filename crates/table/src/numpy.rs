@@ -3,6 +3,7 @@
 //! read.
 
 use super::error::DataError;
+use super::guard::guarded;
 use cembra::tensor::{Data, Layout, MOST_AXES, Tensor};
 use cembra_runtime::Excerpt;
 use std::io::{self, Read, Seek, Write};
@@ -21,6 +22,12 @@ const ALIGNMENT: usize = 64;
 
 /// The file ending of an array, in archives too.
 const NPY: &str = ".npy";
+
+/// The most bytes of a header: NumPy itself reads no longer one without being asked to.
+const MOST_HEADER: usize = u16::MAX as usize;
+
+/// The bytes of elements that are read at once.
+const PIECE_BYTES: usize = 1 << 16;
 
 /// True for the first bytes of a file of one array.
 pub fn is_npy(first: &[u8]) -> bool {
@@ -100,24 +107,49 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// The header of a file, and the bytes behind it.
-fn header(bytes: &[u8]) -> Result<(Header, &[u8]), DataError> {
-    let unreadable = || DataError::unreadable("this is no `.npy` file");
-    let rest = bytes.strip_prefix(MAGIC).ok_or_else(unreadable)?;
-    let (&[version, _], rest) = rest.split_first_chunk::<2>().ok_or_else(unreadable)?;
-    let (len, rest) = match version {
-        1 => rest.split_first_chunk::<2>().map(|(len, rest)| (u32::from(u16::from_le_bytes(*len)), rest)),
-        2 | 3 => rest.split_first_chunk::<4>().map(|(len, rest)| (u32::from_le_bytes(*len), rest)),
-        _ => return Err(DataError::unreadable(format!("version {version} of the `.npy` format"))),
+/// So many bytes; fewer where they end before.
+fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<usize, DataError> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match reader.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(DataError::unread(cause)),
+        }
     }
-    .ok_or_else(unreadable)?;
-    let (text, data) = rest.split_at_checked(len as usize).ok_or_else(unreadable)?;
-    let header = std::str::from_utf8(text).ok().and_then(|text| Scan(text).header());
+    Ok(filled)
+}
+
+/// The header of a file, and how many bytes it has with what is in front of it.
+fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
+    let unreadable = || DataError::unreadable("this is no `.npy` file");
+    let mut exactly = |bytes: &mut [u8]| {
+        let filled = fill(reader, bytes)?;
+        if filled == bytes.len() { Ok(()) } else { Err(unreadable()) }
+    };
+    let mut start = [0; 8];
+    exactly(&mut start)?;
+    let &[version, _] = start.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()).ok_or_else(unreadable)?;
+    let mut len = [0; 4];
+    let width = match version {
+        1 => 2,
+        2 | 3 => 4,
+        _ => return Err(DataError::unreadable(format!("version {version} of the `.npy` format"))),
+    };
+    exactly(&mut len[..width])?;
+    let len = u32::from_le_bytes(len) as usize;
+    if len > MOST_HEADER {
+        return Err(DataError::unreadable(format!("a header of {len} bytes: those of arrays have at most {MOST_HEADER}")));
+    }
+    let mut text = vec![0; len];
+    exactly(&mut text)?;
+    let header = std::str::from_utf8(&text).ok().and_then(|text| Scan(text).header());
     let header = header.ok_or_else(|| {
         DataError::unreadable("the header of this `.npy` file cannot be read")
             .hint("records and arrays of objects are not read: write an array of numbers or of truth values")
     })?;
-    Ok((header, data))
+    Ok((header, (start.len() + width + len) as u64))
 }
 
 /// The array of a `.npy` file.
@@ -125,7 +157,18 @@ fn header(bytes: &[u8]) -> Result<(Header, &[u8]), DataError> {
 /// # Errors
 /// The bytes are of another form, have other elements than tensors have, or are more or fewer than the header says.
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
-    let (Header { descr, fortran_order, shape }, data) = header(bytes)?;
+    read_array(&mut { bytes }, Some(bytes.len() as u64), u64::MAX, u64::MAX).map(|(tensor, _)| tensor)
+}
+
+/// An array, and how many bytes its file has. `known` says how many there are, if that is known. More than `left` of the `most` that all
+/// arrays may have are not read. What the header says is compared with that before there is memory for it, and it takes memory once.
+fn read_array(
+    reader: &mut impl Read,
+    known: Option<u64>,
+    left: u64,
+    most: u64,
+) -> Result<(Tensor, u64), DataError> {
+    let (Header { descr, fortran_order, shape }, before) = header(reader)?;
     // Before the shape is shown: a header has room for thirty thousand axes.
     if shape.len() > MOST_AXES {
         let message = format!("an array of {} axes: tensors have up to {MOST_AXES}", shape.len());
@@ -144,21 +187,43 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
             return Err(error.hint("elements are bool, int32, int64, float32 or float64: convert them with `astype`"));
         }
     };
-    if len.and_then(|len| len.checked_mul(size)) != Some(data.len()) {
-        let message = format!("{} bytes for an array of {shape:?} of `{descr}`", data.len());
-        return Err(DataError::unreadable(message));
-    }
-    let data = match &descr[1..] {
-        "b1" if data.iter().any(|byte| *byte > 1) => {
-            return Err(DataError::unreadable("a truth value that is neither 0 nor 1"));
-        }
-        "b1" => Data::Bool(numbers(data, is_big, |[byte]: [u8; 1]| byte == 1)?),
-        "i4" => Data::Int32(numbers(data, is_big, i32::from_ne_bytes)?),
-        "i8" => Data::Int64(numbers(data, is_big, i64::from_ne_bytes)?),
-        "f4" => Data::Float32(numbers(data, is_big, f32::from_ne_bytes)?),
-        _ => Data::Float64(numbers(data, is_big, f64::from_ne_bytes)?),
+    let misfit = |bytes: u64| {
+        DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"))
     };
-    tensor(data, &shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))
+    let known = known.map(|all| all.saturating_sub(before));
+    let bytes = len.and_then(|len| len.checked_mul(size)).map(|bytes| bytes as u64);
+    if known.is_some_and(|known| bytes != Some(known)) {
+        return Err(misfit(known.unwrap_or(0)));
+    }
+    let (Some(len), Some(bytes)) = (len, bytes) else { return Err(misfit(0)) };
+    let all = before.checked_add(bytes).filter(|all| *all <= left).ok_or_else(|| too_many(most))?;
+    let short = |error: Short| match error {
+        Short::At(read) => misfit(read),
+        Short::Error(error) => error,
+    };
+    let data = match &descr[1..] {
+        "b1" => {
+            let flags = numbers(reader, len, is_big, |[byte]: [u8; 1]| byte).map_err(short)?;
+            if flags.iter().any(|flag| *flag > 1) {
+                return Err(DataError::unreadable("a truth value that is neither 0 nor 1"));
+            }
+            Data::Bool(flags.into_iter().map(|flag| flag == 1).collect())
+        }
+        "i4" => Data::Int32(numbers(reader, len, is_big, i32::from_ne_bytes).map_err(short)?),
+        "i8" => Data::Int64(numbers(reader, len, is_big, i64::from_ne_bytes).map_err(short)?),
+        "f4" => Data::Float32(numbers(reader, len, is_big, f32::from_ne_bytes).map_err(short)?),
+        _ => Data::Float64(numbers(reader, len, is_big, f64::from_ne_bytes).map_err(short)?),
+    };
+    if fill(reader, &mut [0])? > 0 {
+        return Err(DataError::unreadable(format!("more than {bytes} bytes for an array of {shape:?} of `{descr}`")));
+    }
+    let made = tensor(data, &shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))?;
+    Ok((made, all))
+}
+
+fn too_many(most: u64) -> DataError {
+    let message = format!("the arrays are more than {most} bytes");
+    DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
 fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, cembra::tensor::Error> {
@@ -171,13 +236,24 @@ fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, ce
     Tensor::from_parts(data, Layout::row_major(&reversed)?)?.transposed(&axes)
 }
 
-/// The elements of an array, if there is memory for them beside the file: it may be as large as all there is.
-fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) -> T) -> Result<Vec<T>, DataError> {
-    let (numbers, _) = bytes.as_chunks::<N>();
+/// Why an array has no elements.
+enum Short {
+    /// They end behind so many bytes.
+    At(u64),
+    Error(DataError),
+}
+
+/// So many elements, if there is memory for them beside the file: it may be as large as all there is.
+fn numbers<const N: usize, T>(
+    reader: &mut impl Read,
+    len: usize,
+    is_big: bool,
+    number: fn([u8; N]) -> T,
+) -> Result<Vec<T>, Short> {
     let mut made = Vec::new();
-    if made.try_reserve_exact(numbers.len()).is_err() {
-        let message = format!("the array has {} bytes, for which the system has no memory", bytes.len());
-        return Err(DataError::unreadable(message));
+    if made.try_reserve_exact(len).is_err() {
+        let message = format!("the array has {len} elements of {N} bytes, for which the system has no memory");
+        return Err(Short::Error(DataError::unreadable(message)));
     }
     let turned = is_big != cfg!(target_endian = "big");
     let of = |bytes: &[u8; N]| {
@@ -187,7 +263,16 @@ fn numbers<const N: usize, T>(bytes: &[u8], is_big: bool, number: fn([u8; N]) ->
         }
         number(bytes)
     };
-    made.extend(numbers.iter().map(of));
+    let mut piece = vec![0; PIECE_BYTES.min(len.saturating_mul(N))];
+    while made.len() < len {
+        let wanted = piece.len().min((len - made.len()).saturating_mul(N));
+        let filled = fill(reader, &mut piece[..wanted]).map_err(Short::Error)?;
+        let (numbers, _) = piece[..filled].as_chunks::<N>();
+        if filled < wanted {
+            return Err(Short::At((made.len() * N + filled) as u64));
+        }
+        made.extend(numbers.iter().map(of));
+    }
     Ok(made)
 }
 
@@ -250,23 +335,26 @@ pub fn read_npz(
     is_wanted: impl Fn(&str) -> bool,
     most_bytes: u64,
 ) -> Result<Vec<(String, Tensor)>, DataError> {
+    guarded("`.npz`", || read_arrays(archive, is_wanted, most_bytes))
+}
+
+fn read_arrays(
+    archive: impl Read + Seek,
+    is_wanted: impl Fn(&str) -> bool,
+    most_bytes: u64,
+) -> Result<Vec<(String, Tensor)>, DataError> {
     let mut archive = ZipArchive::new(archive).map_err(|error| unzipped(error, "this is no `.npz` file"))?;
     let (mut read, mut left) = (Vec::new(), most_bytes);
     for at in 0..archive.len() {
-        let file = archive.by_index(at).map_err(|error| unzipped(error, "a file of the archive cannot be read"))?;
+        let mut file = archive.by_index(at).map_err(|error| unzipped(error, "a file of the archive cannot be read"))?;
         let name = file.name().map_err(|error| unzipped(error, "a file of the archive cannot be read"))?;
         let Some(name) = name.strip_suffix(NPY).filter(|name| is_wanted(name)).map(str::to_owned) else {
             continue;
         };
-        let mut bytes = Vec::new();
-        // What the archive says of sizes is not trusted.
-        let taken = file.take(left.saturating_add(1)).read_to_end(&mut bytes);
-        taken.map_err(|cause| DataError::unread(cause).in_array(&name))?;
-        left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-            let message = format!("the arrays are more than {most_bytes} bytes");
-            DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
-        })?;
-        read.push((name.clone(), read_npy(&bytes).map_err(|error| error.in_array(&name))?));
+        // What the archive says of sizes is not trusted: the header of the array says how much memory it takes.
+        let (tensor, taken) = read_array(&mut file, None, left, most_bytes).map_err(|error| error.in_array(&name))?;
+        left = left.saturating_sub(taken);
+        read.push((name, tensor));
     }
     Ok(read)
 }
@@ -394,7 +482,7 @@ mod tests {
         let read = read_npz(Cursor::new(&bytes), |name| name == "b", 1 << 20).expect("read");
         assert_eq!(read, [("b".to_owned(), b)]);
         let error = read_npz(Cursor::new(&bytes), |_| true, 100).expect_err("too large").to_string();
-        assert!(error.starts_with("the arrays are more than 100 bytes"), "{error}");
+        assert!(error.starts_with("array `a`: the arrays are more than 100 bytes"), "{error}");
         bytes.truncate(bytes.len() / 2);
         assert!(read_npz(Cursor::new(&bytes), |_| true, 1 << 20).is_err());
         // The same bytes twice are the same file.

@@ -1,17 +1,27 @@
 //! Reads Parquet: of the columns only those that are needed, of the rows as many at once as a batch has.
 
+use super::chunks::{Chunks, Rows};
 use super::conversion::{Conversion, Planned};
+use super::guard::guarded;
+use super::messages::check_schema;
 use super::{Decoded, Piece, ReadOptions, Request, Source, Table};
 use crate::error::DataError;
-use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow_array::RecordBatch;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use std::fs::File;
 use std::sync::Arc;
 
 /// A file whose schema is read.
 pub(crate) struct ParquetData {
-    builder: ParquetRecordBatchReaderBuilder<File>,
+    chunks: Chunks,
+    metadata: ArrowReaderMetadata,
     batch_rows: usize,
     tolerant: bool,
 }
@@ -22,14 +32,18 @@ impl ParquetData {
     /// # Errors
     /// The file is no Parquet file.
     pub(crate) fn open(file: File, options: &ReadOptions) -> Result<Self, DataError> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|error| DataError::unreadable(format!("not Parquet: {error}")))?;
-        Ok(ParquetData { builder, batch_rows: options.batch_rows.max(1), tolerant: options.tolerant })
+        let chunks = Chunks::open(file, options.most_bytes)?;
+        let metadata = guarded("Parquet", || {
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&chunks).map_err(broken)?;
+            check_arrow_schema(&metadata)?;
+            ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)
+        })?;
+        Ok(ParquetData { chunks, metadata, batch_rows: options.batch_rows.max(1), tolerant: options.tolerant })
     }
 
     /// True if there is a column of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.builder.schema().index_of(name).is_ok()
+        self.metadata.schema().index_of(name).is_ok()
     }
 
     /// Finds what is wanted among the columns.
@@ -37,20 +51,50 @@ impl ParquetData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
-        let Planned { projection, leaves, kept, conversion } =
-            Conversion::plan(self.builder.schema(), request, self.tolerant)?;
-        let total = u64::try_from(self.builder.metadata().file_metadata().num_rows()).ok();
-        let mask = ProjectionMask::roots(self.builder.parquet_schema(), projection);
-        let reader = self.builder.with_projection(mask).with_batch_size(self.batch_rows).build();
-        let reader = reader.map_err(|error| DataError::unreadable(format!("not Parquet: {error}")))?;
+        let ParquetData { chunks, metadata, batch_rows, tolerant } = self;
+        let Planned { projection, leaves, kept, conversion } = Conversion::plan(metadata.schema(), request, tolerant)?;
+        let parquet = metadata.metadata().clone();
+        let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
+        let (reader, rows) = guarded("Parquet", || {
+            let mask = ProjectionMask::roots(metadata.parquet_schema(), projection);
+            let (batch_rows, rows) = chunks.expect(&parquet, |column| mask.leaf_included(column), batch_rows)?;
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
+            let reader = builder.with_projection(mask).with_batch_size(batch_rows).build().map_err(broken)?;
+            Ok((reader, rows))
+        })?;
         let schema = conversion.schema().clone();
-        let source = Box::new(ParquetSource { reader, conversion, rows: 0 });
+        let source = Box::new(ParquetSource { reader, begin: rows, conversion, rows: 0 });
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total, source })
     }
 }
 
+fn broken(error: ParquetError) -> DataError {
+    DataError::unreadable(format!("not Parquet: {error}"))
+}
+
+/// Looks at the schema of Arrow's that writers put beside Parquet's own.
+fn check_arrow_schema(metadata: &ParquetMetaData) -> Result<(), DataError> {
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    let values = pairs.filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref());
+    for value in values {
+        // What is no such schema the library refuses.
+        let Ok(bytes) = BASE64_STANDARD.decode(value) else { continue };
+        let message = match bytes.as_slice() {
+            [0xff, 0xff, 0xff, 0xff, _, _, _, _, message @ ..] => message,
+            message => message,
+        };
+        let Ok(message) = arrow_ipc::root_as_message(message) else { continue };
+        if let Some(schema) = message.header_as_schema() {
+            check_schema(schema, bytes.len())?;
+        }
+    }
+    Ok(())
+}
+
 struct ParquetSource {
     reader: ParquetRecordBatchReader,
+    /// Is told when the next rows are read.
+    begin: Rows,
     conversion: Arc<Conversion>,
     /// How many were read.
     rows: u64,
@@ -58,11 +102,17 @@ struct ParquetSource {
 
 impl Source for ParquetSource {
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
-        let Some(read) = self.reader.next() else { return Ok(None) };
-        let rows = read.map_err(|error| DataError::unreadable(format!("not Parquet: {error}")))?;
+        self.begin.begin();
+        let read = guarded("Parquet", || match self.reader.next() {
+            Some(Ok(rows)) => Ok(Some(rows)),
+            Some(Err(error)) => Err(DataError::unreadable(format!("not Parquet: {error}"))),
+            None => Ok(None),
+        });
+        let read = read.map_err(|error| self.begin.refusal().unwrap_or(error));
+        let Some(rows) = read? else { return Ok(None) };
         let first = self.rows + 1;
         self.rows += rows.num_rows() as u64;
-        Ok(Some(Box::new(Read { rows, first, conversion: self.conversion.clone() })))
+        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion: self.conversion.clone() })))
     }
 }
 
@@ -72,12 +122,19 @@ pub(crate) struct Read {
     pub(crate) rows: RecordBatch,
     /// The number of the first.
     pub(crate) first: u64,
+    /// The format that they were read from.
+    pub(crate) format: &'static str,
     /// What becomes of them.
     pub(crate) conversion: Arc<Conversion>,
 }
 
 impl Piece for Read {
     fn decode(self: Box<Self>) -> Decoded {
-        self.conversion.apply(&self.rows, self.first)
+        let made = guarded(self.format, || Ok(self.conversion.apply(&self.rows, self.first)));
+        made.unwrap_or_else(|error| {
+            let none = RecordBatch::new_empty(self.conversion.schema().clone());
+            let batch = crate::Batch { rows: none, places: crate::place::Places::consecutive(self.first) };
+            Decoded { batch, failures: Vec::new(), error: Some(error) }
+        })
     }
 }

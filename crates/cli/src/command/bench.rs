@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let feed = match data {
         None => None,
         Some(path) => {
-            let dataset = open_dataset(open(&path)?, &path, &args.data_options)?;
+            let dataset = open_dataset(open(&path)?, &path, &args.data_options, text.limits().array_bytes)?;
             let types = args.model.types().collect();
             let sources =
                 Sources { types, constants: &[], data: Some(dataset), outputs: &[], keep: Keep::None, verbatim: true };

@@ -236,7 +236,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         (Some(input), Some(path)) => {
             let bar = progress.bar().clone();
             let input = input.through(|reader| bar.wrap_read(reader));
-            Some(open_tolerant(input, path, &args.data_options, on_error != OnError::Fail)?)
+            let most_bytes = text.limits().array_bytes;
+            Some(open_tolerant(input, path, &args.data_options, most_bytes, on_error != OnError::Fail)?)
         }
         _ => None,
     };
@@ -348,13 +349,25 @@ pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
     if path.as_os_str() == "-" { Ok(Input::stdin()) } else { Ok(Input::file(path)?) }
 }
 
-/// Opens the rows in the form asked for, or that of the file's name, or that it looks like.
-pub(crate) fn open_dataset(input: Input, path: &Path, options: &DataOptions) -> Result<Dataset, Failure> {
-    open_tolerant(input, path, options, false)
+/// Opens the rows in the form asked for, or that of the file's name, or that it looks like. At most so many bytes of them are in memory
+/// at once.
+pub(crate) fn open_dataset(
+    input: Input,
+    path: &Path,
+    options: &DataOptions,
+    most_bytes: u64,
+) -> Result<Dataset, Failure> {
+    open_tolerant(input, path, options, most_bytes, false)
 }
 
 /// The same; with `tolerant`, rows that are no rows are passed over.
-fn open_tolerant(input: Input, path: &Path, options: &DataOptions, tolerant: bool) -> Result<Dataset, Failure> {
+fn open_tolerant(
+    input: Input,
+    path: &Path,
+    options: &DataOptions,
+    most_bytes: u64,
+    tolerant: bool,
+) -> Result<Dataset, Failure> {
     let known = options.data_format.map(Format::from).or_else(|| Format::of_path(path));
     let (input, format) = match known {
         Some(format) => (input, format),
@@ -362,7 +375,7 @@ fn open_tolerant(input: Input, path: &Path, options: &DataOptions, tolerant: boo
     };
     let batch_rows = options.batch_rows.map_or(BATCH_ROWS, |rows| rows as usize);
     let nulls = options.null.clone();
-    let read = ReadOptions { format, nulls, delimiter: options.delimiter, batch_rows, tolerant };
+    let read = ReadOptions { format, nulls, delimiter: options.delimiter, batch_rows, most_bytes, tolerant };
     Ok(Dataset::open(input, &read)?)
 }
 

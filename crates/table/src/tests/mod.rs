@@ -2,6 +2,7 @@
 
 mod csv_as_it_comes;
 mod foreign;
+mod hostile;
 mod reading_csv;
 mod reading_json;
 mod writing;
@@ -22,7 +23,7 @@ const OPTIONAL_F64: QType = QType::Optional(Scalar::Float64);
 
 fn options(format: Format, nulls: &[&str]) -> ReadOptions {
     let nulls = nulls.iter().map(|null| (*null).to_owned()).collect();
-    ReadOptions { format, nulls, delimiter: None, batch_rows: super::BATCH_ROWS, tolerant: false }
+    ReadOptions { format, nulls, delimiter: None, batch_rows: super::BATCH_ROWS, most_bytes: super::MOST_BYTES, tolerant: false }
 }
 
 fn open_with(options: &ReadOptions, text: impl Into<Vec<u8>>) -> Result<Dataset, String> {

@@ -1,0 +1,66 @@
+//! Calls of the libraries that read files of others. They are written for files that are what they say, and panic on some that are not:
+//! a panic becomes an error here, and in no other place. Nothing is caught of what ends a process: that must be kept from happening by
+//! looking at lengths and depths before (`messages`, `chunks`).
+//!
+//! The hook that prints panics belongs to the program. One that asks [`is_guarded`] can be quiet about those that become errors.
+
+use crate::error::DataError;
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    /// True while this thread is inside of a guarded call.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True while this thread is inside of a call whose panics become errors.
+#[must_use]
+pub fn is_guarded() -> bool {
+    GUARDED.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Calls what may panic on bytes that are not of the format. Nothing that the call had hold of may be used after an error.
+///
+/// # Errors
+/// That of the call; or it panicked.
+pub(crate) fn guarded<R>(format: &str, call: impl FnOnce() -> Result<R, DataError>) -> Result<R, DataError> {
+    /// Puts the flag back, also behind a panic.
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            let _gone = GUARDED.try_with(|flag| flag.set(self.0));
+        }
+    }
+    let reset = Reset(GUARDED.replace(true));
+    let made = catch_unwind(AssertUnwindSafe(call));
+    drop(reset);
+    made.unwrap_or_else(|payload| Err(DataError::unreadable(format!("not {format}: {}", message(payload.as_ref())))))
+}
+
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    // Some messages show what they did not expect on lines of their own.
+    text.and_then(|text| text.lines().next()).unwrap_or("its reader gave up")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_and_the_flag_is_put_back() {
+        assert!(!is_guarded());
+        let read = guarded::<()>("Arrow", || {
+            assert!(is_guarded());
+            let inner = guarded("Parquet", || Ok(7)).expect("a number");
+            assert!(is_guarded(), "{inner}");
+            panic!("no such {}\nleft", "buffer")
+        });
+        assert_eq!(read.expect_err("a panic").to_string(), "not Arrow: no such buffer");
+        assert!(!is_guarded());
+        let read = guarded::<()>("Arrow", || Err(DataError::unreadable("cut short")));
+        assert_eq!(read.expect_err("an error").to_string(), "cut short");
+    }
+}

@@ -1,0 +1,469 @@
+//! Files that are not what they say: each ends in an error that names what is wrong, or in rows. None ends the process, and none takes
+//! more memory than files may. Attacks that were found are tests of their own; the others are bytes that are changed at random.
+
+use super::*;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray,
+    Float64Array, Int32Array, Int64Array, LargeStringArray, ListArray, NullArray, RecordBatch, RunArray, StringArray,
+    StringViewArray, StructArray, TimestampMillisecondArray, UInt8Array,
+};
+use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, Schema};
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::basic::{Compression, ZstdLevel};
+use ::parquet::file::properties::{WriterProperties, WriterVersion};
+use cembra::tensor::Tensor;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What may be in memory at once here.
+const MOST: u64 = 64 << 20;
+
+/// What may become of a file: rows of some columns, or an error.
+type Read = Result<usize, String>;
+
+/// A table with a column of each kind.
+fn table(rows: usize) -> RecordBatch {
+    let texts: Vec<Option<String>> = (0..rows).map(|row| (row % 7 != 3).then(|| format!("text {}", row % 50))).collect();
+    let numbers = (0..rows as i64).map(|row| (row % 5 != 1).then_some(row * 1_000_003));
+    let lists = (0..rows).map(|row| Some((0..row % 6).map(|at| Some(at as i32)).collect::<Vec<_>>()));
+    let dictionary: DictionaryArray<Int32Type> = texts.iter().map(Option::as_deref).collect();
+    let bytes = texts.iter().map(|text| text.as_ref().map(String::as_bytes));
+    let moments = TimestampMillisecondArray::from_iter_values((0..rows as i64).map(|row| row * 86_400_000));
+    let fixed = FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>((0..rows).map(|row| Some([Some(row as i32), None])), 2);
+    let widths = (0..rows).map(|row| [row as u8; 3]);
+    let ends = Int32Array::from(vec![rows as i32 / 2, rows as i32]);
+    let parts: Vec<(&str, ArrayRef)> = vec![
+        ("n", Arc::new(numbers.collect::<Int64Array>())),
+        ("x", Arc::new((0..rows).map(|row| Some(row as f64 * 0.25)).collect::<Float64Array>())),
+        ("t", Arc::new(texts.iter().map(Option::as_deref).collect::<StringArray>())),
+        ("large", Arc::new(texts.iter().map(Option::as_deref).collect::<LargeStringArray>())),
+        ("view", Arc::new(texts.iter().map(Option::as_deref).collect::<StringViewArray>())),
+        ("b", Arc::new(bytes.collect::<BinaryArray>())),
+        ("flag", Arc::new((0..rows).map(|row| Some(row % 3 == 0)).collect::<BooleanArray>())),
+        ("list", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))),
+        ("coded", Arc::new(dictionary)),
+        ("at", Arc::new(moments.with_timezone("Europe/Zurich"))),
+        ("fixed", Arc::new(fixed)),
+        ("three", Arc::new(FixedSizeBinaryArray::try_from_iter(widths).expect("a width"))),
+    ];
+    let mut parts = parts;
+    let decimals = Decimal128Array::from_iter_values((0..rows as i128).map(|row| row * 1_000_000_007 - 5));
+    parts.push(("money", Arc::new(decimals.with_precision_and_scale(30, 4).expect("a scale"))));
+    let of = |name: &str, array: &ArrayRef| (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone());
+    parts.push(("struct", Arc::new(StructArray::from(vec![of("n", &parts[0].1), of("t", &parts[2].1)]))));
+    parts.push(("runs", Arc::new(RunArray::<Int32Type>::try_new(&ends, &UInt8Array::from(vec![1, 2])).expect("runs"))));
+    parts.push(("nothing", Arc::new(NullArray::new(rows))));
+    let fields: Vec<Field> = parts.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), parts.into_iter().map(|(_, array)| array).collect()).expect("a table")
+}
+
+/// The same without a column.
+fn without(table: &RecordBatch, name: &str) -> RecordBatch {
+    let columns: Vec<usize> = (0..table.num_columns()).filter(|at| table.schema().field(*at).name() != name).collect();
+    table.project(&columns).expect("columns")
+}
+
+fn parquet(table: &RecordBatch, compression: Compression, version: WriterVersion) -> Vec<u8> {
+    let properties = WriterProperties::builder().set_compression(compression).set_writer_version(version);
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties.build())).expect("a writer");
+    writer.write(table).expect("rows");
+    writer.close().expect("an end");
+    bytes
+}
+
+fn arrow(table: &RecordBatch, compression: Option<CompressionType>, is_file: bool) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(compression).expect("options");
+    let (mut bytes, schema) = (Vec::new(), table.schema());
+    if is_file {
+        let mut writer = FileWriter::try_new_with_options(&mut bytes, &schema, options).expect("a writer");
+        writer.write(table).and_then(|()| writer.finish()).expect("rows");
+    } else {
+        let mut writer = StreamWriter::try_new_with_options(&mut bytes, &schema, options).expect("a writer");
+        writer.write(table).and_then(|()| writer.finish()).expect("rows");
+    }
+    bytes
+}
+
+fn text(table: &RecordBatch, format: Format) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows");
+    write(table, format, Output::create(&path).expect("a file"));
+    std::fs::read(&path).expect("bytes")
+}
+
+fn write(rows: &RecordBatch, format: Format, output: Output) {
+    let schema = rows.schema();
+    let fields = schema.fields().iter();
+    let named = fields.map(|of| Named { name: of.name().clone(), form: Form::Foreign(of.data_type().clone()) });
+    let named: Vec<Named> = named.collect();
+    let options = WriteOptions { format, null: None, delimiter: None };
+    let mut sink = sink::open(&options, output, &named, &schema).expect("a sink");
+    sink.write(rows).expect("rows");
+    sink.finish().and_then(Output::commit).expect("an end");
+}
+
+/// Reads all columns of a table, as inputs where they can be and carried through, and writes what is carried through.
+fn read_table(format: Format, bytes: &[u8]) -> Read {
+    // Whoever reads the rows knows of which file they are.
+    let said = |error: crate::error::DataError| error.to_string().trim_start_matches("rows: ").to_owned();
+    let options = ReadOptions { most_bytes: MOST, batch_rows: 100, ..options(format, &[]) };
+    let input = |bytes: &[u8]| Input::new("rows", Cursor::new(bytes.to_vec()));
+    let open = || Dataset::open(input(bytes), &options).map_err(said);
+    let wanted = |name: &&str| open().and_then(|data| data.bind(&request(&[(name, None)])).map_err(said)).is_ok();
+    let leaves: Vec<(&str, Option<QType>)> =
+        ["n", "t", "list", "coded", "at"].iter().filter(|name| wanted(name)).map(|name| (*name, None)).collect();
+    let mut table = open()?.bind(&Request { keep: Keep::All, ..request(&leaves) }).map_err(said)?;
+    let mut rows = 0;
+    // A file may say that it has rows without end, of columns without memory.
+    for _ in 0..50 {
+        let Some(piece) = table.source.next().map_err(said)? else { break };
+        let Decoded { batch, error, .. } = piece.decode();
+        rows += batch.rows.num_rows();
+        for format in [Format::Csv, Format::JsonLines] {
+            write(&batch.rows, format, Output::create(Path::new("/dev/null")).expect("a device"));
+        }
+        if let Some(error) = error {
+            return Err(said(error));
+        }
+    }
+    Ok(rows)
+}
+
+fn read_arrays(bytes: &[u8]) -> Read {
+    let read = if crate::numpy::is_npz(bytes) {
+        crate::numpy::read_npz(Cursor::new(bytes), |_| true, MOST).map(|arrays| arrays.len())
+    } else {
+        crate::numpy::read_npy(bytes).map(|tensor| tensor.extents().iter().product())
+    };
+    read.map_err(|error| error.to_string())
+}
+
+fn npz(options: zip::CompressionMethod) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, elements) in [("a.npy", 300), ("b.npy", 1)] {
+        let of = zip::write::SimpleFileOptions::default().compression_method(options);
+        archive.start_file(name, of).expect("a file");
+        let numbers: Vec<f64> = (0..elements).map(f64::from).collect();
+        let tensor = Tensor::new(&[elements as usize], numbers).expect("a tensor");
+        crate::numpy::write_npy(&mut archive, &tensor).expect("an array");
+    }
+    archive.finish().expect("an archive").into_inner()
+}
+
+/// A way to read.
+type Reader = Box<dyn Fn(&[u8]) -> Read>;
+
+/// Files of every format, and how they are read.
+fn files() -> Vec<(String, Vec<u8>, Reader)> {
+    let (whole, mut files) = (table(240), Vec::<(String, Vec<u8>, Reader)>::new());
+    // Parquet has no runs, and JSON does not say of which type lists of several lengths are.
+    let parquet_rows = without(&whole, "runs");
+    let text_rows = without(&parquet_rows, "list");
+    let of = |format| -> Reader { Box::new(move |bytes| read_table(format, bytes)) };
+    for format in [Format::Csv, Format::Json, Format::JsonLines] {
+        files.push((format!("{format:?}"), text(&text_rows, format), of(format)));
+    }
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    for (compression, version) in [
+        (Compression::UNCOMPRESSED, WriterVersion::PARQUET_1_0),
+        (Compression::SNAPPY, WriterVersion::PARQUET_1_0),
+        (Compression::LZ4_RAW, WriterVersion::PARQUET_2_0),
+        (Compression::LZ4, WriterVersion::PARQUET_1_0),
+        (zstd, WriterVersion::PARQUET_2_0),
+        (zstd, WriterVersion::PARQUET_1_0),
+    ] {
+        let bytes = parquet(&parquet_rows, compression, version);
+        files.push((format!("Parquet {compression} {version:?}"), bytes, of(Format::Parquet)));
+    }
+    for is_file in [true, false] {
+        for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+            files.push((format!("Arrow {is_file} {compression:?}"), arrow(&whole, compression, is_file), of(Format::Arrow)));
+        }
+    }
+    let mut npy = Vec::new();
+    let tensor = Tensor::new(&[20, 15], (0..300).collect::<Vec<i32>>()).expect("a tensor");
+    crate::numpy::write_npy(&mut npy, &tensor).expect("an array");
+    files.push(("npy".to_owned(), npy, Box::new(read_arrays)));
+    for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+        files.push((format!("npz {method}"), npz(method), Box::new(read_arrays)));
+    }
+    files
+}
+
+/// Bytes that were changed: some of them, how many there are, or what may be a length.
+fn changed(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+    const LENGTHS: [u64; 9] =
+        [0, 1, 0x7f, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
+    let mut bytes = bytes.to_vec();
+    for _ in 0..random.usize(1..4) {
+        if bytes.is_empty() {
+            break;
+        }
+        let at = random.usize(..bytes.len());
+        match random.u8(..10) {
+            0..=4 => bytes[at] = random.u8(..),
+            5 => bytes[at] ^= 1 << random.u8(..8),
+            6 | 7 => {
+                let number = LENGTHS[random.usize(..LENGTHS.len())].to_le_bytes();
+                let width = if random.bool() { 4 } else { 8 };
+                let at = if random.bool() { at & !3 } else { at };
+                for (place, byte) in bytes[at..].iter_mut().zip(&number[..width]) {
+                    *place = *byte;
+                }
+            }
+            8 => {
+                let end = at + random.usize(..64.min(bytes.len() - at));
+                let piece = bytes[at..end].to_vec();
+                if random.bool() {
+                    bytes.drain(at..end);
+                } else {
+                    bytes.splice(at..at, piece);
+                }
+            }
+            _ if random.u8(..4) == 0 => bytes.truncate(at),
+            _ => bytes[at] = 0xff,
+        }
+    }
+    bytes
+}
+
+/// Changes files so often, and says how many were still read.
+fn changes(count: usize, seed: u64) -> (usize, usize) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !crate::is_guarded() {
+            usual(info);
+        }
+    }));
+    let files = files();
+    for (name, bytes, read) in &files {
+        assert!(read(bytes).is_ok(), "{name}: {:?}", read(bytes));
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut rows, mut errors) = (0, 0);
+    for at in 0..count {
+        let (_, bytes, read) = &files[at % files.len()];
+        match read(&changed(bytes, &mut random)) {
+            Ok(_) => rows += 1,
+            Err(_) => errors += 1,
+        }
+    }
+    (rows, errors)
+}
+
+#[test]
+fn files_whose_bytes_were_changed_are_rows_or_errors() {
+    let (rows, errors) = changes(3_000, 1);
+    // Most changes are of values; what is left are those of structure.
+    assert!(rows > 300 && errors > 300, "{rows} read, {errors} errors");
+}
+
+#[test]
+#[ignore = "minutes: run for a release"]
+fn a_hundred_thousand_changed_files_are_rows_or_errors() {
+    let (rows, errors) = changes(100_000, 2);
+    assert!(rows > 10_000 && errors > 10_000, "{rows} read, {errors} errors");
+    #[cfg(target_os = "linux")]
+    {
+        let taken = most_memory();
+        // The most that a file may have at once, a quarter of it, and what the process has anyway.
+        assert!(taken < MOST as usize * 5 / 4 + (200 << 20), "{} MiB", taken >> 20);
+        println!("{rows} read, {errors} errors, {} MiB", taken >> 20);
+    }
+}
+
+/// A footer of Parquet with these columns, each with its children.
+fn footer(columns: &[u32]) -> Vec<u8> {
+    let varint = |mut number: u64| {
+        let mut bytes = Vec::new();
+        while number > 0x7f {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes
+    };
+    let mut metadata = vec![0x15, 2, 0x19, 0xfc];
+    metadata.extend(varint(columns.len() as u64));
+    for children in columns {
+        match children {
+            // A required integer called `x`.
+            0 => metadata.extend([0x15, 2, 0x25, 0, 0x18, 1, b'x', 0]),
+            _ => {
+                metadata.extend([0x35, 0, 0x18, 1, b'x', 0x15]);
+                metadata.extend(varint(2 * u64::from(*children)));
+                metadata.push(0);
+            }
+        }
+    }
+    // No rows, and no groups of them.
+    metadata.extend([0x16, 0, 0x19, 0x0c, 0]);
+    let len = metadata.len() as u32;
+    [b"PAR1", metadata.as_slice(), &len.to_le_bytes(), b"PAR1"].concat()
+}
+
+fn refused(format: Format, bytes: &[u8]) -> String {
+    read_table(format, bytes).expect_err("it is refused")
+}
+
+#[test]
+fn parquet_that_nests_too_deep_is_refused_before_it_is_read() {
+    let nested = |depth: usize| [vec![1; depth], vec![0]].concat();
+    assert_eq!(refused(Format::Parquet, &footer(&nested(100_000))), "not Parquet: its columns nest more than 128 deep");
+    assert_eq!(refused(Format::Parquet, &footer(&nested(129))), "not Parquet: its columns nest more than 128 deep");
+    assert_eq!(read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"), true);
+    assert_eq!(read_table(Format::Parquet, &footer(&nested(40))), Ok(0));
+    // What is deeper than what can be shown is no fault of the file.
+    assert!(refused(Format::Parquet, &footer(&nested(128))).contains("its type nests deeper than can be shown"));
+    assert_eq!(refused(Format::Parquet, &footer(&[1 << 30])), "not Parquet: it has fewer columns than it says");
+    assert_eq!(refused(Format::Parquet, &footer(&[1, 0, 0])), "not Parquet: it has more columns than it says");
+}
+
+#[test]
+fn the_lengths_of_parquet_are_looked_at() {
+    let mut bytes = footer(&[1, 0]);
+    let end = bytes.len();
+    bytes[end - 8..end - 4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
+    assert_eq!(refused(Format::Parquet, &bytes), "not Parquet: the file is shorter than its footer");
+    assert_eq!(refused(Format::Parquet, b"PAR1"), "not Parquet: the file is shorter than its footer");
+    // A list of two billion columns in ten bytes.
+    let metadata = [0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
+    let bytes = [b"PAR1", metadata.as_slice(), &9_u32.to_le_bytes(), b"PAR1"].concat();
+    assert_eq!(refused(Format::Parquet, &bytes), "not Parquet: its footer: the length of a list is none of Thrift's");
+    // Numbers that are all the same: a page of a few bytes becomes many.
+    let same: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(900_000)]));
+    let rows = RecordBatch::try_from_iter([("x", same)]).expect("rows");
+    let bytes = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
+    assert!(bytes.len() < 20_000, "{}", bytes.len());
+    let read = |most_bytes| {
+        let options = ReadOptions { most_bytes, ..options(Format::Parquet, &[]) };
+        let data = Dataset::open(Input::new("rows", Cursor::new(bytes.clone())), &options).map_err(|error| error.to_string())?;
+        rows_of(data.bind(&Request { keep: Keep::All, ..Request::default() }).map_err(|error| error.to_string())?)
+    };
+    assert_eq!(read(4 << 20), Ok(1));
+    let error = read(1 << 20).expect_err("more than may be");
+    assert!(error.contains("the pages of the next rows have"), "{error}");
+    assert!(error.ends_with("; raise the limit: `--set-limit array_bytes=..`"), "{error}");
+}
+
+/// How many rows a table has.
+fn rows_of(mut table: Table) -> Result<usize, String> {
+    let mut rows = 0;
+    while let Some(piece) = table.source.next().map_err(|error| error.to_string())? {
+        let decoded = piece.decode();
+        rows += decoded.batch.rows.num_rows();
+        if let Some(error) = decoded.error {
+            return Err(error.to_string());
+        }
+    }
+    Ok(rows)
+}
+
+/// Replaces bytes wherever they stand; the results one by one.
+fn replaced(bytes: &[u8], found: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
+    let places = bytes.windows(found.len()).enumerate().filter(|(_, there)| *there == found);
+    let with = |at: usize| [&bytes[..at], by, &bytes[at + found.len()..]].concat();
+    places.map(|(at, _)| with(at)).collect()
+}
+
+#[test]
+fn lengths_of_arrow_are_looked_at() {
+    let metadata = |len: i32| [&[0xff; 4], len.to_le_bytes().as_slice(), &[0; 8]].concat();
+    let error = refused(Format::Arrow, &metadata(i32::MAX));
+    assert!(error.starts_with("the metadata have 2147483647 bytes, more than a 64th of 67108864"), "{error}");
+    assert_eq!(refused(Format::Arrow, &metadata(i32::MIN)), "not Arrow: the length of a message is negative");
+    assert_eq!(refused(Format::Arrow, &metadata(1 << 19)), "not Arrow: it ends in the middle of a message");
+    let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 4_096]));
+    let rows = RecordBatch::try_from_iter([("x", zeros)]).expect("rows");
+    for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
+        let bytes = arrow(&rows, Some(codec), false);
+        assert_eq!(read_table(Format::Arrow, &bytes), Ok(4_096));
+        for (says, message) in [
+            (1_u64 << 40, "says to become 1099511627776"),
+            (i64::MAX as u64, "says to become 9223372036854775807"),
+            (1 << 63, "a buffer says to become less than nothing"),
+        ] {
+            let changed = replaced(&bytes, &32_768_u64.to_le_bytes(), &says.to_le_bytes());
+            let errors: Vec<Read> = changed.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
+            assert!(errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(message))), "{errors:?}");
+        }
+    }
+    // More than may be, in all.
+    let many: ArrayRef = Arc::new(Int64Array::from(vec![0; 9 << 20]));
+    let rows = RecordBatch::try_from_iter([("x", many)]).expect("rows");
+    let bytes = arrow(&rows, Some(CompressionType::ZSTD), false);
+    assert!(bytes.len() < 100_000, "{}", bytes.len());
+    assert!(refused(Format::Arrow, &bytes).contains("the buffers of a message become more than 67108864 bytes"));
+    // One whose length is less than what is packed: LZ4 unpacks it to its end.
+    let bytes = arrow(&rows, Some(CompressionType::LZ4_FRAME), false);
+    let says = (9_u64 << 23).to_le_bytes();
+    let errors: Vec<Read> =
+        replaced(&bytes, &says, &8_u64.to_le_bytes()).iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
+    let found = "the buffers of a message become more than 67108864 bytes";
+    assert!(errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(found))), "{errors:?}");
+}
+
+#[test]
+fn arrow_that_its_library_panics_on_is_an_error() {
+    let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let rows = RecordBatch::try_from_iter([("x", numbers)]).expect("rows");
+    let bytes = arrow(&rows, None, false);
+    let errors = replaced(&bytes, &32_u32.to_le_bytes(), &33_u32.to_le_bytes());
+    let errors: Vec<Read> = errors.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
+    let expected = Err("not Arrow: Int type with bit width of 33 and signed of true not supported".to_owned());
+    assert!(errors.contains(&expected), "{errors:?}");
+}
+
+#[test]
+fn elements_that_take_no_memory_are_not_more_than_rows() {
+    let lists = |of: i32| -> ArrayRef {
+        let field = Arc::new(Field::new_list_field(DataType::Null, true));
+        let ends = OffsetBuffer::new(Buffer::from_vec(vec![0_i32, of]).into());
+        Arc::new(ListArray::new(field, ends, Arc::new(NullArray::new(of as usize)), None))
+    };
+    let read = |of| {
+        let rows = RecordBatch::try_from_iter([("list", lists(of))]).expect("rows");
+        read_table(Format::Arrow, &arrow(&rows, None, false))
+    };
+    assert_eq!(read(50), Ok(1));
+    assert_eq!(read(i32::MAX), Err("not Arrow: a column has more elements than there are bytes for".to_owned()));
+}
+
+#[test]
+fn archives_that_inflate_take_what_they_may_and_no_more() {
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let of = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+    archive.start_file("a.npy", of).expect("a file");
+    let header = |elements: u64| {
+        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({elements},), }}");
+        [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat()
+    };
+    archive.write_all(&header(8 << 20)).expect("a header");
+    archive.write_all(&vec![0; 1 << 20]).expect("elements");
+    let short = archive.finish().expect("an archive").into_inner();
+    assert!(short.len() < 10_000, "{}", short.len());
+    let read = |bytes: &[u8], most| crate::numpy::read_npz(Cursor::new(bytes), |_| true, most).map_err(|error| error.to_string());
+    // Its header says that it is more than there may be: nothing of it is inflated.
+    let error = read(&short, 1 << 20).expect_err("too many");
+    assert!(error.starts_with("array `a`: the arrays are more than 1048576 bytes"), "{error}");
+    let error = read(&short, 1 << 27).expect_err("too few");
+    assert_eq!(error, "array `a`: 1048576 bytes for an array of [8388608] of `<f8`");
+    // It has more than its header says.
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    archive.start_file("a.npy", of).expect("a file");
+    archive.write_all(&header(1)).expect("a header");
+    archive.write_all(&vec![0; 1 << 20]).expect("elements");
+    let long = archive.finish().expect("an archive").into_inner();
+    assert_eq!(read(&long, 1 << 27).expect_err("too many"), "array `a`: more than 8 bytes for an array of [1] of `<f8`");
+    let error = crate::numpy::read_npy(&header(1 << 60)).expect_err("none").to_string();
+    assert!(error.starts_with("0 bytes for an array of [1152921504606846976]"), "{error}");
+    let long = [b"\x93NUMPY\x02\x00".as_slice(), &0x7fff_ffff_u32.to_le_bytes(), b"{"].concat();
+    let error = crate::numpy::read_npy(&long).expect_err("none").to_string();
+    assert_eq!(error, "a header of 2147483647 bytes: those of arrays have at most 65535");
+}
