@@ -3,7 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::{Error, Input, output, scalar};
+use crate::{Error, Input, Strings, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
 use cembra::{Array, ArrayData, OutputParts, QType, Words};
 
@@ -51,12 +51,20 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
     input.column(values.as_ref()).array(of, 0..array.len()).ok_or_else(strange)
 }
 
-/// An array of a model as one of Arrow's, without copying: texts as `Utf8View`, bytes as `BinaryView`, masks as `Boolean` without
-/// nulls, timestamps in microseconds of UTC.
+/// An array of a model as one of Arrow's: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
+/// microseconds of UTC. Only texts and bytes are copied.
 ///
 /// # Errors
 /// There is no such array of Arrow's.
 pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
+    from_model_with(array, Strings::Plain)
+}
+
+/// An array of a model as one of Arrow's likewise, with texts and bytes of a layout.
+///
+/// # Errors
+/// There is no such array of Arrow's.
+pub fn from_model_with(array: Array, strings: Strings) -> Result<ArrayRef, Error> {
     let (scalar, len, data, presence) = array.into_parts();
     let parts = match data {
         ArrayData::Units => OutputParts::Nothing,
@@ -67,7 +75,9 @@ pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
             OutputParts::Strings(views, buffers)
         }
     };
-    output::of_parts(scalar, len, parts, presence).ok_or_else(|| Error::Output {
+    let made = output::of_parts(scalar, len, parts, presence);
+    let made = made.and_then(|array| output::laid_out(array, strings));
+    made.ok_or_else(|| Error::Output {
         name: String::new(),
         found: QType::Optional(scalar),
         wanted: "array".to_owned(),

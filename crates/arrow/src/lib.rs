@@ -23,15 +23,15 @@ mod output;
 mod schema;
 mod stream;
 
-pub use arrays::{from_model, to_model};
+pub use arrays::{from_model, from_model_with, to_model};
 pub use input::Input;
-pub use output::{array, array_as};
-pub use schema::{data_type, input_types, scalar};
+pub use output::{array, array_as, array_with, relaid};
+pub use schema::{Strings, data_type, data_type_with, input_types, scalar};
 pub use stream::{Evaluated, evaluated};
 
-use arrow_array::{NullArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use cembra::{BatchRun, RowFailure};
+use cembra::{BatchRun, OutputColumn, RowFailure};
 use std::sync::Arc;
 
 /// Why a table could not be evaluated.
@@ -89,12 +89,20 @@ pub struct Made {
     pub failures: Vec<RowFailure>,
 }
 
-/// Evaluates a model on a table, whose columns are found by name. Texts come as `Utf8View`, masks as `Boolean`.
+/// Evaluates a model on a table, whose columns are found by name. Texts come as `Utf8`, masks as `Boolean`.
 ///
 /// # Errors
 /// A column that is missing or does not fit (null where the input is not optional, with its row); or the fault of a row.
 pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
-    run_as(run, table, None)
+    run_with(run, table, Strings::Plain)
+}
+
+/// Evaluates a model on a table likewise, with texts and bytes of a layout.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Result<Made, Error> {
+    evaluate(run, table, |name, column| array_with(name, column, strings))
 }
 
 /// Evaluates a model on a table likewise, into arrays of the types that a schema asks for: the same but for the layout of
@@ -104,6 +112,17 @@ pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
 /// As for [`run`]; or an output that cannot be what the schema asks for. An output whose string depends on one dictionary alone, with keys of
 /// the type that is asked for, has the keys of that, and strings of those values only that rows have.
 pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
+    evaluate(run, table, |name, column| {
+        let wanted = wanted.and_then(|schema| schema.field_with_name(name).ok()).map(Field::data_type);
+        array_as(name, column, wanted)
+    })
+}
+
+fn evaluate(
+    run: BatchRun<'_>,
+    table: &RecordBatch,
+    array: impl Fn(&str, OutputColumn) -> Result<ArrayRef, Error>,
+) -> Result<Made, Error> {
     let inputs = run.inputs();
     let absent = NullArray::new(table.num_rows());
     let input = |input: &cembra::Field| {
@@ -121,9 +140,8 @@ pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -
     let made = run.rows(table.num_rows()).run(&columns)?;
     let (mut fields, mut made_arrays) = (Vec::new(), Vec::new());
     for (output, column) in outputs.iter().zip(made.columns) {
-        let wanted = wanted.and_then(|schema| schema.field_with_name(&output.name).ok()).map(Field::data_type);
         let is_nullable = column.presence().is_some() && output.qtype.scalar() != Some(cembra::Scalar::Unit);
-        let array = array_as(&output.name, column, wanted)?;
+        let array = array(&output.name, column)?;
         fields.push(Field::new(&*output.name, array.data_type().clone(), is_nullable));
         made_arrays.push(array);
     }

@@ -1,15 +1,14 @@
-//! Columns that a model made as arrays: their memory becomes that of the arrays. Only texts and bytes are copied, and only
-//! where another layout than views is asked for.
+//! Columns that a model made as arrays: their memory becomes that of the arrays. Only texts and bytes are copied, unless views
+//! are asked for.
 
-use crate::Error;
 use crate::schema::element;
-use arrow_array::builder::{GenericBinaryBuilder, GenericStringBuilder};
+use crate::{Error, Strings};
 use arrow_array::types::{
-    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array,
-    Float64Array, Int32Array, Int64Array, LargeListArray, ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
+    Float64Array, GenericBinaryArray, GenericByteViewArray, GenericStringArray, Int32Array, Int64Array, LargeListArray, ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
     TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -18,13 +17,21 @@ use cembra::{KeyType, OutputColumn, OutputParts, QType, Scalar, Words};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The array of a column: texts as `Utf8View`, bytes as `BinaryView`, masks as `Boolean` without nulls, timestamps in
+/// The array of a column: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
 /// microseconds of UTC, lists as `LargeList`.
 ///
 /// # Errors
 /// The column is of a type that no array can have.
 pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
-    array_as(name, column, None)
+    array_with(name, column, Strings::Plain)
+}
+
+/// The array of a column likewise, with texts and bytes of a layout.
+///
+/// # Errors
+/// The column is of a type that no array can have.
+pub fn array_with(name: &str, column: OutputColumn, strings: Strings) -> Result<ArrayRef, Error> {
+    made_as(name, column, None, strings)
 }
 
 /// The array of a column, of another type where that is only another layout.
@@ -32,6 +39,16 @@ pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
 /// # Errors
 /// The column cannot be that.
 pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
+    made_as(name, column, wanted, Strings::Plain)
+}
+
+/// The array of a column of the type that is wanted; if none is, with strings of a layout.
+fn made_as(
+    name: &str,
+    column: OutputColumn,
+    wanted: Option<&DataType>,
+    layout: Strings,
+) -> Result<ArrayRef, Error> {
     let found = column.qtype().clone();
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
     if let Some(wanted @ DataType::Dictionary(keys, values)) = wanted {
@@ -41,19 +58,20 @@ pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> 
         return dictionary(column, keys, values).ok_or_else(|| refused(wanted.to_string()));
     }
     if column.lists().is_some() {
-        return lists(name, column, wanted);
+        return lists(name, column, wanted, layout);
     }
     let array = made(column.spread()).ok_or_else(|| refused("array".to_owned()))?;
     match wanted {
         Some(wanted) if wanted != array.data_type() => {
             relaid(&array, wanted).ok_or_else(|| refused(wanted.to_string()))
         }
-        _ => Ok(array),
+        Some(_) => Ok(array),
+        None => laid_out(array, layout).ok_or_else(|| refused("array".to_owned())),
     }
 }
 
 /// Lists as large lists, or as lists of another layout.
-fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
+fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>, layout: Strings) -> Result<ArrayRef, Error> {
     let (found, rows) = (column.qtype().clone(), column.rows());
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
     let (_, parts, presence) = column.into_parts();
@@ -64,7 +82,7 @@ fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> Result<
         Some(other) => return Err(refused(other.to_string())),
         None => None,
     };
-    let elements = array_as(name, *elements, of.as_ref().map(|of| of.data_type()))?;
+    let elements = made_as(name, *elements, of.as_ref().map(|of| of.data_type()), layout)?;
     let of = of.unwrap_or_else(|| element(elements.data_type().clone()));
     let made: Result<ArrayRef, _> = match wanted {
         Some(wanted @ DataType::List(_)) => {
@@ -259,24 +277,51 @@ pub(crate) fn of_parts(
     })
 }
 
-/// The same strings in another layout; the same moments in another zone.
-fn relaid(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
-    fn texts<O: OffsetSizeTrait>(array: &StringViewArray) -> ArrayRef {
-        let mut builder = GenericStringBuilder::<O>::with_capacity(array.len(), array.total_buffer_bytes_used());
-        array.iter().for_each(|text| builder.append_option(text));
-        Arc::new(builder.finish())
+/// An array of views in a layout of strings, others as they are.
+pub(crate) fn laid_out(array: ArrayRef, layout: Strings) -> Option<ArrayRef> {
+    let of = |plain: DataType, large: DataType| relaid(&array, &plain).or_else(|| relaid(&array, &large));
+    match (layout, array.data_type()) {
+        (Strings::Plain, DataType::Utf8View) => of(DataType::Utf8, DataType::LargeUtf8),
+        (Strings::Plain, DataType::BinaryView) => of(DataType::Binary, DataType::LargeBinary),
+        _ => Some(array),
     }
-    fn bytes<O: OffsetSizeTrait>(array: &BinaryViewArray) -> ArrayRef {
-        let mut builder = GenericBinaryBuilder::<O>::with_capacity(array.len(), array.total_buffer_bytes_used());
-        array.iter().for_each(|bytes| builder.append_option(bytes));
-        Arc::new(builder.finish())
+}
+
+/// The same strings in another layout: texts that are views as `Utf8` or `LargeUtf8`, bytes likewise; the same moments in another zone. Nothing
+/// if the array has no such layout, as `Utf8` of more than 2 GiB.
+#[must_use]
+pub fn relaid(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
+    fn plain<O: OffsetSizeTrait, T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<(OffsetBuffer<O>, Buffer)> {
+        let present = |row: &usize| array.is_valid(*row);
+        let bytes = |row: usize| -> &[u8] { array.value(row).as_ref() };
+        // No more than there are addresses: each is of memory, but a string may be there many times.
+        let all = (0..array.len()).filter(present).try_fold(0_usize, |sum, row| sum.checked_add(bytes(row).len()))?;
+        O::from_usize(all)?;
+        let (mut made, mut ends) = (Vec::with_capacity(all), Vec::with_capacity(array.len() + 1));
+        ends.push(O::zero());
+        for row in 0..array.len() {
+            if present(&row) {
+                made.extend_from_slice(bytes(row));
+            }
+            ends.push(O::usize_as(made.len()));
+        }
+        Some((OffsetBuffer::new(ends.into()), Buffer::from_vec(made)))
+    }
+    fn texts<O: OffsetSizeTrait>(array: &StringViewArray) -> Option<ArrayRef> {
+        let (ends, bytes) = plain::<O, _>(array)?;
+        // SAFETY: STRING-VIEW: the views are UTF-8, and each string ends where the next begins.
+        Some(Arc::new(unsafe { GenericStringArray::new_unchecked(ends, bytes, array.nulls().cloned()) }))
+    }
+    fn bytes<O: OffsetSizeTrait>(array: &BinaryViewArray) -> Option<ArrayRef> {
+        let (ends, bytes) = plain::<O, _>(array)?;
+        Some(Arc::new(GenericBinaryArray::try_new(ends, bytes, array.nulls().cloned()).ok()?))
     }
     let any = array.as_any();
     match (any.downcast_ref::<StringViewArray>(), any.downcast_ref::<BinaryViewArray>(), wanted) {
-        (Some(array), _, DataType::Utf8) => Some(texts::<i32>(array)),
-        (Some(array), _, DataType::LargeUtf8) => Some(texts::<i64>(array)),
-        (_, Some(array), DataType::Binary) => Some(bytes::<i32>(array)),
-        (_, Some(array), DataType::LargeBinary) => Some(bytes::<i64>(array)),
+        (Some(array), _, DataType::Utf8) => texts::<i32>(array),
+        (Some(array), _, DataType::LargeUtf8) => texts::<i64>(array),
+        (_, Some(array), DataType::Binary) => bytes::<i32>(array),
+        (_, Some(array), DataType::LargeBinary) => bytes::<i64>(array),
         (.., DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, zone)) => {
             let moments = any.downcast_ref::<TimestampMicrosecondArray>()?;
             Some(Arc::new(moments.clone().with_timezone_opt(zone.clone())))

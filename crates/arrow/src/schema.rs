@@ -45,11 +45,29 @@ pub(crate) fn element(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new_list_field(data_type, true))
 }
 
-/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values, arrays large lists.
+/// How texts and bytes that a model makes lie in arrays.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Strings {
+    /// One behind the other, as `Utf8` and `Binary`, which every program reads; as `LargeUtf8` and `LargeBinary` where one array has
+    /// more than 2 GiB of them. They are copied once.
+    #[default]
+    Plain,
+    /// As `Utf8View` and `BinaryView`: where the model made them, without copying.
+    Views,
+}
+
+/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values, arrays large lists, texts
+/// `Utf8`, which an array of more than 2 GiB of them is not.
 #[must_use]
 pub fn data_type(qtype: &QType) -> Option<DataType> {
+    data_type_with(qtype, Strings::Plain)
+}
+
+/// The Arrow type of an output's values likewise, with texts and bytes of a layout.
+#[must_use]
+pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     if let QType::Array(_, scalar) = qtype {
-        return Some(DataType::LargeList(element(data_type(&QType::Optional(*scalar))?)));
+        return Some(DataType::LargeList(element(data_type_with(&QType::Optional(*scalar), strings)?)));
     }
     Some(match (qtype.scalar()?, qtype.is_optional()) {
         (Scalar::Unit, _) | (Scalar::Boolean, _) => DataType::Boolean,
@@ -60,8 +78,10 @@ pub fn data_type(qtype: &QType) -> Option<DataType> {
         (Scalar::Float64 | Scalar::WeakFloat, _) => DataType::Float64,
         (Scalar::Date, _) => DataType::Date32,
         (Scalar::Timestamp, _) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        (Scalar::Text, _) => DataType::Utf8View,
-        (Scalar::Bytes, _) => DataType::BinaryView,
+        (Scalar::Text, _) if strings == Strings::Views => DataType::Utf8View,
+        (Scalar::Text, _) => DataType::Utf8,
+        (Scalar::Bytes, _) if strings == Strings::Views => DataType::BinaryView,
+        (Scalar::Bytes, _) => DataType::Binary,
     })
 }
 

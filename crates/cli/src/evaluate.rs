@@ -9,7 +9,7 @@ use cembra::{
     Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
     Session, Value,
 };
-use cembra_arrow::Input;
+use cembra_arrow::{Input, Strings};
 use cembra_table::cells::{Builder, Cells};
 use cembra_table::types;
 use std::collections::BTreeSet;
@@ -142,7 +142,7 @@ impl Evaluator {
             Err(error) => return Some(Err(error)),
         };
         let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
-            let array = cembra_arrow::array(&output.name, column).ok()?;
+            let array = cembra_arrow::array_with(&output.name, column, Strings::Views).ok()?;
             match output.qtype.scalar() {
                 // A mask is there or missing, like all that is optional.
                 Some(Scalar::Unit) => {

@@ -109,7 +109,10 @@ impl Conversion {
         let named = kept.iter().map(|at| {
             let field = file.field(*at);
             let qtype = types::to_qtype(field.data_type(), field.is_nullable());
-            let exactly = |qtype: &QType| types::of_qtype(qtype).as_ref() == Some(field.data_type());
+            // What is carried through as a value of a model is written as one: views stay views.
+            let exactly = |qtype: &QType| {
+                types::of_qtype(qtype).as_ref() == Some(field.data_type()) && !foreign::has_views(field.data_type())
+            };
             let form = qtype.filter(exactly).map_or_else(|| Form::Foreign(field.data_type().clone()), Form::Values);
             Named { name: field.name().clone(), form }
         });

@@ -43,6 +43,18 @@ pub(crate) fn is_shown(of: &DataType) -> bool {
     false
 }
 
+/// True if a type that can be shown is one of views, or has one inside.
+pub(crate) fn has_views(of: &DataType) -> bool {
+    let mut level = vec![of];
+    for _ in 0..NESTING {
+        if level.iter().any(|of| matches!(of, DataType::Utf8View | DataType::BinaryView)) {
+            return true;
+        }
+        level = level.into_iter().flat_map(children).collect();
+    }
+    false
+}
+
 fn children(of: &DataType) -> Vec<&DataType> {
     match of {
         DataType::List(field)

@@ -1,15 +1,17 @@
 //! The Arrow form of a type of models, and the type of models that an Arrow type stands for. A unit is a truth value that is
-//! never false, a tuple a struct, an array a list (a large one: those of many rows lie in one).
+//! never false, a tuple a struct, an array a list (a large one: those of many rows lie in one). Texts and bytes are views while they
+//! are in memory; files have them one behind the other (`sink`).
 
 use crate::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
+use cembra_arrow::Strings;
 use cembra_runtime::{ArrayKind, Names, QType, Scalar};
 use std::sync::Arc;
 
 /// The Arrow type whose arrays hold a scalar's values.
 pub fn of_scalar(scalar: Scalar) -> DataType {
     // Every scalar has one.
-    cembra_arrow::data_type(&QType::Scalar(scalar)).unwrap_or(DataType::Null)
+    cembra_arrow::data_type_with(&QType::Scalar(scalar), Strings::Views).unwrap_or(DataType::Null)
 }
 
 /// The Arrow type whose arrays hold values of a type of data. What is no data has none.

@@ -1,17 +1,21 @@
 //! Arrays of every type go through models and come back; slices, offsets and dictionaries are read as Arrow itself reads them.
 
-use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, StringDictionaryBuilder, StringViewBuilder};
+use arrow_array::builder::{
+    BinaryBuilder, BinaryViewBuilder, ListBuilder, StringBuilder, StringDictionaryBuilder, StringViewBuilder,
+};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
     Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator,
-    RecordBatchOptions, RecordBatchReader, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    RecordBatchOptions, RecordBatchReader, StringArray, StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use cembra::{Model, Options, RowPlayer};
-use cembra_arrow::{Error, evaluated, from_model, input_types, run, run_as, to_model};
+use cembra_arrow::{
+    Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with, to_model,
+};
 use std::sync::Arc;
 
 fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
@@ -130,6 +134,58 @@ fn texts_come_in_the_layout_that_is_asked_for() {
     }
     let error = identity(&texts, Some(&DataType::Int32)).unwrap_err().to_string();
     assert_eq!(error, "output `y` is text?, which is no Int32");
+}
+
+/// What other programs filter, take and sort; views where they are asked for. A row that is missing has no bytes.
+#[test]
+fn texts_and_bytes_are_plain_unless_views_are_asked_for() {
+    let long = "a text of more than twelve bytes";
+    let texts = vec![Some("é"), None, Some(long), Some("")];
+    let bytes = || texts.iter().map(|text| text.map(str::as_bytes));
+    let table = RecordBatch::try_from_iter([
+        ("t", Arc::new(StringViewArray::from(texts.clone())) as ArrayRef),
+        ("b", Arc::new(bytes().collect::<BinaryViewArray>())),
+    ]);
+    let table = table.unwrap();
+    let model = Model::parse("input t: text?; input b: bytes?; output u = t; output c = b; output d = 'x' + (t ?? '')");
+    let batch = model.unwrap().batch(&Options::default()).unwrap();
+    let made = run(batch.start(), &table).unwrap().table;
+    assert_eq!(**made.column(0), StringArray::from(texts.clone()));
+    assert_eq!(made.column(0).as_string::<i32>().value_data().len(), 2 + long.len());
+    assert_eq!(**made.column(1), bytes().collect::<BinaryArray>());
+    assert_eq!(**made.column(2), StringArray::from(vec!["xé", "x", "xa text of more than twelve bytes", "x"]));
+    let schema: Vec<_> = batch.outputs().iter().map(|output| data_type(&output.qtype)).collect();
+    assert_eq!(schema, made.columns().iter().map(|column| Some(column.data_type().clone())).collect::<Vec<_>>());
+    let views = run_with(batch.start(), &table, Strings::Views).unwrap().table;
+    assert_eq!((**views.column(0)).as_string_view(), &StringViewArray::from(texts.clone()));
+    assert_eq!(**views.column(1), bytes().collect::<BinaryViewArray>());
+    // Lists of texts, and texts of one evaluation.
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    lists.append_value([Some("a"), None]);
+    let lists = RecordBatch::try_from_iter([("t", Arc::new(lists.finish()) as ArrayRef)]).unwrap();
+    let batch = Model::parse("input t: [text?]; output y = strings.upper(t)").unwrap();
+    let batch = batch.batch(&Options::default()).unwrap();
+    let element = |made: RecordBatch| made.column(0).as_list::<i64>().value_type();
+    assert_eq!(element(run(batch.start(), &lists).unwrap().table), DataType::Utf8);
+    assert_eq!(element(run_with(batch.start(), &lists, Strings::Views).unwrap().table), DataType::Utf8View);
+    let array = to_model(table.column(0).clone()).unwrap();
+    assert_eq!(*from_model(array.clone()).unwrap(), StringArray::from(texts.clone()));
+    assert_eq!(*from_model_with(array, Strings::Views).unwrap(), StringViewArray::from(texts));
+}
+
+/// More than 2 GiB of texts in one array: one text in memory, which many rows have.
+#[test]
+fn texts_of_more_than_two_gibibytes_have_long_offsets() {
+    let one = "x".repeat(1 << 20);
+    let many = |count: usize| -> ArrayRef {
+        let mut views = StringViewBuilder::new();
+        let block = views.append_block(one.clone().into_bytes().into());
+        (0..count).for_each(|_| views.try_append_view(block, 0, 1 << 20).unwrap());
+        Arc::new(views.finish())
+    };
+    assert!(relaid(&many(2_048), &DataType::Utf8).is_none());
+    assert_eq!(relaid(&many(3), &DataType::Utf8).unwrap().as_string::<i32>().value_data().len(), 3 << 20);
+    assert_eq!(relaid(&many(3), &DataType::LargeUtf8).unwrap().as_string::<i64>().value_offsets()[3], 3 << 20);
 }
 
 #[test]
@@ -284,8 +340,8 @@ fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
         }
         // Without a schema texts are texts.
         let made = run(batch.start(), &table).unwrap().table;
-        assert_eq!(made.column(0).data_type(), &DataType::Utf8View);
-        let texts: Vec<_> = made.column(0).as_string_view().iter().collect();
+        assert_eq!(made.column(0).data_type(), &DataType::Utf8);
+        let texts: Vec<_> = made.column(0).as_string::<i32>().iter().collect();
         assert!((0..1100).all(|row| texts[row] == expected(row)));
     }
 }
@@ -329,12 +385,12 @@ fn texts_of_models_are_texts_of_arrow() {
         let data = ArrayData::Strings(strings);
         assert!(Array::from_parts(Scalar::Text, 1, data.clone(), None).is_none());
         let bytes = from_model(Array::from_parts(Scalar::Bytes, 1, data, None).unwrap()).unwrap();
-        assert_eq!(bytes.as_binary_view().value(0), broken);
+        assert_eq!(bytes.as_binary::<i32>().value(0), broken);
         let mut texts = ArrayBuilder::new(Scalar::Text, 2);
         texts.push_bytes(Some(broken));
         texts.push_text(Some("é is a letter, and this a long text"));
         let texts = from_model(texts.finish()).unwrap();
-        let found: Vec<_> = texts.as_string_view().iter().collect();
+        let found: Vec<_> = texts.as_string::<i32>().iter().collect();
         assert_eq!(found, [None, Some("é is a letter, and this a long text")]);
         assert_eq!(to_model(texts).unwrap().text(1), Some("é is a letter, and this a long text"));
     }

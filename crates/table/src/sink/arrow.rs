@@ -1,6 +1,7 @@
 //! Results in Arrow's own form, as a file.
 
-use super::Rows;
+use super::{Rows, plain};
+use crate::Named;
 use crate::error::{DataCode, DataError};
 use crate::output::Output;
 use arrow_array::RecordBatch;
@@ -11,18 +12,24 @@ use std::io::BufWriter;
 /// Writes Arrow.
 pub(super) struct ArrowSink {
     writer: FileWriter<BufWriter<Output>>,
+    /// The columns as they are in the file.
+    schema: SchemaRef,
 }
 
 impl ArrowSink {
-    /// A file of the schema.
-    pub(super) fn open(output: Output, schema: &SchemaRef) -> Result<Self, DataError> {
-        Ok(ArrowSink { writer: FileWriter::try_new_buffered(output, schema).map_err(failed)? })
+    /// A file of these columns, which lie in batches of the schema.
+    pub(super) fn open(output: Output, columns: &[Named], stored: &SchemaRef) -> Result<Self, DataError> {
+        let schema = plain::schema(columns, stored);
+        Ok(ArrowSink { writer: FileWriter::try_new_buffered(output, &schema).map_err(failed)?, schema })
     }
 }
 
 impl Rows for ArrowSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
-        self.writer.write(rows).map_err(failed)
+        for rows in plain::rows(rows, &self.schema)? {
+            self.writer.write(&rows).map_err(failed)?;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Output, DataError> {

@@ -5,6 +5,7 @@ mod arrow;
 mod json;
 mod lines;
 mod parquet;
+mod plain;
 mod shown;
 mod text;
 
@@ -109,8 +110,8 @@ pub fn open(
             Sink::Lines(Lines::open(output, &[], Arc::new(json::JsonEncoder::new(columns, array)), frame)?)
         }
         Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns))),
-        Format::Parquet => Sink::Rows(Box::new(parquet::ParquetSink::open(output, schema)?)),
-        Format::Arrow => Sink::Rows(Box::new(arrow::ArrowSink::open(output, schema)?)),
+        Format::Parquet => Sink::Rows(Box::new(parquet::ParquetSink::open(output, columns, schema)?)),
+        Format::Arrow => Sink::Rows(Box::new(arrow::ArrowSink::open(output, columns, schema)?)),
     })
 }
 

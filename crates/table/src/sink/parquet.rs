@@ -1,9 +1,11 @@
 //! Results as Parquet: compressed with zstd, in row groups that are small enough to be kept in memory until they are whole.
 
-use super::Rows;
+use super::{Rows, plain};
+use crate::Named;
 use crate::error::{DataCode, DataError};
 use crate::output::Output;
-use ::parquet::arrow::ArrowWriter;
+use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use ::parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use ::parquet::basic::{Compression, ZstdLevel};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
@@ -19,10 +21,14 @@ pub(super) struct ParquetSink {
 }
 
 impl ParquetSink {
-    /// A file of the schema.
-    pub(super) fn open(output: Output, schema: &SchemaRef) -> Result<Self, DataError> {
+    /// A file of these columns, which lie in batches of the schema. Parquet has one form for texts, whether they are views or not: of
+    /// which type they are is said beside it.
+    pub(super) fn open(output: Output, columns: &[Named], stored: &SchemaRef) -> Result<Self, DataError> {
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
-        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties.build())).map_err(failed)?;
+        let mut properties = properties.build();
+        add_encoded_arrow_schema_to_metadata(&plain::schema(columns, stored), &mut properties);
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(output, stored.clone(), options).map_err(failed)?;
         Ok(ParquetSink { writer })
     }
 }

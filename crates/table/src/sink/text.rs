@@ -167,7 +167,8 @@ impl Encoder for CsvEncoder {
                 if !present {
                     out.extend_from_slice(null.unwrap_or_default().as_bytes());
                 }
-                let empty_text = present && null.is_some() && matches!(column, Flat::Scalars(_));
+                // Of what is verbatim nothing is known but how it was written.
+                let empty_text = present && null.is_some() && !matches!(column, Flat::Verbatim(_));
                 // A number needs quotes only where the field is all there is of the row, and empty.
                 if quoting[at] || !present || self.delimiter != b',' {
                     quote(&mut out, start, self.delimiter, alone || empty_text);
