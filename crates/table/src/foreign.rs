@@ -43,16 +43,21 @@ pub(crate) fn is_shown(of: &DataType) -> bool {
     false
 }
 
-/// True if a type that can be shown is one of views, or has one inside.
-pub(crate) fn has_views(of: &DataType) -> bool {
+/// True if a type that can be shown is one of these, or has one inside.
+pub(crate) fn has(of: &DataType, is_one: impl Fn(&DataType) -> bool) -> bool {
     let mut level = vec![of];
     for _ in 0..NESTING {
-        if level.iter().any(|of| matches!(of, DataType::Utf8View | DataType::BinaryView)) {
+        if level.iter().any(|of| is_one(of)) {
             return true;
         }
         level = level.into_iter().flat_map(children).collect();
     }
     false
+}
+
+/// True if a type that can be shown is one of views, or has one inside.
+pub(crate) fn has_views(of: &DataType) -> bool {
+    has(of, |of| matches!(of, DataType::Utf8View | DataType::BinaryView))
 }
 
 fn children(of: &DataType) -> Vec<&DataType> {

@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field, Schema};
 use std::sync::Arc;
 
 /// A column of each kind, with its name and the cell of its first row as text and as JSON. The second row is missing.
-fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static str)> {
+pub(super) fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static str)> {
     let zoned = |zone: &str| -> ArrayRef {
         Arc::new(TimestampMillisecondArray::from(vec![Some(1_700_000_000_123), None]).with_timezone(zone))
     };

@@ -1,6 +1,7 @@
 //! Tests of the way in and the way out as a command goes them, with exact values and messages.
 
 mod csv_as_it_comes;
+mod every_type;
 mod foreign;
 mod hostile;
 mod reading_csv;
