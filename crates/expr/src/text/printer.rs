@@ -5,6 +5,7 @@
 mod labels;
 
 use super::literal;
+use super::parser::Written;
 use super::printed_test::write_tests;
 use super::scope::Scopes;
 use super::spelling::Spelling;
@@ -156,6 +157,9 @@ struct Printer<'g> {
     out: String,
     /// The form of each name of the graph, once it was needed.
     forms: Vec<Option<Form>>,
+    /// Operators on literals whose result wraps around: between written numbers their tokens would be an error, so that they are
+    /// called by name.
+    wrapping: HashSet<NodeId>,
     /// The number of the `let` of each node.
     lets: Vec<Option<u32>>,
     /// The nodes with a `let`, operands first.
@@ -184,6 +188,7 @@ impl<'g> Printer<'g> {
             has_tensors,
             out: String::new(),
             forms: vec![None; graph.name_count()],
+            wrapping: HashSet::new(),
             lets: vec![None; graph.len()],
             named: Vec::new(),
             scopes: Scopes::default(),
@@ -197,6 +202,7 @@ impl<'g> Printer<'g> {
         };
         let needed = graph.reachable(roots.iter().copied());
         printer.scopes = Scopes::new(graph, &needed);
+        printer.find_wrapping(&needed);
         let mut uses = vec![0_u32; needed.len()];
         for root in roots {
             if let Some(uses) = uses.get_mut(root.index()) {
@@ -246,6 +252,33 @@ impl<'g> Printer<'g> {
             }
         }
         printer
+    }
+
+    /// Finds the operators whose tokens could not stand between what they are applied to.
+    fn find_wrapping(&mut self, needed: &[bool]) {
+        let mut values: Vec<Option<Written>> = vec![None; needed.len()];
+        for id in needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| NodeId::from_index(at)) {
+            let value = match self.graph.node(id) {
+                Node::Literal(value) => Ok(Written::of(value)),
+                Node::Operator(name, operands) => match (self.form(name), operands) {
+                    (Form::Operation(operation), &[x]) => {
+                        values[x.index()].map_or(Ok(None), |x| Written::prefixed(operation, x))
+                    }
+                    (Form::Operation(operation), &[x, y]) => match (values[x.index()], values[y.index()]) {
+                        (Some(x), Some(y)) => Written::combined(operation, x, y),
+                        _ => Ok(None),
+                    },
+                    _ => Ok(None),
+                },
+                _ => Ok(None),
+            };
+            match value {
+                Ok(value) => values[id.index()] = value,
+                Err(_) => {
+                    self.wrapping.insert(id);
+                }
+            }
+        }
     }
 
     /// Chooses names for the `let`s and writes them.
@@ -369,7 +402,8 @@ impl<'g> Printer<'g> {
 
     /// Writes what comes before the first operand, and leaves the rest pending, last first.
     fn write_operator(&mut self, id: NodeId, name: NameId, operands: &'g [NodeId], level: Level) {
-        match (self.form(name), operands) {
+        let form = if self.wrapping.contains(&id) { Form::Call } else { self.form(name) };
+        match (form, operands) {
             (Form::Operation(operation), &[operand]) if operation.fixity() == Fixity::Prefix => {
                 let level = self.open(operation.level(), level);
                 self.out.push_str(operation.text());

@@ -25,6 +25,65 @@ fn one(source: &str, code: Code, place: &str, message: &str, hint: &str) {
 }
 
 #[test]
+fn written_numbers_that_do_not_fit() {
+    let month = "30 * 24 * 3600 * 1000000";
+    let is_month = "`30 * 24 * 3600 * 1000000` is 2592000000000, which is too large for i32";
+    one(&format!("t + {month}"), Code::Literal, month, is_month, "write `30i64` for `30`");
+    // Brackets, nothing but one error for what is made of it, and the place of the innermost that does not fit.
+    let text = "1 + ((2_000_000_000) + -(-2_000_000_000)) * 5";
+    let (place, exact) = ("(2_000_000_000) + -(-2_000_000_000)", "4000000000, which is too large for i32");
+    one(text, Code::Literal, place, &format!("`{place}` is {exact}"), "write `2_000_000_000i64` for `2_000_000_000`");
+    for (text, exact) in [
+        ("2147483647 + 1", "2147483648"),
+        ("-2147483647 - 2", "-2147483649"),
+        ("46341 * 46341", "2147488281"),
+        ("-(-2147483648)", "2147483648"),
+        ("--2147483648", "2147483648"),
+    ] {
+        let found = problems(text);
+        assert_eq!(found.first().message(), format!("`{text}` is {exact}, which is too large for i32"));
+    }
+    let long = "9223372036854775807i64 * -9223372036854775808";
+    let found = problems(long);
+    let exact = format!("`{long}` is -85070591730234615856620279821087277056, which is too large for i64");
+    let hint = "in f64 it is rounded: give the first number the suffix `f64`";
+    assert_eq!(told(found.first(), long), (Code::Literal, long, &*exact, hint));
+    let power = "`10 ** 39` is 1e39, which is too large for f32, the type of powers of integers";
+    one("x * (10 ** 39)", Code::Literal, "10 ** 39", power, "write `10f64` for `10`");
+    one(
+        "INT32{2} * 2000000000",
+        Code::Literal,
+        "INT32{2} * 2000000000",
+        "`INT32{2} * 2000000000` is 4000000000, which is too large for i32",
+        "give the first number the suffix `i64`",
+    );
+    for fits in [
+        "2147483646 + 1",
+        "-2147483647 - 1",
+        "46340 * 46340",
+        "-(2147483648)",
+        "x * 2147483647 * 2",
+        "30i64 * 24 * 3600 * 1000000",
+        "7 // 2 * 2147483647",
+        "math.add(2147483647, 1)",
+        "10 ** 38",
+        "0 ** -1",
+        "2.5 * 2147483647 * 2147483647",
+        "let a = 2147483647; a * 2",
+        "(let a = 2147483647 in a * 2)",
+        "fn f(x) = x * 2; f(2147483647)",
+    ] {
+        assert!(parse(fits, &Operators, &Limits::default()).is_ok(), "{fits}");
+    }
+    // Of a long sum every part is looked at once.
+    let long = format!("1{}", " + 1".repeat(200_000));
+    assert!(parse(&long, &Operators, &Limits::default()).is_ok());
+    let long = format!("2147283647{}", " + 1".repeat(200_001));
+    let found = problems(&long);
+    assert_eq!((found.as_slice().len(), found.first().span()), (1, Some(Span::new(0, 10 + 4 * 200_001))));
+}
+
+#[test]
 fn syntax() {
     use Code::{Bracket, Syntax};
     one("let a =\noutput y = 1", Syntax, "", "expected a value, found the end of the statement", "");

@@ -20,6 +20,18 @@ fn reads_back(program: &Program) {
 }
 
 #[test]
+fn what_wraps_around_is_called_by_name() {
+    // Between written numbers the tokens would be an error.
+    let builder = Builder::new();
+    let (large, two) = (builder.literal(2_147_483_647), builder.literal(2));
+    builder.output("y", (large * two + 1) * -builder.literal(i64::MIN) - large);
+    let program = builder.build().unwrap();
+    let text = "output y = (math.multiply(2147483647, 2) + 1) * math.neg(-9223372036854775808i64) - 2147483647\n";
+    assert_eq!(print(&program), text);
+    reads_back(&program);
+}
+
+#[test]
 fn brackets_are_minimal() {
     for text in [
         "a + b * c",

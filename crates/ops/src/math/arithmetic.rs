@@ -57,7 +57,7 @@ pub(crate) static ADD: OpDef = binary(
     &[Law::Commutative],
     &[
         ex("math.add(1, 2)", "3"),
-        ex("2147483647 + 1", "-2147483648"),
+        ex("math.add(2147483647, 1)", "-2147483648"),
         ex("1 + 0.5", "1.5"),
         ex("1 + missing[i32]", "i32?{NA}"),
         ex("date\"2024-02-28\" + 2", "date{2024-03-01}"),

@@ -4,6 +4,7 @@
 
 use super::Parser;
 use super::call::Target;
+use super::constant::Written;
 use super::declared::Declared;
 use crate::NodeId;
 use crate::infix::{
@@ -44,11 +45,13 @@ pub(super) struct Operand {
     pub(super) compared: Option<Compared>,
     /// If it is `a & b` or `a | b` without brackets, its parts.
     pub(super) joined: Option<Joined>,
+    /// Its value, if it is made of nothing but written integers.
+    pub(super) written: Option<Written>,
 }
 
 impl Operand {
     pub(super) fn new(node: Option<NodeId>, span: Span) -> Self {
-        Operand { node, span, compared: None, joined: None }
+        Operand { node, span, compared: None, joined: None, written: None }
     }
 }
 
@@ -223,11 +226,12 @@ impl<'s> Parser<'s, '_> {
 
     fn push_literal(&mut self, value: Option<Value>, start: Span) -> Result<Expect, Stop> {
         let span = start.to(self.cursor.previous);
+        let written = value.as_ref().and_then(Written::of);
         let node = match value {
             Some(value) => Some(self.literal(value, span)?),
             None => None,
         };
-        Ok(self.push(Operand::new(node, span)))
+        Ok(self.push(Operand { written, ..Operand::new(node, span) }))
     }
 
     /// True where a bracket may close without a further operand: it is empty, or a comma stands before.
@@ -417,7 +421,8 @@ impl<'s> Parser<'s, '_> {
             Some(Frame::Group { open, base, comma }) => {
                 let span = open.to(close);
                 if self.operands.len() == base + 1 && !comma {
-                    Operand::new(self.pop().node, span)
+                    let Operand { node, written, .. } = self.pop();
+                    Operand { written, ..Operand::new(node, span) }
                 } else {
                     self.make_of(MAKE_TUPLE, base, span)?
                 }
@@ -587,7 +592,8 @@ impl<'s> Parser<'s, '_> {
                         }
                         None => None,
                     };
-                    self.push(Operand::new(node, span));
+                    let written = self.written(operation, &[operand], span);
+                    self.push(Operand { written, ..Operand::new(node, span) });
                 }
                 Some(Frame::Range { not, read }) if COMPARISON >= level => {
                     let (not, read) = (*not, *read);
@@ -609,6 +615,7 @@ impl<'s> Parser<'s, '_> {
 
     fn combine(&mut self, operation: Operation, left: Operand, right: Operand) -> Result<Operand, Stop> {
         let span = left.span.to(right.span);
+        let written = self.written(operation, &[left, right], span);
         let single = operation.fixity() == Fixity::Single;
         let chained = left.compared.filter(|_| single);
         let node = match (left.node, right.node, chained) {
@@ -637,7 +644,7 @@ impl<'s> Parser<'s, '_> {
             _ => None,
         };
         let compared = single.then_some(Compared { right: right.span, joined: right.joined });
-        Ok(Operand { node, span, compared, joined })
+        Ok(Operand { node, span, compared, joined, written })
     }
 
     /// How to write `a < b & c < d`, which is `a < (b & c) < d`.

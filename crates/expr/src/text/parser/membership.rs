@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
             }
             None => made.node,
         };
-        Ok(Operand { node, span: made.span, compared: Some(Compared { right, joined: None }), joined: None })
+        Ok(Operand { compared: Some(Compared { right, joined: None }), ..Operand::new(node, made.span) })
     }
 
     /// True where the argument of an operator begins that is the one at this position.

@@ -3,6 +3,7 @@
 //! it neither, so that no error is reported twice.
 
 mod call;
+mod constant;
 mod declared;
 mod expression;
 mod external;
@@ -17,6 +18,7 @@ pub(super) mod table;
 mod test;
 mod used;
 
+pub(super) use constant::Written;
 pub(super) use external::EXTERN;
 pub(super) use lambda::IN;
 pub(super) use test::{TEST, begins_table};
