@@ -5,15 +5,23 @@ use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
 use cembra_ops::Argument;
 
-/// The type that a literal has where nobody says of which type it is to be: NOTHING where all is missing; none if elements have no
-/// type in common.
+/// The type that a literal has where no input declares one: integers are i64, as all integers of data are, and weak floats f64; NOTHING
+/// where all is missing; none if elements have no type in common.
+///
+/// ```
+/// use cembra::{Literal, QType, literal_type};
+///
+/// assert_eq!(literal_type(&Literal::parse("5000")?), Some(QType::INT64));
+/// assert_eq!(literal_type(&Literal::parse("0.5")?), Some(QType::FLOAT64));
+/// # Ok::<(), cembra::Diagnostics>(())
+/// ```
 #[must_use]
 pub fn literal_type(literal: &Literal) -> Option<QType> {
     let elements = match literal {
-        Literal::One(value) => return Some(strong(&value.qtype())),
+        Literal::One(value) => return Some(data_type(value)),
         Literal::Elements(elements) => elements,
     };
-    let mut types = elements.iter().map(|element| strong(&element.qtype())).filter(|qtype| *qtype != QType::Nothing);
+    let mut types = elements.iter().map(data_type).filter(|qtype| *qtype != QType::Nothing);
     let Some(first) = types.next() else { return Some(QType::Nothing) };
     let common = types.try_fold(first, |common, next| cembra_ops::common_type(&common, &next))?;
     match common {
@@ -37,6 +45,16 @@ pub fn cast_literal(literal: &Literal, wanted: &QType) -> Option<Value> {
     match literal {
         Literal::One(value) => cast(value, wanted),
         Literal::Elements(values) => elements(values.iter().cloned(), wanted),
+    }
+}
+
+/// The type of a value of data that is written as this literal.
+fn data_type(value: &Value) -> QType {
+    // Values nest only as deep as the parser allows.
+    match value {
+        Value::Scalar(ScalarValue::Int32(_)) => QType::INT64,
+        Value::Tuple(values) => QType::Tuple(values.map(data_type)),
+        other => strong(&other.qtype()),
     }
 }
 
@@ -132,6 +150,24 @@ mod tests {
         let pair = QType::tuple([QType::FLOAT32, QType::Optional(Scalar::Text)]);
         let expected = Value::Tuple([Value::from(2.0_f32), Value::Present(ScalarValue::Text("a".into()))].into());
         assert_eq!(cast_text("(2, \"a\")", pair), Some(expected));
+    }
+
+    #[test]
+    fn integers_without_a_declared_type_are_those_of_data() {
+        let of = |text: &str| literal_type(&Literal::parse(text).expect("a literal")).map(|qtype| qtype.to_string());
+        for (text, qtype) in [
+            ("5000", "i64"),
+            ("-1", "i64"),
+            ("[1, missing, 3]", "[i64?]"),
+            ("[1, 0.5]", "[f64?]"),
+            ("(1, (2.5, \"a\"))", "(i64, (f64, text))"),
+            ("{x: 1}", "{x: i64}"),
+            ("[i32?]{1}", "[i32?]"),
+            ("i32?{5}", "i32?"),
+            ("1.5f32", "f32"),
+        ] {
+            assert_eq!(of(text).as_deref(), Some(qtype), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::{Backend, Code, Diagnostic, Diagnostics, Limits, Literal, QType, RowPlayer};
+use cembra::{
+    Backend, Code, Diagnostic, Diagnostics, Limits, Literal, QType, RowPlayer, Value, cast_literal, literal_type,
+};
 use cembra_table::Format;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -117,19 +119,19 @@ impl TypeList {
     }
 }
 
-/// A value for an input: `name=literal`.
+/// A value for an input: `name=value`. A value is a literal, or for an input of a declared type written as in CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment {
     /// The name of the input.
     pub(crate) name: String,
     /// The value as it was written.
     pub(crate) text: String,
-    /// The value, which is not of the input's type yet.
-    pub(crate) literal: Literal,
+    /// The value as a literal, which is not of the input's type yet; or why it is none.
+    pub(crate) literal: Result<Literal, Diagnostics>,
 }
 
 impl Assignment {
-    /// Reads `name=literal` as an argument of a shell.
+    /// Reads `name=value` as an argument of a shell.
     pub(crate) fn parse(argument: &str) -> Result<Assignment, Diagnostics> {
         // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
         Assignment::parse_with(argument, |name, text| {
@@ -137,7 +139,7 @@ impl Assignment {
         })
     }
 
-    /// Reads `name = literal` as it is written.
+    /// Reads `name = value` as it is written.
     pub(crate) fn parse_written(text: &str) -> Result<Assignment, Diagnostics> {
         Assignment::parse_with(text, |name, text| format!("a text needs its quotes: `{name} = \"{text}\"`"))
     }
@@ -152,8 +154,24 @@ impl Assignment {
             } else {
                 problems
             }
-        })?;
+        });
         Ok(Assignment { name: name.to_owned(), text: text.to_owned(), literal })
+    }
+
+    /// The value for an input of this type: the literal, if it is implicitly cast to the type, or what a field of CSV with this text
+    /// is; none if it is neither.
+    pub(crate) fn value(&self, declared: &QType) -> Option<Value> {
+        let literal = self.literal.as_ref().ok();
+        literal.and_then(|literal| cast_literal(literal, declared)).or_else(|| {
+            let is_missing = literal.is_some_and(|literal| literal_type(literal) == Some(QType::Nothing));
+            // Numbers are literals, and a quote begins a text that has to end in one.
+            let (QType::Scalar(scalar) | QType::Optional(scalar)) = declared else { return None };
+            if is_missing || scalar.is_number() || self.text.starts_with(['"', '\'']) {
+                return None;
+            }
+            let value = cembra_table::scalar::parse(*scalar, &self.text)?;
+            Some(if declared.is_optional() { Value::Present(value) } else { Value::Scalar(value) })
+        })
     }
 }
 
@@ -308,8 +326,41 @@ mod tests {
     }
 
     #[test]
+    fn a_declared_type_says_how_a_value_is_read() {
+        let read = |text: &str, qtype: &str| {
+            let qtype = cembra::parse_type(qtype).expect("a type");
+            Assignment::parse(text).expect("a value").value(&qtype).map(|value| cembra::print_value(&value))
+        };
+        for (text, qtype, value) in [
+            ("d=2026-11-20", "date", "date\"2026-11-20\""),
+            ("d=date\"2026-11-20\"", "date?", "date?{2026-11-20}"),
+            ("t=2026-11-20T10:15:00Z", "timestamp?", "timestamp?{2026-11-20T10:15:00Z}"),
+            ("s=Dream", "text", "\"Dream\""),
+            ("s=\"Dream\"", "text", "\"Dream\""),
+            ("s=5", "text?", "text?{\"5\"}"),
+            ("s=missing", "text?", "missing[text]"),
+            ("b=TRUE", "bool", "true"),
+            ("x=5", "f64", "5.0f64"),
+            ("x=5", "i64?", "i64?{5}"),
+        ] {
+            assert_eq!(read(text, qtype).as_deref(), Some(value), "{text} as {qtype}");
+        }
+        for (text, qtype) in [
+            ("d=2026-02-30", "date"),
+            ("s=missing", "text"),
+            ("s=\"Dream", "text"),
+            ("n=1.5", "i32"),
+            ("x=1e999", "f64"),
+            ("x=Dream", "f64"),
+            ("x=1, 2", "(i64, i64)"),
+        ] {
+            assert_eq!(read(text, qtype), None, "{text} as {qtype}");
+        }
+    }
+
+    #[test]
     fn a_value_is_a_literal() {
-        let value = |text: &str| Assignment::parse(text).map(|one| one.literal).map_err(|error| error.to_string());
+        let value = |text: &str| Assignment::parse(text).and_then(|one| one.literal).map_err(|error| error.to_string());
         assert_eq!(value("x=1"), Ok(Literal::One(Value::from(1))));
         assert_eq!(value("x = -2.5f32"), Ok(Literal::One(Value::from(-2.5_f32))));
         assert_eq!(value("x=\"a=b\""), Ok(Literal::One(Value::from("a=b"))));

@@ -144,6 +144,10 @@ impl Feed {
                     let scalar = default.scalar();
                     (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
                 }
+                // As in data that have no such key.
+                None if let (Some(QType::Optional(scalar)), true) = (declared, data.is_none()) => {
+                    (Feeding::Constant(Value::Missing(*scalar)), QType::Optional(*scalar))
+                }
                 None if data.is_none() => {
                     if problems.len() >= text.limits().problems.max(1) {
                         break;
@@ -330,8 +334,25 @@ fn by_name<'a>(
 /// The constant as a value of the declared type; without one, of the type of its literal.
 fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str) -> Result<Value, Failure> {
     let name = &constant.name;
-    let found = literal_type(&constant.literal);
-    let found_nothing = found == Some(QType::Nothing) && !constant.literal.is_array();
+    if let Some(value) = declared.and_then(|declared| constant.value(declared)) {
+        return Ok(value);
+    }
+    let literal = match (&constant.literal, declared) {
+        (Ok(literal), _) => literal,
+        (Err(_), Some(QType::Scalar(scalar) | QType::Optional(scalar)))
+            if let Some(spelling) = scalar::spelling(*scalar, &constant.text) =>
+        {
+            let expected = declared.map(spelled).unwrap_or_default();
+            let message = format!("`-s {name}={}`: the input `{name}` is {expected}; {spelling}", constant.text);
+            return Err(usage(command, message));
+        }
+        (Err(problems), _) => {
+            let message = format!("invalid value '{name}={}' for '--set <NAME=VALUE>': {problems}", constant.text);
+            return Err(usage(command, message));
+        }
+    };
+    let found = literal_type(literal);
+    let found_nothing = found == Some(QType::Nothing) && !literal.is_array();
     let wanted = match declared {
         Some(declared) => declared.clone(),
         None => match found.clone() {
@@ -339,7 +360,7 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
                 let message = format!("`-s {name}={}`: no array has such elements", constant.text);
                 return Err(usage(command, message));
             }
-            Some(QType::Nothing) if constant.literal.is_array() => {
+            Some(QType::Nothing) if literal.is_array() => {
                 let message =
                     format!("`-s {name}={}` has no type; declare it, as in `input {name}: [f64?]`", constant.text);
                 return Err(usage(command, message));
@@ -359,12 +380,12 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
             Some(strong) => strong,
         },
     };
-    cast_literal(&constant.literal, &wanted).ok_or_else(|| {
+    cast_literal(literal, &wanted).ok_or_else(|| {
         let message = match found {
             Some(QType::Nothing) if found_nothing => {
                 format!("`-s {name}=missing`: the input `{name}` is {wanted} and never missing")
             }
-            _ if constant.literal.is_array() => {
+            _ if literal.is_array() => {
                 format!("`-s {name}={}`: the input `{name}` is {wanted}", constant.text)
             }
             found => {

@@ -141,18 +141,19 @@ impl Session {
         let written = assignment.split_once('=').map_or("", |(_, literal)| literal.trim());
         let end = (1 + command.trim_end().len()) as u32;
         let start = end.saturating_sub(written.len() as u32);
-        let Assignment { name, literal, .. } = Assignment::parse_written(assignment).map_err(|problems| {
-            let problem = problems.first().clone();
-            // Places are those of the literal.
-            let place = problem.span().map(|span| Span::new(start + span.start, start + span.end));
-            self.refuse_with(command, problem.at(place))
-        })?;
+        let given = Assignment::parse_written(assignment)
+            .map_err(|problems| self.refuse_with(command, problems.first().clone()))?;
+        let name = given.name.clone();
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
             return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
         }
         let input = self.declared(&name)?;
-        let value = given::value_of(&name, &literal, input.as_ref())
-            .map_err(|problem| self.refuse_with(command, problem.at(Span::new(start, end))))?;
+        let value = given::value_of(&given, input.as_ref()).map_err(|problem| {
+            // Places are those of the literal.
+            let place =
+                problem.span().map_or(Span::new(start, end), |span| Span::new(start + span.start, start + span.end));
+            self.refuse_with(command, problem.at(place))
+        })?;
         self.values.insert(name, value);
         Ok(())
     }

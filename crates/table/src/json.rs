@@ -2,8 +2,9 @@
 //! `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; a tuple is an array, a named
 //! one an object, an array of a declared type an array; a present unit is `true`; bytes are a string in base64. Keys that nobody asks for are not looked at.
 //!
-//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is i32, or i64 if it
-//! does not fit, `7.0` and `7e0` are f64; it is optional if it is missing in one of those rows.
+//! The type of an undeclared leaf is the common type of the literals in the first rows: `7` is i64, `7.0` and `7e0` are f64; it is
+//! optional if it is missing in one of those rows. An array is a list of its elements' common type, of any length; a tuple only if
+//! its elements have none.
 
 use super::cells::Builder;
 use super::input::{Bytes, Text};
@@ -15,7 +16,7 @@ use crate::scalar;
 use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
 use arrow_schema::SchemaRef;
 use cembra::{JsonKind, JsonMisfit, JsonText};
-use cembra_runtime::{Fields, InFrame, Names, QType, Scalar};
+use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 use cembra_value::Value;
 use std::collections::{HashSet, VecDeque};
 use std::io::BufReader;
@@ -80,6 +81,16 @@ enum Kind {
     FloatName,
     Scalar(Scalar),
     Tuple(Fields<Seen>),
+    List(List),
+}
+
+/// What is seen of arrays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct List {
+    /// What holds every element of all of them, if a scalar does.
+    each: Option<Box<Seen>>,
+    /// What holds the elements at each position, if all have as many.
+    fields: Option<Fields<Seen>>,
 }
 
 impl JsonData {
@@ -180,11 +191,19 @@ impl JsonData {
                 .join(&here)
                 .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
         }
-        if seen.missing && matches!(seen.kind, Kind::Tuple(_)) {
-            let error = DataError::new(DataCode::MissingValue, "a tuple is missing in some rows").in_column(name);
-            return Err(error.hint("a tuple is always there; its fields may be missing: write `[null, null]`"));
+        let qtype = seen.qtype();
+        let always_there = match qtype {
+            QType::Array(..) => Some(("a list", "a list is always there; it may be empty: write `[]`")),
+            QType::Tuple(_) => {
+                Some(("a tuple", "a tuple is always there; its fields may be missing: write `[null, null]`"))
+            }
+            _ => None,
+        };
+        if let Some((what, hint)) = always_there.filter(|_| seen.missing) {
+            let message = format!("{what} is missing in some rows");
+            return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
         }
-        Ok(found.then(|| seen.qtype()))
+        Ok(found.then_some(qtype))
     }
 }
 
@@ -201,8 +220,6 @@ impl Seen {
                 let digits = value.as_str();
                 Kind::Scalar(if digits.contains(['.', 'e', 'E']) {
                     Scalar::Float64
-                } else if digits.parse::<i32>().is_ok() {
-                    Scalar::Int32
                 } else if digits.parse::<i64>().is_ok() {
                     Scalar::Int64
                 } else {
@@ -214,7 +231,10 @@ impl Seen {
                     let path = format!("{}.{index}", place.path);
                     Seen::of(field, Place { path: &path, ..place })
                 });
-                Kind::Tuple(seen.collect::<Result<_, _>>()?)
+                let fields = seen.collect::<Result<Fields<Seen>, _>>()?;
+                let nothing = Seen { kind: Kind::Nothing, missing: false };
+                let each = fields.iter().try_fold(nothing, |each, field| each.join(field).filter(Seen::is_scalar));
+                Kind::List(List { each: each.map(Box::new), fields: Some(fields) })
             }
             JsonKind::Object => {
                 let fields = value.fields().unwrap_or_default();
@@ -233,6 +253,10 @@ impl Seen {
 
     /// What a declared or inferred type stands for.
     fn of_type(qtype: &QType) -> Seen {
+        if let QType::Array(_, scalar) = qtype {
+            let each = Seen { kind: Kind::Scalar(*scalar), missing: true };
+            return Seen { kind: Kind::List(List { each: Some(Box::new(each)), fields: None }), missing: false };
+        }
         let kind = match qtype.in_frame() {
             InFrame::Scalar(scalar) | InFrame::Optional(scalar) => Kind::Scalar(scalar),
             InFrame::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
@@ -245,7 +269,7 @@ impl Seen {
     fn join(&self, other: &Seen) -> Option<Seen> {
         let kind = match (&self.kind, &other.kind) {
             (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
-            (a, b) if a == b && !matches!(a, Kind::Tuple(_)) => a.clone(),
+            (a, b) if a == b && !matches!(a, Kind::Tuple(_) | Kind::List(_)) => a.clone(),
             (Kind::Scalar(a), Kind::Scalar(b)) if a.is_numeric() && b.is_numeric() => {
                 Kind::Scalar(if a.is_integer() && b.is_integer() { Scalar::Int64 } else { Scalar::Float64 })
             }
@@ -256,19 +280,50 @@ impl Seen {
                 Kind::Scalar(Scalar::Text)
             }
             (Kind::Tuple(a), Kind::Tuple(b)) => Kind::Tuple(join_fields(a, b)?),
+            (Kind::List(a), Kind::List(b)) => Kind::List(a.join(b)?),
+            // What was found to be a tuple is one of arrays that are no lists.
+            (Kind::Tuple(a), Kind::List(List { fields: Some(b), .. })) => Kind::Tuple(join_fields(a, b)?),
             _ => return None,
         };
         Some(Seen { kind, missing: self.missing || other.missing })
     }
 
+    /// True for what an element of a list may be.
+    fn is_scalar(&self) -> bool {
+        matches!(self.kind, Kind::Nothing | Kind::FloatName | Kind::Scalar(_))
+    }
+
     fn qtype(&self) -> QType {
         match &self.kind {
+            Kind::List(List { each: Some(each), .. }) => {
+                QType::Array(ArrayKind::Dense, each.qtype().scalar().unwrap_or(Scalar::Float64))
+            }
+            // One of both is there.
+            Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, Seen::tuple),
+            Kind::Tuple(fields) => Seen::tuple(fields),
+
             // As in CSV, what is never there is a number.
             Kind::Nothing => QType::Optional(Scalar::Float64),
             Kind::FloatName => QType::of(Scalar::Float64, self.missing),
             Kind::Scalar(scalar) => QType::of(*scalar, self.missing),
-            Kind::Tuple(fields) => QType::Tuple(fields.map(Seen::qtype)),
         }
+    }
+
+    /// The type of a tuple. No list lies in one: arrays of one length are tuples there.
+    fn tuple(fields: &Fields<Seen>) -> QType {
+        QType::Tuple(fields.map(|field| match &field.kind {
+            Kind::List(List { fields: Some(fields), .. }) => Seen::tuple(fields),
+            _ => field.qtype(),
+        }))
+    }
+}
+
+impl List {
+    /// What holds both; `None` if they are neither lists of one type nor tuples of one length.
+    fn join(&self, other: &List) -> Option<List> {
+        let each = self.each.as_ref().zip(other.each.as_ref()).and_then(|(a, b)| a.join(b)).map(Box::new);
+        let fields = self.fields.as_ref().zip(other.fields.as_ref()).and_then(|(a, b)| join_fields(a, b));
+        (each.is_some() || fields.is_some()).then_some(List { each, fields })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tensor::{Data, Evaluator, Tensor, TensorModel};
-use cembra::{Field, Model, Options, QType, Value, cast_literal};
+use cembra::{Field, Model, Options, QType, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
 use cembra_table::{numpy, scalar};
@@ -143,7 +143,7 @@ fn inputs(
             let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
             return Err(usage(NAME, format!("{message}: write `--input {}=FILE.npy`", field.name)));
         };
-        let value = cast_literal(&constant.literal, &QType::Scalar(scalar));
+        let value = constant.value(&QType::Scalar(scalar));
         let Some(Ok(tensor)) = value.as_ref().and_then(Value::as_scalar).map(Tensor::of_value) else {
             let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
             return Err(usage(NAME, message));

@@ -1,15 +1,23 @@
 //! What an interactive session is told for an input, as in `:set x = 1.5`: which value that is, or why it is none of the input's.
 
+use crate::arguments::Assignment;
 use cembra::{Code, Diagnostic, Literal, QType, Scalar, Value, cast_literal, literal_type};
 use cembra_expr::Input;
 use cembra_table::schema::spelled;
 
-/// The value that a literal is for an input: of the type that is declared for it, if the session declares one, else of the
-/// literal's own.
-pub(super) fn value_of(name: &str, literal: &Literal, input: Option<&Input>) -> Result<Value, Diagnostic> {
+/// The value that is given to an input: of the type that is declared for it, if the session declares one, else of the literal's own.
+pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Value, Diagnostic> {
+    let name = &given.name;
+    let declared = input.and_then(|input| Some((input, input.qtype.as_ref()?)));
+    let read = declared.and_then(|(_, declared)| given.value(declared));
+    let literal = match &given.literal {
+        Ok(literal) => literal,
+        Err(problems) if read.is_none() => return Err(problems.first().clone()),
+        Err(_) => &Literal::One(Value::Nothing),
+    };
     let found = literal_type(literal);
-    if let Some((input, declared)) = input.and_then(|input| Some((input, input.qtype.as_ref()?))) {
-        let value = cast_literal(literal, declared).ok_or_else(|| unfit(input, found.as_ref()))?;
+    if let Some((input, _)) = declared {
+        let value = read.ok_or_else(|| unfit(input, found.as_ref()))?;
         return match input.promise.check(&value) {
             Ok(()) => Ok(value),
             Err(broken) => Err(Diagnostic::new(Code::Promise, format!("{}, but {broken}", what_is(input)))),

@@ -35,7 +35,7 @@ fn values_are_elements_in_brackets() {
         (&["x", "x=[1, \"a\"]"], "`-s x=[1, \"a\"]`: no array has such elements"),
         (&["input x: [i32]; x", "x=[0.5]"], "`-s x=[0.5]`: the input `x` is [i32?]"),
         (&["input x: i32; x", "x=[5]"], "`-s x=[5]`: the input `x` is i32"),
-        (&["input x: [i32]; x", "x=5"], "`-s x=5`: the input `x` is [i32?], found i32"),
+        (&["input x: [i32]; x", "x=5"], "`-s x=5`: the input `x` is [i32?], found i64"),
         (&["input x: [i32]; x", "x=[5, y]"], "expected a literal, found `y`"),
         (&["input by: edge; array.count([1], into=by)", "by=[1]"], "`edge.from_sizes(sizes)`"),
     ] {

@@ -6,6 +6,46 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 
 #[test]
+fn a_number_is_the_same_from_every_source() {
+    let shell = Shell::new()
+        .file("rows.csv", "x\n5000\n")
+        .file("rows.json", "[{\"x\": 5000}]")
+        .file("lists.jsonl", "{\"v\": [5000, 1]}\n{\"v\": [2]}\n{\"v\": []}\n")
+        .file("model.cem", "output y = x * 1000000\ntest \"large\" { x = 5000 } => { y = 5000000000 }\n");
+    let of = |with: &[&str]| shell.stdout(&[&["eval", "-e", "output y = x * 1000000"], with].concat());
+    for with in [&["rows.csv"][..], &["rows.json"], &["-s", "x=5000"]] {
+        assert_eq!(of(with), "y\n5000000000\n", "{with:?}");
+    }
+    shell.stdout(&["test", "model.cem"]);
+    // Arrays of any length, of which the first is no pattern for the others.
+    let sums = ["eval", "-e", "output y = sum(v * 1000000)", "lists.jsonl"];
+    assert_eq!(shell.stdout(&sums), "y\n5001000000\n2000000\n0\n");
+    assert_eq!(of(&["-s", "x=[5000, 1]", "--format", "jsonl"]), "{\"y\":[5000000000,1000000]}\n");
+}
+
+#[test]
+fn a_value_is_read_by_the_declared_type() {
+    let shell = Shell::new();
+    let model = "input d: date; input s: text?; input n: i64?; output y = d + 1; output t = s; output m = n ?? -1";
+    let with = |set: &[&str]| shell.run(&[&["eval", "-e", model], set].concat());
+    let set = ["-s", "d=2026-11-20", "-s", "s=Dream", "-s", "n=7"];
+    assert_eq!(with(&set).stdout, "y,t,m\n2026-11-21,Dream,7\n");
+    // What may be missing is missing if it has no value; what may not has to have one.
+    assert_eq!(with(&set[..2]).stdout, "y,t,m\n2026-11-21,,-1\n");
+    let none = with(&[]);
+    assert!(none.status == Some(1) && none.stderr.contains("input `d` has no value"), "{none}");
+    let wrong = with(&["-s", "d=2026-02-30"]);
+    assert!(wrong.status == Some(2), "{wrong}");
+    assert!(
+        wrong.stderr.contains("`-s d=2026-02-30`: the input `d` is date; dates are written as `2026-11-20`"),
+        "{wrong}"
+    );
+    // Without a declared type it is a literal.
+    let bare = shell.run(&["eval", "-e", "x", "-s", "x=Dream"]);
+    assert!(bare.status == Some(2) && bare.stderr.contains("a text needs its quotes"), "{bare}");
+}
+
+#[test]
 fn the_quadratic_in_every_form() {
     let shell = Shell::new();
     let (model, rows) = (example("quadratic.cem"), example("quadratic.csv"));

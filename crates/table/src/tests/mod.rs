@@ -109,7 +109,7 @@ fn rows_that_are_read_ahead_take_little_memory() {
     let size = text.len();
     let before = most_memory();
     let read = json(&text, &[("x", None)]).expect("rows");
-    assert_eq!((read.len(), &read[7]), (rows, &vec![Value::from(7)]));
+    assert_eq!((read.len(), &read[7]), (rows, &vec![Value::from(7_i64)]));
     // The text was copied once.
     // The kernel counts what each thread has taken only now and then.
     let taken = most_memory().saturating_sub(before);

@@ -34,20 +34,44 @@ fn declared_types_give_exact_values() {
 fn undeclared_types_are_the_common_type_of_the_literals() {
     let text = r#"
         {"i": 1, "l": 1, "d": 1, "o": 1, "t": "a", "b": true, "n": null, "p": [1, "x"], "z": "NaN", "y": "NaN"}
-        {"i": 2147483647, "l": 2147483648, "d": 1e0, "t": "NaN", "b": false, "p": [0.5, null], "z": 1, "y": "x"}
+        {"i": 5000, "l": 2147483648, "d": 1e0, "t": "NaN", "b": false, "p": [0.5, null], "z": 1, "y": "x"}
     "#;
     assert_eq!(
         inferred(Format::JsonLines, text, &["i", "l", "d", "o", "t", "b", "n", "p", "z"]),
-        Ok(["i32", "i64", "f64", "i32?", "text", "bool", "f64?", "(f64, text?)", "f64"].map(str::to_owned).to_vec())
+        Ok(["i64", "i64", "f64", "i64?", "text", "bool", "f64?", "(f64, text?)", "f64"].map(str::to_owned).to_vec())
     );
     assert_eq!(inferred(Format::JsonLines, text, &["y"]), Ok(vec!["text".to_owned()]));
+}
+
+#[test]
+fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
+    let text = r#"
+        {"i": [1, 2, 3], "f": [1], "n": [], "m": [null, "NaN"], "t": ["a"], "e": [1, 2], "q": {"a": [1, 2]}, "r": [[1], ["x"]]}
+        {"i": [4], "f": [1, 0.5], "n": [], "m": [1, 2, 3], "t": [], "e": [], "q": {"a": [3, null]}, "r": [[2], ["y"]]}
+    "#;
+    let names = ["i", "f", "n", "m", "t", "e", "q", "r"];
+    let types = ["[i64?]", "[f64?]", "[f64?]", "[f64?]", "[text?]", "[i64?]", "{a: (i64, i64?)}", "((i64,), (text,))"];
+    assert_eq!(inferred(Format::JsonLines, text, &names), Ok(types.map(str::to_owned).to_vec()));
+    let read = json(text, &[("i", None), ("f", None)]).expect("lists");
+    let shown: Vec<String> = read.iter().flatten().map(ToString::to_string).collect();
+    assert_eq!(shown, ["[1, 2, 3]", "[1]", "[4]", "[1, 0.5]"]);
+    // Rows behind those that were looked at have any length too, and no other elements.
+    let late = |last: &str| json(&format!("{}{last}", "{\"x\": [1]}\n".repeat(1_000)), &[("x", None)]);
+    assert_eq!(late("{\"x\": [1, 2, null]}").expect("a list").len(), 1_001);
+    assert_eq!(
+        late("{\"x\": [1, 0.5]}"),
+        Err(
+            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; its type was taken from the first rows: declare"
+                .to_owned()
+        )
+    );
 }
 
 #[test]
 fn literals_without_a_common_type_are_refused() {
     assert_eq!(
         json("{\"x\": 1}\n{\"x\": \"a\"}", &[("x", None)]),
-        Err("rows.json:2: column `x`: expected i32, found `\"a\"`; its type was taken from the first rows, \
+        Err("rows.json:2: column `x`: expected i64, found `\"a\"`; its type was taken from the first rows, \
              and no type holds both"
             .to_owned())
     );
@@ -59,6 +83,12 @@ fn literals_without_a_common_type_are_refused() {
     );
     assert_eq!(
         json("{\"x\": [1]}\n{\"x\": null}", &[("x", None)]),
+        Err("rows.json: column `x`: a list is missing in some rows; a list is always there; it may be \
+             empty: write `[]`"
+            .to_owned())
+    );
+    assert_eq!(
+        json("{\"x\": [1, \"a\"]}\n{\"x\": null}", &[("x", None)]),
         Err("rows.json: column `x`: a tuple is missing in some rows; a tuple is always there; its fields may be \
              missing: write `[null, null]`"
             .to_owned())
@@ -78,12 +108,12 @@ fn a_late_misfit_is_an_error_with_advice() {
     let text = |last: &str| format!("{}{last}", "{\"x\": 1}\n".repeat(1_000));
     let late = |found: &str, better: &str| {
         Err(format!(
-            "rows.json:1001: column `x`: expected i32, found {found}; its type was taken from the first rows: declare `input x: {better}`"
+            "rows.json:1001: column `x`: expected i64, found {found}; its type was taken from the first rows: declare `input x: {better}`"
         ))
     };
-    assert_eq!(json(&text("{\"x\": 3000000000}"), &[("x", None)]), late("`3000000000`", "i64"));
+    assert_eq!(json(&text("{\"x\": 3000000000}"), &[("x", None)]).expect("an i64").len(), 1_001);
     assert_eq!(json(&text("{\"x\": 1.0}"), &[("x", None)]), late("`1.0`", "f64"));
-    assert_eq!(json(&text("{\"x\": null}"), &[("x", None)]), late("a missing value", "i32?"));
+    assert_eq!(json(&text("{\"x\": null}"), &[("x", None)]), late("a missing value", "i64?"));
 }
 
 #[test]
@@ -117,7 +147,7 @@ fn absent_keys_are_named() {
     let dataset = open(Format::Json, None, text).expect("it is JSON");
     assert_eq!(
         rows(bind(dataset, &[("b", None)]).expect("it is there")),
-        Ok(vec![vec![Value::from(1)], vec![Value::from(3)]])
+        Ok(vec![vec![Value::from(1_i64)], vec![Value::from(3_i64)]])
     );
     assert_eq!(
         json(text, &[("lenght", None)]),
