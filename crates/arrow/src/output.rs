@@ -4,12 +4,13 @@
 use crate::schema::element;
 use crate::{Error, Strings};
 use arrow_array::types::{
-    ArrowPrimitiveType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array,
-    Float64Array, GenericBinaryArray, GenericByteViewArray, GenericStringArray, Int32Array, Int64Array, LargeListArray, ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array,
+    Float64Array, GenericBinaryArray, GenericByteViewArray, GenericStringArray, Int32Array, Int64Array, LargeListArray,
+    ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
@@ -43,12 +44,7 @@ pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> 
 }
 
 /// The array of a column of the type that is wanted; if none is, with strings of a layout.
-fn made_as(
-    name: &str,
-    column: OutputColumn,
-    wanted: Option<&DataType>,
-    layout: Strings,
-) -> Result<ArrayRef, Error> {
+fn made_as(name: &str, column: OutputColumn, wanted: Option<&DataType>, layout: Strings) -> Result<ArrayRef, Error> {
     let found = column.qtype().clone();
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
     if let Some(wanted @ DataType::Dictionary(keys, values)) = wanted {
@@ -291,7 +287,9 @@ pub(crate) fn laid_out(array: ArrayRef, layout: Strings) -> Option<ArrayRef> {
 /// if the array has no such layout, as `Utf8` of more than 2 GiB.
 #[must_use]
 pub fn relaid(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
-    fn plain<O: OffsetSizeTrait, T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<(OffsetBuffer<O>, Buffer)> {
+    fn plain<O: OffsetSizeTrait, T: ByteViewType>(
+        array: &GenericByteViewArray<T>,
+    ) -> Option<(OffsetBuffer<O>, Buffer)> {
         let present = |row: &usize| array.is_valid(*row);
         let bytes = |row: usize| -> &[u8] { array.value(row).as_ref() };
         // No more than there are addresses: each is of memory, but a string may be there many times.

@@ -17,6 +17,7 @@ mod run;
 mod slice;
 mod source;
 mod strings;
+mod strip;
 mod strips;
 mod target;
 

@@ -4,7 +4,8 @@
 use crate::output::OutputColumn;
 use crate::reference::{Reference, RowEnd, Transfers};
 use crate::source::Source;
-use crate::strings::{StringLease, StringRoom, Unkept};
+use crate::strings::{StringLease, StringRoom};
+use crate::strip::Strip;
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
@@ -113,8 +114,8 @@ pub struct Job<'a> {
     of: BatchId,
     forms: Forms,
     rows: usize,
-    sources: Vec<Source<'a>>,
-    targets: Vec<Target<'a>>,
+    pub(crate) sources: Vec<Source<'a>>,
+    pub(crate) targets: Vec<Target<'a>>,
     on_error: OnError,
     /// True if rows of an input are written down strip by strip, or of an output put into their place.
     is_staged: bool,
@@ -195,21 +196,11 @@ pub struct Finished<E> {
 }
 
 /// What became of a range of rows.
-struct Range<E> {
-    made: Vec<Made>,
+pub(crate) struct Range<E> {
+    pub(crate) made: Vec<Made>,
     failed: Vec<usize>,
     failures: Vec<(usize, E)>,
-    stop: Option<Stop<E>>,
-}
-
-/// A strip that was evaluated, but for rows that failed: the columns of its inputs and outputs.
-struct Strip<'l, 'r> {
-    columns: Vec<Column>,
-    start: usize,
-    rows: usize,
-    /// The rows before this one are where they belong, and their strings in no scratch any more.
-    finished: usize,
-    lease: &'l mut StringLease<'r>,
+    pub(crate) stop: Option<Stop<E>>,
 }
 
 impl<E> Range<E> {
@@ -576,41 +567,6 @@ impl Batch {
         }
         failed.drain().for_each(drop);
         scratch.failed = failed;
-    }
-}
-
-impl Strip<'_, '_> {
-    /// Puts the rows before this one, which were written, into their place.
-    ///
-    /// # Safety
-    /// COLUMNS: the columns are of the job, and these rows were written. STRING-VIEW: the scratch keeps the strings of those that are not
-    /// finished.
-    unsafe fn finish<E>(
-        &mut self,
-        job: &Job<'_>,
-        player: &Player,
-        end: usize,
-        scratch: &Scratch,
-        range: &mut Range<E>,
-    ) {
-        let rows = self.finished..end;
-        self.finished = end;
-        // None, if nothing is to be put anywhere.
-        let of_outputs = &self.columns[job.sources.len()..];
-        for (at, ((target, column), made)) in job.targets.iter().zip(of_outputs).zip(&mut range.made).enumerate() {
-            let results = |known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)| {
-                if let Some(function) = player.function() {
-                    function.results(at, scratch, known, f);
-                }
-            };
-            // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
-            unsafe { target.finish_strip(column, self.start, rows.clone(), made, self.lease, results) };
-            match made.unkept() {
-                None => {}
-                Some(Unkept::TooLong) => range.stop = Some(Stop::TooLong),
-                Some(Unkept::NoRoom) => range.stop = Some(Stop::Strings),
-            }
-        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct ArrayModel {
     options: Options,
     inputs: Box<[Field]>,
     /// What is asked where the compiled one fails; made when it first does.
-    reference: OnceLock<Result<Compiled, Error>>,
+    reference: OnceLock<Compiled>,
 }
 
 /// What runs a plan.
@@ -194,7 +194,7 @@ impl ArrayModel {
 
     /// Bytes of memory that the plans hold, and their code.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let reference = self.reference.get().and_then(|made| made.as_ref().ok());
+        let reference = self.reference.get();
         size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
     }
 
@@ -215,11 +215,15 @@ impl ArrayModel {
         if failed.fault_kind().is_some_and(FaultKind::is_of_token) {
             return Err(failed);
         }
-        let reference = self.reference.get_or_init(|| {
-            let options = self.options.clone().backend(Backend::Interpreter);
-            Compiled::of(&self.placed, &self.program, Fusion::None, &options.restarted())
-        });
-        let reference = reference.as_ref().map_err(Error::clone)?;
+        let reference = match self.reference.get() {
+            Some(reference) => reference,
+            // An error is not kept: what took too long this time may not the next. Two threads may both compile it.
+            None => {
+                let options = self.options.clone().backend(Backend::Interpreter);
+                let made = Compiled::of(&self.placed, &self.program, Fusion::None, &options.restarted())?;
+                self.reference.get_or_init(|| made)
+            }
+        };
         // The reference may take as much as the run that failed.
         *memory = Memory { threads: memory.threads, limits: memory.limits, ..Memory::default() };
         let mut alone = Memory { limits: memory.limits, ..Memory::default() };

@@ -11,6 +11,7 @@ pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
     let kind = match error.fault_kind() {
         Some(FaultKind::Cancelled) => ErrorKind::Cancelled,
         Some(FaultKind::Deadline) => ErrorKind::Deadline,
+        None if error.code() == "limit" => ErrorKind::Limit,
         _ => ErrorKind::Evaluation,
     };
     cembra_tensor::Error::new(kind, error.message_of_element())

@@ -2,7 +2,7 @@
 //! at the most, each made once where several threads ask for it at the same time. No lock is held while something is made: whoever asks for
 //! something else goes on, whoever asks for the same waits for it.
 
-use cembra_tensor::{Body, Error};
+use cembra_tensor::{Body, Error, ErrorKind};
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
 use std::fmt;
@@ -75,6 +75,12 @@ impl<K: Eq + Hash + Clone, T: Clone> Kept<K, T> {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             entries.counters.misses += 1;
             entries.counters.making_time += took;
+            // What took too long this time may not the next: the machine may have been busy.
+            if matches!(made, Err(error) if error.kind() == ErrorKind::Limit)
+                && entries.by_key.get(key).is_some_and(|kept| Arc::ptr_eq(&kept.made, &entry))
+            {
+                entries.by_key.remove(key);
+            }
         }
         made.clone()
     }
@@ -169,7 +175,7 @@ mod tests {
         for inputs in [4, 1, 2, 3, 4] {
             assert_eq!(kernels.get(&body(inputs), || Ok(inputs)), Ok(inputs));
         }
-        let error = Error::new(cembra_tensor::ErrorKind::Evaluation, "no");
+        let error = Error::new(ErrorKind::Evaluation, "no");
         assert_eq!(kernels.get(&body(5), || Err(error.clone())), Err(error));
         let bytes = |inputs: &usize| *inputs as u64 * 100;
         kernels.shrink(1000, bytes);
@@ -187,7 +193,7 @@ mod tests {
     #[test]
     fn what_cannot_be_compiled_is_not_tried_again() {
         let kernels = Kernels::new(2);
-        let refused = || Err(Error::new(cembra_tensor::ErrorKind::Evaluation, "no"));
+        let refused = || Err(Error::new(ErrorKind::Evaluation, "no"));
         assert_eq!(kernels.get(&body(1), refused), refused());
         assert_eq!(kernels.get(&body(1), || Ok(1)), refused());
     }

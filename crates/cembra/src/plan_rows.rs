@@ -182,11 +182,15 @@ impl PlanRows {
             return Ok(played);
         }
         // Two threads may both compile it: the first to have done so is right.
-        let Chosen { function, player, because } =
-            choose(&self.plan, &forms, self.player, self.tier, &Budget::start(self.evaluation))?;
+        let budget = Budget::start(self.evaluation);
+        let Chosen { function, player, because } = choose(&self.plan, &forms, self.player, self.tier, &budget)?;
         let made = self.batch.player(&forms, function);
         let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
         let played = Played { player: made, name: player, because };
+        // A player that was too long in the making may not be the next time.
+        if budget.check_time().is_err() {
+            return Ok(Arc::new(played));
+        }
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(of_forms(&players).unwrap_or_else(|| {
             let played = Arc::new(played);

@@ -466,7 +466,7 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
     examples: &[
         ex("core.cast_values(2.5f64, i32)", "2"),
         ex("core.cast_values(i32?{7}, f32)", "f32?{7}"),
-        ex("core.cast_values([5, missing], f64)", "[5.0f64, missing]"),
+        ex("core.cast_values([5, missing], f64)", "[5, NA]"),
     ],
     over_arrays: OverArrays::Own,
     derivative: None,

@@ -98,7 +98,8 @@ impl Chunks {
             file.seek(SeekFrom::Start(start))?;
             thrift::walk(BufReader::new(file), len, |path, seen| depth.see(path, seen))
         };
-        read(&mut file, &mut depth).map_err(|error| DataError::unreadable(format!("not Parquet: its footer: {error}")))?;
+        read(&mut file, &mut depth)
+            .map_err(|error| DataError::unreadable(format!("not Parquet: its footer: {error}")))?;
         match depth.wrong {
             Some(wrong) => Err(DataError::unreadable(format!("not Parquet: {wrong}"))),
             None => Ok(Chunks { file, state: Arc::default(), most_bytes }),
@@ -137,7 +138,9 @@ impl Chunks {
         if chunks.windows(2).any(|pair| pair[1].start < pair[0].end) {
             return Err(wrong("two columns lie upon each other"));
         }
-        let row = (0..columns.len()).filter(|column| is_read(*column)).fold(0_u64, |sum, column| sum.saturating_add(width(column)));
+        let row = (0..columns.len())
+            .filter(|column| is_read(*column))
+            .fold(0_u64, |sum, column| sum.saturating_add(width(column)));
         if row > self.most_bytes {
             return Err(too_large(format!("a row has {row} bytes, more than {}", self.most_bytes)));
         }
@@ -273,7 +276,9 @@ impl Depth {
         match (path, seen) {
             ([2, 5], Seen::Number(children)) => self.children = children,
             ([2], Seen::End) => self.column(),
-            ([], Seen::End) if !self.open.is_empty() => self.wrong = self.wrong.or(Some("it has fewer columns than it says")),
+            ([], Seen::End) if !self.open.is_empty() => {
+                self.wrong = self.wrong.or(Some("it has fewer columns than it says"))
+            }
             _ => {}
         }
     }

@@ -80,7 +80,8 @@ impl ArrowData {
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;
         let schema = conversion.schema().clone();
         let dictionaries = Dictionaries::default();
-        let source = ArrowSource { stream, stored, dictionaries, batch_rows, projection, conversion, at_hand: None, rows: 0 };
+        let source =
+            ArrowSource { stream, stored, dictionaries, batch_rows, projection, conversion, at_hand: None, rows: 0 };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total: None, source: Box::new(source) })
     }
 }
@@ -135,7 +136,9 @@ impl ArrowSource {
                 if found == MessageHeader::NONE {
                     continue;
                 }
-                return Err(DataError::unreadable(format!("not Arrow: a message of rows should be here, not {found:?}")));
+                return Err(DataError::unreadable(format!(
+                    "not Arrow: a message of rows should be here, not {found:?}"
+                )));
             };
             let Some(data) = dictionary.data() else {
                 return Err(DataError::unreadable("not Arrow: a dictionary without values"));

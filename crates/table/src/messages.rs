@@ -62,7 +62,8 @@ impl<R: Read> Messages<R> {
             return Ok(None);
         }
         if len > self.most_bytes / METADATA_SHARE {
-            let message = format!("the metadata have {len} bytes, more than a {METADATA_SHARE}th of {}", self.most_bytes);
+            let message =
+                format!("the metadata have {len} bytes, more than a {METADATA_SHARE}th of {}", self.most_bytes);
             return Err(too_large(message));
         }
         self.bytes(len).map(Some)

@@ -140,7 +140,9 @@ fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
     exactly(&mut len[..width])?;
     let len = u32::from_le_bytes(len) as usize;
     if len > MOST_HEADER {
-        return Err(DataError::unreadable(format!("a header of {len} bytes: those of arrays have at most {MOST_HEADER}")));
+        return Err(DataError::unreadable(format!(
+            "a header of {len} bytes: those of arrays have at most {MOST_HEADER}"
+        )));
     }
     let mut text = vec![0; len];
     exactly(&mut text)?;
@@ -162,12 +164,7 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
 
 /// An array, and how many bytes its file has. `known` says how many there are, if that is known. More than `left` of the `most` that all
 /// arrays may have are not read. What the header says is compared with that before there is memory for it, and it takes memory once.
-fn read_array(
-    reader: &mut impl Read,
-    known: Option<u64>,
-    left: u64,
-    most: u64,
-) -> Result<(Tensor, u64), DataError> {
+fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) -> Result<(Tensor, u64), DataError> {
     let (Header { descr, fortran_order, shape }, before) = header(reader)?;
     // Before the shape is shown: a header has room for thirty thousand axes.
     if shape.len() > MOST_AXES {
@@ -187,9 +184,7 @@ fn read_array(
             return Err(error.hint("elements are bool, int32, int64, float32 or float64: convert them with `astype`"));
         }
     };
-    let misfit = |bytes: u64| {
-        DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"))
-    };
+    let misfit = |bytes: u64| DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"));
     let known = known.map(|all| all.saturating_sub(before));
     let bytes = len.and_then(|len| len.checked_mul(size)).map(|bytes| bytes as u64);
     if known.is_some_and(|known| bytes != Some(known)) {

@@ -220,7 +220,10 @@ mod tests {
     fn what_does_not_end_or_fit_is_refused() {
         assert_eq!(seen(&[0x15]), Err("unexpected end of file".to_owned()));
         assert_eq!(seen(&[0x18, 0xff, 0xff, 0xff, 0x7f, 1]), Err("unexpected end of file".to_owned()));
-        assert_eq!(seen(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f, 0]), Err("the length of a list is none of Thrift's".into()));
+        assert_eq!(
+            seen(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f, 0]),
+            Err("the length of a list is none of Thrift's".into())
+        );
         assert_eq!(seen(&[0x1f]), Err("a type is none of Thrift's".into()));
         assert_eq!(seen(&[0x1c; 100]), Err("how deep it nests is none of Thrift's".into()));
         assert_eq!(seen(&[0x19; 100]), Err("how deep it nests is none of Thrift's".into()));

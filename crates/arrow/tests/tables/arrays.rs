@@ -6,15 +6,17 @@ use arrow_array::builder::{
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
-    Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, RecordBatch, RecordBatchIterator,
-    RecordBatchOptions, RecordBatchReader, StringArray, StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray,
+    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray,
+    RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StringArray, StringViewArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use cembra::{Model, Options, RowPlayer};
 use cembra_arrow::{
-    Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with, to_model,
+    Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with,
+    to_model,
 };
 use std::sync::Arc;
 

@@ -420,3 +420,56 @@ fn sessions_pools_and_listeners_take_them() {
     let only = model.compile(&Options::default().outputs(["s"])).unwrap();
     assert_eq!(only.session().evaluate(&[x]).unwrap(), [Value::from(1.5)]);
 }
+
+/// What Arolla 0.0.4 gives, where it once was refused here, or is new.
+#[test]
+fn values_are_those_of_arolla() {
+    let sparse = "array.as_array(x)";
+    let cases = [
+        (format!("array.at({sparse}, [2, missing, 0])"), "[7, NA, 5]"),
+        ("array.at(x, array.as_array([2, missing, 0]))".to_owned(), "[7, NA, 5]"),
+        ("core.cast_values(x, f64)".to_owned(), "[5, 6, 7]"),
+        ("core.cast_values([5.5, missing, -7.0], i32)".to_owned(), "[5, NA, -7]"),
+        ("core.map(fn(e, t) = core.cast_values(e, t) / 2.0, x, f64)".to_owned(), "[2.5, 3, 3.5]"),
+        ("edge.indices(edge.from_mapping([0, 1, 0, missing, 1], 2))".to_owned(), "[0, 0, 1, NA, 1]"),
+        ("edge.indices(edge.from_sizes([2, 0, 3]))".to_owned(), "[0, 1, 0, 1, 2]"),
+        ("edge.indices(edge.to_scalar(x))".to_owned(), "[0, 1, 2]"),
+        (
+            "edge.mapping(edge.as_dense_array_edge(edge.from_mapping(array.as_array([0, 1, missing]), 2)))".to_owned(),
+            "[0, 1, NA]",
+        ),
+        (
+            "edge.mapping(edge.group_by2([5, 6, 5, 7, 6, missing], edge.from_sizes([3, 3])).0)".to_owned(),
+            "[0, 1, 0, 2, 3, NA]",
+        ),
+        ("edge.mapping(edge.group_by2([5, 6, 5, 7, 6, missing], edge.from_sizes([3, 3])).1)".to_owned(), "[0, 0, 1, 1]"),
+        (
+            "edge.mapping(edge.group_by2([5, 6, 5, 7, 6, missing], edge.from_mapping([1, 1, 0, missing, 1, 0], 3)).0)".to_owned(),
+            "[0, 1, 2, NA, 1, NA]",
+        ),
+        (
+            "edge.parent_size(edge.group_by2([5, 6, 5, 7, 6, missing], edge.from_mapping([1, 1, 0, missing, 1, 0], 3)).1)".to_owned(),
+            "3",
+        ),
+        ("edge.mapping(edge.group_by2(([5, 6, 5], [1, missing, 1]), edge.from_sizes([2, 1])).1)".to_owned(), "[0, 1]"),
+        ("edge.sizes(edge.group_by2([5, 6, 5]).1)".to_owned(), "[2]"),
+        ("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 1.0, 2.0, 3.0, 5.0, 9.0, missing])".to_owned(), "[0, 0, 1, 3, 3, 4, NA]"),
+        ("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 1.0, 2.0, 3.0, 5.0, 9.0], true)".to_owned(), "[0, 1, 3, 3, 4, 4]"),
+        ("math.searchsorted([1, 2, 3], 2.5)".to_owned(), "2"),
+        ("math.searchsorted([1.0, 2.0], missing[f32]) ?? -1".to_owned(), "-1"),
+        ("namedtuple.make((\"a\", \"b\"), 1, \"q\").b".to_owned(), "q"),
+        ("namedtuple.make([b\"a\", b\"b\"], 1, \"q\").b".to_owned(), "q"),
+        ("qtype.make_tuple_qtype(qtype.get_field_qtypes(QTYPE{(i32, text)})) == QTYPE{(i32, text)}".to_owned(), "present"),
+    ];
+    let x = Array::from_scalars(Scalar::Int32, [5, 6, 7].map(|value| Some(ScalarValue::Int32(value))));
+    for (text, expected) in cases {
+        for backend in [Backend::Native, Backend::Interpreter] {
+            let model = Model::parse(&format!("input x: [i32?]; output r = {text}; output all = array.size(x)"));
+            let executor = model.and_then(|model| model.compile(&Options::default().backend(backend)));
+            let executor = executor.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let made = executor.session().evaluate(&[Value::Array(ArrayKind::Dense, x.clone().into())]);
+            let made = made.unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(made[0].to_string().replace("i64{", "").replace('}', ""), expected, "{text} {backend:?}");
+        }
+    }
+}

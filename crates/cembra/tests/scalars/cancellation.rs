@@ -133,7 +133,9 @@ fn runs_end_at_their_deadline() {
         assert!(is_deadline(&typed.run(&Row { x: 1.0 }).unwrap_err()));
         typed.set_run_options(&RunOptions::new());
         assert_eq!(typed.run(&Row { x: 1.0 }).unwrap(), 2.0);
-        let tested = format!("{endless}\ntest 'long' {{ n = 1125899906842624 }} => 5\ntest 'later' {{ n = 1 }} => 0\n");
+        let tested = format!(
+            "{endless}\ntest 'long' {{ n = 1125899906842624 }} => {{ result = 5 }}\ntest 'later' {{ n = 1 }} => {{ result = 0 }}\n"
+        );
         let report = Model::parse(&tested).unwrap().run_tests_with(&options, &soon());
         let ends = report.failures.iter().flat_map(|failure| &failure.mismatches);
         let ends: Vec<bool> =

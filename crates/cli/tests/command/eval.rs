@@ -316,8 +316,9 @@ fn batches_end_where_their_strings_are_large() {
     let shell = Shell::new().file("rows.csv", &rows);
     let model = "input x: text; input n: i64; output l = strings.length(strings.upper(x + x)); output u = strings.upper(x + x + x + x); output q = 14 // n";
     for more in [&["--threads", "1"][..], &["--threads", "3"], &["--backend", "interp"]] {
-        let outcome = shell
-            .run(&[&["eval", "-e", model, "rows.csv", "--on-error", "null", "--errors", "errors.csv"], more].concat());
+        let outcome = shell.run(
+            &[&["eval", "-e", model, "rows.csv", "--on-error", "missing", "--errors", "errors.csv"], more].concat(),
+        );
         assert_eq!(outcome.status, Some(0), "{more:?}: {}", outcome.stderr);
         let lines: Vec<&str> = outcome.stdout.lines().collect();
         assert_eq!(lines.len(), 601, "{more:?}");

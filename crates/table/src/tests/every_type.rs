@@ -11,7 +11,8 @@ use arrow_array::{
     FixedSizeBinaryArray, FixedSizeListArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
     IntervalDayTimeArray, IntervalYearMonthArray, LargeBinaryArray, LargeListArray, LargeListViewArray,
     LargeStringArray, ListArray, ListViewArray, PrimitiveArray, RecordBatch, RunArray, StringArray, StringViewArray,
-    Time32MillisecondArray, Time32SecondArray, Time64MicrosecondArray, UInt8Array, UInt32Array, UInt64Array, UnionArray,
+    Time32MillisecondArray, Time32SecondArray, Time64MicrosecondArray, UInt8Array, UInt32Array, UInt64Array,
+    UnionArray,
 };
 use arrow_buffer::{IntervalDayTime, ScalarBuffer, i256};
 use arrow_schema::{DataType, Field, Schema, TimeUnit, UnionFields};
@@ -27,22 +28,16 @@ fn more() -> Vec<Column> {
         Arc::new(PrimitiveArray::<T>::from_iter([Some(count), None]).with_timezone_opt(zone))
     }
     let lists = |of: [Option<i32>; 2]| [Some(of.to_vec()), None];
-    let fields: UnionFields = UnionFields::from_fields([
-        Field::new("n", DataType::Int32, true),
-        Field::new("t", DataType::Utf8, true),
-    ]);
+    let fields: UnionFields =
+        UnionFields::from_fields([Field::new("n", DataType::Int32, true), Field::new("t", DataType::Utf8, true)]);
     let sparse = {
-        let parts: Vec<ArrayRef> = vec![
-            Arc::new(Int32Array::from(vec![Some(7), None])),
-            Arc::new(StringArray::from(vec![Some("x"), None])),
-        ];
+        let parts: Vec<ArrayRef> =
+            vec![Arc::new(Int32Array::from(vec![Some(7), None])), Arc::new(StringArray::from(vec![Some("x"), None]))];
         UnionArray::try_new(fields.clone(), ScalarBuffer::from(vec![1_i8, 0]), None, parts).expect("a union")
     };
     let dense = {
-        let parts: Vec<ArrayRef> = vec![
-            Arc::new(Int32Array::from(vec![None])),
-            Arc::new(StringArray::from(vec![Some("x")])),
-        ];
+        let parts: Vec<ArrayRef> =
+            vec![Arc::new(Int32Array::from(vec![None])), Arc::new(StringArray::from(vec![Some("x")]))];
         let (kinds, places) = (ScalarBuffer::from(vec![1_i8, 0]), ScalarBuffer::from(vec![0_i32, 0]));
         UnionArray::try_new(fields, kinds, Some(places), parts).expect("a union")
     };
@@ -63,21 +58,56 @@ fn more() -> Vec<Column> {
         ("i64", Arc::new(Int64Array::from(vec![Some(i64::MIN), None])), "-9223372036854775808", "-9223372036854775808"),
         ("u8", Arc::new(UInt8Array::from(vec![Some(255), None])), "255", "255"),
         ("u32", Arc::new(UInt32Array::from(vec![Some(u32::MAX), None])), "4294967295", "4294967295"),
-        ("u64", Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])), "18446744073709551615", "18446744073709551615"),
+        (
+            "u64",
+            Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])),
+            "18446744073709551615",
+            "18446744073709551615",
+        ),
         ("f32", Arc::new(Float32Array::from(vec![Some(0.1), None])), "0.1", "0.1"),
         ("f64", Arc::new(Float64Array::from(vec![Some(f64::NEG_INFINITY), None])), "-inf", "\"-Infinity\""),
         ("second", moments::<TimestampSecondType>(-1, None), "1969-12-31T23:59:59", "\"1969-12-31T23:59:59\""),
-        ("micro", moments::<TimestampMicrosecondType>(1, Some("UTC")), "1970-01-01T00:00:00.000001Z", "\"1970-01-01T00:00:00.000001Z\""),
-        ("nano", moments::<TimestampNanosecondType>(1, Some("Asia/Tokyo")), "1970-01-01T00:00:00.000000001Z", "\"1970-01-01T00:00:00.000000001Z\""),
-        ("local", moments::<TimestampNanosecondType>(-1, None), "1969-12-31T23:59:59.999999999", "\"1969-12-31T23:59:59.999999999\""),
+        (
+            "micro",
+            moments::<TimestampMicrosecondType>(1, Some("UTC")),
+            "1970-01-01T00:00:00.000001Z",
+            "\"1970-01-01T00:00:00.000001Z\"",
+        ),
+        (
+            "nano",
+            moments::<TimestampNanosecondType>(1, Some("Asia/Tokyo")),
+            "1970-01-01T00:00:00.000000001Z",
+            "\"1970-01-01T00:00:00.000000001Z\"",
+        ),
+        (
+            "local",
+            moments::<TimestampNanosecondType>(-1, None),
+            "1969-12-31T23:59:59.999999999",
+            "\"1969-12-31T23:59:59.999999999\"",
+        ),
         ("day", Arc::new(Date32Array::from(vec![Some(-719_529), None])), "-0001-12-31", "\"-0001-12-31\""),
         ("days", Arc::new(dates), "1970-01-02", "\"1970-01-02\""),
         ("clock", Arc::new(Time32SecondArray::from(vec![Some(86_399), None])), "23:59:59", "\"23:59:59\""),
         ("clock_ms", Arc::new(Time32MillisecondArray::from(vec![Some(1), None])), "00:00:00.001", "\"00:00:00.001\""),
-        ("clock_us", Arc::new(Time64MicrosecondArray::from(vec![Some(1), None])), "00:00:00.000001", "\"00:00:00.000001\""),
-        ("span_s", Arc::new(DurationSecondArray::from(vec![Some(i64::MIN), None])), "PT-9223372036854775808S", "\"PT-9223372036854775808S\""),
+        (
+            "clock_us",
+            Arc::new(Time64MicrosecondArray::from(vec![Some(1), None])),
+            "00:00:00.000001",
+            "\"00:00:00.000001\"",
+        ),
+        (
+            "span_s",
+            Arc::new(DurationSecondArray::from(vec![Some(i64::MIN), None])),
+            "PT-9223372036854775808S",
+            "\"PT-9223372036854775808S\"",
+        ),
         ("span_us", Arc::new(DurationMicrosecondArray::from(vec![Some(0), None])), "PT0S", "\"PT0S\""),
-        ("span_ns", Arc::new(DurationNanosecondArray::from(vec![Some(1), None])), "PT0.000000001S", "\"PT0.000000001S\""),
+        (
+            "span_ns",
+            Arc::new(DurationNanosecondArray::from(vec![Some(1), None])),
+            "PT0.000000001S",
+            "\"PT0.000000001S\"",
+        ),
         ("months", Arc::new(IntervalYearMonthArray::from(vec![Some(-13), None])), "P-1Y-1M", "\"P-1Y-1M\""),
         ("day_time", Arc::new(IntervalDayTimeArray::from(vec![Some(time), None])), "P2DT-1.5S", "\"P2DT-1.5S\""),
         ("binary", Arc::new(BinaryArray::from_iter(bytes())), "/wA=", "\"/wA=\""),
@@ -91,17 +121,51 @@ fn more() -> Vec<Column> {
         ),
         ("text", Arc::new(StringArray::from(vec![Some("é"), None])), "é", "\"é\""),
         ("large_text", Arc::new(LargeStringArray::from(vec![Some("a\"b"), None])), "a\"b", "\"a\\\"b\""),
-        ("text_view", Arc::new(StringViewArray::from(vec![Some("a text of more than twelve bytes"), None])), "a text of more than twelve bytes", "\"a text of more than twelve bytes\""),
+        (
+            "text_view",
+            Arc::new(StringViewArray::from(vec![Some("a text of more than twelve bytes"), None])),
+            "a text of more than twelve bytes",
+            "\"a text of more than twelve bytes\"",
+        ),
         ("list_view", Arc::new(ListViewArray::from(views)), "[1,null]", "[1,null]"),
         ("large_list_view", Arc::new(LargeListViewArray::from(large_views)), "[1,null]", "[1,null]"),
-        ("large_list", Arc::new(LargeListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None]), None])), "[1,null]", "[1,null]"),
-        ("fixed_list", Arc::new(FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>(lists([Some(1), None]), 2)), "[1,null]", "[1,null]"),
+        (
+            "large_list",
+            Arc::new(LargeListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None]), None])),
+            "[1,null]",
+            "[1,null]",
+        ),
+        (
+            "fixed_list",
+            Arc::new(FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>(lists([Some(1), None]), 2)),
+            "[1,null]",
+            "[1,null]",
+        ),
         ("sparse", Arc::new(sparse), "x", "\"x\""),
         ("dense", Arc::new(dense), "x", "\"x\""),
         ("runs", Arc::new(runs), "5", "5"),
-        ("decimal32", Arc::new(Decimal32Array::from(vec![Some(-5), None]).with_precision_and_scale(9, 2).expect("a scale")), "-0.05", "-0.05"),
-        ("decimal64", Arc::new(Decimal64Array::from(vec![Some(12_345), None]).with_precision_and_scale(18, 0).expect("a scale")), "12345", "12345"),
-        ("decimal256", Arc::new(Decimal256Array::from(vec![Some(i256::from_i128(1)), None]).with_precision_and_scale(76, 3).expect("a scale")), "0.001", "0.001"),
+        (
+            "decimal32",
+            Arc::new(Decimal32Array::from(vec![Some(-5), None]).with_precision_and_scale(9, 2).expect("a scale")),
+            "-0.05",
+            "-0.05",
+        ),
+        (
+            "decimal64",
+            Arc::new(Decimal64Array::from(vec![Some(12_345), None]).with_precision_and_scale(18, 0).expect("a scale")),
+            "12345",
+            "12345",
+        ),
+        (
+            "decimal256",
+            Arc::new(
+                Decimal256Array::from(vec![Some(i256::from_i128(1)), None])
+                    .with_precision_and_scale(76, 3)
+                    .expect("a scale"),
+            ),
+            "0.001",
+            "0.001",
+        ),
     ]
 }
 
@@ -237,7 +301,8 @@ fn every_type_is_kept_by_parquet_or_refused() {
         }
     }
     let hint = "; write Arrow, JSON or CSV, which have one";
-    let union = |mode: &str| format!("Parquet has no form for Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
+    let union =
+        |mode: &str| format!("Parquet has no form for Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
     let expected = [
         format!("interval: column `interval`: Parquet has no form for Interval(MonthDayNano){hint}"),
         format!("sparse: column `sparse`: {}", union("Sparse")),
@@ -277,7 +342,8 @@ fn texts_of_files_are_plain_unless_they_were_views() {
     let qtypes = ["text?", "bytes?", array, tuple].map(|of| cembra::parse_type(of).expect("a type"));
     let ends = || arrow_buffer::OffsetBuffer::new(vec![0_i64, 2, 2].into());
     let item = |of: DataType| Arc::new(Field::new_list_field(of, true));
-    let list = |of: ArrayRef| -> ArrayRef { Arc::new(LargeListArray::new(item(of.data_type().clone()), ends(), of, None)) };
+    let list =
+        |of: ArrayRef| -> ArrayRef { Arc::new(LargeListArray::new(item(of.data_type().clone()), ends(), of, None)) };
     let both = |text: ArrayRef, list: ArrayRef| -> ArrayRef {
         let parts = [("a", text), ("b", list)];
         let parts = parts.map(|(name, part)| (Arc::new(Field::new(name, part.data_type().clone(), true)), part));
@@ -309,7 +375,8 @@ fn texts_of_files_are_plain_unless_they_were_views() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("rows");
         let write = WriteOptions { format, null: None, delimiter: None };
-        let mut sink = sink::open(&write, Output::create(&path).expect("a file"), &named, &rows.schema()).expect("a sink");
+        let mut sink =
+            sink::open(&write, Output::create(&path).expect("a file"), &named, &rows.schema()).expect("a sink");
         // A part of the rows is a part of the texts.
         sink.write(&rows.slice(1, 1)).and_then(|()| sink.write(&rows)).expect("rows");
         sink.finish().and_then(Output::commit).expect("an end");

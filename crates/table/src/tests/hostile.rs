@@ -2,6 +2,9 @@
 //! more memory than files may. Attacks that were found are tests of their own; the others are bytes that are changed at random.
 
 use super::*;
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::basic::{Compression, ZstdLevel};
+use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray,
@@ -12,9 +15,6 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
-use ::parquet::arrow::ArrowWriter;
-use ::parquet::basic::{Compression, ZstdLevel};
-use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use cembra::tensor::Tensor;
 use std::io::Cursor;
 use std::path::Path;
@@ -28,13 +28,17 @@ type Read = Result<usize, String>;
 
 /// A table with a column of each kind.
 fn table(rows: usize) -> RecordBatch {
-    let texts: Vec<Option<String>> = (0..rows).map(|row| (row % 7 != 3).then(|| format!("text {}", row % 50))).collect();
+    let texts: Vec<Option<String>> =
+        (0..rows).map(|row| (row % 7 != 3).then(|| format!("text {}", row % 50))).collect();
     let numbers = (0..rows as i64).map(|row| (row % 5 != 1).then_some(row * 1_000_003));
     let lists = (0..rows).map(|row| Some((0..row % 6).map(|at| Some(at as i32)).collect::<Vec<_>>()));
     let dictionary: DictionaryArray<Int32Type> = texts.iter().map(Option::as_deref).collect();
     let bytes = texts.iter().map(|text| text.as_ref().map(String::as_bytes));
     let moments = TimestampMillisecondArray::from_iter_values((0..rows as i64).map(|row| row * 86_400_000));
-    let fixed = FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>((0..rows).map(|row| Some([Some(row as i32), None])), 2);
+    let fixed = FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>(
+        (0..rows).map(|row| Some([Some(row as i32), None])),
+        2,
+    );
     let widths = (0..rows).map(|row| [row as u8; 3]);
     let ends = Int32Array::from(vec![rows as i32 / 2, rows as i32]);
     let parts: Vec<(&str, ArrayRef)> = vec![
@@ -54,12 +58,15 @@ fn table(rows: usize) -> RecordBatch {
     let mut parts = parts;
     let decimals = Decimal128Array::from_iter_values((0..rows as i128).map(|row| row * 1_000_000_007 - 5));
     parts.push(("money", Arc::new(decimals.with_precision_and_scale(30, 4).expect("a scale"))));
-    let of = |name: &str, array: &ArrayRef| (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone());
+    let of =
+        |name: &str, array: &ArrayRef| (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone());
     parts.push(("struct", Arc::new(StructArray::from(vec![of("n", &parts[0].1), of("t", &parts[2].1)]))));
     parts.push(("runs", Arc::new(RunArray::<Int32Type>::try_new(&ends, &UInt8Array::from(vec![1, 2])).expect("runs"))));
     parts.push(("nothing", Arc::new(NullArray::new(rows))));
-    let fields: Vec<Field> = parts.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), parts.into_iter().map(|(_, array)| array).collect()).expect("a table")
+    let fields: Vec<Field> =
+        parts.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), parts.into_iter().map(|(_, array)| array).collect())
+        .expect("a table")
 }
 
 /// The same without a column.
@@ -183,7 +190,11 @@ fn files() -> Vec<(String, Vec<u8>, Reader)> {
     }
     for is_file in [true, false] {
         for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
-            files.push((format!("Arrow {is_file} {compression:?}"), arrow(&whole, compression, is_file), of(Format::Arrow)));
+            files.push((
+                format!("Arrow {is_file} {compression:?}"),
+                arrow(&whole, compression, is_file),
+                of(Format::Arrow),
+            ));
         }
     }
     let mut npy = Vec::new();
@@ -198,8 +209,7 @@ fn files() -> Vec<(String, Vec<u8>, Reader)> {
 
 /// Bytes that were changed: some of them, how many there are, or what may be a length.
 fn changed(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
-    const LENGTHS: [u64; 9] =
-        [0, 1, 0x7f, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
+    const LENGTHS: [u64; 9] = [0, 1, 0x7f, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
     let mut bytes = bytes.to_vec();
     for _ in 0..random.usize(1..4) {
         if bytes.is_empty() {
@@ -317,7 +327,10 @@ fn parquet_that_nests_too_deep_is_refused_before_it_is_read() {
     let nested = |depth: usize| [vec![1; depth], vec![0]].concat();
     assert_eq!(refused(Format::Parquet, &footer(&nested(100_000))), "not Parquet: its columns nest more than 128 deep");
     assert_eq!(refused(Format::Parquet, &footer(&nested(129))), "not Parquet: its columns nest more than 128 deep");
-    assert_eq!(read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"), true);
+    assert_eq!(
+        read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"),
+        true
+    );
     assert_eq!(read_table(Format::Parquet, &footer(&nested(40))), Ok(0));
     // What is deeper than what can be shown is no fault of the file.
     assert!(refused(Format::Parquet, &footer(&nested(128))).contains("its type nests deeper than can be shown"));
@@ -343,7 +356,8 @@ fn the_lengths_of_parquet_are_looked_at() {
     assert!(bytes.len() < 20_000, "{}", bytes.len());
     let read = |most_bytes| {
         let options = ReadOptions { most_bytes, ..options(Format::Parquet, &[]) };
-        let data = Dataset::open(Input::new("rows", Cursor::new(bytes.clone())), &options).map_err(|error| error.to_string())?;
+        let data = Dataset::open(Input::new("rows", Cursor::new(bytes.clone())), &options)
+            .map_err(|error| error.to_string())?;
         rows_of(data.bind(&Request { keep: Keep::All, ..Request::default() }).map_err(|error| error.to_string())?)
     };
     assert_eq!(read(4 << 20), Ok(1));
@@ -391,7 +405,10 @@ fn lengths_of_arrow_are_looked_at() {
         ] {
             let changed = replaced(&bytes, &32_768_u64.to_le_bytes(), &says.to_le_bytes());
             let errors: Vec<Read> = changed.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
-            assert!(errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(message))), "{errors:?}");
+            assert!(
+                errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(message))),
+                "{errors:?}"
+            );
         }
     }
     // More than may be, in all.
@@ -448,7 +465,9 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     archive.write_all(&vec![0; 1 << 20]).expect("elements");
     let short = archive.finish().expect("an archive").into_inner();
     assert!(short.len() < 10_000, "{}", short.len());
-    let read = |bytes: &[u8], most| crate::numpy::read_npz(Cursor::new(bytes), |_| true, most).map_err(|error| error.to_string());
+    let read = |bytes: &[u8], most| {
+        crate::numpy::read_npz(Cursor::new(bytes), |_| true, most).map_err(|error| error.to_string())
+    };
     // Its header says that it is more than there may be: nothing of it is inflated.
     let error = read(&short, 1 << 20).expect_err("too many");
     assert!(error.starts_with("array `a`: the arrays are more than 1048576 bytes"), "{error}");
@@ -460,7 +479,10 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     archive.write_all(&header(1)).expect("a header");
     archive.write_all(&vec![0; 1 << 20]).expect("elements");
     let long = archive.finish().expect("an archive").into_inner();
-    assert_eq!(read(&long, 1 << 27).expect_err("too many"), "array `a`: more than 8 bytes for an array of [1] of `<f8`");
+    assert_eq!(
+        read(&long, 1 << 27).expect_err("too many"),
+        "array `a`: more than 8 bytes for an array of [1] of `<f8`"
+    );
     let error = crate::numpy::read_npy(&header(1 << 60)).expect_err("none").to_string();
     assert!(error.starts_with("0 bytes for an array of [1152921504606846976]"), "{error}");
     let long = [b"\x93NUMPY\x02\x00".as_slice(), &0x7fff_ffff_u32.to_le_bytes(), b"{"].concat();

@@ -24,7 +24,14 @@ const OPTIONAL_F64: QType = QType::Optional(Scalar::Float64);
 
 fn options(format: Format, nulls: &[&str]) -> ReadOptions {
     let nulls = nulls.iter().map(|null| (*null).to_owned()).collect();
-    ReadOptions { format, nulls, delimiter: None, batch_rows: super::BATCH_ROWS, most_bytes: super::MOST_BYTES, tolerant: false }
+    ReadOptions {
+        format,
+        nulls,
+        delimiter: None,
+        batch_rows: super::BATCH_ROWS,
+        most_bytes: super::MOST_BYTES,
+        tolerant: false,
+    }
 }
 
 fn open_with(options: &ReadOptions, text: impl Into<Vec<u8>>) -> Result<Dataset, String> {

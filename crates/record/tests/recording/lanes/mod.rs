@@ -411,7 +411,7 @@ fn a_condition_that_is_known_is_no_branch() {
 fn long_tapes_are_cut_where_no_branch_is() {
     let mut text =
         "input x: f64?; input y: f64; input n: i64; input s: text?\nlet a0 = x ?? y; let m0 = n\n".to_owned();
-    for at in 1..=900 {
+    for at in 1..=500 {
         let before = at - 1;
         text += &match at % 9 {
             0 => format!("let a{at} = if a{before} > {at}.5 then exp(a{before} / 1e6) + sin(y) else y - a{before}\n"),
@@ -421,7 +421,7 @@ fn long_tapes_are_cut_where_no_branch_is() {
         };
         text += &format!("let m{at} = m{before} * 3 + n // {at}\n");
     }
-    for at in (0..=900).step_by(30) {
+    for at in (0..=500).step_by(30) {
         text += &format!("output qa{at} = a{at}; output qm{at} = m{at}; output p{at} = x > a{at}\n");
     }
     let program = program_of(&text);
@@ -436,8 +436,8 @@ fn long_tapes_are_cut_where_no_branch_is() {
         })
     };
     all_agree(&[
-        &outputs(3000, &|at| format!("x * {at}.5")),
-        &outputs(3000, &|at| if at % 2 == 0 { "n".to_owned() } else { format!("n + {}", at / 2) }),
+        &outputs(1200, &|at| format!("x * {at}.5")),
+        &outputs(1500, &|at| if at % 2 == 0 { "n".to_owned() } else { format!("n + {}", at / 2) }),
     ]);
     // What is short is one tape.
     assert_eq!(program_of(&outputs(100, &|at| format!("x * {at}.5"))).tapes().len(), 1);
