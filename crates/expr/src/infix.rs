@@ -39,6 +39,9 @@ pub(crate) const APPLY: &str = "core.apply";
 /// `let x: f64 = value`; the operands are the value and the type that it is declared to be of.
 pub(crate) const DECLARED: &str = "core._declared";
 
+/// `x` in `let y: f64 = x / 2`; the operands are `x` and the type of numbers that it becomes, if it is a number.
+pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
+
 /// `a("i,k")` for a tensor `a`; the labels of its axes are a `TEXT` literal.
 pub const AT_LABELS: &str = "tensor._at";
 /// `let t("i,j") = value`; the labels of the axes of what the value gives are a `TEXT` literal.

@@ -13,6 +13,7 @@ mod model_test;
 mod name_index;
 mod places;
 mod program;
+mod reach;
 mod text;
 mod vocabulary;
 mod warnings;

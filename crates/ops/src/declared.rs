@@ -1,5 +1,6 @@
 //! Types that a text declares of what it defines: `let x: f64 = ..`, parameters and results of functions, outputs. A value of
 //! another type becomes one of the declared type where an operator would cast it without being asked; all else is an error.
+//! A declared type of numbers reaches operands below it, which become of that type before they are computed with.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
@@ -71,6 +72,39 @@ fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Result<NodeHandle
         _ => Err(misfit(&found, &wanted).into()),
     }
 }
+
+/// True for a number that becomes one of a declared type which reaches it.
+#[must_use]
+pub fn becomes_declared(own: Scalar, declared: Scalar) -> bool {
+    matches!(
+        (own, declared),
+        (Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::WeakFloat, Scalar::Float64)
+            | (Scalar::Int32, Scalar::Int64)
+    )
+}
+
+fn declared_operand(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+    let (found, wanted) = (g.qtype(args[0]), type_at(g, DECLARED_OPERAND.name, args, 1)?);
+    let becomes = found.of_each().scalar().zip(wanted.scalar()).is_some_and(|(own, to)| becomes_declared(own, to));
+    match common_type(&found, &wanted).filter(|_| becomes) {
+        Some(wide) => Ok(g.widen(args[0], &wide)?),
+        None => Ok(args[0]),
+    }
+}
+
+pub(crate) static DECLARED_OPERAND: OpDef = OpDef {
+    name: "core._declared_operand",
+    summary: "`x`, which a declared type of numbers reaches: in f64 an i32, i64, f32 or weak float becomes an f64, in i64 an i32 an i64. All else is `x`.",
+    params: &[param("x"), param("type")],
+    meaning: Meaning::Instantiate(declared_operand),
+    examples: &[
+        ex("core._declared_operand(1, f64)", "f64{1}"),
+        ex("core._declared_operand(i64?{7}, f64)", "f64?{7}"),
+        ex("core._declared_operand(0.5f32, i64)", "0.5f32"),
+        ex("core._declared_operand(\"a\", f64)", "\"a\""),
+    ],
+    ..HIGHER_ORDER
+};
 
 pub(crate) static DECLARED: OpDef = OpDef {
     name: "core._declared",

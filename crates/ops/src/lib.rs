@@ -52,6 +52,7 @@ pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS
 pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;
+pub use declared::becomes_declared;
 pub use definition::{
     Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, NodeHandle, OpDef,
     OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,

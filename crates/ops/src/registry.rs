@@ -243,6 +243,7 @@ operators! {
     ANNOTATION_QTYPE = annotation::QTYPE;
     SOURCE_LOCATION = annotation::SOURCE_LOCATION;
     DECLARED = declared::DECLARED;
+    DECLARED_OPERAND = declared::DECLARED_OPERAND;
     EXTERN = external::EXTERN;
     STRINGS_LENGTH = strings::slice::LENGTH;
     STRINGS_SUBSTR = strings::slice::SUBSTR;

@@ -253,6 +253,16 @@ impl<'p> Lowering<'p> {
         Err(Error::new(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
+    /// A tensor that a declared type of numbers reaches: cast to it, if it is of numbers that become of it.
+    pub(super) fn reached(&mut self, of: Whole, qtype: NodeId) -> Result<Whole, Error> {
+        let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
+        let becomes = match self.value(qtype) {
+            Some(Value::Type(QType::Scalar(scalar))) if cembra_ops::becomes_declared(own, *scalar) => *scalar,
+            _ => return Ok(of),
+        };
+        Ok(Whole { node: self.graph.cast(of.node, becomes)?, is_weak: false })
+    }
+
     /// The operands of an operator on elements without those behind that are not given, in the place of which there is nothing.
     pub(super) fn given(&self, operands: &'p [NodeId]) -> &'p [NodeId] {
         let last = operands.iter().rposition(|operand| !matches!(self.value(*operand), Some(Value::Unspecified)));

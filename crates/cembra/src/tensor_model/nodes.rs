@@ -122,6 +122,10 @@ impl Lowering<'_> {
                 let of = self.whole(of)?;
                 whole(self.typed(of, qtype, op == id::DECLARED))
             }
+            (id::DECLARED_OPERAND, &[of, qtype]) => {
+                let of = self.whole(of)?;
+                Ok(Made::Whole(self.reached(of, qtype)?))
+            }
             (id::SHORT_WHERE | id::WHERE, &[.., other]) if matches!(self.value(other), Some(Value::Nothing)) => {
                 let error =
                     Error::new(ErrorKind::ElementType, "a condition without `else`: nothing is missing in a tensor");

@@ -3,6 +3,7 @@
 //! function occur in gets its `let` inside that function.
 
 mod labels;
+mod reached;
 
 use super::literal;
 use super::parser::Written;
@@ -15,6 +16,7 @@ use crate::infix::{
     AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED,
     MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
+use crate::reach::Reach;
 use crate::{Graph, NameId, Node, NodeId, Program};
 use cembra_runtime::{Names as FieldNames, QType};
 use cembra_value::{ScalarValue, Value};
@@ -131,12 +133,25 @@ impl Form {
     }
 }
 
+impl Form {
+    /// True if operators of this form are written so with as many operands, and not as calls.
+    fn takes(self, operands: usize) -> bool {
+        match self {
+            Form::Operation(operation) => operands == 1 + usize::from(operation.fixity() != Fixity::Prefix),
+            Form::Condition => operands == 3,
+            _ => false,
+        }
+    }
+}
+
 /// Something still to be written. An expression is written with a stack of these, so that nothing recurses.
 #[derive(Clone, Copy)]
 enum Piece<'g> {
     Text(&'static str),
     /// A node, by its name if it has one; in brackets if it binds looser than the level.
     Operand(NodeId, Level),
+    /// A node likewise, which a declared type reaches.
+    Reached(NodeId, Level, Reach),
     /// A node itself.
     Body(NodeId, Level),
     /// The name of a `let`.
@@ -238,7 +253,10 @@ impl<'g> Printer<'g> {
                 }
             };
             // The name of an operator that is a value is as good as a name of its own.
-            let shared = uses[id.index()] > 1 && matches!(graph.node(id), Node::Operator(..)) && !printer.is_path(id);
+            let shared = uses[id.index()] > 1
+                && matches!(graph.node(id), Node::Operator(..))
+                && !printer.is_path(id)
+                && !printer.is_marked_leaf(id);
             if shared || depth >= DEEPEST || must_be_named.contains(&id) {
                 printer.lets[id.index()] = Some(printer.named.len() as u32);
                 printer.named.push(id);
@@ -312,7 +330,13 @@ impl<'g> Printer<'g> {
             self.out.push_str(": ");
             Spelling::Text.write_type(&mut self.out, qtype);
             self.out.push_str(" = ");
-            self.write(Piece::Operand(bound.map_or(value, |(value, _)| value), LOOSEST));
+            let value = bound.map_or(value, |(value, _)| value);
+            // A value through which the type does not go is not marked itself.
+            let passes = |reach: &Reach| bound.is_none() && self.passed_by(value, *reach).is_some();
+            self.write(match Reach::of(qtype).filter(passes) {
+                Some(reach) => Piece::Reached(value, LOOSEST, reach),
+                None => Piece::Operand(value, LOOSEST),
+            });
         } else {
             self.out.push_str(" = ");
             self.write(Piece::Body(id, LOOSEST));
@@ -331,7 +355,9 @@ impl<'g> Printer<'g> {
     fn declared(&self, id: NodeId) -> Option<(NodeId, &'g QType)> {
         let Node::Operator(name, &[value, qtype]) = self.graph.node(id) else { return None };
         let Node::Literal(Value::Type(qtype)) = self.graph.node(qtype) else { return None };
-        (**self.graph.name(name) == *DECLARED && qtype.is_declarable()).then_some((value, qtype))
+        let is_it = **self.graph.name(name) == *DECLARED && qtype.is_declarable();
+        let reads_back = |reach| self.bound(value).is_some() || self.is_as_reached(value, reach);
+        (is_it && Reach::of(qtype).is_none_or(reads_back)).then_some((value, qtype))
     }
 
     fn form(&mut self, name: NameId) -> Form {
@@ -360,6 +386,11 @@ impl<'g> Printer<'g> {
                 Piece::Operand(id, level) => match self.lets.get(id.index()).copied().flatten() {
                     Some(number) => self.out.push_str(&self.names[number as usize]),
                     None => self.write_body(id, level),
+                },
+                Piece::Reached(id, level, reach) => match (self.unmarked(id, reach), self.passed_by(id, reach)) {
+                    (Some(of), _) => self.pending.push(Piece::Operand(of, level)),
+                    (None, None) => self.pending.push(Piece::Operand(id, level)),
+                    (None, Some(_)) => self.write_passed(id, level, reach),
                 },
                 Piece::Body(id, level) => self.write_body(id, level),
                 Piece::Name(number) => self.out.push_str(&self.names[number as usize]),

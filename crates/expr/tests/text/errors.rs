@@ -75,6 +75,24 @@ fn written_numbers_that_do_not_fit() {
     ] {
         assert!(parse(fits, &Operators, &Limits::default()).is_ok(), "{fits}");
     }
+    // A declared type reaches them, but no call and no name.
+    for fits in [
+        "output x: i64 = 30 * 24 * 3600 * 1000000",
+        "output x: f64 = -(2147483647 + 1)",
+        "output x: i64? = (if a then 2147483647 * 2 else 0) - 2147483647 - 2147483647",
+        "output x: f64 = 9223372036854775807i64 * 2",
+    ] {
+        assert!(parse(fits, &Operators, &Limits::default()).is_ok(), "{fits}");
+    }
+    let calls = "output x: f64 = sqrt(2147483647 * 2 * 2) + 2147483647 * 2";
+    let is_call = "`2147483647 * 2` is 4294967294, which is too large for i32";
+    one(calls, Code::Literal, "2147483647 * 2", is_call, "write `2147483647i64` for `2147483647`");
+    assert_eq!(problems(calls).first().span(), Some(Span::new(21, 35)));
+    let long = "output x: i64 = 4000000000 * 2 * 4000000000";
+    assert_eq!(
+        problems(long).first().message(),
+        "`4000000000 * 2 * 4000000000` is 32000000000000000000, which is too large for i64"
+    );
     // Of a long sum every part is looked at once.
     let long = format!("1{}", " + 1".repeat(200_000));
     assert!(parse(&long, &Operators, &Limits::default()).is_ok());

@@ -32,6 +32,74 @@ fn what_wraps_around_is_called_by_name() {
 }
 
 #[test]
+fn what_a_declared_type_reaches_is_kept() {
+    for (text, again) in [
+        ("output y: f64 = cents / 100", "output y: f64 = cents / 100.0f64"),
+        (
+            "output y: f64 = -(a + 1) * a - where(a < 1 + b, a, 2)",
+            "output y: f64 = -(a + 1.0f64) * a - (if a < 1 + b then a else 2.0f64)",
+        ),
+        ("output n: i64? = a * 2 + b / 3", "output n: i64? = a * 2i64 + b / 3"),
+        ("output y: [f64] = a ?? b.c(1 + 2) ?? 0.5", "output y: [f64?] = a | b.c(1 + 2) | 0.5f64"),
+        // A name, a call and a condition end what it reaches.
+        ("let h = a / 2; output y: f64 = h * 3", "output y: f64 = core._declared_operand(a / 2, f64) * 3.0f64"),
+        ("output y: f64 = (let h = a / 2 in h) * 3", "output y: f64 = core._declared_operand(a / 2, f64) * 3.0f64"),
+        ("output y: f64 = a", "output y: f64 = a"),
+        ("output y: f64 = sqrt(a / 2)", "output y: f64 = math.sqrt(a / 2)"),
+        ("output y: f32 = a / 2", "output y: f32 = a / 2"),
+        ("fn f(x): f64 = x / 2; output y = f(a)", "output y: f64 = a / 2.0f64"),
+        ("output y = core._declared(a / 2, f64)", "output y = core._declared(a / 2, f64)"),
+    ] {
+        let program = read(text);
+        let printed = print(&program);
+        let printed: Vec<&str> = printed.lines().filter(|line| !line.starts_with("input")).collect();
+        assert_eq!(printed, [again], "{text}");
+        reads_back(&program);
+    }
+    // `a / 2` of the name and that of the statement are one node, and another one.
+    let both = read("let h = a / 2; output x = h; output y: f64 = a / 2 + h");
+    let text = "output y: f64 = a / 2.0f64 + t0\n";
+    assert!(print(&both).contains("let t0 = a / 2\n") && print(&both).ends_with(text), "{}", print(&both));
+    reads_back(&both);
+}
+
+#[test]
+fn declared_graphs_of_any_form_read_back() {
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for _ in 0..3_000 {
+        let b = Builder::new();
+        let mut made =
+            vec![b.leaf("a"), b.leaf("b"), b.literal(5), b.literal(2_000_000_000), b.literal(0.5), b.literal(7_i64)];
+        let types = ["f64", "i64", "f64?", "f32"].map(|text| Value::Type(cembra_expr::parse_type(text).unwrap()));
+        for _ in 0..12 {
+            let mut any = || made[random(made.len() as u64) as usize];
+            let (x, y, z) = (any(), any(), any());
+            let qtype = b.literal(types[random(4) as usize].clone());
+            made.push(match random(10) {
+                0 => x + y,
+                1 => x - y,
+                2 => x * y,
+                3 => x / y,
+                4 => -x,
+                5 => b.call("core._where", &[x, y, z]),
+                6 => b.call("core.presence_or", &[x, y]),
+                7 => b.call("math.sqrt", &[x]),
+                8 => b.call("core._declared_operand", &[x, qtype]),
+                _ => b.call("core._declared", &[x, qtype]),
+            });
+        }
+        let last = *made.last().unwrap();
+        b.output("y", b.call("core._declared", &[last, b.literal(types[random(4) as usize].clone())]));
+        b.output("z", made[made.len() - 2]);
+        reads_back(&b.build().unwrap());
+    }
+}
+
+#[test]
 fn brackets_are_minimal() {
     for text in [
         "a + b * c",

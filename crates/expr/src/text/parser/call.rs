@@ -4,7 +4,7 @@ use super::expression::{Expect, Frame, Operand};
 use super::function::{Call, Function};
 use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
-use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation};
+use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation, WHERE};
 use crate::name_index::Referent;
 use crate::text::cursor::Stop;
 use crate::text::elsewhere::tensor_form;
@@ -365,6 +365,13 @@ impl<'s> Parser<'s, '_> {
         let count = self.operands.len() - base;
         let target = self.target_of_one(target, name, count, &keywords);
         let places = self.places_of_gradient(target, base);
+        // In order, what is chosen between stands where it does in the operator.
+        let branches: Vec<Operand> = match target {
+            Target::Operator(index) if keywords.is_empty() && self.operators[index].0.name == WHERE => {
+                self.operands[base..].iter().copied().collect()
+            }
+            _ => Vec::new(),
+        };
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.clear();
         arguments.extend(self.operands.drain(base..).filter_map(|operand| operand.node));
@@ -387,7 +394,9 @@ impl<'s> Parser<'s, '_> {
             _ => Ok(None),
         };
         self.arguments = arguments;
-        Ok(Operand::new(made?, call))
+        let node = made?;
+        let part = if branches.is_empty() { None } else { self.note_part(node, &branches, call) };
+        Ok(Operand { part, ..Operand::new(node, call) })
     }
 
     /// Where the arguments of a gradient stand; nothing of other calls, and of a text without tensors.

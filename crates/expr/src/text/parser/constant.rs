@@ -87,14 +87,27 @@ impl Parser<'_, '_> {
         };
         made.unwrap_or_else(|beyond| {
             let first = self.cursor.text(Span { end: operands[0].span.end, ..span });
-            let problem = beyond.problem(self.cursor.text(span), first);
-            self.cursor.report(problem.at(span));
-            None
+            let problem = beyond.problem(self.cursor.text(span), first).at(span);
+            if !self.may_be_reached() {
+                self.cursor.report(problem);
+                return None;
+            }
+            let long = beyond.as_long();
+            self.noted.overflow(problem, span, long.is_some());
+            long
         })
     }
 }
 
 impl Beyond {
+    /// The value as an i64, if that holds it.
+    fn as_long(self) -> Option<Written> {
+        match self {
+            Beyond::Integer(value, _) => i64::try_from(value).ok().map(|value| Written { value, is_long: true }),
+            Beyond::Power(_) => None,
+        }
+    }
+
     /// What is wrong with the expression `text`, which begins with the operand `first`, and what to write.
     fn problem(self, text: &str, first: &str) -> Diagnostic {
         let digits = |c: char| c.is_ascii_digit() || c == '_';

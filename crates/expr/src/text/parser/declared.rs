@@ -5,6 +5,7 @@ use super::Parser;
 use super::expression::Operand;
 use crate::NodeId;
 use crate::infix::DECLARED;
+use crate::reach::Reach;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span, Value};
@@ -16,6 +17,8 @@ pub(super) struct Declared {
     node: NodeId,
     /// Where it stands.
     span: Span,
+    /// What it makes of the operands below it.
+    reach: Option<Reach>,
 }
 
 impl Parser<'_, '_> {
@@ -31,12 +34,19 @@ impl Parser<'_, '_> {
             let problem = Diagnostic::new(Code::TypeMismatch, format!("no value is of type {qtype}")).at(span);
             return Err(self.cursor.stop(problem.hint("values of this type exist only in the text of a model")));
         }
-        Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span }))
+        let reach = Reach::of(&qtype);
+        self.noted.declare(reach);
+        Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span, reach }))
     }
 
     /// The value as one of the declared type. The whole stands where the two and what is between them do.
     pub(super) fn as_declared(&mut self, value: Operand, declared: Option<Declared>) -> Result<Operand, Stop> {
-        let (Some(Declared { node: qtype, span }), Some(node)) = (declared, value.node) else { return Ok(value) };
+        let Some(Declared { node: qtype, span, reach }) = declared else { return Ok(value) };
+        let value = match reach {
+            Some(reach) => self.reached(value, reach, span)?,
+            None => value,
+        };
+        let Some(node) = value.node else { return Ok(value) };
         // A name may stand for a node that was written elsewhere.
         self.program.graph.note_span(node, Some(value.span));
         let name = self.program.graph.intern(DECLARED);

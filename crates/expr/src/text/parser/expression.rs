@@ -6,6 +6,7 @@ use super::Parser;
 use super::call::Target;
 use super::constant::Written;
 use super::declared::Declared;
+use super::reach::PartId;
 use crate::NodeId;
 use crate::infix::{
     AT, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation,
@@ -47,11 +48,13 @@ pub(super) struct Operand {
     pub(super) joined: Option<Joined>,
     /// Its value, if it is made of nothing but written integers.
     pub(super) written: Option<Written>,
+    /// If it is an operator that a declared type may go through, which one.
+    pub(super) part: Option<PartId>,
 }
 
 impl Operand {
     pub(super) fn new(node: Option<NodeId>, span: Span) -> Self {
-        Operand { node, span, compared: None, joined: None, written: None }
+        Operand { node, span, compared: None, joined: None, written: None, part: None }
     }
 }
 
@@ -421,8 +424,8 @@ impl<'s> Parser<'s, '_> {
             Some(Frame::Group { open, base, comma }) => {
                 let span = open.to(close);
                 if self.operands.len() == base + 1 && !comma {
-                    let Operand { node, written, .. } = self.pop();
-                    Operand { written, ..Operand::new(node, span) }
+                    let Operand { node, written, part, .. } = self.pop();
+                    Operand { written, part, ..Operand::new(node, span) }
                 } else {
                     self.make_of(MAKE_TUPLE, base, span)?
                 }
@@ -565,6 +568,8 @@ impl<'s> Parser<'s, '_> {
             (last, Some(self.literal(Value::Nothing, span)?))
         };
         let condition = self.pop();
+        let operands = [condition, value, last];
+        let operands = if part == Part::Else { &operands[..] } else { &operands[..2] };
         let node = match (condition.node, value.node, other) {
             (Some(condition), Some(value), Some(other)) => {
                 let name = self.program.graph.intern(WHERE);
@@ -572,7 +577,8 @@ impl<'s> Parser<'s, '_> {
             }
             _ => None,
         };
-        self.push(Operand::new(node, span));
+        let part = self.note_part(node, operands, span);
+        self.push(Operand { part, ..Operand::new(node, span) });
         Ok(())
     }
 
@@ -593,7 +599,8 @@ impl<'s> Parser<'s, '_> {
                         None => None,
                     };
                     let written = self.written(operation, &[operand], span);
-                    self.push(Operand { written, ..Operand::new(node, span) });
+                    let part = self.note_part(node, &[operand], span);
+                    self.push(Operand { written, part, ..Operand::new(node, span) });
                 }
                 Some(Frame::Range { not, read }) if COMPARISON >= level => {
                     let (not, read) = (*not, *read);
@@ -615,7 +622,8 @@ impl<'s> Parser<'s, '_> {
 
     fn combine(&mut self, operation: Operation, left: Operand, right: Operand) -> Result<Operand, Stop> {
         let span = left.span.to(right.span);
-        let written = self.written(operation, &[left, right], span);
+        let operands = [left, right];
+        let written = self.written(operation, &operands, span);
         let single = operation.fixity() == Fixity::Single;
         let chained = left.compared.filter(|_| single);
         let node = match (left.node, right.node, chained) {
@@ -644,7 +652,8 @@ impl<'s> Parser<'s, '_> {
             _ => None,
         };
         let compared = single.then_some(Compared { right: right.span, joined: right.joined });
-        Ok(Operand { node, span, compared, joined, written })
+        let part = self.note_part(node, &operands, span);
+        Ok(Operand { node, span, compared, joined, written, part })
     }
 
     /// How to write `a < b & c < d`, which is `a < (b & c) < d`.

@@ -13,6 +13,7 @@ mod input;
 mod labels;
 mod lambda;
 mod membership;
+mod reach;
 mod signature;
 pub(super) mod table;
 mod test;
@@ -38,6 +39,7 @@ use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
 use function::Function;
+use reach::Noted;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -132,6 +134,8 @@ pub(super) struct Parser<'s, 'v> {
     field_names: Vec<(Cow<'s, str>, Span)>,
     arguments: Vec<NodeId>,
     lambda_parameters: Vec<NodeId>,
+    /// The operators of the statement being read that its declared type may go through.
+    noted: Noted,
 }
 
 impl<'s, 'v> Parser<'s, 'v> {
@@ -183,6 +187,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             field_names: Vec::new(),
             arguments: Vec::new(),
             lambda_parameters: Vec::new(),
+            noted: Noted::default(),
         }
     }
 
@@ -245,6 +250,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             let start = self.cursor.token.span.start;
             self.cursor.surface();
             let read = self.statement().and_then(|()| self.end_of_statement());
+            self.report_overflows();
             if read == Err(Stop) {
                 self.skip_statement(start);
             }
@@ -265,6 +271,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
         self.locals.clear();
         self.open.clear();
+        self.noted.clear();
         match self.cursor.token.kind {
             TokenKind::Input => self.only_definitions("inputs").and_then(|()| self.input()),
             TokenKind::Let => self.definition(),

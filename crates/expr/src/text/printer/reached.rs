@@ -1,0 +1,73 @@
+//! Operands that a declared type reaches. They are printed without their mark where reading the text makes it again, and a type that
+//! would make others is written as the operator that it is.
+
+use super::{Form, Piece, Printer};
+use crate::infix::{DECLARED_OPERAND, Level};
+use crate::reach::{Reach, Reached, passed};
+use crate::{Node, NodeId};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
+
+impl<'g> Printer<'g> {
+    /// Writes an operator that a declared type goes through.
+    pub(super) fn write_passed(&mut self, id: NodeId, level: Level, reach: Reach) {
+        let all = self.graph.operands(id).len();
+        let passed = self.passed_by(id, reach).map_or(0, <[NodeId]>::len);
+        let before = self.pending.len();
+        self.write_body(id, level);
+        // What it left pending are its operands, the first of them last.
+        let operands = self.pending[before..].iter_mut().rev().filter(|piece| matches!(piece, Piece::Operand(..)));
+        for piece in operands.skip(all - passed) {
+            if let Piece::Operand(of, level) = *piece {
+                *piece = Piece::Reached(of, level, reach);
+            }
+        }
+    }
+
+    /// True if a type that reaches the operands of a value leaves all of them what they are when the text is read.
+    pub(super) fn is_as_reached(&self, value: NodeId, reach: Reach) -> bool {
+        let mut left = vec![value];
+        while let Some(id) = left.pop() {
+            if let Some(operands) = self.passed_by(id, reach) {
+                let is_settled = |operand: &NodeId| {
+                    self.passed_by(*operand, reach).is_some() || reach.operand(self.graph, *operand) == Reached::Same
+                };
+                if !operands.iter().all(is_settled) {
+                    return false;
+                }
+                left.extend(operands);
+            }
+        }
+        true
+    }
+
+    /// The operands that a declared type reaches through a node, if it goes through it: a name ends what it reaches.
+    pub(super) fn passed_by(&self, id: NodeId, reach: Reach) -> Option<&'g [NodeId]> {
+        let Node::Operator(name, operands) = self.graph.node(id) else { return None };
+        let name = self.graph.name(name);
+        let is_named = self.lets.get(id.index()).copied().flatten().is_some();
+        let is_call = is_named || self.wrapping.contains(&id) || !Form::of(name).takes(operands.len());
+        (!is_call && reach.passes(name)).then(|| passed(name, operands))
+    }
+
+    /// The operand that is marked as reached, if the mark is made again when it is read in its place.
+    pub(super) fn unmarked(&self, id: NodeId, reach: Reach) -> Option<NodeId> {
+        let (of, scalar) = self.marked(id)?;
+        let is_named = self.lets.get(id.index()).copied().flatten().is_some();
+        let is_marked = !is_named && scalar == reach.scalar() && self.passed_by(of, reach).is_none();
+        (is_marked && reach.operand(self.graph, of) == Reached::Marked).then_some(of)
+    }
+
+    /// The operand that is marked as reached by a declared type, and the type of numbers that it becomes.
+    fn marked(&self, id: NodeId) -> Option<(NodeId, Scalar)> {
+        let Node::Operator(name, &[of, qtype]) = self.graph.node(id) else { return None };
+        let Node::Literal(Value::Type(QType::Scalar(scalar))) = self.graph.node(qtype) else { return None };
+        (**self.graph.name(name) == *DECLARED_OPERAND).then_some((of, *scalar))
+    }
+
+    /// True for a marked input or parameter: it needs no name of its own.
+    pub(super) fn is_marked_leaf(&self, id: NodeId) -> bool {
+        let is_leaf = |(of, _)| matches!(self.graph.node(of), Node::Leaf(_) | Node::Placeholder(_));
+        self.marked(id).is_some_and(is_leaf)
+    }
+}
