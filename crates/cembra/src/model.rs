@@ -8,6 +8,7 @@ use crate::options::Started;
 use crate::rendering::Source;
 use crate::signature::{Field, Signature};
 use crate::stages::{plan, prepare};
+use crate::tensor_model::TensorModel;
 use crate::{Error, Executor, Options};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
@@ -329,6 +330,12 @@ impl Model {
         self.prepare_without_externs(options);
         // A file or a builder does not say which places are of functions, of which a call could be taken for the whole.
         if self.program.definitions.declared_inputs().is_none() {
+            return found;
+        }
+        if TensorModel::is_of(&self.program) {
+            let types = TensorModel::node_types(self);
+            cembra_prepare::find_tensor_warnings(&self.program, &types, options.prepare.registry, &mut found);
+            found.sort();
             return found;
         }
         // Whoever compiles the model is told of its errors, and that there is no time left.

@@ -1,13 +1,16 @@
 //! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
 //! What they mean for a model is decided by the commands.
 
+use crate::diagnose;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Diagnostics, Limits, Literal, QType, RowPlayer, Value, cast_literal, literal_type,
+    Backend, Code, Diagnostic, Diagnostics, Limits, Literal, Model, Options, QType, RowPlayer, Value, cast_literal,
+    literal_type,
 };
 use cembra_table::Format;
 use clap::{Args, ValueEnum};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The model of a command.
@@ -116,6 +119,30 @@ impl TypeList {
             Ok((name.to_owned(), cembra::parse_type(qtype)?))
         });
         types.collect::<Result<_, _>>().map(TypeList)
+    }
+}
+
+/// What a command says of a model that it can run.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct WarningArgs {
+    /// Print no warnings
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl WarningArgs {
+    /// Tells of a model's warnings on standard error, as `cembra check` does.
+    pub(crate) fn tell(self, text: &ModelText, model: &Model, options: &Options) {
+        if self.quiet {
+            return;
+        }
+        let found = model.warnings(options);
+        let (all, more) = (found.as_slice(), found.count() - found.as_slice().len());
+        if !all.is_empty() {
+            let shown = diagnose::render_warnings(all, more, text.sources(), diagnose::stderr_takes_colour());
+            // With standard error closed there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "{shown}");
+        }
     }
 }
 

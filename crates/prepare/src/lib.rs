@@ -16,4 +16,4 @@ pub use graph::{Body, Id, Kind, LoopId, TypedGraph};
 pub use pass::{Mode, Options, PASSES, Pass, Rewrite, node_types, prepare, prepare_part, rewrites};
 pub use prepared::{Placed, Prepared, Regions, TypedModel};
 pub use region::{RegionId, RegionTree};
-pub use warnings::find_warnings;
+pub use warnings::{find_tensor_warnings, find_warnings};

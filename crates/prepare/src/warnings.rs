@@ -8,7 +8,7 @@
 use crate::pass::evaluate_constant;
 use crate::{Id, Kind, Options, TypedGraph, TypedModel};
 use cembra_expr::{FunctionBodies, Graph, Node, NodeId, Program, place_within};
-use cembra_ops::{Meaning, OpId, Registry, Typing, id};
+use cembra_ops::{Meaning, OpId, OverArrays, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, Warnings};
 use smallvec::SmallVec;
@@ -35,7 +35,7 @@ pub fn find_warnings(
         let op = chosen(&model.graph, id, op, registry);
         let place = program.graph.span(origin);
         let written = Written { graph: &program.graph, registry, op, operands, place };
-        digits(&model.graph, id, &written, found);
+        digits(&model.graph, id, &values, &written, found);
         if place.is_none_or(|place| !bodies.cover(place)) {
             comparison(&model.graph, id, &values, &written, found);
             branch(&model.graph, id, &values, &written, found);
@@ -113,25 +113,17 @@ fn constants(model: &TypedModel, needed: &[bool], options: &Options) -> Result<V
 
 /// True for operators that make floats of 32 bits of integers because somebody asked for that.
 fn asks_for_floats(op: OpId) -> bool {
-    matches!(op, id::TO_FLOAT32 | id::CAST | id::CAST_VALUES | id::FLOAT | id::DECLARED)
+    matches!(op, id::TO_FLOAT32 | id::CAST | id::CAST_VALUES | id::FLOAT | id::DECLARED | id::DECLARED_OPERAND)
 }
 
-/// Integers of 64 bits that become floats of 32 because of what they are computed with.
-fn digits(graph: &TypedGraph, id: Id, written: &Written<'_>, found: &mut Warnings) {
+/// Integers that become floats of 32 bits because of what they are computed with, and do not fit into them: those of 64 bits, those
+/// that are known, and those that are compared.
+fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>, found: &mut Warnings) {
     if asks_for_floats(written.op) {
         return;
     }
-    let lost = |wrote: Option<&NodeId>| {
-        let message = "an i64 becomes an f32 here, which keeps 7 of its up to 19 digits";
-        let leaf = wrote.and_then(|wrote| match written.graph.node(*wrote) {
-            Node::Leaf(name) => Some(&**written.graph.name(name)),
-            _ => None,
-        });
-        let hint = format!("write `to_float64({})` to compute in f64", leaf.unwrap_or("x"));
-        written.also(Diagnostic::new(Code::LostDigits, message), wrote, "this is an i64").hint(hint)
-    };
     if let Some(at) = rounded_elements(graph, id, written.registry) {
-        found.add(Code::LostDigits, written.place, || lost(written.operands.get(at)));
+        found.add(Code::LostDigits, written.place, || lost(written.operands.get(at), written));
     }
     for (at, operand) in graph.operands(id).iter().enumerate() {
         // What stands for an expression may have other operands than the expression has.
@@ -140,29 +132,113 @@ fn digits(graph: &TypedGraph, id: Id, written: &Written<'_>, found: &mut Warning
         if let Some(cast) = graph.as_op(*operand, id::TO_FLOAT32) {
             let is_asked_for = |wrote: &NodeId| written.operator(*wrote).is_some_and(asks_for_floats);
             let is_written = wrote.map_or_else(|| written.operands.iter().any(is_asked_for), is_asked_for);
-            if graph.qtype(cast[0]).of_each().scalar() == Some(Scalar::Int64) && !is_written {
-                found.add(Code::LostDigits, written.place, || lost(wrote));
+            let known = values[cast[0].index()].as_ref().and_then(Value::as_scalar).and_then(as_integer);
+            match graph.qtype(cast[0]).of_each().scalar() {
+                _ if is_written => {}
+                Some(Scalar::Int64) => found.add(Code::LostDigits, written.place, || lost(wrote, written)),
+                Some(Scalar::Int32) => match known {
+                    Some(integer) => rounded(integer, integer as f32, wrote, written, found),
+                    None if compares(graph, id, at, values, written) => {
+                        found.add(Code::LostDigits, written.place, || compared(wrote, written));
+                    }
+                    None => {}
+                },
+                _ => {}
             }
         } else if graph.op(id) == Some(written.op)
             && let (Some(wrote), Some(value)) = (wrote, graph.value(*operand))
             && let Some(integer) = written.literal(*wrote).and_then(Value::as_scalar)
             && let (Some(integer), Some(ScalarValue::Float32(float))) = (as_integer(integer), value.as_scalar())
-            && f64::from(*float) as i128 != i128::from(integer)
         {
-            found.add(Code::LostDigits, written.place, || {
-                let message = format!("{integer} becomes {float} here, the nearest f32");
-                let warning =
-                    Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compute in f64");
-                written.also(warning, Some(wrote), "this is an integer")
-            });
+            rounded(integer, *float, Some(wrote), written, found);
         }
     }
 }
 
-/// The operand of an operator on each element that is an array of such integers and is computed with as floats: casts of elements
-/// are not written out before the elements are taken apart.
+/// The warning of an i64 that becomes an f32.
+fn lost(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
+    let message = "an i64 becomes an f32 here, which keeps 7 of its up to 19 digits";
+    let leaf = wrote.and_then(|wrote| match written.graph.node(*wrote) {
+        Node::Leaf(name) => Some(&**written.graph.name(name)),
+        _ => None,
+    });
+    let hint = format!("write `to_float64({})` to compute in f64", leaf.unwrap_or("x"));
+    written.also(Diagnostic::new(Code::LostDigits, message), wrote, "this is an i64").hint(hint)
+}
+
+/// Adds what a model with tensors does and probably should not, by the types of its nodes as far as they are known.
+pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry: &Registry, found: &mut Warnings) {
+    let graph = &program.graph;
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    let scalar = |node: NodeId| match types.get(node.index())?.as_ref()? {
+        QType::Tensor(scalar, _) => Some(*scalar),
+        other => other.of_each().scalar(),
+    };
+    let is_float = |operand: &NodeId| matches!(scalar(*operand), Some(Scalar::Float32 | Scalar::Float64));
+    for node in (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index) {
+        let Node::Operator(name, operands) = graph.node(node) else { continue };
+        let Some(op) = registry.find(graph.name(name)) else { continue };
+        if scalar(node) != Some(Scalar::Float32) || asks_for_floats(op) {
+            continue;
+        }
+        let place = graph.span(node);
+        let written = Written { graph, registry, op, operands, place };
+        let promotes = matches!(registry.get(op).typing, Typing::Promote(_));
+        let is_long = |operand: &NodeId| scalar(*operand) == Some(Scalar::Int64);
+        if let Some(at) = operands.iter().position(is_long).filter(|_| promotes || !operands.iter().any(is_float)) {
+            found.add(Code::LostDigits, place, || lost(operands.get(at), &written));
+        }
+    }
+}
+
+/// An integer whose value is known, if it is not that of the float that it becomes.
+fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &Written<'_>, found: &mut Warnings) {
+    if f64::from(float) as i128 == i128::from(integer) {
+        return;
+    }
+    found.add(Code::LostDigits, written.place, || {
+        let message = format!("{integer} becomes {float} here, the nearest f32");
+        let warning = Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compute in f64");
+        written.also(warning, wrote, "this is an integer")
+    });
+}
+
+/// True if an i32 is compared as an f32 with what may be as large as integers that an f32 does not tell apart.
+fn compares(graph: &TypedGraph, id: Id, at: usize, values: &[Option<Value>], written: &Written<'_>) -> bool {
+    // Up to here every integer is an f32, and one that is larger stays larger.
+    const LARGEST: f32 = 16_777_216.0;
+    let is_small = |operand: &Id| match values[operand.index()].as_ref().and_then(Value::as_scalar) {
+        Some(ScalarValue::Float32(value)) => value.abs() < LARGEST || value.is_infinite(),
+        _ => false,
+    };
+    let others = graph.operands(id).iter().enumerate().filter(|(other, _)| *other != at);
+    graph.op(id) == Some(written.op) && is_comparison(written.op) && !others.map(|(_, other)| other).any(is_small)
+}
+
+/// The warning of an i32 that is compared with a float.
+fn compared(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
+    let message = "an i32 is compared as an f32 here, which does not tell integers beyond 16777216 apart";
+    let warning = Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compare as f64");
+    written.also(warning, wrote, "this is an i32")
+}
+
+/// The operand that is an array of such integers and is computed with as floats, of an operator on each element, for casts of elements
+/// are not written out before the elements are taken apart, or on all elements.
 fn rounded_elements(graph: &TypedGraph, id: Id, registry: &Registry) -> Option<usize> {
     let Kind::Operator { op, .. } = graph.kind(id) else { return None };
+    if matches!(registry.get(op).over_arrays, OverArrays::Kernel(_)) {
+        // What picks elements by their numbers has floats among its operands.
+        let of = |operand: &Id| graph.qtype(*operand).of_each().scalar();
+        let is_float =
+            |operand: &Id| matches!(of(operand), Some(Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat));
+        let operands = graph.operands(id);
+        let is_rounded = graph.qtype(id).of_each().scalar() == Some(Scalar::Float32)
+            && !asks_for_floats(op)
+            && !operands.iter().any(is_float);
+        let is_long =
+            |operand: &Id| matches!(graph.qtype(*operand), QType::Array(..)) && of(operand) == Some(Scalar::Int64);
+        return operands.iter().position(is_long).filter(|_| is_rounded);
+    }
     if !matches!(registry.get(op).typing, Typing::Promote(_)) || !graph.is_elementwise(registry, id) {
         return None;
     }

@@ -5,7 +5,7 @@
 
 use super::{options_with_types, print, print_json};
 use crate::arguments::DataOptions;
-use crate::arguments::{ModelArgs, Report};
+use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::command::eval::{open, open_dataset};
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// The form of the answer; as JSON, a list of records
     #[arg(long, value_enum, default_value_t)]
     format: Report,
+
+    #[command(flatten)]
+    warnings: WarningArgs,
 }
 
 /// Runs the command.
@@ -87,6 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let of_data = feed.is_some().then(|| data_name(args));
     let (rows, failing) = rows(&text, &model, &options, feed, args.seed)?;
+    args.warnings.tell(&text, &model, &options);
     let measured = measure(&text, &model, &options, &rows)?;
     match args.format {
         Report::Text => {

@@ -2,7 +2,7 @@
 
 use super::eval_tensors::{self, ArrayFile};
 use super::options_with_types_of;
-use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice};
+use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice, WarningArgs};
 use crate::deadline::{Deadline, parse_seconds};
 use crate::evaluate::{Evaluator, Feeding, output_type};
 use crate::failed_rows::Failures;
@@ -116,6 +116,9 @@ pub(crate) struct Args {
     /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
     #[arg(long)]
     compat: bool,
+
+    #[command(flatten)]
+    pub(super) warnings: WarningArgs,
 
     /// Say on standard error what ran, and for how long
     #[arg(short, long)]
@@ -257,6 +260,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         options = options.outputs(args.only.iter().map(String::as_str));
     }
     let executor = model.compile(&options).map_err(|error| feed.explain_types(text.blame(&error)))?;
+    args.warnings.tell(&text, &model, &options);
     note_fallback(&executor, args.verbose);
 
     let results = results(&feed, &executor, args.keep_inputs, on_error)?;

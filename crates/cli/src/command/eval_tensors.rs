@@ -53,6 +53,7 @@ enum Form {
 /// Runs the command on a model with tensors.
 pub(super) fn run(args: &Args, text: &ModelText, model: &Model, data: Option<&Path>) -> Result<(), Failure> {
     refuse_rows(args)?;
+    args.warnings.tell(text, model, &Options::default().limits(text.limits()));
     let model = TensorModel::new(model).map_err(|error| text.blame(&error))?;
     let form = form(args, &model)?;
     let tensors = inputs(args, text, &model, data)?;

@@ -2,7 +2,7 @@
 
 use super::explain_tensors::{self, InputExtents};
 use super::{options_with_types, overview, print, print_json, tell_json};
-use crate::arguments::{ModelArgs, Report};
+use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
     #[arg(long)]
     compat: bool,
+
+    #[command(flatten)]
+    warnings: WarningArgs,
 }
 
 fn pass_value(pass: &cembra::Pass) -> PossibleValue {
@@ -115,7 +118,9 @@ fn overview(args: &Args, text: &ModelText) -> Result<(), Failure> {
     let summary = || {
         let model = text.parse()?;
         let options = options_with_types(text, &model, &args.model, NAME)?.compat(args.compat);
-        model.summary(&options).map_err(|error| text.blame(&error))
+        let summary = model.summary(&options).map_err(|error| text.blame(&error))?;
+        args.warnings.tell(text, &model, &options);
+        Ok(summary)
     };
     match args.format {
         Report::Text => print(&overview::to_text(&summary()?, (ALL, ALL_SUMMARY))),
@@ -150,7 +155,10 @@ fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Sta
             return Err(usage(NAME, message));
         }
     };
-    stages.into_iter().map(|stage| Ok((stage, one(text, &model, &options, stage)?))).collect()
+    let shown = stages.into_iter().map(|stage| Ok((stage, one(text, &model, &options, stage)?)));
+    let shown = shown.collect::<Result<_, Failure>>()?;
+    args.warnings.tell(text, &model, &options);
+    Ok(shown)
 }
 
 /// A stage of a model as text, ended by a line end.

@@ -1,6 +1,7 @@
 //! `cembra test`: runs the tests that models have, and says what differs from what they expect.
 
 use super::print;
+use crate::arguments::WarningArgs;
 use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Let the tests of a model, and what is told of their branches, take no more than so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
+
+    #[command(flatten)]
+    warnings: WarningArgs,
 }
 
 /// Runs the command.
@@ -52,6 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 continue;
             }
         };
+        args.warnings.tell(&text, &model, &Options::default().limits(text.limits()));
         let run = args.time_limit.map_or_else(RunOptions::new, |limit| RunOptions::new().time_limit(limit));
         let (mut report, passed) = tested(&text, &model, &run);
         report += &covered(&text, &model, args.coverage, &run);

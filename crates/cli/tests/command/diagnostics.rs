@@ -85,9 +85,32 @@ fn warnings() {
     let shell = shell.file("wrong.cem", "input rate: f64\nlet spare = 1\noutput y = raet * rate\n");
     snapshot!("warnings_beside_an_error_as_json", shell.run(&["check", "wrong.cem", "--format", "json"]));
     snapshot!("unknown_warning", shell.run(&["check", "model.cem", "--deny", "unused_lets"]));
-    // Commands that compute say nothing of it.
-    let outcome = shell.run(&["eval", "-e", "input n: i64; n * 0.5", "-s", "n=3"]);
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
+    // Commands that compute tell the same, beside their results, unless they are to be quiet.
+    let shell = shell.file("half.cem", "input n: i64\noutput y = n * 0.5\ntest \"half\" { n = 3 } => { y = 1.5 }\n");
+    let shell = shell.file("rows.csv", "n\n3\n");
+    let told = shell.run(&["check", "half.cem"]).stderr;
+    assert!(told.starts_with("warning[lost-digits]: an i64 becomes an f32 here"), "{told}");
+    for args in [
+        &["eval", "half.cem", "rows.csv"][..],
+        &["eval", "half.cem", "-s", "n=3"],
+        &["test", "half.cem"],
+        &["explain", "half.cem"],
+        &["explain", "half.cem", "--stage", "plan", "--format", "json"],
+        &["bench", "half.cem", "rows.csv"],
+    ] {
+        let loud = shell.run(args);
+        assert_eq!((loud.status, loud.stderr.as_str()), (Some(0), told.as_str()), "{args:?}");
+        let quiet = shell.run(&[args, &["--quiet"]].concat());
+        assert_eq!((quiet.status, quiet.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(args[0] == "bench" || quiet.stdout == loud.stdout, "{args:?}");
+    }
+    // Types from the data are known: nothing is told that `check` says of inputs without a type.
+    let typed = shell.run(&["eval", "-e", "n * 0.5", "rows.csv"]);
+    assert!(typed.stderr.starts_with("warning[lost-digits]"), "{typed}");
+    let tensors =
+        "input a: tensor[i64, 1]; output m = tensor.mean(a, 0); output h = a * 0.5f32; output s = tensor.sum(a, 0)";
+    let told = shell.run(&["check", "-e", tensors]).stderr;
+    assert_eq!(told.matches("warning[lost-digits]").count(), 1, "{told}");
 }
 
 #[test]

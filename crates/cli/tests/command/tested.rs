@@ -118,7 +118,7 @@ m.cem:3:17: the right side of `??` is never taken
 fn tests_may_take_only_so_long() {
     let model = "\
 input n: i64
-output y = seq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + i * j, seq.range(n), i64(0)), seq.range(n), i64(0))
+output y = seq.reduce(fn(s, i) = s + seq.reduce(fn(t, j) = t + i * j, seq.range(n), 0), seq.range(n), 0)
 test 'short' { n = 3 } => { y = 9 }
 test 'long' { n = 3000000 } => { y = 0 }
 ";
