@@ -7,6 +7,7 @@ mod lines;
 mod parquet;
 mod plain;
 mod shown;
+mod stored;
 mod text;
 
 use super::{Form, Format, Named, types};

@@ -68,6 +68,12 @@ fn more() -> Vec<Column> {
         ("f64", Arc::new(Float64Array::from(vec![Some(f64::NEG_INFINITY), None])), "-inf", "\"-Infinity\""),
         ("second", moments::<TimestampSecondType>(-1, None), "1969-12-31T23:59:59", "\"1969-12-31T23:59:59\""),
         (
+            "second_gmt",
+            moments::<TimestampSecondType>(0, Some("GMT")),
+            "1970-01-01T00:00:00Z",
+            "\"1970-01-01T00:00:00Z\"",
+        ),
+        (
             "micro",
             moments::<TimestampMicrosecondType>(1, Some("UTC")),
             "1970-01-01T00:00:00.000001Z",
@@ -304,7 +310,12 @@ fn every_type_is_kept_by_parquet_or_refused() {
     let union =
         |mode: &str| format!("Parquet has no form for Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
     let expected = [
+        format!("far: column `far`: {} seconds do not fit into milliseconds, which is what Parquet has", i64::MAX),
         format!("interval: column `interval`: Parquet has no form for Interval(MonthDayNano){hint}"),
+        "struct: Struct(\"at\": Timestamp(ms, \"GMT\"), \"n\\\"\": Int8)".to_owned(),
+        "second: Timestamp(ms)".to_owned(),
+        "second_gmt: Timestamp(ms, \"GMT\")".to_owned(),
+        "clock: Time32(ms)".to_owned(),
         format!("sparse: column `sparse`: {}", union("Sparse")),
         format!("dense: column `dense`: {}", union("Dense")),
         "runs: Int64".to_owned(),
@@ -326,10 +337,13 @@ fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
         day.clone(),
         None,
     ));
-    // What the elements are called is Parquet's.
-    let read = carried("x", &lists, Format::Parquet).expect("days");
-    assert_eq!(crate::foreign::text(&read, 0), "[\"1969-12-31\"]");
-    assert_eq!(read.as_any().downcast_ref::<FixedSizeListArray>().expect("lists").values(), &day);
+    assert_eq!(&carried("x", &lists, Format::Parquet).expect("days"), &lists);
+    let far: ArrayRef = Arc::new(arrow_array::TimestampSecondArray::from(vec![Some(i64::MAX), None]));
+    let error = carried("x", &far, Format::Parquet).expect_err("too far");
+    assert_eq!(
+        error,
+        "column `x`: 9223372036854775807 seconds do not fit into milliseconds, which is what Parquet has"
+    );
 }
 
 /// Texts that were made are plain in files, views that are carried through stay views.

@@ -1,0 +1,94 @@
+//! Types of Arrow that Parquet has no form for, as those of the same values that it has: seconds as milliseconds, and days that are counted
+//! in milliseconds as days. As they are, Parquet would have integers of them, which other readers take for numbers.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, TimestampMillisecondType, TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use std::sync::Arc;
+
+/// The milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// The milliseconds of a second.
+const SECOND: i64 = 1_000;
+
+/// The type that Parquet has.
+pub(super) fn data_type(of: &DataType) -> DataType {
+    written(of, DataType::Date32)
+}
+
+/// The type that is said beside Parquet's, with the zones of moments: readers that know it make days of it again that are counted in
+/// milliseconds, and of no unit of time another.
+pub(super) fn said_type(of: &DataType) -> DataType {
+    written(of, DataType::Date64)
+}
+
+/// A type with these days. Calls itself for what is inside of it, which nests only so deep (`is_shown`).
+fn written(of: &DataType, days: DataType) -> DataType {
+    let inner = |field: &FieldRef| {
+        let of = written(field.data_type(), days.clone());
+        Arc::new(Field::clone(field).with_data_type(of))
+    };
+    match of {
+        DataType::Date64 => days,
+        DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        DataType::List(of) => DataType::List(inner(of)),
+        DataType::LargeList(of) => DataType::LargeList(inner(of)),
+        DataType::ListView(of) => DataType::ListView(inner(of)),
+        DataType::LargeListView(of) => DataType::LargeListView(inner(of)),
+        DataType::FixedSizeList(of, size) => DataType::FixedSizeList(inner(of), *size),
+        DataType::Map(of, sorted) => DataType::Map(inner(of), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+        DataType::Dictionary(keys, values) => DataType::Dictionary(keys.clone(), Box::new(written(values, days))),
+        DataType::RunEndEncoded(ends, values) => DataType::RunEndEncoded(ends.clone(), inner(values)),
+        other => other.clone(),
+    }
+}
+
+/// The values in the type that Parquet has.
+///
+/// # Errors
+/// A value that this type does not have, with its type.
+pub(super) fn array(array: &ArrayRef) -> Result<ArrayRef, String> {
+    // Calls itself as often as the type nests.
+    let wanted = data_type(array.data_type());
+    if wanted == *array.data_type() {
+        return Ok(array.clone());
+    }
+    let refused = |value: i64, what: &str| format!("{value} {what}, which is what Parquet has");
+    Ok(match array.data_type() {
+        DataType::Date64 => {
+            let days = |milliseconds: i64| match milliseconds % DAY {
+                0 => i32::try_from(milliseconds / DAY).map_err(|_| milliseconds),
+                _ => Err(milliseconds),
+            };
+            let made = array.as_primitive::<Date64Type>().try_unary::<_, Date32Type, _>(days);
+            Arc::new(made.map_err(|value| refused(value, "milliseconds are no whole day"))?)
+        }
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            let made = array
+                .as_primitive::<TimestampSecondType>()
+                .try_unary::<_, TimestampMillisecondType, _>(|seconds: i64| seconds.checked_mul(SECOND).ok_or(seconds));
+            let made = made.map_err(|value| refused(value, "seconds do not fit into milliseconds"))?;
+            Arc::new(made.with_timezone_opt(zone.clone()))
+        }
+        DataType::Time32(TimeUnit::Second) => {
+            let made =
+                array.as_primitive::<Time32SecondType>().try_unary::<_, Time32MillisecondType, _>(|seconds: i32| {
+                    i32::try_from(i64::from(seconds) * SECOND).map_err(|_| i64::from(seconds))
+                });
+            Arc::new(made.map_err(|value| refused(value, "seconds do not fit into milliseconds"))?)
+        }
+        _ => {
+            let data = array.to_data();
+            let parts = data.child_data().iter().map(|part| Ok(self::array(&make_array(part.clone()))?.to_data()));
+            let parts = parts.collect::<Result<Vec<_>, String>>()?;
+            let made = data.into_builder().data_type(wanted).child_data(parts).build();
+            make_array(made.map_err(|error| error.to_string())?)
+        }
+    })
+}
