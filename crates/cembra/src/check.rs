@@ -1,9 +1,10 @@
 //! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
 
+use crate::stages::prepare;
 use crate::tensor_model::TensorModel;
 use crate::{Error, Model, Options, Signature};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Diagnostic, Span};
+use cembra_value::{Diagnostic, Span, Warnings};
 
 /// What there is to say of a model.
 #[derive(Clone, Debug)]
@@ -42,6 +43,50 @@ impl Model {
         let is_further = |warning: &&Diagnostic| warning.span().is_none_or(|span| !wrong.contains(&span));
         let warnings = found.as_slice().iter().filter(is_further).cloned().collect();
         Checked { signature, warnings, more: found.count() - found.as_slice().len() }
+    }
+
+    /// What the model says that it may, but that was probably not meant: names with typos, definitions that nobody uses,
+    /// comparisons that never hold. They are told in the order of the text; at most [`Limits::problems`] of them are kept, the
+    /// others counted. What takes types is found only if the model has no errors; of a model that was not read from text nothing
+    /// is told. [`Options::allow`] silences a code.
+    ///
+    /// ```
+    /// use cembra::{Code, Model, Options};
+    ///
+    /// let model = Model::parse("input cents: i64?; let rate = 2; if cents == missing then 0.0 else cents * 0.9")?;
+    /// let codes = |options: &Options| model.warnings(options).as_slice().iter().map(|one| one.code()).collect::<Vec<_>>();
+    /// let all = codes(&Options::default());
+    /// assert_eq!(all, [Code::UnusedLet, Code::MissingComparison, Code::LostDigits]);
+    /// assert_eq!(codes(&Options::default().allow(Code::UnusedLet)), all[1..]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn warnings(&self, options: &Options) -> Warnings {
+        const EXPANDED: &str = "expand";
+        let options = &mut self.started(options);
+        let mut found = Warnings::new(options.budget().limits().problems.max(1), &options.allowed);
+        let is_typed = |name: &str| options.input_types.contains_key(name);
+        cembra_expr::find_warnings(self.program(), &is_typed, &mut found);
+        options.prepare.stop_after = Some(EXPANDED.to_owned());
+        self.prepare_without_externs(options);
+        // A file or a builder does not say which places are of functions, of which a call could be taken for the whole.
+        if self.program().definitions.declared_inputs().is_none() {
+            return found;
+        }
+        if TensorModel::is_of(self.program()) {
+            let types = TensorModel::node_types(self);
+            cembra_prepare::find_tensor_warnings(self.program(), &types, options.prepare.registry, &mut found);
+            found.sort();
+            return found;
+        }
+        // Whoever compiles the model is told of its errors, and that there is no time left.
+        if let Ok(program) = self.selected(options)
+            && let Ok(prepared) = prepare(&program, options, &mut |_, _| {})
+        {
+            let _ = cembra_prepare::find_warnings(prepared.model(), &program, &options.prepare, &mut found);
+        }
+        found.sort();
+        found
     }
 
     /// The type of each node of the program, by position, as far as it can be found: of what is wrong, of what is made of it, and

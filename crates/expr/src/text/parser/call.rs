@@ -368,7 +368,7 @@ impl<'s> Parser<'s, '_> {
         // In order, what is chosen between stands where it does in the operator.
         let branches: Vec<Operand> = match target {
             Target::Operator(index) if keywords.is_empty() && self.operators[index].0.name == WHERE => {
-                self.operands[base..].iter().copied().collect()
+                self.operands[base..].to_vec()
             }
             _ => Vec::new(),
         };
