@@ -144,6 +144,8 @@ def same(name, found, expected):
         expected = expected.cast(pa.date32())
     if pa.types.is_timestamp(expected.type) and expected.type.unit == "s" and found.type != expected.type:
         expected = expected.cast(pa.timestamp("ms", expected.type.tz))
+    if expected.type == pa.time32("s") and found.type == pa.time32("ms"):
+        expected = expected.cast(found.type)
     if found.type != expected.type:
         assert str(found.type).replace("element", "item") == str(expected.type).replace("element", "item"), (
             name, found.type, expected.type)

@@ -277,7 +277,7 @@ impl Depth {
             ([2, 5], Seen::Number(children)) => self.children = children,
             ([2], Seen::End) => self.column(),
             ([], Seen::End) if !self.open.is_empty() => {
-                self.wrong = self.wrong.or(Some("it has fewer columns than it says"))
+                self.wrong = self.wrong.or(Some("it has fewer columns than it says"));
             }
             _ => {}
         }

@@ -199,7 +199,10 @@ impl<R: Read> Bytes<R> {
 mod tests {
     use super::*;
 
-    fn seen(bytes: &[u8]) -> Result<(u64, Vec<(Vec<i16>, Seen)>), String> {
+    /// What is met, with the way to it.
+    type Met = Vec<(Vec<i16>, Seen)>;
+
+    fn seen(bytes: &[u8]) -> Result<(u64, Met), String> {
         let mut all = Vec::new();
         let taken = walk(bytes, bytes.len() as u64, |path, seen| all.push((path.to_vec(), seen)));
         taken.map(|taken| (taken, all)).map_err(|error| error.to_string())

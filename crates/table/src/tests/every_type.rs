@@ -176,7 +176,7 @@ fn more() -> Vec<Column> {
 }
 
 /// The name of a type, without what is said beside it.
-fn kind(of: &DataType) -> &'static str {
+pub(super) fn kind(of: &DataType) -> &'static str {
     match of {
         DataType::Null => "null",
         DataType::Boolean => "bool",
@@ -236,12 +236,12 @@ fn kind(of: &DataType) -> &'static str {
 /// How many kinds there are.
 const KINDS: usize = 52;
 
-fn all() -> Vec<Column> {
+pub(super) fn all() -> Vec<Column> {
     foreign::columns().into_iter().chain(more()).collect()
 }
 
 /// What is read again of a column that is carried through to a file.
-fn carried(name: &str, array: &ArrayRef, format: Format) -> Result<ArrayRef, String> {
+pub(super) fn carried(name: &str, array: &ArrayRef, format: Format) -> Result<ArrayRef, String> {
     let said = |error: crate::error::DataError| error.to_string();
     // Beside it a column that shows whether rows are at their place.
     let behind: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));

@@ -6,6 +6,7 @@ mod foreign;
 mod hostile;
 mod reading_csv;
 mod reading_json;
+mod values;
 mod writing;
 
 use super::cells::{Cells, array_of};
