@@ -54,7 +54,8 @@ impl<R: Read> Messages<R> {
             Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(cause) => return Err(DataError::unread(cause)),
         }
-        if word == CONTINUES {
+        let is_marked = word == CONTINUES;
+        if is_marked {
             self.reader.read_exact(&mut word).map_err(DataError::unread)?;
         }
         let len = u64::try_from(i32::from_le_bytes(word)).map_err(|_| wrong("the length of a message is negative"))?;
@@ -62,6 +63,10 @@ impl<R: Read> Messages<R> {
             return Ok(None);
         }
         if len > self.most_bytes / METADATA_SHARE {
+            // Without the mark, four bytes of anything are a length.
+            if !is_marked {
+                return Err(wrong("a message should begin here"));
+            }
             let message =
                 format!("the metadata have {len} bytes, more than a {METADATA_SHARE}th of {}", self.most_bytes);
             return Err(too_large(message));

@@ -389,6 +389,7 @@ fn lengths_of_arrow_are_looked_at() {
     assert!(error.starts_with("the metadata have 2147483647 bytes, more than a 64th of 67108864"), "{error}");
     assert_eq!(refused(Format::Arrow, &metadata(i32::MIN)), "not Arrow: the length of a message is negative");
     assert_eq!(refused(Format::Arrow, &metadata(1 << 19)), "not Arrow: it ends in the middle of a message");
+    assert_eq!(refused(Format::Arrow, b"x,y\n1,2\n"), "not Arrow: a message should begin here");
     let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 4_096]));
     let rows = RecordBatch::try_from_iter([("x", zeros)]).expect("rows");
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
