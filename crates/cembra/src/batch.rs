@@ -12,9 +12,13 @@ use crate::plan_rows::{PlanRows, RowSettings};
 use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
-use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, Pace, Sink, Strips};
+use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
+#[cfg(feature = "tensors")]
+use cembra_batch::{Pace, Sink, Strips};
 use cembra_expr::Program;
-use cembra_runtime::{Cancellation, Context, QType, Scalar};
+#[cfg(feature = "tensors")]
+use cembra_runtime::Context;
+use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_value::{Diagnostic, Value};
 use std::sync::Arc;
 
@@ -161,6 +165,7 @@ impl Batch {
         BatchRun { inner: &self.0, rows: None, how: RowSettings::new(BatchRun::KEPT) }
     }
 
+    #[cfg(feature = "tensors")]
     /// What evaluates lines of numbers of these paces, if something evaluates several rows at a time.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         match &*self.0 {
@@ -169,6 +174,7 @@ impl Batch {
         }
     }
 
+    #[cfg(feature = "tensors")]
     /// A context of the model's limits; none for lists.
     pub(crate) fn context(&self) -> Option<Context> {
         match &*self.0 {

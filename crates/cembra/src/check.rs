@@ -1,6 +1,7 @@
 //! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
 
 use crate::stages::prepare;
+#[cfg(feature = "tensors")]
 use crate::tensor_model::TensorModel;
 use crate::{Error, Model, Options, Signature};
 use cembra_runtime::{QType, Scalar};
@@ -30,10 +31,7 @@ impl Model {
     /// ```
     #[must_use]
     pub fn check(&self, options: &Options) -> Checked {
-        let signature = match TensorModel::is_of(self.program()) {
-            true => TensorModel::new(self).map(|model| model.signature()),
-            false => self.signature(options),
-        };
+        let signature = tensor_signature(self).unwrap_or_else(|| self.signature(options));
         let found = self.warnings(options);
         // Of what is wrong at a place, a warning says no more.
         let wrong: Vec<Span> = match &signature {
@@ -73,8 +71,7 @@ impl Model {
         if self.program().definitions.declared_inputs().is_none() {
             return found;
         }
-        if TensorModel::is_of(self.program()) {
-            let types = TensorModel::node_types(self);
+        if let Some(types) = tensor_types(self) {
             cembra_prepare::find_tensor_warnings(self.program(), &types, options.prepare.registry, &mut found);
             found.sort();
             return found;
@@ -104,8 +101,8 @@ impl Model {
     /// ```
     #[must_use]
     pub fn node_types(&self, options: &Options) -> Vec<Option<QType>> {
-        if TensorModel::is_of(self.program()) {
-            return TensorModel::node_types(self);
+        if let Some(types) = tensor_types(self) {
+            return types;
         }
         let options = &self.started(options);
         let leaf_type = |name: &str| options.input_types.get(name).cloned();
@@ -120,4 +117,26 @@ impl Model {
         }
         types
     }
+}
+
+/// What a model with tensors takes and gives; none for another.
+#[cfg(feature = "tensors")]
+fn tensor_signature(model: &Model) -> Option<Result<Signature, Error>> {
+    TensorModel::is_of(model.program()).then(|| TensorModel::new(model).map(|model| model.signature()))
+}
+
+/// The types of the nodes of a model with tensors; none for another.
+#[cfg(feature = "tensors")]
+fn tensor_types(model: &Model) -> Option<Vec<Option<QType>>> {
+    TensorModel::is_of(model.program()).then(|| TensorModel::node_types(model))
+}
+
+#[cfg(not(feature = "tensors"))]
+const fn tensor_signature(_: &Model) -> Option<Result<Signature, Error>> {
+    None
+}
+
+#[cfg(not(feature = "tensors"))]
+const fn tensor_types(_: &Model) -> Option<Vec<Option<QType>>> {
+    None
 }

@@ -261,6 +261,7 @@ impl Error {
         }
     }
 
+    #[cfg(feature = "tensors")]
     /// The same without a row: of an element of a tensor, whose rows mean nothing to anybody.
     pub(crate) fn message_of_element(&self) -> String {
         match &*self.0 {

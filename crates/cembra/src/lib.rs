@@ -33,6 +33,7 @@ mod arrays;
 mod backend;
 mod batch;
 mod binding;
+#[cfg(feature = "tensors")]
 mod body_session;
 mod check;
 mod choice;
@@ -51,6 +52,7 @@ mod fields;
 mod folder;
 #[cfg(feature = "json")]
 mod json;
+#[cfg(feature = "tensors")]
 mod kept;
 mod listener;
 mod lists;
@@ -83,13 +85,20 @@ mod signature;
 mod sites;
 mod spans;
 mod stages;
+#[cfg(feature = "tensors")]
 mod statements;
 mod summary;
+#[cfg(feature = "tensors")]
 mod tensor_access;
+#[cfg(feature = "tensors")]
 mod tensor_kernels;
+#[cfg(feature = "tensors")]
 mod tensor_model;
+#[cfg(feature = "tensors")]
 mod tensor_session;
+#[cfg(feature = "tensors")]
 mod tensor_threads;
+#[cfg(feature = "tensors")]
 mod tensors;
 mod text_fields;
 mod text_file;
@@ -161,6 +170,7 @@ pub use text_file::{UnreadText, read_text, without_mark};
 pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
+#[cfg(feature = "tensors")]
 pub mod tensor {
     pub use crate::kept::CacheCounters;
     #[cfg(feature = "tensor")]
@@ -171,6 +181,18 @@ pub mod tensor {
     pub use crate::tensors::{Evaluator, Planned, matrices};
     pub use cembra_tensor::*;
 }
+
+/// Likewise of tensors.
+#[cfg(feature = "tensors")]
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<tensor::Evaluator>();
+    shared::<tensor::Graph>();
+    shared::<tensor::Tensor>();
+    shared::<tensor::Reader<'static>>();
+    shared::<tensor::TensorModel>();
+    shared::<tensor::TensorExecutor<'static>>();
+};
 
 /// Which types threads may share, and which only one at a time may have.
 const _: () = {
@@ -189,12 +211,6 @@ const _: () = {
     shared::<Accessor<Value>>();
     shared::<Setter<Value>>();
     shared::<ModelSet>();
-    shared::<tensor::Evaluator>();
-    shared::<tensor::Graph>();
-    shared::<tensor::Tensor>();
-    shared::<tensor::Reader<'static>>();
-    shared::<tensor::TensorModel>();
-    shared::<tensor::TensorExecutor<'static>>();
     shared::<Pool<Session>>();
     shared::<Pool<ModelExecutor<(), f64>>>();
     sent::<Session>();

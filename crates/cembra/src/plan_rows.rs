@@ -9,13 +9,16 @@ use crate::players::{Chosen, choose};
 use crate::signature::Field;
 use crate::sites::Sites;
 use cembra_batch::{
-    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Pace, Player, Refused, Settings, Sink, Stop,
-    StringRoom, Strips, line_forms,
+    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Player, Refused, Settings, Stop, StringRoom,
 };
+#[cfg(feature = "tensors")]
+use cembra_batch::{Pace, Sink, Strips, line_forms};
 use cembra_expr::Program;
 use cembra_native::Tier;
 use cembra_plan::Plan;
-use cembra_runtime::{BatchFunction, Cancellation, Context};
+#[cfg(feature = "tensors")]
+use cembra_runtime::Context;
+use cembra_runtime::{BatchFunction, Cancellation};
 use cembra_value::{Budget, Code, Diagnostic, Limits};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -155,12 +158,14 @@ impl PlanRows {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.evaluation)).ok()?.function
     }
 
+    #[cfg(feature = "tensors")]
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         let played = self.played(line_forms(paces, &[sink]))?;
         Ok(self.batch.strips(&played.player, paces, sink, self.limits.context()))
     }
 
+    #[cfg(feature = "tensors")]
     /// A context of the model's limits.
     pub(crate) fn context(&self) -> Context {
         self.limits.context()
