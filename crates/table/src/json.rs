@@ -350,11 +350,20 @@ fn is_float_name(text: JsonText<'_>) -> bool {
 /// The value of this type; what is wrong with it is said of the place in it.
 fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
     value.value(qtype).map_err(|JsonMisfit { path, expected, found }| {
+        let whole = place;
         let path = format!("{}{path}", place.path);
         let place = Place { path: &path, ..place };
-        let error = match (&expected, found.kind()) {
-            (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar),
-            _ => mismatch(&expected, found, place),
+        let error = match (qtype, found.kind()) {
+            // The type of an element is declared with that of its list.
+            (QType::Array(kind, _), found_kind) if path != whole.path && found_kind != JsonKind::Null => {
+                let better = better(&expected, found, place).and_then(|qtype| qtype.scalar());
+                let better = better.map(|scalar| QType::Array(*kind, scalar));
+                whole.mismatch(&expected, &quoted(&found.to_string()), better.as_ref()).in_column(&path)
+            }
+            _ => match (&expected, found.kind()) {
+                (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar),
+                _ => mismatch(&expected, found, place),
+            },
         };
         match expected {
             QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => error.hint(scalar::MASK),
@@ -368,9 +377,13 @@ fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Valu
 
 /// The error that a value is not of its type; for an inferred type with the type that would have held everything.
 fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
+    place.mismatch(qtype, &quoted(&value.to_string()), better(qtype, value, place).as_ref())
+}
+
+/// The type that would have held a value too, where the type is inferred.
+fn better(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Option<QType> {
     let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
-    let better = joined.filter(|_| place.inferred).map(|seen| seen.qtype());
-    place.mismatch(qtype, &quoted(&value.to_string()), better.as_ref())
+    joined.filter(|_| place.inferred).map(|seen| seen.qtype())
 }
 
 impl RowForm {

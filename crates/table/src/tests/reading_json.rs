@@ -61,7 +61,7 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
     assert_eq!(
         late("{\"x\": [1, 0.5]}"),
         Err(
-            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; its type was taken from the first rows: declare"
+            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; its type was taken from the first rows: declare `input x: [f64?]`"
                 .to_owned()
         )
     );
