@@ -101,7 +101,7 @@ pub(crate) static DECLARED_OPERAND: OpDef = OpDef {
         ex("core._declared_operand(1, f64)", "f64{1}"),
         ex("core._declared_operand(i64?{7}, f64)", "f64?{7}"),
         ex("core._declared_operand(0.5f32, i64)", "0.5"),
-        ex("core._declared_operand(\"a\", f64)", "\"a\""),
+        ex("core._declared_operand(\"a\", f64)", "'a'"),
     ],
     ..HIGHER_ORDER
 };
