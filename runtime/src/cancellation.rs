@@ -32,6 +32,8 @@ pub struct Cancellation(Arc<Flag>);
 pub(crate) struct Flag {
     state: AtomicU8,
     others: Mutex<Vec<Weak<Flag>>>,
+    /// Of a flag that the clock raises too, when that is, and the flag without such a moment that it goes back to.
+    until: Option<(Arc<Flag>, Instant)>,
 }
 
 impl Flag {
@@ -48,6 +50,15 @@ impl Flag {
         // Relaxed: the flag hands nothing over but itself. Who adds others later looks at it behind that.
         let _ = self.state.compare_exchange(RUNS, state, Ordering::Relaxed, Ordering::Relaxed);
         std::mem::take(&mut *self.others.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Raises another flag with this one.
+    fn add(&self, other: &Arc<Flag>) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.len() == others.capacity() {
+            others.retain(|other| other.strong_count() > 0);
+        }
+        others.push(Arc::downgrade(other));
     }
 
     /// Raises the flag because its time is over.
@@ -80,20 +91,25 @@ impl Cancellation {
     /// ```
     #[must_use]
     pub fn until(&self, deadline: Instant) -> Cancellation {
-        let made = Cancellation::new();
-        let mut others = self.0.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.len() == others.capacity() {
-            others.retain(|other| other.strong_count() > 0);
+        // What this one goes back to is alive as long as the new one is; this one may be dropped before.
+        let (first, deadline) = match &self.0.until {
+            Some((first, own)) => (first, deadline.min(*own)),
+            None => (&self.0, deadline),
+        };
+        let made = Arc::new(Flag { until: Some((first.clone(), deadline)), ..Flag::default() });
+        first.add(&made);
+        if !Arc::ptr_eq(first, &self.0) {
+            self.0.add(&made);
         }
-        others.push(Arc::downgrade(&made.0));
-        drop(others);
-        // It may have been cancelled before the new one was known to it.
-        if self.is_cancelled() {
-            made.0.raise(self.0.state.load(Ordering::Relaxed));
-        } else if deadline <= Instant::now() || !timer::wait_for(deadline, &made.0) {
-            made.0.end_by_time();
+        // One of them may have been cancelled before the new one was known to it.
+        let raised =
+            [first, &self.0].map(|flag| flag.state.load(Ordering::Relaxed)).into_iter().find(|state| *state != RUNS);
+        match raised {
+            Some(state) => made.raise(state),
+            None if deadline <= Instant::now() || !timer::wait_for(deadline, &made) => made.end_by_time(),
+            None => {}
         }
-        made
+        Cancellation(made)
     }
 
     /// Asks every evaluation that was given the token to end. Returns at once; they end when they next look.

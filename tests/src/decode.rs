@@ -316,7 +316,7 @@ mod tests {
         for kind in FaultKind::ALL {
             // Arolla has no limit on its strings and loops, and its data cancel nothing.
             let limits = matches!(kind, FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::WorkLimit);
-            let ours = limits || kind == FaultKind::Cancelled;
+            let ours = limits || kind.is_of_token();
             let known = (!ours).then(|| kind.name().replace('-', "_"));
             assert_eq!(ErrorKind::of_code(kind.name()).map(|kind| kind.name().to_owned()), known);
         }

@@ -4,7 +4,7 @@
 use crate::output::OutputColumn;
 use crate::reference::{Reference, RowEnd, Transfers};
 use crate::source::Source;
-use crate::strings::{StringLease, StringRoom};
+use crate::strings::StringRoom;
 use crate::strip::Strip;
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
@@ -372,7 +372,6 @@ impl Batch {
             function.begin(&mut workspace.scratch, &workspace.context);
         }
         let mut range = Range::empty(if job.finishes { job.targets.len() } else { 0 });
-        let mut lease = StringLease::of(settings.strings);
         let most = job.strip_rows(player, settings.strip);
         let mut at = start;
         let past_caches = workspace.scratch.past_caches;
@@ -385,7 +384,7 @@ impl Batch {
             }
             // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
             // multiples of 64 rows, where there are bits, and do not overlap; the workspace is this thread's.
-            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut lease, &mut range) };
+            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut range) };
             at += rows;
         }
         if past_caches {
@@ -433,7 +432,6 @@ impl Batch {
         start: usize,
         rows: usize,
         workspace: &mut Workspace,
-        lease: &mut StringLease<'_>,
         range: &mut Range<E>,
     ) {
         let mut columns = std::mem::take(&mut workspace.columns);
@@ -491,7 +489,7 @@ impl Batch {
             }
             unwritten.into_iter().for_each(|(at, column)| columns[at] = column);
         }
-        let mut strip = Strip { columns, start, rows, finished: 0, lease };
+        let mut strip = Strip { columns, start, rows, finished: 0, room: settings.strings };
         if fails {
             // SAFETY: COLUMNS, promised by the caller.
             unsafe { self.failed_rows(job, player, settings, &mut strip, workspace, range) };
@@ -513,7 +511,7 @@ impl Batch {
         job: &Job<'_>,
         player: &Player,
         settings: &Settings<'_, E>,
-        strip: &mut Strip<'_, '_>,
+        strip: &mut Strip<'_>,
         workspace: &mut Workspace,
         range: &mut Range<E>,
     ) {
@@ -536,7 +534,7 @@ impl Batch {
                 RowEnd::Done => {}
                 RowEnd::NoRoom => {
                     let is_alone = all_behind && strip.finished == row;
-                    let room = if is_alone { strip.lease.left() } else { Arena::LIMIT };
+                    let room = if is_alone { strip.room.left() } else { Arena::LIMIT };
                     if is_alone && scratch.texts.limit() >= room {
                         range.stop = Some(Stop::Strings);
                         break;

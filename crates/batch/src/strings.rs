@@ -111,10 +111,9 @@ impl StringRoom {
         StringRoom(AtomicU64::new(bytes))
     }
 
-    /// How many are left.
-    #[must_use]
-    pub fn left(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    /// How many are left, as far as memory has addresses.
+    pub(crate) fn left(&self) -> usize {
+        usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
     /// Takes so many; false, and nothing is taken, if fewer are left.
@@ -125,10 +124,14 @@ impl StringRoom {
     }
 }
 
+/// The bytes that a string takes beside its view.
+fn counted(bytes: &[u8]) -> u64 {
+    if bytes.len() > INLINE { bytes.len() as u64 } else { 0 }
+}
+
 /// The bytes that the strings of a value take in a column.
 #[must_use]
 pub fn string_bytes(value: &Value) -> u64 {
-    let counted = |bytes: &[u8]| if bytes.len() > INLINE { bytes.len() as u64 } else { 0 };
     let mut open: SmallVec<[&Value; 4]> = smallvec![value];
     let mut all = 0_u64;
     while let Some(value) = open.pop() {
@@ -148,51 +151,6 @@ pub fn string_bytes(value: &Value) -> u64 {
         });
     }
     all
-}
-
-/// What one thread has taken of the room of its run, so that it asks for a string's bytes without the others.
-#[derive(Debug)]
-pub(crate) struct StringLease<'r> {
-    room: &'r StringRoom,
-    bytes: u64,
-}
-
-/// How many bytes a thread takes at once.
-const LEASE: u64 = 1 << 18;
-
-impl<'r> StringLease<'r> {
-    pub(crate) const fn of(room: &'r StringRoom) -> Self {
-        StringLease { room, bytes: 0 }
-    }
-
-    /// Takes so many bytes.
-    #[inline]
-    pub(crate) fn take(&mut self, bytes: u64) -> bool {
-        if self.bytes < bytes && !self.extend(bytes) {
-            return false;
-        }
-        self.bytes -= bytes;
-        true
-    }
-
-    #[cold]
-    fn extend(&mut self, bytes: u64) -> bool {
-        let missing = bytes - self.bytes;
-        let taken = [missing.max(LEASE), missing].into_iter().find(|bytes| self.room.take(*bytes));
-        self.bytes += taken.unwrap_or(0);
-        taken.is_some()
-    }
-
-    /// How many bytes may still be taken.
-    pub(crate) fn left(&self) -> usize {
-        usize::try_from(self.bytes.saturating_add(self.room.left())).unwrap_or(usize::MAX)
-    }
-}
-
-impl Drop for StringLease<'_> {
-    fn drop(&mut self) {
-        self.room.0.fetch_add(self.bytes, Ordering::Relaxed);
-    }
 }
 
 /// Why a string is not in a column.
@@ -215,15 +173,21 @@ pub(crate) struct StringsMade {
 const BUFFER: usize = 1 << 30;
 
 impl StringsMade {
-    /// Adds a string of a run.
+    /// Adds strings of a run, all of them or none.
     ///
     /// # Errors
-    /// Why it was not added.
-    pub(crate) fn push_within(&mut self, bytes: &[u8], lease: &mut StringLease<'_>) -> Result<(), Unkept> {
-        if bytes.len() > INLINE && !lease.take(bytes.len() as u64) {
+    /// Why they were not added.
+    pub(crate) fn extend<'s>(
+        &mut self,
+        strings: impl Iterator<Item = &'s [u8]> + Clone,
+        room: &StringRoom,
+    ) -> Result<(), Unkept> {
+        let bytes = strings.clone().map(counted).fold(0, u64::saturating_add);
+        if bytes > 0 && !room.take(bytes) {
             return Err(Unkept::NoRoom);
         }
-        if self.push(bytes) { Ok(()) } else { Err(Unkept::TooLong) }
+        let all_fit = strings.fold(true, |all_fit, string| all_fit & self.push(string));
+        if all_fit { Ok(()) } else { Err(Unkept::TooLong) }
     }
 
     /// Adds a string. False if it is longer than a view can say, 2 GiB: then it is an empty one.

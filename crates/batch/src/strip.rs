@@ -1,20 +1,21 @@
 //! A strip of rows behind its evaluation: what its columns hold goes where it belongs, all rows at once or some of them before the others.
 
 use crate::run::{Job, Player, Range, Stop};
-use crate::strings::{StringLease, Unkept};
+use crate::strings::{StringRoom, Unkept};
 use cembra_runtime::{Column, Scratch};
 
 /// A strip that was evaluated, but for rows that failed: the columns of its inputs and outputs.
-pub(crate) struct Strip<'l, 'r> {
+pub(crate) struct Strip<'r> {
     pub(crate) columns: Vec<Column>,
     pub(crate) start: usize,
     pub(crate) rows: usize,
     /// The rows before this one are where they belong, and their strings in no scratch any more.
     pub(crate) finished: usize,
-    pub(crate) lease: &'l mut StringLease<'r>,
+    /// For the strings of the run.
+    pub(crate) room: &'r StringRoom,
 }
 
-impl Strip<'_, '_> {
+impl Strip<'_> {
     /// Puts the rows before this one, which were written, into their place.
     ///
     /// # Safety
@@ -39,7 +40,7 @@ impl Strip<'_, '_> {
                 }
             };
             // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
-            unsafe { target.finish_strip(column, self.start, rows.clone(), made, self.lease, results) };
+            unsafe { target.finish_strip(column, self.start, rows.clone(), made, self.room, results) };
             match made.unkept() {
                 None => {}
                 Some(Unkept::TooLong) => range.stop = Some(Stop::TooLong),

@@ -3,7 +3,7 @@
 
 use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
 use crate::source::read_strides;
-use crate::strings::{NumberedStrings, StringLease, StringsMade, Unkept, string_bytes};
+use crate::strings::{NumberedStrings, StringRoom, StringsMade, Unkept, string_bytes};
 use crate::{Bitmap, BitmapMut, Keys, Misfit};
 use cembra_runtime::{
     Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length,
@@ -279,7 +279,7 @@ impl<'a> Target<'a> {
         start: usize,
         rows: Range<usize>,
         made: &mut Made,
-        lease: &mut StringLease<'_>,
+        room: &StringRoom,
         results: impl FnOnce(&mut u64, &mut dyn FnMut(u32, Option<&[u8]>)),
     ) {
         let cells = FramePtr::from_raw(match self.presence {
@@ -288,24 +288,21 @@ impl<'a> Target<'a> {
         });
         match &self.data {
             Data::Strings => {
-                for row in rows {
+                let strings = rows.map(|row| {
                     // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of a missing row the view is not looked at.
-                    let bytes = unsafe {
+                    unsafe {
                         let is_present = self.is_present(column, row);
                         let view = column.data.cast::<[u64; 2]>().add(row);
                         if is_present { view.cast::<Bytes<'_>>().read_unaligned().as_slice() } else { &[] }
-                    };
-                    if let Err(unkept) = made.strings.push_within(bytes, lease) {
-                        made.unkept = Some(unkept);
-                        return;
                     }
-                }
+                });
+                made.unkept = made.strings.extend(strings, room).err();
             }
             Data::Values => {
                 for row in rows {
                     // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
                     let value = unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) };
-                    if !lease.take(string_bytes(&value)) {
+                    if !room.take(string_bytes(&value)) {
                         made.unkept = Some(Unkept::NoRoom);
                         return;
                     }
@@ -331,7 +328,7 @@ impl<'a> Target<'a> {
                         && unkept.is_none()
                     {
                         numbers.push(number);
-                        *unkept = strings.push_within(string, lease).err();
+                        *unkept = strings.extend(std::iter::once(string), room).err();
                     }
                 });
             }

@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(problems[0].hints(), ["is `:quit` meant?"]);
         // A name like any other, once it has a value.
         assert_eq!(say(&mut session, ":set exit = 1"), "");
-        assert_eq!(say(&mut session, "exit"), "1\n");
+        assert_eq!(say(&mut session, "exit"), "1i64\n");
     }
 
     #[test]
@@ -519,8 +519,11 @@ mod tests {
             (another, at.as_deref()),
             (vec!["give it another, as in `:set name = \"abc\"`".to_owned()], Some("12"))
         );
-        let (quotes, _) = hints(&mut session, ":set name = abc");
-        assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `name = \"abc\"`");
+        // An input that is declared as a text needs no quotes.
+        assert_eq!(say(&mut session, ":set name = ab"), "");
+        assert_eq!(say(&mut session, "name ?? \"\""), "\"ab\"\n");
+        let (quotes, _) = hints(&mut session, ":set other = abc");
+        assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `other = \"abc\"`");
         assert_eq!(hints(&mut session, ":set  name = 1 + 2 ").1.as_deref(), Some("+"));
         assert_eq!(say(&mut session, ":set name = \"abc\""), "");
         assert_eq!(say(&mut session, "name ?? \"\""), "\"abc\"\n");

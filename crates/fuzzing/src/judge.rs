@@ -208,7 +208,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn verdict(&self) -> Result<Verdict, Finding> {
         let program = &self.case.program;
-        if types(program).is_none() || self.has_refused_format() {
+        if types(program).is_none() || self.is_refused_late() {
             return self.ill_typed();
         }
         let model = self.read_back()?;
@@ -315,18 +315,19 @@ impl Trial<'_> {
         self.compare(Law::OutputsAreIndependent, "", ["all", "alone"], &all, &some, kept)
     }
 
-    /// True if preparation refuses a program with a format in it: what is wrong with a literal format shows only when it
-    /// is expanded. All other expansions take whatever their types allow.
-    fn has_refused_format(&self) -> bool {
+    /// True if preparation refuses a program with a format or a dictionary in it: what is wrong with a literal format, and that a dictionary of
+    /// arrays is in what arrays are mapped by, shows only when it is expanded. All other expansions take whatever their types allow.
+    fn is_refused_late(&self) -> bool {
         let graph = &self.case.program.graph;
-        let expands_format = |node| match graph.node(node) {
+        let is_expanded = |node| match graph.node(node) {
             Node::Operator(name, _) => Registry::standard().find(graph.name(name)).is_some_and(|op| {
                 let def = Registry::standard().get(op);
-                matches!(def.meaning, Meaning::Expand(_)) && def.params.iter().any(|param| param.name == "fmt")
+                matches!(def.meaning, Meaning::Expand(_))
+                    && def.params.iter().any(|param| matches!(param.name, "fmt" | "dict"))
             }),
             _ => false,
         };
-        (0..graph.len()).map(NodeId::from_index).any(expands_format) && direct::prepare(&self.case.program).is_none()
+        (0..graph.len()).map(NodeId::from_index).any(is_expanded) && direct::prepare(&self.case.program).is_none()
     }
 
     /// The model as read from its own text, so that errors have places.

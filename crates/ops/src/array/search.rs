@@ -163,7 +163,7 @@ pub(crate) static SEARCHSORTED: OpDef = OpDef {
         evaluate: searched,
     }),
     examples: &[
-        ex("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 2.0, 9.0])", "i64{0}, i64{1}, i64{4}"),
+        ex("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 2.0, 9.0])", "[0, 1, 4]"),
         ex("math.searchsorted([1, 2, 2, 5], 2, true)", "i64{3}"),
     ],
     ..ARRAY
