@@ -524,7 +524,7 @@ mod tests {
         assert_eq!(say(&mut session, "name ?? \"\""), "\"ab\"\n");
         let (quotes, _) = hints(&mut session, ":set other = abc");
         assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `other = \"abc\"`");
-        assert_eq!(hints(&mut session, ":set  name = 1 + 2 ").1.as_deref(), Some("+"));
+        assert_eq!(hints(&mut session, ":set  other = 1 + 2 ").1.as_deref(), Some("+"));
         assert_eq!(say(&mut session, ":set name = \"abc\""), "");
         assert_eq!(say(&mut session, "name ?? \"\""), "\"abc\"\n");
         assert!(hints(&mut session, "frobnicate(1)").0.is_empty());

@@ -213,3 +213,40 @@ pub(crate) static UNION: OpDef = OpDef {
     over_arrays: OverArrays::Own,
     derivative: None,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::ArrayKind;
+    use cembra_value::Array;
+
+    /// As Arolla takes them: a text, a tuple of texts, an array of BYTES.
+    #[test]
+    fn names_are_literals_of_several_types() {
+        let text = |name: &str| ScalarValue::Text(name.into());
+        let bytes = |name: &str| Some(ScalarValue::Bytes(name.as_bytes().into()));
+        let pair = Fields::from(vec![QType::TEXT, QType::TEXT]);
+        let names = [
+            Value::Scalar(text("x,y")),
+            Value::Tuple(pair.with(vec![Value::Scalar(text("x")), Value::Scalar(text("y"))])),
+            Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Bytes, [bytes("x"), bytes("y")]).into()),
+        ];
+        let wrong = [
+            Value::Scalar(ScalarValue::Bytes(b"x,y"[..].into())),
+            Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Bytes, [bytes("x"), None]).into()),
+        ];
+        let made = |names: &Value| {
+            let qtype = names.qtype();
+            let args = [
+                Argument { qtype: &qtype, literal: Some(names) },
+                Argument { qtype: &QType::INT32, literal: None },
+                Argument { qtype: &QType::TEXT, literal: None },
+            ];
+            make_types(&args).map(|signature| signature.ret.to_string())
+        };
+        for names in &names {
+            assert_eq!(made(names), Ok("{x: i32, y: text}".to_owned()), "{names}");
+        }
+        assert!(wrong.iter().all(|names| made(names).is_err()));
+    }
+}

@@ -457,7 +457,6 @@ fn values_are_those_of_arolla() {
         ("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 1.0, 2.0, 3.0, 5.0, 9.0], true)".to_owned(), "[0, 1, 3, 3, 4, 4]"),
         ("math.searchsorted([1, 2, 3], 2.5)".to_owned(), "2"),
         ("math.searchsorted([1.0, 2.0], missing[f32]) ?? -1".to_owned(), "-1"),
-        ("namedtuple.make([b\"a\", b\"b\"], 1, \"q\").b".to_owned(), "q"),
         ("qtype.make_tuple_qtype(qtype.get_field_qtypes(QTYPE{(i32, text)})) == QTYPE{(i32, text)}".to_owned(), "present"),
     ];
     let x = Array::from_scalars(Scalar::Int32, [5, 6, 7].map(|value| Some(ScalarValue::Int32(value))));
