@@ -44,7 +44,7 @@ impl Model {
     }
 
     /// What the model says that it may, but that was probably not meant: names with typos, definitions that nobody uses,
-    /// comparisons that never hold. They are told in the order of the text; at most [`Limits::problems`] of them are kept, the
+    /// comparisons that never hold. They are told in the order of the text; at most [`Limits::problems`](crate::Limits::problems) of them are kept, the
     /// others counted. What takes types is found only if the model has no errors; of a model that was not read from text nothing
     /// is told. [`Options::allow`] silences a code.
     ///

@@ -210,7 +210,7 @@ pub(crate) static INDICES: OpDef = OpDef {
             let groups = args.groups(0, size)?;
             let mut positions = vec![None; size];
             groups.fold(&(), |(), element, position| positions[element] = Some(position as i64));
-            made(int64s(positions.into_iter()), ret)
+            made(int64s(positions), ret)
         },
     }),
     faults: &[FaultKind::ArenaLimit],

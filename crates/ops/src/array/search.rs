@@ -138,7 +138,7 @@ fn searched(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
         QType::Array(..) => {
             let presence = needles.presence().map(<[u64]>::to_vec);
             let all = Array::of_numbers(Scalar::Int64, places.len(), presence, |all: &mut [i64]| {
-                all.copy_from_slice(&places)
+                all.copy_from_slice(&places);
             });
             made(all.ok_or(invalid_types)?, ret)
         }
