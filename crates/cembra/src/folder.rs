@@ -69,7 +69,7 @@ impl Folder {
     /// # Errors
     /// The file cannot be read, or is not UTF-8.
     pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
-        Ok(UsedFile { name: shown(path), text: text_of_file(path, self.most_bytes)? })
+        Ok(UsedFile { name: shown(path), text: text_of_file(path, self.most_bytes)?.into() })
     }
 }
 
@@ -89,7 +89,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// The text of a file, without its byte order mark.
-pub(crate) fn text_of_file(path: &Path, most_bytes: usize) -> io::Result<String> {
+fn text_of_file(path: &Path, most_bytes: usize) -> io::Result<String> {
     Ok(without_mark(&read_text(open(path)?, most_bytes)?).to_owned())
 }
 

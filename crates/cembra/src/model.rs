@@ -91,7 +91,7 @@ impl Model {
     /// use cembra::{Limits, Model, Options, Registry, Sources, UsedFile, Value};
     ///
     /// let files = |name: &str, _: &str| match name {
-    ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.5\nfn taxed(x) = x * (1.0 + vat)".to_owned() }),
+    ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.5\nfn taxed(x) = x * (1.0 + vat)".into() }),
     ///     _ => Err(std::io::ErrorKind::NotFound.into()),
     /// };
     /// let limits = Limits::default();

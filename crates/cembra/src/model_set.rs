@@ -1,16 +1,17 @@
 //! The models of a folder, under the names of their files, replaced while others go on using them. A model that is broken never
 //! takes the place of one that is not.
 
-use crate::folder::{Folder, text_of_file};
+use crate::folder::Folder;
 use crate::{Error, Model};
 use arc_swap::ArcSwap;
-use cembra_expr::Sources;
+use cembra_expr::{Resolver, Sources, UsedFile};
 use cembra_ops::Registry;
 use cembra_value::{Code, Diagnostic, Limit, Limits};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 /// The end of the names of files that are models.
 const ENDING: &str = "cem";
@@ -26,7 +27,8 @@ type Make<T> = dyn Fn(&str, &Model) -> Result<T, Error> + Send + Sync;
 /// Reading a model takes no lock.
 ///
 /// Files that have no output and that others use (`use "common.cem"`) are parts of models, and none themselves; so are files in
-/// folders inside.
+/// folders inside. A file is read once and is in memory once, however many models use it; so it counts once for
+/// `Limits::set_bytes`.
 ///
 /// ```
 /// use cembra::{ModelSet, Options, Value};
@@ -209,7 +211,7 @@ impl<T> ModelSet<T> {
     pub fn reload(&self) -> Result<Reload, Error> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.models.load_full();
-        let read = self.read()?;
+        let read = self.read(&before)?;
         let parts: BTreeSet<&str> = read.iter().flat_map(|(_, sources)| sources.names().skip(1)).collect();
         let mut models = Models::new();
         let mut reload = Reload::default();
@@ -245,8 +247,8 @@ impl<T> ModelSet<T> {
     }
 
     /// The texts of the folder's files, with the names of their models, in the order of these.
-    fn read(&self) -> Result<Vec<(String, Arc<Sources>)>, Error> {
-        let failed = |error: std::io::Error| {
+    fn read(&self, before: &Models<T>) -> Result<Vec<(String, Arc<Sources>)>, Error> {
+        let failed = |error: io::Error| {
             let message = format!("the folder `{}` cannot be read: {error}", self.folder.display());
             Error::from(Diagnostic::new(Code::Use, message))
         };
@@ -263,16 +265,19 @@ impl<T> ModelSet<T> {
         if found.len() > self.limits.set_models {
             return Err(self.limits.exceeded(Limit::SetModels).into());
         }
-        let files = Folder::new(&self.folder, self.limits.source_bytes);
-        let (mut texts, mut bytes) = (Vec::with_capacity(found.len()), 0_usize);
+        let files = SharedFiles {
+            folder: Folder::new(&self.folder, self.limits.source_bytes),
+            before: before.values().flat_map(|entry| entry.sources.texts()).collect(),
+            read: RefCell::default(),
+            bytes: Cell::default(),
+        };
+        let mut texts = Vec::with_capacity(found.len());
         for (name, path) in found {
-            let shown = path.display().to_string();
-            let sources = match text_of_file(&path, self.limits.source_bytes) {
-                Ok(text) => Sources::gather(&shown, &text, &self.limits, &files),
-                Err(error) => Sources::unreadable(&shown, &error),
+            let sources = match files.read(&path) {
+                Ok(UsedFile { name, text }) => Sources::gather(&name, text, &self.limits, &files),
+                Err(error) => Sources::unreadable(&path.display().to_string(), &error),
             };
-            bytes = bytes.saturating_add(sources.text().len());
-            if bytes > self.limits.set_bytes {
+            if files.bytes.get() > self.limits.set_bytes {
                 return Err(self.limits.exceeded(Limit::SetBytes).into());
             }
             texts.push((name, Arc::new(sources)));
@@ -283,7 +288,43 @@ impl<T> ModelSet<T> {
 
 /// True if two models are read from the same.
 fn is_same(a: &Sources, b: &Sources) -> bool {
-    a.text() == b.text() && a.names().eq(b.names())
+    a.texts().eq(b.texts())
+}
+
+/// The files of the folder while a set is read: each is read once, whoever uses it.
+struct SharedFiles<'b> {
+    folder: Folder,
+    /// The texts of the set that is there: where a file is as it was, its text is in memory already.
+    before: BTreeMap<&'b str, &'b Arc<str>>,
+    read: RefCell<BTreeMap<String, Arc<str>>>,
+    /// The bytes of all texts that were read.
+    bytes: Cell<usize>,
+}
+
+impl SharedFiles<'_> {
+    fn read(&self, path: &Path) -> io::Result<UsedFile> {
+        let name = path.display().to_string();
+        if let Some(text) = self.read.borrow().get(&name) {
+            return Ok(UsedFile { name, text: text.clone() });
+        }
+        let mut found = self.folder.read(path)?;
+        if let Some(same) = self.before.get(&*found.name).filter(|before| ***before == found.text) {
+            found.text = (*same).clone();
+        }
+        self.bytes.set(self.bytes.get().saturating_add(found.text.len()));
+        self.read.borrow_mut().insert(name, found.text.clone());
+        Ok(found)
+    }
+}
+
+impl Resolver for SharedFiles<'_> {
+    fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile> {
+        self.read(&self.folder.path_of(name, from)?)
+    }
+
+    fn name_of(&self, name: &str, from: &str) -> Option<String> {
+        self.folder.name_of(name, from)
+    }
 }
 
 impl<T> fmt::Debug for ModelSet<T> {

@@ -40,7 +40,7 @@ impl ModelText {
     /// It cannot be read, or is not UTF-8.
     pub(crate) fn read_alone(path: &Path, limits: Limits) -> Result<Self, Failure> {
         let (name, text) = text_at(path, limits, None)?;
-        let sources = Arc::new(Sources::alone(&name, &text));
+        let sources = Arc::new(Sources::alone(&name, text));
         Ok(ModelText { name, sources, limits: Box::new(limits) })
     }
 
@@ -120,7 +120,7 @@ impl ModelText {
             Code::MissingInputType if self.name == SESSION => problem.hint("or give it a value, as in `:set x = 1.5`"),
             Code::Native if self.name == SESSION => problem,
             Code::MissingInputType => {
-                let written = problem.span().map_or("", |span| span.text(self.sources.text()));
+                let written = problem.span().map_or("", |span| self.sources.text_at(span));
                 let name = if written.chars().all(|c| c.is_alphanumeric() || c == '_') { written } else { "NAME" };
                 problem.hint(format!("or say it on the command line: `--types {name}=f64`"))
             }

@@ -47,7 +47,7 @@ impl Analysis {
 
     /// The text at a span, of whatever file.
     pub(crate) fn text_at(&self, span: Span) -> &str {
-        span.text(self.sources.text())
+        self.sources.text_at(span)
     }
 
     /// True if the text, or a file that it uses, looked for a file.

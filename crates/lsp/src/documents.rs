@@ -123,11 +123,11 @@ impl Documents {
             let name = path.display().to_string();
             looked_for.borrow_mut().insert(name.clone());
             match self.open.get(&name) {
-                Some(open) => Ok(UsedFile { name, text: open.text.clone() }),
+                Some(open) => Ok(UsedFile { name, text: open.text.as_str().into() }),
                 None => folder.read(&path),
             }
         };
-        let sources = Sources::gather(name, &document.text, &self.limits, &resolver);
+        let sources = Sources::gather(name, document.text.as_str(), &self.limits, &resolver);
         Analysis::of(sources, looked_for.into_inner(), &self.limits, self.encoding)
     }
 }

@@ -450,7 +450,7 @@ fn files() {
 
 #[test]
 fn files_that_a_text_uses() {
-    let find = |name: &str, _: &str| Ok(UsedFile { name: name.to_owned(), text: "let one = 1".to_owned() });
+    let find = |name: &str, _: &str| Ok(UsedFile { name: name.to_owned(), text: "let one = 1".into() });
     let read = |limits: &Limits| {
         let sources = Sources::gather("m", "use \"a\"; use \"a\"; one", limits, &find);
         Model::parse_sources(sources, Registry::standard(), limits)
@@ -473,7 +473,7 @@ fn spellings_of_a_file_that_a_text_uses() {
     impl Resolver for Counted {
         fn resolve(&self, _: &str, _: &str) -> io::Result<UsedFile> {
             self.0.set(self.0.get() + 1);
-            Ok(UsedFile { name: "one".to_owned(), text: "let one = 1".to_owned() })
+            Ok(UsedFile { name: "one".to_owned(), text: "let one = 1".into() })
         }
         fn name_of(&self, _: &str, _: &str) -> Option<String> {
             Some("one".to_owned())
@@ -481,7 +481,7 @@ fn spellings_of_a_file_that_a_text_uses() {
     }
     let text = |count: usize| (0..count).map(|at| format!("use \"{}one\"; ", "./".repeat(at))).collect::<String>();
     let read = |count: usize, limits: &Limits, resolver: &dyn Resolver| {
-        let sources = Sources::gather("m", &(text(count) + "one"), limits, resolver);
+        let sources = Sources::gather("m", text(count) + "one", limits, resolver);
         Model::parse_sources(sources, Registry::standard(), limits)
     };
     let (limits, counted) = (with(|limits| limits.files = 7), Counted(Cell::new(0)));
@@ -489,7 +489,7 @@ fn spellings_of_a_file_that_a_text_uses() {
     assert_eq!(counted.0.get(), 1);
     assert_exceeds(&read(8, &limits, &counted).expect_err("one more"), &limits, Limit::Files);
     // A resolver that knows no name beforehand reads again, within the bytes of a text.
-    let again = |_: &str, _: &str| Ok(UsedFile { name: "one".to_owned(), text: "let one = 1".to_owned() });
+    let again = |_: &str, _: &str| Ok(UsedFile { name: "one".to_owned(), text: "let one = 1".into() });
     let limits = with(|limits| limits.source_bytes = 16 + text(8).len());
     assert!(read(2, &limits, &again).is_ok());
     let limits = with(|limits| limits.source_bytes = 3 * 11 + 4);
@@ -499,7 +499,7 @@ fn spellings_of_a_file_that_a_text_uses() {
 #[test]
 fn models_of_a_folder() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in [("a", "use \"c/d.txt\"; d"), ("b", "1.5")] {
+    for (name, text) in [("a", "use \"c/d.txt\"; d"), ("b", "1.5"), ("c", "use \"c/d.txt\"; 2 * d")] {
         std::fs::write(folder.path().join(name).with_extension("cem"), text).expect("a file");
     }
     std::fs::create_dir(folder.path().join("c")).expect("a folder");
@@ -507,10 +507,10 @@ fn models_of_a_folder() {
     let load = |limits: &Limits| {
         ModelSet::load_within(folder.path(), Registry::standard(), limits, |_, model| Ok(model.clone()))
     };
-    // The first model, a line end, the file that it uses, and the second model.
+    // The models, and once the file that two of them use.
     for (limit, most, set) in [
-        (Limit::SetModels, 2, (|limits, most| limits.set_models = most) as fn(&mut Limits, usize)),
-        (Limit::SetBytes, 16 + 1 + 11 + 3, |limits, most| limits.set_bytes = most),
+        (Limit::SetModels, 3, (|limits, most| limits.set_models = most) as fn(&mut Limits, usize)),
+        (Limit::SetBytes, 16 + 11 + 3 + 20, |limits, most| limits.set_bytes = most),
     ] {
         assert!(load(&with(|limits| set(limits, most))).is_ok(), "{limit:?}");
         let less = with(|limits| set(limits, most - 1));

@@ -74,6 +74,34 @@ fn only_what_changed_is_made_again() -> Outcome {
     Ok(())
 }
 
+/// A file that several models use is in memory once, and stays there where a reload finds it as it was.
+#[test]
+fn models_share_the_texts_of_files() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path();
+    write(
+        path,
+        &[("common.cem", "let c = 2"), ("a.cem", "use \"common.cem\"; c"), ("b.cem", "use 'common.cem'; c + 1")],
+    )?;
+    let set = ModelSet::load(path)?;
+    let common = |model: &str| {
+        let model = set.get(model)?;
+        let (name, text) = model.sources()?.texts().last()?;
+        name.ends_with("common.cem").then(|| text.clone())
+    };
+    let first = common("a").ok_or("a is there")?;
+    assert!(common("b").is_some_and(|text| Arc::ptr_eq(&text, &first)));
+    write(path, &[("b.cem", "use 'common.cem'; c + 2"), ("d.cem", "use 'common.cem'; c + 3")])?;
+    let reload = set.reload()?;
+    assert_eq!((reload.added, reload.replaced), (vec!["d".to_owned()], vec!["b".to_owned()]));
+    assert!(["a", "b", "d"].iter().all(|name| common(name).is_some_and(|text| Arc::ptr_eq(&text, &first))));
+    write(path, &[("common.cem", "let c = 3")])?;
+    assert_eq!(set.reload()?.replaced, ["a", "b", "d"]);
+    let second = common("a").ok_or("a is there")?;
+    assert!(*second == *"let c = 3" && common("d").is_some_and(|text| Arc::ptr_eq(&text, &second)));
+    Ok(())
+}
+
 #[test]
 fn a_broken_file_keeps_the_old_model_and_tells_why() -> Outcome {
     let folder = tempfile::tempdir()?;
@@ -150,7 +178,7 @@ fn only_regular_files_are_read() -> Outcome {
     fs::create_dir(folder.path().join("inner.txt"))?;
     let files = Folder::new(folder.path(), 1 << 20);
     for (name, kind) in [("pipe.txt", "a pipe, a socket or a device"), ("inner.txt", "a folder")] {
-        let sources = Sources::gather("m.cem", &format!("use \"{name}\"; 1"), &Limits::default(), &files);
+        let sources = Sources::gather("m.cem", format!("use \"{name}\"; 1"), &Limits::default(), &files);
         let error = Model::parse_sources(sources, Registry::standard(), &Limits::default()).expect_err("no text");
         assert!(error.to_string().contains(&format!("it is {kind}, not a file")), "{error}");
     }

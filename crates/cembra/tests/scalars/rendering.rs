@@ -5,7 +5,7 @@ use cembra::{
 };
 
 fn used(text: &'static str) -> impl Fn(&str, &str) -> std::io::Result<UsedFile> {
-    move |name, _| Ok(UsedFile { name: name.to_owned(), text: text.to_owned() })
+    move |name, _| Ok(UsedFile { name: name.to_owned(), text: text.into() })
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! and expressions are all read through one.
 
 use super::elsewhere::BY_LABELS;
-use super::lexer::Lexer;
+use super::lexer::{Lexer, PlacedText};
+use super::sources::Sources;
 use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
 use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
-use std::ops::Range;
 
 /// The statement cannot be read further. Its problem is recorded already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,7 @@ pub(super) struct Stop;
 
 /// Where a text is read on later.
 pub(super) struct Place<'s> {
+    source: PlacedText<'s>,
     lexer: Lexer<'s>,
     token: Token,
     previous_kind: TokenKind,
@@ -22,7 +23,10 @@ pub(super) struct Place<'s> {
 
 /// Reads tokens and records problems.
 pub(super) struct Cursor<'s> {
-    source: &'s str,
+    /// The text being read.
+    source: PlacedText<'s>,
+    /// All texts of the model, if it has several.
+    sources: Option<&'s Sources>,
     lexer: Lexer<'s>,
     /// The token to read next.
     pub(super) token: Token,
@@ -51,17 +55,22 @@ pub(super) const OF_AXES: &str =
 impl<'s> Cursor<'s> {
     /// At the first token of a text. A text beyond the limit is not read at all.
     pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
-        Cursor::within(source, 0..source.len(), limits)
+        Cursor::within(source.into(), source.len(), None, limits)
     }
 
-    /// At the first token of a part of a text likewise.
-    pub(super) fn within(source: &'s str, part: Range<usize>, limits: &Limits) -> Self {
-        let too_long = source.len() > limits.source_bytes.min(u32::MAX as usize);
-        let (source, part) = if too_long { ("", 0..0) } else { (source, part) };
-        let mut lexer = Lexer::within(source, part);
+    /// At the first token of a file of a model likewise; the bytes of all its files count.
+    pub(super) fn of_file(sources: &'s Sources, file: usize, limits: &Limits) -> Self {
+        Cursor::within(sources.placed(file), sources.len(), Some(sources), limits)
+    }
+
+    fn within(source: PlacedText<'s>, bytes: usize, sources: Option<&'s Sources>, limits: &Limits) -> Self {
+        let too_long = bytes > limits.source_bytes.min(u32::MAX as usize);
+        let source = if too_long { "".into() } else { source };
+        let mut lexer = Lexer::of(source);
         let token = lexer.next();
         let mut cursor = Cursor {
             source,
+            sources,
             lexer,
             token,
             previous_kind: TokenKind::Semicolon,
@@ -80,26 +89,33 @@ impl<'s> Cursor<'s> {
         cursor
     }
 
-    /// Goes to the first token of another part of the text.
-    pub(super) fn go_to(&mut self, part: Range<usize>) -> Place<'s> {
-        let mut lexer = Lexer::within(self.source, part);
+    /// Goes to the first token of another text of the model.
+    pub(super) fn go_to(&mut self, source: PlacedText<'s>) -> Place<'s> {
+        let mut lexer = Lexer::of(source);
         let token = lexer.next();
         let lexer = std::mem::replace(&mut self.lexer, lexer);
-        let place = Place { lexer, token: self.token, previous_kind: self.previous_kind, previous: self.previous };
+        let source = std::mem::replace(&mut self.source, source);
+        let (previous_kind, previous) = (self.previous_kind, self.previous);
+        let place = Place { source, lexer, token: self.token, previous_kind, previous };
         (self.token, self.previous_kind) = (token, TokenKind::Semicolon);
         self.previous = Span::new(token.span.start, token.span.start);
         place
     }
 
-    /// Goes on where another part was gone to.
+    /// Goes on in the text that was left for another.
     pub(super) fn come_back(&mut self, place: Place<'s>) {
-        Place { lexer: self.lexer, token: self.token, previous_kind: self.previous_kind, previous: self.previous } =
-            place;
+        let Place { source, lexer, token, previous_kind, previous } = place;
+        (self.source, self.lexer, self.token) = (source, lexer, token);
+        (self.previous_kind, self.previous) = (previous_kind, previous);
     }
 
-    /// The text at a span.
+    /// The text at a span, of whatever file.
     pub(super) fn text(&self, span: Span) -> &'s str {
-        span.text(self.source)
+        match (self.source.get(span), self.sources) {
+            (Some(found), _) => found,
+            (None, Some(sources)) => sources.text_at(span),
+            (None, None) => "",
+        }
     }
 
     /// Reads the current token and moves to the next.

@@ -28,10 +28,34 @@ pub(crate) fn is_word(text: &str) -> bool {
     bytes.first().is_some_and(|b| begins_word(*b)) && bytes.iter().all(|b| continues_word(*b))
 }
 
+/// One text, and where it begins among the texts of a model: a span counts from the begin of the first.
+#[derive(Clone, Copy)]
+pub(super) struct PlacedText<'s> {
+    pub(super) text: &'s str,
+    pub(super) start: usize,
+}
+
+impl<'s> PlacedText<'s> {
+    /// The text at a span; nothing if the span is of another text.
+    pub(super) fn get(self, span: Span) -> Option<&'s str> {
+        let place = |at: u32| (at as usize).checked_sub(self.start);
+        self.text.get(place(span.start)?..place(span.end)?)
+    }
+}
+
+impl<'s> From<&'s str> for PlacedText<'s> {
+    fn from(text: &'s str) -> Self {
+        PlacedText { text, start: 0 }
+    }
+}
+
 /// A position in a source text.
 #[derive(Clone)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
+    /// Where the text begins among the texts of a model.
+    base: usize,
+    /// Where reading began.
     start: usize,
     position: usize,
     /// After a dot digits are an index: `x.0.1` is two fields, not a field 0.1.
@@ -39,11 +63,16 @@ pub(super) struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    /// At the start of a part of a text, behind its byte order mark if it has one. The text is at most 4 GiB long.
+    /// At the start of a text, behind its byte order mark if it has one. The texts of a model are at most 4 GiB long.
+    pub(super) fn of(placed: PlacedText<'s>) -> Self {
+        Lexer { base: placed.start, ..Lexer::within(placed.text, 0..placed.text.len()) }
+    }
+
+    /// At the start of a part of a text likewise.
     pub(super) fn within(source: &'s str, part: Range<usize>) -> Self {
         let (start, source) = (part.start, &source[..part.end]);
         let position = if source[start..].starts_with('\u{FEFF}') { start + 3 } else { start };
-        Lexer { source, start, position, after_dot: false }
+        Lexer { source, base: 0, start, position, after_dot: false }
     }
 
     fn at(&self, position: usize) -> u8 {
@@ -76,7 +105,8 @@ impl<'s> Lexer<'s> {
         let start = self.position;
         let kind = if start == self.source.len() { TokenKind::End } else { self.scan(start) };
         self.after_dot = kind == TokenKind::Dot;
-        Token { kind, first_on_line, span: Span::new(start as u32, self.position as u32) }
+        let place = |position: usize| (self.base + position) as u32;
+        Token { kind, first_on_line, span: Span::new(place(start), place(self.position)) }
     }
 
     /// Scans the token at `start`, which is not the end, and moves behind it.
@@ -167,7 +197,7 @@ mod tests {
     use super::*;
 
     fn kinds(source: &str) -> Vec<(TokenKind, &str)> {
-        let mut lexer = Lexer::within(source, 0..source.len());
+        let mut lexer = Lexer::of(source.into());
         let mut found = Vec::new();
         loop {
             let token = lexer.next();
@@ -211,7 +241,7 @@ mod tests {
     #[test]
     fn lines_are_noticed_through_comments_and_carriage_returns() {
         let text = "\u{FEFF}a # c\r\nb c\rd";
-        let mut lexer = Lexer::within(text, 0..text.len());
+        let mut lexer = Lexer::of(text.into());
         let lines: Vec<_> = (0..5).map(|_| lexer.next()).map(|t| (t.kind, t.first_on_line)).collect();
         assert_eq!(
             lines,

@@ -1,7 +1,9 @@
-//! The texts that a model is read from: its own, and those of the files that it uses. They are found before anything is read, and
-//! lie one behind the other in one text, so that a span says in which of them it is.
+//! The texts that a model is read from: its own, and those of the files that it uses. They are found before anything is read. Spans
+//! count as if each text followed the one before it, so that a span says in which of them it is; a text itself is shared by all
+//! models whose resolver hands it out.
 
 use super::cursor::Cursor;
+use super::lexer::PlacedText;
 use super::parser::table::TABLE;
 use super::quoted;
 use super::token::TokenKind;
@@ -10,7 +12,7 @@ use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::ops::Range;
+use std::sync::Arc;
 
 /// The word that begins such a statement, before a text. It is a name everywhere else.
 pub(super) const USE: &str = "use";
@@ -20,8 +22,8 @@ pub(super) const USE: &str = "use";
 pub struct UsedFile {
     /// What tells it from others, and what messages call it: a path, or whatever the resolver likes.
     pub name: String,
-    /// What is in it.
-    pub text: String,
+    /// What is in it. A resolver that answers several models with one `Arc` has the text in memory once.
+    pub text: Arc<str>,
 }
 
 /// Finds the files that texts use: the host decides what there is. A function is one.
@@ -48,8 +50,7 @@ impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
 /// The texts of a model.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    text: String,
-    /// The model's own text, then the files.
+    /// The model's own text, then the files, in the order of their starts.
     files: Vec<File>,
     /// The file that each `use` means, by where its name begins.
     used: FxHashMap<u32, usize>,
@@ -62,7 +63,15 @@ struct File {
     name: String,
     /// True for a table: it uses nothing.
     is_table: bool,
-    range: Range<usize>,
+    text: Arc<str>,
+    /// Where spans of the text begin: behind the text before it and a line end.
+    start: usize,
+}
+
+impl File {
+    fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
 }
 
 /// A place in one of the texts of a model.
@@ -92,9 +101,9 @@ impl SourcePlace<'_> {
 impl Sources {
     /// A text that is called so, and that may use no files.
     #[must_use]
-    pub fn alone(name: &str, text: &str) -> Sources {
-        let file = File { name: name.to_owned(), is_table: false, range: 0..text.len() };
-        Sources { text: text.to_owned(), files: vec![file], used: FxHashMap::default(), problems: Vec::new() }
+    pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Sources {
+        let file = File { name: name.to_owned(), is_table: false, text: text.into(), start: 0 };
+        Sources { files: vec![file], used: FxHashMap::default(), problems: Vec::new() }
     }
 
     /// A text that cannot be read: whoever reads it is told so.
@@ -111,7 +120,7 @@ impl Sources {
     /// use cembra_value::{Limits, Span};
     ///
     /// let files = |name: &str, _: &str| match name {
-    ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.081".to_owned() }),
+    ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.081".into() }),
     ///     _ => Err(std::io::ErrorKind::NotFound.into()),
     /// };
     /// let sources = Sources::gather("m.cem", "use \"tax.cem\"\nprice * vat", &Limits::default(), &files);
@@ -120,7 +129,7 @@ impl Sources {
     /// assert_eq!((place.name, place.span.text(place.text)), ("tax.cem", "vat"));
     /// ```
     #[must_use]
-    pub fn gather(name: &str, text: &str, limits: &Limits, resolver: &dyn Resolver) -> Sources {
+    pub fn gather(name: &str, text: impl Into<Arc<str>>, limits: &Limits, resolver: &dyn Resolver) -> Sources {
         let mut sources = Sources::alone(name, text);
         let most = limits.source_bytes.min(u32::MAX as usize);
         let mut known: HashMap<String, usize, RandomState> = HashMap::default();
@@ -131,7 +140,7 @@ impl Sources {
         let mut repeated: usize = 0;
         let mut at = 0;
         // Whoever reads the text tells that it is too long.
-        while at < sources.files.len() && text.len() <= most {
+        while at < sources.files.len() && sources.files[0].text.len() <= most {
             // A name means one file wherever it is used in a text.
             let mut asked: HashMap<String, Option<usize>, RandomState> = HashMap::default();
             let uses = if sources.files[at].is_table { Vec::new() } else { sources.uses(at, limits) };
@@ -170,7 +179,7 @@ impl Sources {
                     asked.insert(name, Some(*file));
                     continue;
                 }
-                let start = sources.text.len() + 1;
+                let start = sources.len() + 1;
                 let exceeded = match found.text.len() > most.saturating_sub(start) {
                     true => Some(Limit::SourceBytes),
                     false => Some(Limit::Files).filter(|_| sources.files.len() > limits.files),
@@ -179,12 +188,10 @@ impl Sources {
                     sources.problems.push(limits.exceeded(limit).at(span));
                     return sources;
                 }
-                sources.text.push('\n');
-                sources.text.push_str(&found.text);
                 known.insert(found.name.clone(), sources.files.len());
                 asked.insert(name, Some(sources.files.len()));
                 sources.used.insert(span.start, sources.files.len());
-                sources.files.push(File { name: found.name, is_table, range: start..sources.text.len() });
+                sources.files.push(File { name: found.name, is_table, text: found.text, start });
             }
             at += 1;
         }
@@ -193,7 +200,7 @@ impl Sources {
 
     /// The names that the statements of a file use, with where they stand, and whether they are of tables.
     fn uses(&self, file: usize, limits: &Limits) -> Vec<(Span, String, bool)> {
-        let mut cursor = Cursor::within(&self.text, self.files[file].range.clone(), limits);
+        let mut cursor = Cursor::of_file(self, file, limits);
         let mut found = Vec::new();
         let mut depth = 0_usize;
         // True in a statement that names a table.
@@ -225,16 +232,22 @@ impl Sources {
         found
     }
 
-    /// The texts, one behind the other: what spans are of. The model's own is the first.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     /// The model's own text.
     #[must_use]
     pub fn main(&self) -> &str {
-        &self.text[self.range(0)]
+        self.files.first().map_or("", |file| &file.text)
+    }
+
+    /// What texts are called and the texts, the model's own first.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
+        self.files.iter().map(|file| (&*file.name, &file.text))
+    }
+
+    /// The text at a span, of whatever file; empty if the span is of none.
+    #[must_use]
+    pub fn text_at(&self, span: Span) -> &str {
+        let SourcePlace { text, span, .. } = self.place(span);
+        span.text(text)
     }
 
     /// Calls the model's own text so from now on.
@@ -250,17 +263,18 @@ impl Sources {
     /// The text that a span is of, and where it is in that.
     #[must_use]
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
-        // Files lie in the order of their starts, the first of which is 0.
-        let at = self.files.partition_point(|file| file.range.start <= span.start as usize).saturating_sub(1);
-        let File { name, range, .. } = &self.files[at];
-        let shifted = |place: u32| place.saturating_sub(range.start as u32);
-        SourcePlace { name, text: &self.text[range.clone()], span: Span::new(shifted(span.start), shifted(span.end)) }
+        // The first start is 0.
+        let at = self.files.partition_point(|file| file.start <= span.start as usize).saturating_sub(1);
+        let File { name, text, start, .. } = &self.files[at];
+        let shifted = |place: u32| place.saturating_sub(*start as u32);
+        SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)) }
     }
 
-    /// Bytes of memory, besides itself.
+    /// Bytes of memory, besides itself. Texts that others share count too.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.files.capacity() * size_of::<File>()
+        let texts: usize = self.files.iter().map(|file| file.text.len() + file.name.capacity()).sum();
+        texts + self.files.capacity() * size_of::<File>()
     }
 
     /// The file that the `use` of a name at this place means.
@@ -273,8 +287,14 @@ impl Sources {
         &self.files[file].name
     }
 
-    /// Where a file lies in the text.
-    pub(super) fn range(&self, file: usize) -> Range<usize> {
-        self.files[file].range.clone()
+    /// The text of a file, and where its spans begin.
+    pub(super) fn placed(&self, file: usize) -> PlacedText<'_> {
+        let File { text, start, .. } = &self.files[file];
+        PlacedText { text, start: *start }
+    }
+
+    /// Where spans end: the bytes of all texts, and a line end between each two.
+    pub(super) fn len(&self) -> usize {
+        self.files.last().map_or(0, File::end)
     }
 }

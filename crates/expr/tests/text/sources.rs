@@ -9,7 +9,7 @@ use std::io;
 fn gathered(files: &[(&str, &str)], limits: &Limits) -> Sources {
     let find = |name: &str, _: &str| -> io::Result<UsedFile> {
         let found = files.iter().find(|(known, _)| *known == name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(UsedFile { name: name.to_owned(), text: found.1.to_owned() })
+        Ok(UsedFile { name: name.to_owned(), text: found.1.into() })
     };
     Sources::gather("m", files[0].1, limits, &find)
 }

@@ -292,8 +292,8 @@ fn examples_of_operators_stay_what_they_are() {
 #[test]
 fn files_that_a_text_uses_stay_used() {
     let files = |name: &str, _: &str| match name {
-        "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat=0.5;fn taxed( x )=x*(1.0+vat)".to_owned() }),
-        "vat.csv" => Ok(UsedFile { name: name.to_owned(), text: "country,vat\nCH,1.08\n".to_owned() }),
+        "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat=0.5;fn taxed( x )=x*(1.0+vat)".into() }),
+        "vat.csv" => Ok(UsedFile { name: name.to_owned(), text: "country,vat\nCH,1.08\n".into() }),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     };
     let text =

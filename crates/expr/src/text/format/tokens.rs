@@ -31,7 +31,7 @@ pub(super) struct Tokens<'s> {
 impl<'s> Tokens<'s> {
     /// The tokens of a text of at most 4 GiB.
     pub(super) fn of(source: &'s str) -> Self {
-        let mut lexer = Lexer::within(source, 0..source.len());
+        let mut lexer = Lexer::of(source.into());
         // More or less what there is in a formula.
         let mut all = Vec::with_capacity(source.len() / 4);
         loop {
@@ -93,7 +93,7 @@ impl<'s> Tokens<'s> {
         let dot = if left > 0 && self.kind(left - 1) == TokenKind::Dot { "." } else { "" };
         let text = [dot, self.text(left), self.text(right)].concat();
         let middle = (text.len() - self.text(right).len()) as u32;
-        let mut lexer = Lexer::within(&text, 0..text.len());
+        let mut lexer = Lexer::of((&*text).into());
         if !dot.is_empty() {
             lexer.next();
         }

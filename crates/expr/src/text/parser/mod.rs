@@ -140,13 +140,13 @@ pub(super) struct Parser<'s, 'v> {
 
 impl<'s, 'v> Parser<'s, 'v> {
     pub(super) fn new(source: &'s str, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
-        Parser::with(source, Cursor::new(source, limits), vocabulary, limits)
+        Parser::with(source.len(), Cursor::new(source, limits), vocabulary, limits)
     }
 
     /// Reads a text that may use files.
     pub(super) fn of_sources(sources: &'s Sources, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
-        let cursor = Cursor::within(sources.text(), sources.range(0), limits);
-        let mut parser = Parser::with(sources.text(), cursor, vocabulary, limits);
+        let cursor = Cursor::of_file(sources, 0, limits);
+        let mut parser = Parser::with(sources.len(), cursor, vocabulary, limits);
         for problem in &sources.problems {
             parser.cursor.report(problem.clone());
         }
@@ -154,9 +154,9 @@ impl<'s, 'v> Parser<'s, 'v> {
         parser
     }
 
-    fn with(source: &'s str, cursor: Cursor<'s>, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+    fn with(source_bytes: usize, cursor: Cursor<'s>, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
         // What a node takes in the text of a formula, more or less; what is mostly names or strings takes more.
-        let nodes = (source.len() / 8).min(MOST_ROOM).min(limits.nodes);
+        let nodes = (source_bytes / 8).min(MOST_ROOM).min(limits.nodes);
         Parser {
             cursor,
             files: Files::default(),

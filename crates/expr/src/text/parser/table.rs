@@ -66,17 +66,14 @@ impl Parser<'_, '_> {
         }
         let span = self.cursor.token.span;
         Ok(match self.data_file()? {
-            Some(range) => {
-                let table = self.cursor.text(Span::new(range.start as u32, range.end as u32));
-                read(table, key, value)
-                    .map_err(|Misread { line, message }| {
-                        let place = |at: usize| (range.start + at) as u32;
-                        let problem =
-                            Diagnostic::new(Code::Literal, message).at(Span::new(place(line.start), place(line.end)));
-                        self.cursor.report(problem.also(span, "the table is used here").hint(FORM));
-                    })
-                    .ok()
-            }
+            Some(table) => read(table.text, key, value)
+                .map_err(|Misread { line, message }| {
+                    let place = |at: usize| (table.start + at) as u32;
+                    let problem =
+                        Diagnostic::new(Code::Literal, message).at(Span::new(place(line.start), place(line.end)));
+                    self.cursor.report(problem.also(span, "the table is used here").hint(FORM));
+                })
+                .ok(),
             None => None,
         })
     }

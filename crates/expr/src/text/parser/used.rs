@@ -5,11 +5,11 @@ use super::call::Callee;
 use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
 use crate::Referent;
 use crate::text::cursor::{Place, Stop};
+use crate::text::lexer::PlacedText;
 use crate::text::sources::Sources;
 use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// The files of a text, as far as they are read.
 #[derive(Default)]
@@ -68,9 +68,9 @@ impl<'s> Parser<'s, '_> {
         Ok(sources.used_at(span).map(|file| (sources, file)))
     }
 
-    /// Where the file lies in the text whose name in quotes stands here.
-    pub(super) fn data_file(&mut self) -> Result<Option<Range<usize>>, Stop> {
-        Ok(self.named_file()?.map(|(sources, file)| sources.range(file)))
+    /// The text of the file whose name in quotes stands here.
+    pub(super) fn data_file(&mut self) -> Result<Option<PlacedText<'s>>, Stop> {
+        Ok(self.named_file()?.map(|(sources, file)| sources.placed(file)))
     }
 
     /// `use "name"`
@@ -97,7 +97,7 @@ impl<'s> Parser<'s, '_> {
     /// Goes on with the file that the statement before uses, if there is one.
     pub(super) fn open_next_file(&mut self) {
         let (Some((file, used)), Some(sources)) = (self.files.next.take(), self.files.sources) else { return };
-        let place = self.cursor.go_to(sources.range(file));
+        let place = self.cursor.go_to(sources.placed(file));
         let (symbols, callees) = (std::mem::take(&mut self.symbols), std::mem::take(&mut self.callees));
         let taken = std::mem::take(&mut self.files.taken);
         self.files.open.push(Open { file, used, place, symbols, callees, taken });
