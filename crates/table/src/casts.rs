@@ -2,6 +2,8 @@
 //! the wanted type does not have is missing in the result; `conversion` says of which row. Nothing is copied where the type is wanted
 //! already, or where only the layout of strings differs.
 
+use crate::chunks::too_large;
+use crate::error::DataError;
 use crate::types;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -10,9 +12,12 @@ use arrow_array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, PrimitiveArray, StringViewArray};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray, LargeListArray, LargeStringArray,
+    PrimitiveArray, StringArray, StringViewArray,
+};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, DataType, FieldRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 use cembra_runtime::Scalar;
 use std::sync::Arc;
 
@@ -22,13 +27,13 @@ use std::sync::Arc;
 /// The type never becomes that one.
 pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, ArrowError> {
     let wanted = types::of_scalar(scalar);
-    let values = match array.data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            arrow_select::take::take(dictionary.values().as_ref(), dictionary.keys(), None)?
-        }
-        _ => array.clone(),
-    };
+    if let DataType::Dictionary(..) = array.data_type() {
+        // Strings become views first, so that rows with equal strings share the bytes. Dictionaries nest as types do: a few levels.
+        let dictionary = array.as_any_dictionary();
+        let values = converted(dictionary.values(), scalar)?;
+        return arrow_select::take::take(values.as_ref(), dictionary.keys(), None);
+    }
+    let values = array.clone();
     let found = values.data_type().clone();
     let made = match (scalar, &found) {
         (Scalar::Unit, DataType::Boolean) => {
@@ -80,6 +85,47 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, Ar
         _ => None,
     };
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
+}
+
+/// A type with views in place of strings, also in lists and structs. Types nest only as deep as a file may, so this recursion is bounded.
+pub(crate) fn with_views(of: &DataType) -> DataType {
+    let inside = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_views(field.data_type())));
+    match of {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::List(of) => DataType::List(inside(of)),
+        DataType::LargeList(of) => DataType::LargeList(inside(of)),
+        DataType::FixedSizeList(of, size) => DataType::FixedSizeList(inside(of), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inside).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Strings that were read as views, as the type that the file has for them. Everything else stays as it is.
+///
+/// # Errors
+/// They have more bytes than `most_bytes`, or than the type can say.
+pub(crate) fn without_views(array: &ArrayRef, wanted: &DataType, most_bytes: u64) -> Result<ArrayRef, DataError> {
+    let bytes = match array.data_type() {
+        found if found == wanted => return Ok(array.clone()),
+        DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum::<u64>(),
+        DataType::BinaryView => array.as_binary_view().lengths().map(u64::from).sum(),
+        _ => return Ok(array.clone()),
+    };
+    let has_room = match wanted {
+        DataType::Utf8 | DataType::Binary => i32::try_from(bytes).is_ok(),
+        _ => true,
+    };
+    if bytes > most_bytes || !has_room {
+        return Err(too_large(format!("the strings of these rows have {bytes} bytes")).hint("read fewer rows at once"));
+    }
+    Ok(match wanted {
+        DataType::Utf8 => Arc::new(array.as_string_view().iter().collect::<StringArray>()),
+        DataType::LargeUtf8 => Arc::new(array.as_string_view().iter().collect::<LargeStringArray>()),
+        DataType::Binary => Arc::new(array.as_binary_view().iter().collect::<BinaryArray>()),
+        DataType::LargeBinary => Arc::new(array.as_binary_view().iter().collect::<LargeBinaryArray>()),
+        _ => array.clone(),
+    })
 }
 
 /// The lists of a column with points of 64 bits; their elements are as they were, and no others. `None` if they are no lists.

@@ -6,6 +6,7 @@
 
 use super::thrift::{self, Seen};
 use crate::error::DataError;
+use ::parquet::basic::Type;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ParquetMetaData;
 use ::parquet::file::reader::{ChunkReader, Length};
@@ -45,8 +46,8 @@ struct State {
     chunks: Vec<Chunk>,
     /// For each column of the file the bytes of its dictionary and of its page.
     held: Vec<[u64; 2]>,
-    /// The bytes of the values of lists that were begun for the rows that are read now.
-    lists: u64,
+    /// The bytes of the values of lists, and of the pages of strings, that were begun for the rows that are read now.
+    rows: u64,
     /// Why no more is read: the bytes that pages have together.
     too_large: Option<u64>,
 }
@@ -60,6 +61,8 @@ struct Chunk {
     data: Option<u64>,
     /// The bytes of a value in a column of lists; none in others, of which only so many rows are read at once.
     list_value: Option<u64>,
+    /// True for strings: the rows that are read hold on to the pages.
+    is_strings: bool,
 }
 
 /// What the header of a page says.
@@ -131,7 +134,9 @@ impl Chunks {
                 let (start, len) = chunk.byte_range();
                 let end = start.checked_add(len).ok_or_else(|| wrong("a column lies behind the end of the file"))?;
                 let is_list = columns.get(column).is_some_and(|of| of.max_rep_level() > 0);
-                chunks.push(Chunk { start, end, column, data: None, list_value: is_list.then(|| width(column)) });
+                let list_value = is_list.then(|| width(column));
+                let is_strings = chunk.column_type() == Type::BYTE_ARRAY;
+                chunks.push(Chunk { start, end, column, data: None, list_value, is_strings });
             }
         }
         chunks.sort_by_key(|chunk| chunk.start);
@@ -147,7 +152,7 @@ impl Chunks {
         let rows = self.most_bytes.checked_div(row).unwrap_or(u64::MAX);
         let rows = usize::try_from(rows).unwrap_or(usize::MAX).min(batch_rows);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State { chunks, held: vec![[0; 2]; columns.len()], lists: 0, too_large: None };
+        *state = State { chunks, held: vec![[0; 2]; columns.len()], rows: 0, too_large: None };
         Ok((rows, Rows { state: self.state.clone(), most_bytes: self.most_bytes }))
     }
 }
@@ -159,9 +164,9 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The values of lists that are read from now on are those of other rows.
+    /// The values of lists and the strings that are read from now on are those of other rows.
     pub(crate) fn begin(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).lists = 0;
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).rows = 0;
     }
 
     /// The error if rows are not read because they are too large.
@@ -204,7 +209,7 @@ impl State {
         }
         // Where there are no data, what lies at that place is the next header.
         chunk.data = (compressed > 0).then_some(data);
-        let (column, list_value) = (chunk.column, chunk.list_value);
+        let (column, list_value, is_strings) = (chunk.column, chunk.list_value, chunk.is_strings);
         let is_first = start == chunk.start;
         if let Some(held) = self.held.get_mut(column) {
             if is_first {
@@ -213,12 +218,12 @@ impl State {
             // Beside a dictionary there are the values that were made of it.
             if page.is_dictionary { *held = [size.saturating_mul(2), 0] } else { held[1] = size }
         }
-        if let Some(bytes) = list_value
-            && !page.is_dictionary
-        {
-            self.lists = self.lists.saturating_add(values.saturating_mul(bytes));
+        if !page.is_dictionary {
+            let strings = if is_strings { size } else { 0 };
+            let taken = values.saturating_mul(list_value.unwrap_or(0)).saturating_add(strings);
+            self.rows = self.rows.saturating_add(taken);
         }
-        let held = self.held.iter().flatten().fold(self.lists, |sum, bytes| sum.saturating_add(*bytes));
+        let held = self.held.iter().flatten().fold(self.rows, |sum, bytes| sum.saturating_add(*bytes));
         if held > most {
             self.too_large = Some(held);
             return Err("the pages of the next rows are too large".to_owned());

@@ -2,7 +2,7 @@
 //! the leaves. A number may become a wider one, or a float; an integer may become a narrower one, and a float an integer, if
 //! that changes no value. What is carried through stays as it is.
 
-use super::casts::{converted, large_lists};
+use super::casts::{converted, large_lists, without_views};
 use super::cells;
 use super::foreign;
 use super::place::Places;
@@ -13,11 +13,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use cembra_runtime::{QType, Scalar};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The most elements of lists, in a batch, that take no memory in a file: they do where they are values.
 const MOST_NOTHINGS: usize = 1 << 24;
+
+/// The columns wanted, and what is wrong with rows.
+type Columns = (Vec<ArrayRef>, BTreeMap<usize, DataError>);
 
 /// Where a leaf comes from: columns of the batches that are read.
 #[derive(Clone, Debug)]
@@ -135,28 +138,45 @@ impl Conversion {
         &self.schema
     }
 
+    /// Of the columns of a file, of which these are read, those that are carried through and are no strings themselves, though they
+    /// may have some inside. What is read of them has the type that it has in the file.
+    pub(crate) fn nested_kept(&self, projection: &[usize]) -> HashSet<usize> {
+        let kept = self.kept.iter().enumerate().filter(|(at, _)| {
+            let field = self.schema.fields().get(self.leaves.len() + at);
+            field.is_some_and(|field| field.data_type().is_nested())
+        });
+        kept.filter_map(|(_, column)| projection.get(*column).copied()).collect()
+    }
+
     /// The columns wanted of rows that were read, the first of which has this number.
-    pub(crate) fn apply(&self, rows: &RecordBatch, first: u64) -> Decoded {
+    ///
+    /// # Errors
+    /// The strings of a column that is carried through have more bytes than `most_bytes`.
+    pub(crate) fn apply(&self, rows: &RecordBatch, first: u64, most_bytes: u64) -> Result<Decoded, DataError> {
         let places = Places::consecutive(first);
-        let (columns, mut wrong) = self.columns(rows, first);
+        let (columns, mut wrong) = self.columns(rows, first, most_bytes)?;
         if self.tolerant || wrong.is_empty() {
-            return Decoded::new(&self.schema, columns, rows.num_rows(), places, wrong.into_iter().collect(), None);
+            let failures = wrong.into_iter().collect();
+            return Ok(Decoded::new(&self.schema, columns, rows.num_rows(), places, failures, None));
         }
         let (count, error) = wrong.pop_first().map_or((rows.num_rows(), None), |(row, error)| (row, Some(error)));
-        let (columns, _) = self.columns(&rows.slice(0, count), first);
-        Decoded::new(&self.schema, columns, count, places, Vec::new(), error)
+        let (columns, _) = self.columns(&rows.slice(0, count), first, most_bytes)?;
+        Ok(Decoded::new(&self.schema, columns, count, places, Vec::new(), error))
     }
 
     /// The columns wanted, and the rows that have no values for them.
-    fn columns(&self, rows: &RecordBatch, first: u64) -> (Vec<ArrayRef>, BTreeMap<usize, DataError>) {
+    fn columns(&self, rows: &RecordBatch, first: u64, most_bytes: u64) -> Result<Columns, DataError> {
         let mut reading = Reading { first, tolerant: self.tolerant, wrong: BTreeMap::new() };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
             columns.push(reading.values(pick, rows, &column.qtype, place));
         }
-        columns.extend(self.kept.iter().map(|at| rows.column(*at).clone()));
-        (columns, reading.wrong)
+        for (at, field) in self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len())) {
+            let kept = without_views(rows.column(*at), field.data_type(), most_bytes);
+            columns.push(kept.map_err(|error| error.in_column(field.name()))?);
+        }
+        Ok((columns, reading.wrong))
     }
 }
 

@@ -171,6 +171,7 @@ impl Source for ArrowSource {
         let (rows, first) = (whole.slice(0, count), self.rows + 1);
         self.at_hand = Some(whole.slice(count, whole.num_rows() - count));
         self.rows += count as u64;
-        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion: self.conversion.clone() })))
+        let (conversion, most_bytes) = (self.conversion.clone(), self.stream.most_bytes());
+        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion, most_bytes })))
     }
 }

@@ -4,7 +4,7 @@ use super::chunks::{Chunks, Rows};
 use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::messages::check_schema;
-use super::{Decoded, Piece, ReadOptions, Request, Source, Table};
+use super::{Decoded, Piece, ReadOptions, Request, Source, Table, casts};
 use crate::error::DataError;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
@@ -13,8 +13,10 @@ use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ pub(crate) struct ParquetData {
     chunks: Chunks,
     metadata: ArrowReaderMetadata,
     batch_rows: usize,
+    most_bytes: u64,
     tolerant: bool,
 }
 
@@ -38,7 +41,8 @@ impl ParquetData {
             check_arrow_schema(&metadata)?;
             ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)
         })?;
-        Ok(ParquetData { chunks, metadata, batch_rows: options.batch_rows.max(1), tolerant: options.tolerant })
+        let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
+        Ok(ParquetData { chunks, metadata, batch_rows: batch_rows.max(1), most_bytes, tolerant })
     }
 
     /// True if there is a column of this name.
@@ -51,11 +55,12 @@ impl ParquetData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
-        let ParquetData { chunks, metadata, batch_rows, tolerant } = self;
+        let ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant } = self;
         let Planned { projection, leaves, kept, conversion } = Conversion::plan(metadata.schema(), request, tolerant)?;
         let parquet = metadata.metadata().clone();
         let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
         let (reader, rows) = guarded("Parquet", || {
+            let metadata = with_views(metadata, conversion.nested_kept(&projection));
             let mask = ProjectionMask::roots(metadata.parquet_schema(), projection);
             let (batch_rows, rows) = chunks.expect(&parquet, |column| mask.leaf_included(column), batch_rows)?;
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
@@ -63,9 +68,24 @@ impl ParquetData {
             Ok((reader, rows))
         })?;
         let schema = conversion.schema().clone();
-        let source = Box::new(ParquetSource { reader, begin: rows, conversion, rows: 0 });
+        let source = Box::new(ParquetSource { reader, begin: rows, conversion, most_bytes, rows: 0 });
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total, source })
     }
+}
+
+/// The same metadata with strings as views, but for columns that are listed: a string of a dictionary is in memory once then, however many
+/// rows have it.
+fn with_views(metadata: ArrowReaderMetadata, without: HashSet<usize>) -> ArrowReaderMetadata {
+    let schema = metadata.schema();
+    let fields = schema.fields().iter().enumerate().map(|(at, field)| {
+        let data_type = field.data_type();
+        let data_type = if without.contains(&at) { data_type.clone() } else { casts::with_views(data_type) };
+        Field::clone(field).with_data_type(data_type)
+    });
+    let schema = Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()));
+    let options = ArrowReaderOptions::new().with_schema(schema);
+    // What cannot be read so is read as it is.
+    ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
 }
 
 fn broken(error: ParquetError) -> DataError {
@@ -96,6 +116,7 @@ struct ParquetSource {
     /// Is told when the next rows are read.
     begin: Rows,
     conversion: Arc<Conversion>,
+    most_bytes: u64,
     /// How many were read.
     rows: u64,
 }
@@ -112,7 +133,8 @@ impl Source for ParquetSource {
         let Some(rows) = read? else { return Ok(None) };
         let first = self.rows + 1;
         self.rows += rows.num_rows() as u64;
-        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion: self.conversion.clone() })))
+        let (conversion, most_bytes) = (self.conversion.clone(), self.most_bytes);
+        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion, most_bytes })))
     }
 }
 
@@ -126,11 +148,13 @@ pub(crate) struct Read {
     pub(crate) format: &'static str,
     /// What becomes of them.
     pub(crate) conversion: Arc<Conversion>,
+    /// The most bytes of strings in a column that is carried through.
+    pub(crate) most_bytes: u64,
 }
 
 impl Piece for Read {
     fn decode(self: Box<Self>) -> Decoded {
-        let made = guarded(self.format, || Ok(self.conversion.apply(&self.rows, self.first)));
+        let made = guarded(self.format, || self.conversion.apply(&self.rows, self.first, self.most_bytes));
         made.unwrap_or_else(|error| {
             let none = RecordBatch::new_empty(self.conversion.schema().clone());
             let batch = crate::Batch { rows: none, places: crate::place::Places::consecutive(self.first) };

@@ -16,6 +16,7 @@ use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use cembra::tensor::Tensor;
+use cembra_runtime::ArrayKind;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
@@ -360,6 +361,49 @@ fn the_lengths_of_parquet_are_looked_at() {
     let error = read(1 << 20).expect_err("more than may be");
     assert!(error.contains("the pages of the next rows have"), "{error}");
     assert!(error.ends_with("; raise the limit: `--set-limit array_bytes=..`"), "{error}");
+}
+
+/// A string that many rows have is in the file once. Rows share it where they are inputs; a column that is carried through has it for each
+/// row, and so may not be larger than everything may be.
+#[test]
+fn strings_of_parquet_take_no_more_than_they_may() {
+    let read = |bytes: &[u8], most_bytes, request: &Request| {
+        let options = ReadOptions { most_bytes, ..options(Format::Parquet, &[]) };
+        let input = Input::new("rows", Cursor::new(bytes.to_vec()));
+        let data = Dataset::open(input, &options).map_err(|error| error.to_string())?;
+        rows_of(data.bind(request).map_err(|error| error.to_string())?)
+    };
+    let input = |qtype: QType| Request {
+        leaves: vec![Wanted { name: "x".to_owned(), qtype: Some(qtype) }],
+        ..Request::default()
+    };
+    let carried = || Request { keep: Keep::All, ..Request::default() };
+    let packed = |column: ArrayRef| {
+        let rows = RecordBatch::try_from_iter([("x", column)]).expect("rows");
+        let bytes = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
+        assert!(bytes.len() < 20_000, "{}", bytes.len());
+        bytes
+    };
+    let long = "y".repeat(500_000);
+    let shared = packed(Arc::new(StringArray::from(vec![long.as_str(); 60])));
+    assert_eq!(read(&shared, 8 << 20, &input(QType::Scalar(Scalar::Text))), Ok(60));
+    let error = read(&shared, 8 << 20, &carried()).expect_err("thirty megabytes");
+    assert!(error.starts_with("the strings of these rows have 30000000 bytes"), "{error}");
+    assert_eq!(read(&shared, 32 << 20, &carried()), Ok(60));
+    let bytes = packed(Arc::new(BinaryArray::from(vec![long.as_bytes(); 60])));
+    assert_eq!(read(&bytes, 8 << 20, &input(QType::Scalar(Scalar::Bytes))), Ok(60));
+    assert!(read(&bytes, 8 << 20, &carried()).is_err());
+    // The elements of lists likewise.
+    let element = Arc::new(Field::new_list_field(DataType::Utf8, true));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
+    let lists = packed(Arc::new(ListArray::new(element, OffsetBuffer::from_lengths([20; 3]), texts, None)));
+    assert_eq!(read(&lists, 8 << 20, &input(QType::Array(ArrayKind::Dense, Scalar::Text))), Ok(3));
+    // Strings that are all others are in the pages, which are counted together.
+    let others: StringArray = (0..60).map(|at| Some(format!("{at}{long}"))).collect();
+    let others = packed(Arc::new(others));
+    assert_eq!(read(&others, 64 << 20, &input(QType::Scalar(Scalar::Text))), Ok(60));
+    let error = read(&others, 8 << 20, &input(QType::Scalar(Scalar::Text))).expect_err("thirty megabytes");
+    assert!(error.contains("the pages of the next rows have"), "{error}");
 }
 
 /// How many rows a table has.
