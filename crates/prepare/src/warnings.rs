@@ -125,6 +125,9 @@ fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
     if let Some(at) = rounded_elements(graph, id, written.registry) {
         found.add(Code::LostDigits, written.place, || lost(written.operands.get(at), written));
     }
+    if let Some(at) = compared_elements(graph, id, values, written) {
+        found.add(Code::LostDigits, written.place, || compared(written.operands.get(at), written));
+    }
     for (at, operand) in graph.operands(id).iter().enumerate() {
         // What stands for an expression may have other operands than the expression has.
         let is_alike = written.operands.len() == graph.operands(id).len();
@@ -209,6 +212,7 @@ fn compares(graph: &TypedGraph, id: Id, at: usize, values: &[Option<Value>], wri
     const LARGEST: f32 = 16_777_216.0;
     let is_small = |operand: &Id| match values[operand.index()].as_ref().and_then(Value::as_scalar) {
         Some(ScalarValue::Float32(value)) => value.abs() < LARGEST || value.is_infinite(),
+        Some(ScalarValue::WeakFloat(value)) => value.abs() < f64::from(LARGEST) || value.is_infinite(),
         _ => false,
     };
     let others = graph.operands(id).iter().enumerate().filter(|(other, _)| *other != at);
@@ -220,6 +224,19 @@ fn compared(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
     let message = "an i32 is compared as an f32 here, which does not tell integers beyond 16777216 apart";
     let warning = Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compare as f64");
     written.also(warning, wrote, "this is an i32")
+}
+
+/// The operand that is an array of i32, or meets one, and whose elements are compared as an f32 with what may be as large as integers
+/// that an f32 does not tell apart. Casts of elements are not written out before the elements are taken apart.
+fn compared_elements(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>) -> Option<usize> {
+    if !graph.is_elementwise(written.registry, id) {
+        return None;
+    }
+    let of = |operand: &Id| graph.qtype(*operand).of_each().scalar();
+    let operands = graph.operands(id);
+    let is_single = operands.iter().any(|operand| matches!(of(operand), Some(Scalar::Float32 | Scalar::WeakFloat)));
+    let at = operands.iter().position(|operand| of(operand) == Some(Scalar::Int32)).filter(|_| is_single)?;
+    compares(graph, id, at, values, written).then_some(at)
 }
 
 /// The operand that is an array of such integers and is computed with as floats, of an operator on each element, for casts of elements
