@@ -507,17 +507,18 @@ mod tests {
         let mut session = Session::default();
         let hints = |session: &mut Session, input: &str| match session.take(input) {
             Err(Failure::Model { problems, source, .. }) => {
-                let shown = problems[0].span().map(|span| span.text(source.sources().text()).to_owned());
+                let shown = problems[0].span().map(|span| source.sources().text_at(span).to_owned());
                 (problems[0].hints().to_vec(), shown)
             }
             other => panic!("{other:?}"),
         };
         assert_eq!(say(&mut session, "input name: text?"), "");
         assert_eq!(hints(&mut session, "name").0, ["give it one, as in `:set name = \"abc\"`"]);
-        let (another, at) = hints(&mut session, ":set name =  12 ");
+        assert_eq!(say(&mut session, "input day: date?"), "");
+        let (another, at) = hints(&mut session, ":set day =  1.5 ");
         assert_eq!(
             (another, at.as_deref()),
-            (vec!["give it another, as in `:set name = \"abc\"`".to_owned()], Some("12"))
+            (vec!["give it another, as in `:set day = 2026-11-20`".to_owned()], Some("1.5"))
         );
         // An input that is declared as a text needs no quotes.
         assert_eq!(say(&mut session, ":set name = ab"), "");
