@@ -50,6 +50,12 @@ impl Analysis {
         self.sources.text_at(span)
     }
 
+    /// What stands before a span in its file.
+    pub(crate) fn text_before(&self, span: Span) -> &str {
+        let SourcePlace { text, span, .. } = self.sources.place(span);
+        text.get(..span.start as usize).unwrap_or_default()
+    }
+
     /// True if the text, or a file that it uses, looked for a file.
     pub(crate) fn looks_for(&self, name: &str) -> bool {
         self.looked_for.contains(name)

@@ -105,7 +105,7 @@ fn comment_above(analysis: &Analysis, name: &NamedPlace) -> Option<String> {
     if name.kind.is_local() || name.kind == NameKind::Leaf {
         return None;
     }
-    let before = analysis.text_at(Span::new(0, name.whole.start));
+    let before = analysis.text_before(name.whole);
     // What stands before the statement on its own line is another statement.
     let (before, _) = before.rsplit_once('\n').filter(|(_, line)| line.trim().is_empty())?;
     let lines = before.lines().rev().map_while(|line| line.trim().strip_prefix('#'));

@@ -65,6 +65,8 @@ pub(super) fn example(qtype: Option<&QType>) -> &'static str {
             Scalar::Bytes => "b\"abc\"",
             Scalar::Boolean => "true",
             Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => "2",
+            Scalar::Date => "2026-11-20",
+            Scalar::Timestamp => "2026-11-20T15:30:00",
             _ => "..",
         },
         Some(_) => "..",

@@ -388,7 +388,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let shared = packed(Arc::new(StringArray::from(vec![long.as_str(); 60])));
     assert_eq!(read(&shared, 8 << 20, &input(QType::Scalar(Scalar::Text))), Ok(60));
     let error = read(&shared, 8 << 20, &carried()).expect_err("thirty megabytes");
-    assert!(error.starts_with("the strings of these rows have 30000000 bytes"), "{error}");
+    assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
     assert_eq!(read(&shared, 32 << 20, &carried()), Ok(60));
     let bytes = packed(Arc::new(BinaryArray::from(vec![long.as_bytes(); 60])));
     assert_eq!(read(&bytes, 8 << 20, &input(QType::Scalar(Scalar::Bytes))), Ok(60));
