@@ -26,8 +26,8 @@ pub trait Subject {
     fn evaluate(&mut self, inputs: &[Value]) -> Result<Value, Failure>;
 }
 
-/// A way to evaluate programs.
-pub trait Engine {
+/// A way to evaluate programs, of several files at once.
+pub trait Engine: Sync {
     /// What reports call it.
     fn name(&self) -> &'static str;
 

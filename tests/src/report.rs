@@ -42,6 +42,22 @@ impl Report {
         Report { show, ..Report::default() }
     }
 
+    /// With what another run found, after what this one did.
+    #[must_use]
+    pub fn with(mut self, other: Report) -> Report {
+        self.passed += other.passed;
+        for (subject, found) in other.failures {
+            let failures = self.failures.entry(subject).or_default();
+            failures.count += found.count;
+            failures.shown.extend(found.shown);
+            failures.shown.truncate(self.show);
+        }
+        for (skipped, count) in other.skips {
+            *self.skips.entry(skipped).or_default() += count;
+        }
+        self
+    }
+
     /// Counts a case that passed, or one that failed under `subject`.
     pub fn add(&mut self, subject: &str, result: Result<(), Mismatch>) {
         let Err(mismatch) = result else {

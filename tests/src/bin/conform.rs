@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     let paths = if arguments.paths.is_empty() { vec![files::own()] } else { arguments.paths };
     let engines = arguments.backend.engines(Options::default().compat(arguments.compat));
     let engines = engines.iter().map(|engine| engine as &dyn Engine).collect();
-    let conformance = Conformance { engines, only: arguments.only, show: arguments.show };
+    let conformance = Conformance { engines, only: arguments.only, one_in: 1, show: arguments.show };
     let report = match files::find(&paths).and_then(|files| conformance.run(&files)) {
         Ok(report) => report,
         Err(problem) => {

@@ -121,7 +121,7 @@ pub(super) const CASES: &[Case] = &[
     }),
     quick("printf %999999999d", "invalid", || Source::Text("strings.printf(\"%999999999d\", 1)".into())),
     quick("printf %.999999999f", "invalid", || Source::Text("strings.printf(\"%.999999999f\", 1.5)".into())),
-    quick("100,000 printfs of %1000d", "arena-limit", || {
+    slow("100,000 printfs of %1000d", "arena-limit", || {
         lines("input x: i32", 0..100_000, |n| format!("output y{n} = strings.printf(\"{n}%1000d\", x)"), "")
     }),
     quick("printf with 100,000 fields", "value", || {
@@ -144,7 +144,7 @@ pub(super) const CASES: &[Case] = &[
         let source = format!("let a = \"{}\"\nstrings.join(a, a, a, a, a, a, a, a, a, a)", "a".repeat(MANY));
         Source::Text(source)
     }),
-    quick("find in 1 MiB of `a`, a thousand times", "value", || {
+    slow("find in 1 MiB of `a`, a thousand times", "value", || {
         let text = format!("let t = \"{}\"\n", "a".repeat(1 << 20));
         lines(&text, 0..1000, |n| format!("output y{n} = strings.find(t, \"{}b{n}\")", "a".repeat(100)), "")
     }),

@@ -92,11 +92,12 @@ fn maps_of_a_product_are_in_its_step() {
     let masked = g.apply("math.multiply", &[product, mask]).unwrap();
     assert_eq!(multiplied(&g, masked), (1, 0, 4));
     // What a product is of has to be in memory.
-    let [c] = leaves(&mut g, [&[600, 30]]);
+    let [c, thin] = leaves(&mut g, [&[600, 30], &[30, 20]]);
     let both = g.apply("math.add", &[a, c]).unwrap();
     let product = g.einsum("ik,kj->ij", &[both, b]).unwrap();
     assert_eq!(multiplied(&g, product), (2, 1, 1));
     // Of what is read twice there is one value, so it is no part of what follows.
+    let product = g.einsum("ik,kj->ij", &[both, thin]).unwrap();
     let turned = g.transpose(product, &[1, 0]).unwrap();
     let shape = g.einsum("ij,jk->ik", &[product, turned]).unwrap();
     // The second product is large: it is made in two panels.

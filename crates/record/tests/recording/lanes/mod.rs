@@ -429,7 +429,11 @@ fn long_tapes_are_cut_where_no_branch_is() {
     let longest = tapes.iter().map(|(_, tape)| tape.tape.instrs().len()).max();
     assert!(tapes.len() > 2 && longest.is_some_and(|longest| longest < 2500), "{} {longest:?}", tapes.len());
     assert_eq!(agrees(&text), 0);
-    // Outputs of one step each, and outputs that need no step.
+}
+
+/// Outputs of one step each, and outputs that need no step.
+#[test]
+fn tapes_of_many_outputs_are_cut() {
     let outputs = |count: usize, one: &dyn Fn(usize) -> String| {
         (0..count).fold("input x: f64?; input n: i64\n".to_owned(), |text, at| {
             text + &format!("output o{at} = {}\n", one(at))
