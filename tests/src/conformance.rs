@@ -25,7 +25,7 @@ pub struct Conformance<'e> {
     pub engines: Vec<&'e dyn Engine>,
     /// Runs only cases whose operator, or whose expression, id or tag, contains this.
     pub only: Option<String>,
-    /// Runs one line of so many: 1 runs all.
+    /// The stride between the lines that are run. A stride of 1 runs all lines.
     pub one_in: usize,
     /// How many failures of each operator the report keeps.
     pub show: usize,

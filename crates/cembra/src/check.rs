@@ -43,10 +43,10 @@ impl Model {
         Checked { signature, warnings, more: found.count() - found.as_slice().len() }
     }
 
-    /// What the model says that it may, but that was probably not meant: names with typos, definitions that nobody uses,
-    /// comparisons that never hold. They are told in the order of the text; at most [`Limits::problems`](crate::Limits::problems) of them are kept, the
-    /// others counted. What takes types is found only if the model has no errors; of a model that was not read from text nothing
-    /// is told. [`Options::allow`] silences a code.
+    /// Warnings: names with typos, definitions that nobody uses, comparisons that never hold. They are in the order of the text.
+    ///
+    /// At most [`Limits::problems`](crate::Limits::problems) warnings are kept, the others are counted. Warnings that depend on types are
+    /// found only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
@@ -76,7 +76,7 @@ impl Model {
             found.sort();
             return found;
         }
-        // Whoever compiles the model is told of its errors, and that there is no time left.
+        // Compiling the model reports its errors, and that the time is over.
         if let Ok(program) = self.selected(options)
             && let Ok(prepared) = prepare(&program, options, &mut |_, _| {})
         {

@@ -291,7 +291,7 @@ fn is_same(a: &Sources, b: &Sources) -> bool {
     a.texts().eq(b.texts())
 }
 
-/// The files of the folder while a set is read: each is read once, whoever uses it.
+/// A resolver that reads each file of the folder once, however many models use it.
 struct SharedFiles<'b> {
     folder: Folder,
     /// The texts of the set that is there: where a file is as it was, its text is in memory already.

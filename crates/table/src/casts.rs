@@ -101,7 +101,7 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
     }
 }
 
-/// Strings that were read as views, as the type that the file has for them. Everything else stays as it is.
+/// Copies an array of string views into the string type that the file has. Other arrays are returned unchanged.
 ///
 /// # Errors
 /// They have more bytes than `most_bytes`, or than the type can say.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Every line of every file.
 const CASES: usize = 290_676 + 3_745;
 
-/// Of so many lines one is run here.
+/// The stride between the lines that are run here: every eighth line.
 const ONE_IN: usize = 8;
 
 /// Runs the interpreter, native code and some more, and fails with the first mismatches.
