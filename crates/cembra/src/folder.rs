@@ -84,7 +84,7 @@ impl Resolver for Folder {
 }
 
 /// What a file is called.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 

@@ -1,7 +1,7 @@
 //! The models of a folder, under the names of their files, replaced while others go on using them. A model that is broken never
 //! takes the place of one that is not.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, shown};
 use crate::{Error, Model};
 use arc_swap::ArcSwap;
 use cembra_expr::{Resolver, Sources, UsedFile};
@@ -275,7 +275,7 @@ impl<T> ModelSet<T> {
         for (name, path) in found {
             let sources = match files.read(&path) {
                 Ok(UsedFile { name, text }) => Sources::gather(&name, text, &self.limits, &files),
-                Err(error) => Sources::unreadable(&path.display().to_string(), &error),
+                Err(error) => Sources::unreadable(&shown(&path), &error),
             };
             if files.bytes.get() > self.limits.set_bytes {
                 return Err(self.limits.exceeded(Limit::SetBytes).into());
@@ -303,7 +303,7 @@ struct SharedFiles<'b> {
 
 impl SharedFiles<'_> {
     fn read(&self, path: &Path) -> io::Result<UsedFile> {
-        let name = path.display().to_string();
+        let name = shown(path);
         if let Some(text) = self.read.borrow().get(&name) {
             return Ok(UsedFile { name, text: text.clone() });
         }

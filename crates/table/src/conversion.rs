@@ -36,6 +36,8 @@ pub(crate) struct Conversion {
     kept: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
+    /// The most bytes of strings in a column that is carried through, of the rows of a batch.
+    most_bytes: u64,
 }
 
 /// What a file's columns are to be read as.
@@ -55,7 +57,12 @@ impl Conversion {
     ///
     /// # Errors
     /// A column is not there, or of a type that never becomes the one declared.
-    pub(crate) fn plan(file: &Schema, request: &Request, tolerant: bool) -> Result<Planned, DataError> {
+    pub(crate) fn plan(
+        file: &Schema,
+        request: &Request,
+        tolerant: bool,
+        most_bytes: u64,
+    ) -> Result<Planned, DataError> {
         let mut positions = BTreeMap::new();
         for (at, field) in file.fields().iter().enumerate() {
             if positions.insert(field.name().as_str(), at).is_some() {
@@ -128,6 +135,7 @@ impl Conversion {
                 leaves,
                 schema: types::schema(fields),
                 tolerant,
+                most_bytes,
             }),
             projection,
         })
@@ -151,21 +159,21 @@ impl Conversion {
     /// The columns wanted of rows that were read, the first of which has this number.
     ///
     /// # Errors
-    /// The strings of a column that is carried through have more bytes than `most_bytes`.
-    pub(crate) fn apply(&self, rows: &RecordBatch, first: u64, most_bytes: u64) -> Result<Decoded, DataError> {
+    /// The strings of a column that is carried through have more bytes than they may.
+    pub(crate) fn apply(&self, rows: &RecordBatch, first: u64) -> Result<Decoded, DataError> {
         let places = Places::consecutive(first);
-        let (columns, mut wrong) = self.columns(rows, first, most_bytes)?;
+        let (columns, mut wrong) = self.columns(rows, first)?;
         if self.tolerant || wrong.is_empty() {
             let failures = wrong.into_iter().collect();
             return Ok(Decoded::new(&self.schema, columns, rows.num_rows(), places, failures, None));
         }
         let (count, error) = wrong.pop_first().map_or((rows.num_rows(), None), |(row, error)| (row, Some(error)));
-        let (columns, _) = self.columns(&rows.slice(0, count), first, most_bytes)?;
+        let (columns, _) = self.columns(&rows.slice(0, count), first)?;
         Ok(Decoded::new(&self.schema, columns, count, places, Vec::new(), error))
     }
 
     /// The columns wanted, and the rows that have no values for them.
-    fn columns(&self, rows: &RecordBatch, first: u64, most_bytes: u64) -> Result<Columns, DataError> {
+    fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
         let mut reading = Reading { first, tolerant: self.tolerant, wrong: BTreeMap::new() };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
@@ -173,7 +181,7 @@ impl Conversion {
             columns.push(reading.values(pick, rows, &column.qtype, place));
         }
         for (at, field) in self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len())) {
-            let kept = without_views(rows.column(*at), field.data_type(), most_bytes);
+            let kept = without_views(rows.column(*at), field.data_type(), self.most_bytes);
             columns.push(kept.map_err(|error| error.in_column(field.name()))?);
         }
         Ok((columns, reading.wrong))

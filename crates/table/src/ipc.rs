@@ -76,7 +76,8 @@ impl ArrowData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
-        let Planned { projection, leaves, kept, conversion } = Conversion::plan(&self.schema, request, self.tolerant)?;
+        let Planned { projection, leaves, kept, conversion } =
+            Conversion::plan(&self.schema, request, self.tolerant, self.stream.most_bytes())?;
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;
         let schema = conversion.schema().clone();
         let dictionaries = Dictionaries::default();
@@ -171,7 +172,6 @@ impl Source for ArrowSource {
         let (rows, first) = (whole.slice(0, count), self.rows + 1);
         self.at_hand = Some(whole.slice(count, whole.num_rows() - count));
         self.rows += count as u64;
-        let (conversion, most_bytes) = (self.conversion.clone(), self.stream.most_bytes());
-        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion, most_bytes })))
+        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion: self.conversion.clone() })))
     }
 }

@@ -56,7 +56,8 @@ impl ParquetData {
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         let ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant } = self;
-        let Planned { projection, leaves, kept, conversion } = Conversion::plan(metadata.schema(), request, tolerant)?;
+        let Planned { projection, leaves, kept, conversion } =
+            Conversion::plan(metadata.schema(), request, tolerant, most_bytes)?;
         let parquet = metadata.metadata().clone();
         let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
         let (reader, rows) = guarded("Parquet", || {
@@ -68,7 +69,7 @@ impl ParquetData {
             Ok((reader, rows))
         })?;
         let schema = conversion.schema().clone();
-        let source = Box::new(ParquetSource { reader, begin: rows, conversion, most_bytes, rows: 0 });
+        let source = Box::new(ParquetSource { reader, begin: rows, conversion, rows: 0 });
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total, source })
     }
 }
@@ -116,7 +117,6 @@ struct ParquetSource {
     /// Is told when the next rows are read.
     begin: Rows,
     conversion: Arc<Conversion>,
-    most_bytes: u64,
     /// How many were read.
     rows: u64,
 }
@@ -133,8 +133,7 @@ impl Source for ParquetSource {
         let Some(rows) = read? else { return Ok(None) };
         let first = self.rows + 1;
         self.rows += rows.num_rows() as u64;
-        let (conversion, most_bytes) = (self.conversion.clone(), self.most_bytes);
-        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion, most_bytes })))
+        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion: self.conversion.clone() })))
     }
 }
 
@@ -148,13 +147,11 @@ pub(crate) struct Read {
     pub(crate) format: &'static str,
     /// What becomes of them.
     pub(crate) conversion: Arc<Conversion>,
-    /// The most bytes of strings in a column that is carried through.
-    pub(crate) most_bytes: u64,
 }
 
 impl Piece for Read {
     fn decode(self: Box<Self>) -> Decoded {
-        let made = guarded(self.format, || self.conversion.apply(&self.rows, self.first, self.most_bytes));
+        let made = guarded(self.format, || self.conversion.apply(&self.rows, self.first));
         made.unwrap_or_else(|error| {
             let none = RecordBatch::new_empty(self.conversion.schema().clone());
             let batch = crate::Batch { rows: none, places: crate::place::Places::consecutive(self.first) };
