@@ -1,8 +1,8 @@
 //! Batches: every layout of columns gives what a session gives row by row.
 
 use cembra::{
-    Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, FaultKind, InputColumn, Keys, Limits, Model, OnError, Optional,
-    Options, RowPlayer, ScalarValue, Session, Value,
+    Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
+    RowPlayer, Session, Value,
 };
 
 /// True if this machine has the player.
@@ -13,11 +13,11 @@ fn is_there(player: RowPlayer) -> bool {
 }
 
 /// The players that there are on this machine.
-fn players() -> impl Iterator<Item = RowPlayer> {
+pub(super) fn players() -> impl Iterator<Item = RowPlayer> {
     RowPlayer::ALL.into_iter().filter(|player| is_there(*player))
 }
 
-fn batches(source: &str) -> (Session, Vec<Batch>) {
+pub(super) fn batches(source: &str) -> (Session, Vec<Batch>) {
     let model = Model::parse(source).expect("a model");
     let session = model.compile(&Options::default()).expect("an executor").session();
     let batch = |player| model.batch(&Options::default().row_player(player)).expect("a batch");
@@ -319,122 +319,6 @@ fn a_cancelled_run_ends() {
     }
 }
 
-#[derive(cembra::Input)]
-struct Visit {
-    age: Optional<f32>,
-    name: String,
-    weight: Option<f64>,
-    known: bool,
-    id: i64,
-}
-
-#[derive(cembra::Output, Clone, Debug, Default, PartialEq)]
-struct Report {
-    label: String,
-    heavy: cembra::Mask,
-    age: Optional<f32>,
-    id: i64,
-    note: Option<String>,
-}
-
-#[test]
-fn structs_are_read_and_written_in_place() {
-    let source = "input age: f32?; input name: text; input weight: f64?; input known: bool; input id: i64
-        output label = strings.join(name, '/', strings.decode(b'x'))
-        output heavy = weight > 80.0
-        output \"age\" = where(known, age)
-        output \"id\" = id * 3
-        output note = where(weight < 60.0, name)";
-    let model = Model::parse(source).unwrap();
-    let rows: Vec<Visit> = (0..2100_i64)
-        .map(|row| Visit {
-            age: if row % 3 == 0 { Optional::missing() } else { (row as f32).into() },
-            name: format!("n{}", row % 50),
-            weight: (row % 7 != 2).then_some(40.0 + (row % 61) as f64),
-            known: row % 5 < 3,
-            id: row - 1000,
-        })
-        .collect();
-    for player in players() {
-        let mut executor = model.executor::<Visit, Report>(&Options::default().row_player(player)).unwrap();
-        let mut found = vec![Report::default(); rows.len()];
-        executor.run_many(&rows, &mut found).unwrap();
-        for (row, found) in rows.iter().zip(&found) {
-            assert_eq!(*found, executor.run(row).unwrap());
-        }
-        assert_eq!(executor.run_many(&rows, &mut found[1..]).unwrap_err().code(), "values");
-    }
-}
-
-#[derive(cembra::Input)]
-struct Parcel {
-    weight: f64,
-    limit: Optional<f32>,
-    discount: Option<f64>,
-    fragile: bool,
-    express: Optional<bool>,
-    count: i32,
-}
-
-#[derive(cembra::Output, Clone, Debug, Default, PartialEq)]
-struct Price {
-    total: Optional<f64>,
-    over: cembra::Mask,
-    each: Option<f64>,
-    fragile: bool,
-    count: i32,
-}
-
-/// Fields in place have the stride of their struct, those that are gathered that of their cells.
-#[test]
-fn fields_of_structs_of_different_sizes_are_told_apart() {
-    let source = "input weight: f64; input limit: f32?; input discount: f64?; input fragile: bool; input express: bool?
-        input count: i32
-        output total = where((express ?? false) == true, weight * 2.5 - (discount ?? 0.25))
-        output over = weight > limit
-        output each = discount / math.float(count)
-        output \"fragile\" = if count > 7 then true else fragile
-        output \"count\" = count * 2";
-    let model = Model::parse(source).unwrap();
-    let rows: Vec<Parcel> = (0..1100_i32)
-        .map(|row| Parcel {
-            weight: f64::from(row % 83) - 0.125,
-            limit: if row % 4 == 1 { Optional::missing() } else { ((row % 57) as f32).into() },
-            discount: (row % 6 != 5).then_some(f64::from(row % 13) / 8.0),
-            fragile: row % 11 == 0,
-            express: if row % 5 == 2 { Optional::missing() } else { (row % 3 == 0).into() },
-            count: row % 10 + 1,
-        })
-        .collect();
-    for player in players() {
-        let mut executor = model.executor::<Parcel, Price>(&Options::default().row_player(player)).unwrap();
-        let mut found = vec![Price::default(); rows.len()];
-        executor.run_many(&rows, &mut found).unwrap();
-        for (row, found) in rows.iter().zip(&found) {
-            assert_eq!(*found, executor.run(row).unwrap(), "{player:?}");
-        }
-        assert_eq!(found[0].total.get(), Some(-0.3125), "{player:?}");
-        assert_eq!((found[7].total.get(), found[7].fragile, found[7].count), (None, true, 16), "{player:?}");
-    }
-}
-
-/// Strings that rows make, literals and inputs, in tuples too, live as long as the columns; over several strips.
-#[test]
-fn strings_outlive_the_rows_that_make_them() {
-    let source = "input name: text; output made = strings.upper(name); output lit = 'literal'; output same = name
-        output both = core.make_tuple(strings.join(name, '!'), 1, 'in a tuple')";
-    let (mut session, batches) = batches(source);
-    let names: Vec<String> = (0..3000).map(|row| format!("name number {row}")).collect();
-    for batch in &batches {
-        let made = batch.run(&[InputColumn::owned_texts(&names)]).unwrap();
-        for (row, name) in names.iter().enumerate() {
-            let expected = session.evaluate(&[Value::from(name.as_str())]).unwrap();
-            let found: Vec<Value> = made.iter().map(|column| column.value(row).unwrap()).collect();
-            assert_eq!(found, expected);
-        }
-    }
-}
-
 /// The players are what they say they are: none stands in for another.
 #[test]
 fn the_player_that_is_asked_for_plays() {
@@ -660,66 +544,6 @@ fn outputs_go_over_the_inputs_that_they_are_made_of() {
                     }
                 }
             }
-        }
-    }
-}
-
-/// A run whose strings take more than arrays may ends when they do, whatever makes the rows; exactly the limit is allowed. Strings of 12
-/// bytes are in the column itself, and take nothing.
-#[test]
-fn strings_of_rows_count_while_they_are_made() {
-    let text = "input x: text; output twice = x + x; output short = 'twelve bytes'";
-    let rows = 3000;
-    let long = "0123456789".repeat(10);
-    let texts = vec![long.as_str(); rows];
-    let expected = long.repeat(2);
-    for (most, fits) in [(200 * rows as u64, true), (200 * rows as u64 - 1, false), (1000, false)] {
-        let limits = Limits { array_bytes: most, ..Limits::default() };
-        for player in players() {
-            let options = Options::default().limits(limits).row_player(player);
-            let batch = Model::parse(text).unwrap().batch(&options).unwrap();
-            for (threads, on_error) in [(1, OnError::Fail), (2, OnError::Missing)] {
-                let run = batch.start().threads(threads).on_error(on_error).strip_rows(64);
-                let made = run.run(&[InputColumn::texts(&texts)]);
-                let made = made.map(|made| made.columns).map_err(|error| {
-                    assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
-                    assert_eq!(error.message(), "the strings of so many rows exceed the limit `array_bytes`");
-                });
-                assert_eq!(made.is_ok(), fits, "{most} {player:?} {threads}");
-                for row in [0, 63, 64, rows - 1] {
-                    let found = made.as_ref().map_or(expected.as_str().into(), |made| made[0].value(row).unwrap());
-                    assert_eq!(found, Value::from(expected.as_str()));
-                }
-            }
-        }
-    }
-    // One string that all rows share is written for each of them.
-    let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
-    let same = Model::parse("input x: text; x").unwrap().batch(&Options::default().limits(limits)).unwrap();
-    let shared: Value = "a".repeat(1 << 15).as_str().into();
-    let run = |rows: usize| same.start().rows(rows).run(&[InputColumn::shared(&shared)]);
-    assert_eq!(run(32).unwrap().columns[0].value(31), Some(shared.clone()));
-    assert_eq!(run(33).unwrap_err().fault_kind(), Some(FaultKind::ArenaLimit));
-}
-
-/// A strip whose strings have no room together is evaluated row by row, and its rows are what they would be.
-#[test]
-fn strings_that_have_no_room_together_are_made_one_after_the_other() {
-    let text = "input x: text; input n: i64; output long = x + x; output tenth = 10 // n";
-    let half = "ab".repeat(1 << 18);
-    let rows = 150;
-    let texts: Vec<&str> =
-        (0..rows).map(|row| if row % 3 == 2 { "short" } else { &half[..half.len() - row] }).collect();
-    let numbers: Vec<i64> = (0..rows as i64).map(|row| row - 70).collect();
-    for player in players() {
-        let batch = Model::parse(text).unwrap().batch(&Options::default().row_player(player)).unwrap();
-        let columns = [InputColumn::texts(&texts), InputColumn::values(&numbers)];
-        let made = batch.start().on_error(OnError::Missing).run(&columns).unwrap();
-        assert_eq!(made.failed, [70], "{player:?}");
-        for row in (0..rows).filter(|row| *row != 70) {
-            let found = made.columns[0].value(row);
-            let Some(ScalarValue::Text(found)) = found.as_ref().and_then(Value::as_scalar) else { panic!("row {row}") };
-            assert!(**found == *texts[row].repeat(2), "{player:?} {row}: {} bytes", found.len());
         }
     }
 }

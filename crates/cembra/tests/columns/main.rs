@@ -3,8 +3,11 @@
 mod array_fields;
 mod array_threads;
 mod arrays;
+mod attacks;
 mod batch;
 mod dictionaries;
 mod lists;
 mod reductions;
+mod strings;
+mod structs;
 mod sums;
