@@ -4,11 +4,63 @@
 use cembra_runtime::MachineType;
 use memmap2::MmapMut;
 use region::Protection;
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 
 const CANARY: u8 = 0xA7;
 
+thread_local! {
+    /// Pages that no array of this thread has any more. Tests make many arrays, and most of the time of mapping, protecting and unmapping
+    /// pages is the system's.
+    static FREE: RefCell<Vec<MmapMut>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Pages that can be used, between two that fault.
+struct Pages(Option<MmapMut>);
+
+impl Pages {
+    /// So many bytes of whole pages that can be used.
+    fn of(room: usize) -> Pages {
+        let page = region::page::size();
+        let free = FREE.with_borrow_mut(|free| {
+            free.iter().position(|pages| pages.len() == room + 2 * page).map(|at| free.swap_remove(at))
+        });
+        let memory = free.unwrap_or_else(|| {
+            let memory = MmapMut::map_anon(room + 2 * page).expect("pages");
+            for guard in [0, page + room] {
+                // SAFETY: GUARD-PAGES: whole pages of this mapping, which nobody uses.
+                unsafe { region::protect(memory.as_ptr().add(guard), page, Protection::NONE) }.expect("protected");
+            }
+            memory
+        });
+        let mut pages = Pages(Some(memory));
+        pages[page..page + room].fill(CANARY);
+        pages
+    }
+}
+
+impl Deref for Pages {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_deref().expect("pages, until they are dropped")
+    }
+}
+
+impl DerefMut for Pages {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.as_deref_mut().expect("pages, until they are dropped")
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        FREE.with_borrow_mut(|free| free.extend(self.0.take()));
+    }
+}
+
 pub(super) struct Guarded {
-    memory: MmapMut,
+    memory: Pages,
     /// The pages that can be used.
     usable: std::ops::Range<usize>,
     start: usize,
@@ -21,19 +73,13 @@ impl Guarded {
     fn new(size: usize, is_output: bool, random: &mut fastrand::Rng) -> Guarded {
         let page = region::page::size();
         let room = (size + 128).next_multiple_of(page);
-        let mut memory = MmapMut::map_anon(room + 2 * page).expect("pages");
-        memory.fill(CANARY);
         let start = page
             + match random.u8(..5) {
                 0 => 0,
                 1..=3 => room - size,
                 _ => random.usize(..=room - size),
             };
-        for guard in [0, page + room] {
-            // SAFETY: GUARD-PAGES: whole pages of this mapping, which nobody uses.
-            unsafe { region::protect(memory.as_ptr().add(guard), page, Protection::NONE) }.expect("protected");
-        }
-        Guarded { memory, usable: page..page + room, start, size, is_output }
+        Guarded { memory: Pages::of(room), usable: page..page + room, start, size, is_output }
     }
 
     pub(super) fn column(ty: MachineType, values: &[u64], random: &mut fastrand::Rng) -> Guarded {
