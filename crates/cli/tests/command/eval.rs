@@ -308,6 +308,16 @@ fn data_may_leave_out_inputs_with_defaults() {
 /// Rows whose strings are large are evaluated in several parts, with the results, failures and numbers of rows that they have in one.
 #[test]
 fn batches_end_where_their_strings_are_large() {
+    large_strings(&["--threads", "1"]);
+    large_strings(&["--threads", "3"]);
+}
+
+#[test]
+fn batches_of_the_interpreter_end_where_their_strings_are_large() {
+    large_strings(&["--backend", "interp"]);
+}
+
+fn large_strings(more: &[&str]) {
     let long = "y".repeat(200_000);
     let mut rows = "x,n\n".to_owned();
     for row in 0..600 {
@@ -315,22 +325,19 @@ fn batches_end_where_their_strings_are_large() {
     }
     let shell = Shell::new().file("rows.csv", &rows);
     let model = "input x: text; input n: i64; output l = strings.length(strings.upper(x + x)); output u = strings.upper(x + x + x + x); output q = 14 // n";
-    for more in [&["--threads", "1"][..], &["--threads", "3"], &["--backend", "interp"]] {
-        let outcome = shell.run(
-            &[&["eval", "-e", model, "rows.csv", "--on-error", "missing", "--errors", "errors.csv"], more].concat(),
-        );
-        assert_eq!(outcome.status, Some(0), "{more:?}: {}", outcome.stderr);
-        let lines: Vec<&str> = outcome.stdout.lines().collect();
-        assert_eq!(lines.len(), 601, "{more:?}");
-        for row in 0..600 {
-            let fields: Vec<&str> = lines[row + 1].split(',').collect();
-            let (x, fails) = (200 * row + row.to_string().len(), row % 200 == 150);
-            let expected = if fails { [0, 0] } else { [(2 * x).to_string().len(), 4 * x] };
-            assert_eq!([fields[0].len(), fields[1].len()], expected, "{more:?} {row}");
-            assert_eq!(fields[2], if fails { "" } else { "2" }, "{more:?} {row}");
-        }
-        let told = shell.read("errors.csv");
-        let numbers: Vec<&str> = told.lines().skip(1).filter_map(|line| line.split(',').nth(2)).collect();
-        assert_eq!(numbers, ["151", "351", "551"], "{told}");
+    let outcome = shell
+        .run(&[&["eval", "-e", model, "rows.csv", "--on-error", "missing", "--errors", "errors.csv"], more].concat());
+    assert_eq!(outcome.status, Some(0), "{more:?}: {}", outcome.stderr);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(lines.len(), 601, "{more:?}");
+    for row in 0..600 {
+        let fields: Vec<&str> = lines[row + 1].split(',').collect();
+        let (x, fails) = (200 * row + row.to_string().len(), row % 200 == 150);
+        let expected = if fails { [0, 0] } else { [(2 * x).to_string().len(), 4 * x] };
+        assert_eq!([fields[0].len(), fields[1].len()], expected, "{more:?} {row}");
+        assert_eq!(fields[2], if fails { "" } else { "2" }, "{more:?} {row}");
     }
+    let told = shell.read("errors.csv");
+    let numbers: Vec<&str> = told.lines().skip(1).filter_map(|line| line.split(',').nth(2)).collect();
+    assert_eq!(numbers, ["151", "351", "551"], "{told}");
 }
