@@ -5,18 +5,19 @@
 use crate::chunks::too_large;
 use crate::error::DataError;
 use crate::types;
+use arrow_array::builder::GenericByteBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
-    DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, BinaryType, ByteArrayType, Date32Type, Date64Type, Decimal32Type, Decimal64Type,
+    Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, LargeBinaryType, LargeUtf8Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, Utf8Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray, LargeListArray, LargeStringArray,
-    PrimitiveArray, StringArray, StringViewArray,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeListArray, LargeListArray, ListArray, MapArray,
+    PrimitiveArray, StringViewArray, StructArray,
 };
-use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 use cembra_runtime::Scalar;
 use std::sync::Arc;
@@ -87,7 +88,7 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, Ar
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
 }
 
-/// A type with views in place of strings, also in lists and structs. Types nest only as deep as a file may, so this recursion is bounded.
+/// A type with views in place of strings, also in lists, maps and structs. Types nest only as deep as a file may, so this recursion is bounded.
 pub(crate) fn with_views(of: &DataType) -> DataType {
     let inside = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_views(field.data_type())));
     match of {
@@ -96,36 +97,100 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
         DataType::List(of) => DataType::List(inside(of)),
         DataType::LargeList(of) => DataType::LargeList(inside(of)),
         DataType::FixedSizeList(of, size) => DataType::FixedSizeList(inside(of), *size),
+        DataType::Map(of, is_sorted) => DataType::Map(inside(of), *is_sorted),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inside).collect()),
         other => other.clone(),
     }
 }
 
-/// Copies an array of string views into the string type that the file has. Other arrays are returned unchanged.
+/// An array whose strings are views, with them copied into the string types that the file has: as many bytes as are left. Other arrays are
+/// returned unchanged.
 ///
 /// # Errors
-/// They have more bytes than `most_bytes`, or than the type can say.
-pub(crate) fn without_views(array: &ArrayRef, wanted: &DataType, most_bytes: u64) -> Result<ArrayRef, DataError> {
-    let bytes = match array.data_type() {
-        found if found == wanted => return Ok(array.clone()),
-        DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum::<u64>(),
-        DataType::BinaryView => array.as_binary_view().lengths().map(u64::from).sum(),
-        _ => return Ok(array.clone()),
-    };
-    let has_room = match wanted {
-        DataType::Utf8 | DataType::Binary => i32::try_from(bytes).is_ok(),
-        _ => true,
-    };
-    if bytes > most_bytes || !has_room {
-        return Err(too_large(format!("the strings of these rows have {bytes} bytes")).hint("read fewer rows at once"));
+/// The strings have more bytes than are left, or than the type can say.
+pub(crate) fn without_views(array: &ArrayRef, wanted: &DataType, left: &mut u64) -> Result<ArrayRef, DataError> {
+    if array.data_type() == wanted {
+        return Ok(array.clone());
     }
-    Ok(match wanted {
-        DataType::Utf8 => Arc::new(array.as_string_view().iter().collect::<StringArray>()),
-        DataType::LargeUtf8 => Arc::new(array.as_string_view().iter().collect::<LargeStringArray>()),
-        DataType::Binary => Arc::new(array.as_binary_view().iter().collect::<BinaryArray>()),
-        DataType::LargeBinary => Arc::new(array.as_binary_view().iter().collect::<LargeBinaryArray>()),
+    let bytes = viewed(array);
+    *left = left.checked_sub(bytes).ok_or_else(|| too_many_bytes(bytes))?;
+    copied(array, wanted).map_err(|error| match error {
+        ArrowError::OffsetOverflowError(_) => too_many_bytes(bytes),
+        error => DataError::unreadable(format!("no {wanted}: {error}")),
+    })
+}
+
+fn too_many_bytes(bytes: u64) -> DataError {
+    too_large(format!("the strings of these rows have {bytes} bytes")).hint("read fewer rows at once")
+}
+
+/// How many bytes the strings of an array have that are views, each as often as it is there. Like [`with_views`], this recursion and the
+/// next are bounded by how deep types nest.
+fn viewed(array: &dyn Array) -> u64 {
+    match array.data_type() {
+        DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
+        DataType::BinaryView => array.as_binary_view().lengths().map(u64::from).sum(),
+        DataType::List(_) => viewed(array.as_list::<i32>().values()),
+        DataType::LargeList(_) => viewed(array.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => viewed(array.as_fixed_size_list().values()),
+        DataType::Map(..) => viewed(array.as_map().entries()),
+        DataType::Struct(_) => array.as_struct().columns().iter().map(|column| viewed(column)).sum(),
+        _ => 0,
+    }
+}
+
+fn copied(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+    let nulls = || array.nulls().cloned();
+    Ok(match (array.data_type(), wanted) {
+        (DataType::Utf8View, DataType::Utf8) => strings::<Utf8Type, _>(array.as_string_view().iter(), viewed(array))?,
+        (DataType::Utf8View, DataType::LargeUtf8) => {
+            strings::<LargeUtf8Type, _>(array.as_string_view().iter(), viewed(array))?
+        }
+        (DataType::BinaryView, DataType::Binary) => {
+            strings::<BinaryType, _>(array.as_binary_view().iter(), viewed(array))?
+        }
+        (DataType::BinaryView, DataType::LargeBinary) => {
+            strings::<LargeBinaryType, _>(array.as_binary_view().iter(), viewed(array))?
+        }
+        (DataType::List(_), DataType::List(of)) => {
+            let lists = array.as_list::<i32>();
+            let values = copied(lists.values(), of.data_type())?;
+            Arc::new(ListArray::try_new(of.clone(), lists.offsets().clone(), values, nulls())?)
+        }
+        (DataType::LargeList(_), DataType::LargeList(of)) => {
+            let lists = array.as_list::<i64>();
+            let values = copied(lists.values(), of.data_type())?;
+            Arc::new(LargeListArray::try_new(of.clone(), lists.offsets().clone(), values, nulls())?)
+        }
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(of, size)) => {
+            let values = copied(array.as_fixed_size_list().values(), of.data_type())?;
+            Arc::new(FixedSizeListArray::try_new_with_length(of.clone(), *size, values, nulls(), array.len())?)
+        }
+        (DataType::Map(..), DataType::Map(of, is_sorted)) => {
+            let map = array.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            let entries = copied(&entries, of.data_type())?.as_struct().clone();
+            Arc::new(MapArray::try_new(of.clone(), map.offsets().clone(), entries, nulls(), *is_sorted)?)
+        }
+        (DataType::Struct(_), DataType::Struct(fields)) => {
+            let columns = array.as_struct().columns().iter().zip(fields);
+            let columns = columns.map(|(column, field)| copied(column, field.data_type())).collect::<Result<_, _>>()?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls(), array.len())?)
+        }
         _ => array.clone(),
     })
+}
+
+/// Strings that have so many bytes together, in memory for no more than those.
+fn strings<T: ByteArrayType, S: AsRef<T::Native>>(
+    values: impl ExactSizeIterator<Item = Option<S>>,
+    bytes: u64,
+) -> Result<ArrayRef, ArrowError> {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    T::Offset::from_usize(bytes).ok_or(ArrowError::OffsetOverflowError(bytes))?;
+    let mut made = GenericByteBuilder::<T>::with_capacity(values.len(), bytes);
+    made.extend(values);
+    Ok(Arc::new(made.finish()))
 }
 
 /// The lists of a column with points of 64 bits; their elements are as they were, and no others. `None` if they are no lists.

@@ -13,7 +13,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use cembra_runtime::{QType, Scalar};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most elements of lists, in a batch, that take no memory in a file: they do where they are values.
@@ -36,7 +36,7 @@ pub(crate) struct Conversion {
     kept: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
-    /// The most bytes of strings in a column that is carried through, of the rows of a batch.
+    /// The most bytes of strings in the columns that are carried through, of the rows of a batch.
     most_bytes: u64,
 }
 
@@ -146,20 +146,10 @@ impl Conversion {
         &self.schema
     }
 
-    /// Of the columns of a file, of which these are read, those that are carried through and are no strings themselves, though they
-    /// may have some inside. What is read of them has the type that it has in the file.
-    pub(crate) fn nested_kept(&self, projection: &[usize]) -> HashSet<usize> {
-        let kept = self.kept.iter().enumerate().filter(|(at, _)| {
-            let field = self.schema.fields().get(self.leaves.len() + at);
-            field.is_some_and(|field| field.data_type().is_nested())
-        });
-        kept.filter_map(|(_, column)| projection.get(*column).copied()).collect()
-    }
-
     /// The columns wanted of rows that were read, the first of which has this number.
     ///
     /// # Errors
-    /// The strings of a column that is carried through have more bytes than they may.
+    /// The strings of the columns that are carried through have more bytes than they may.
     pub(crate) fn apply(&self, rows: &RecordBatch, first: u64) -> Result<Decoded, DataError> {
         let places = Places::consecutive(first);
         let (columns, mut wrong) = self.columns(rows, first)?;
@@ -180,8 +170,9 @@ impl Conversion {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
             columns.push(reading.values(pick, rows, &column.qtype, place));
         }
+        let mut left = self.most_bytes;
         for (at, field) in self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len())) {
-            let kept = without_views(rows.column(*at), field.data_type(), self.most_bytes);
+            let kept = without_views(rows.column(*at), field.data_type(), &mut left);
             columns.push(kept.map_err(|error| error.in_column(field.name()))?);
         }
         Ok((columns, reading.wrong))

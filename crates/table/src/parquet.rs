@@ -16,7 +16,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -61,7 +60,7 @@ impl ParquetData {
         let parquet = metadata.metadata().clone();
         let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
         let (reader, rows) = guarded("Parquet", || {
-            let metadata = with_views(metadata, conversion.nested_kept(&projection));
+            let metadata = with_views(metadata);
             let mask = ProjectionMask::roots(metadata.parquet_schema(), projection);
             let (batch_rows, rows) = chunks.expect(&parquet, |column| mask.leaf_included(column), batch_rows)?;
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
@@ -74,13 +73,11 @@ impl ParquetData {
     }
 }
 
-/// The same metadata with strings as views, but for columns that are listed: a string of a dictionary is in memory once then, however many
-/// rows have it.
-fn with_views(metadata: ArrowReaderMetadata, without: HashSet<usize>) -> ArrowReaderMetadata {
+/// The same metadata with strings as views: a string of a dictionary is in memory once then, however many rows have it.
+fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let schema = metadata.schema();
-    let fields = schema.fields().iter().enumerate().map(|(at, field)| {
-        let data_type = field.data_type();
-        let data_type = if without.contains(&at) { data_type.clone() } else { casts::with_views(data_type) };
+    let fields = schema.fields().iter().map(|field| {
+        let data_type = casts::with_views(field.data_type());
         Field::clone(field).with_data_type(data_type)
     });
     let schema = Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()));

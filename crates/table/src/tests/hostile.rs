@@ -5,6 +5,7 @@ use super::*;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, ZstdLevel};
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
+use arrow_array::builder::{Int64Builder, MapBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray,
@@ -409,6 +410,31 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
     let lists = packed(Arc::new(ListArray::new(element, OffsetBuffer::from_lengths([20; 3]), texts, None)));
     assert_eq!(read(&lists, 8 << 20, &input(QType::Array(ArrayKind::Dense, Scalar::Text))), Ok(3));
+    assert_eq!(read(&lists, 32 << 20, &carried()), Ok(3));
+    let error = read(&lists, 8 << 20, &carried()).expect_err("thirty megabytes");
+    assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
+    // And those of structs and maps.
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
+    let structs = StructArray::from(vec![(Arc::new(Field::new("t", DataType::Utf8, true)), texts)]);
+    let mut maps = MapBuilder::new(None, Int64Builder::new(), StringBuilder::new());
+    for key in 0..60 {
+        maps.keys().append_value(key);
+        maps.values().append_value(&long);
+        maps.append(true).expect("as many keys as values");
+    }
+    for column in [Arc::new(structs) as ArrayRef, Arc::new(maps.finish())] {
+        let column = packed(column);
+        assert_eq!(read(&column, 32 << 20, &carried()), Ok(60));
+        let error = read(&column, 8 << 20, &carried()).expect_err("thirty megabytes");
+        assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
+    }
+    // Columns have what they may together.
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 40]));
+    let rows = RecordBatch::try_from_iter([("x", texts.clone()), ("y", texts)]).expect("rows");
+    let both = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
+    assert_eq!(read(&both, 48 << 20, &carried()), Ok(40));
+    let error = read(&both, 32 << 20, &carried()).expect_err("forty megabytes");
+    assert!(error.starts_with("column `y`: the strings of these rows have 20000000 bytes"), "{error}");
     // Strings that are all others are in the pages, which are counted together.
     let others: StringArray = (0..60).map(|at| Some(format!("{at}{long}"))).collect();
     let others = packed(Arc::new(others));
