@@ -569,7 +569,7 @@ impl Batch {
 }
 
 /// The number of a stride among those that are known, from 1 on; 0 for one too many.
-fn pace(known: &mut Vec<isize>, stride: isize) -> u8 {
+fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
     let at = known.iter().position(|one| *one == stride).unwrap_or(known.len());
     if at == known.len() && at < usize::from(u8::MAX) {
         known.push(stride);
@@ -581,7 +581,7 @@ fn pace(known: &mut Vec<isize>, stride: isize) -> u8 {
 fn forms(sources: &[Source<'_>], targets: &[Target<'_>]) -> Forms {
     let inputs = sources.iter().map(|source| (source.form, source.read_strides()));
     let outputs = targets.iter().map(|target| (target.form, target.read_strides()));
-    let mut known = Vec::new();
+    let mut known = SmallVec::new();
     let numbered = |(form, strides): (ColumnForm, [Option<isize>; 2])| {
         let paces = strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
         ColumnForm { paces, ..form }
@@ -608,8 +608,8 @@ impl Job<'_> {
 
     /// The forms of the columns: of the inputs, then of the outputs.
     #[must_use]
-    pub fn forms(&self) -> Forms {
-        self.forms.clone()
+    pub fn forms(&self) -> &Forms {
+        &self.forms
     }
 
     /// The rows of a strip, where no more than so many are wanted.

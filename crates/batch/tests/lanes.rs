@@ -137,7 +137,7 @@ fn run(
     let outputs = if new { plan.outputs().iter().map(|_| None).collect() } else { outputs };
     let on_error = if new { OnError::Missing } else { OnError::Fail };
     let job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
-    let forms = job.forms();
+    let forms = job.forms().clone();
     let function = in_lanes.then(|| Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = batch.player(&forms, function).expect("a function for these columns");
     // New columns in strips as long as can be, memory of the caller in short ones.
@@ -347,8 +347,8 @@ fn what_is_of_another_batch_plays_no_rows() {
     let (x, n) = (vec![1.5; 1_000], vec![3_i32; 1_000]);
     let of_x = || of_wide.job(&[InputColumn::values(&x)], vec![None], 1_000, OnError::Fail).expect("a job");
     let of_n = || of_narrow.job(&[InputColumn::values(&n)], vec![None], 1_000, OnError::Fail).expect("a job");
-    let forms = of_x().forms();
-    assert_eq!(forms, of_n().forms(), "forms do not say of which type numbers are");
+    let forms = of_x().forms().clone();
+    assert_eq!(&forms, of_n().forms(), "forms do not say of which type numbers are");
     let function = |plan: &Plan| Some(Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = of_wide.player(&forms, function(&wide)).expect("a player");
     assert!(of_narrow.player(&forms, function(&wide)).is_none() && of_wide.player(&forms, function(&narrow)).is_none());

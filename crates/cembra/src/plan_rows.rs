@@ -161,7 +161,7 @@ impl PlanRows {
     #[cfg(feature = "tensors")]
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
-        let played = self.played(line_forms(paces, &[sink]))?;
+        let played = self.played(&line_forms(paces, &[sink]))?;
         Ok(self.batch.strips(&played.player, paces, sink, self.limits.context()))
     }
 
@@ -179,17 +179,17 @@ impl PlanRows {
     }
 
     /// What plays columns of the forms.
-    fn played(&self, forms: Forms) -> Result<Arc<Played>, Error> {
+    fn played(&self, forms: &Forms) -> Result<Arc<Played>, Error> {
         let of_forms = |players: &[(Forms, Arc<Played>)]| {
-            players.iter().find(|(known, _)| *known == forms).map(|(_, played)| played.clone())
+            players.iter().find(|(known, _)| known == forms).map(|(_, played)| played.clone())
         };
         if let Some(played) = of_forms(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(played);
         }
         // Two threads may both compile it: the first to have done so is right.
         let budget = Budget::start(self.evaluation);
-        let Chosen { function, player, because } = choose(&self.plan, &forms, self.player, self.tier, &budget)?;
-        let made = self.batch.player(&forms, function);
+        let Chosen { function, player, because } = choose(&self.plan, forms, self.player, self.tier, &budget)?;
+        let made = self.batch.player(forms, function);
         let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
         let played = Played { player: made, name: player, because };
         // A player that was too long in the making may not be the next time.
