@@ -80,7 +80,7 @@ pub enum Stop<E> {
     TooLong,
     /// The strings that were made take more bytes than the run has room for.
     Strings,
-    /// The job or the player is another batch's, or the player is for columns of other forms.
+    /// The job or the player is another batch's, the player is for columns of other forms, or the job has run.
     Foreign,
 }
 
@@ -111,8 +111,8 @@ pub struct Batch {
 /// Columns that fit a model.
 #[derive(Debug)]
 pub struct Job<'a> {
-    of: BatchId,
-    forms: Forms,
+    /// None once it has run: its targets are gone.
+    of: Option<BatchId>,
     rows: usize,
     pub(crate) sources: Vec<Source<'a>>,
     pub(crate) targets: Vec<Target<'a>>,
@@ -282,8 +282,8 @@ impl Batch {
         }
         let finishes = targets.iter().any(Target::is_staged);
         let is_staged = finishes || sources.iter().any(Source::is_staged);
-        let forms = forms(&sources, &targets);
-        Ok(Job { of: self.id, forms, rows, sources, targets, on_error, is_staged, finishes })
+        number_paces(&mut sources, &mut targets);
+        Ok(Job { of: Some(self.id), rows, sources, targets, on_error, is_staged, finishes })
     }
 
     /// A function, or the reference, as what plays jobs of these forms; none if the function was made for other columns, or there
@@ -304,31 +304,33 @@ impl Batch {
     }
 
     /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,
-    /// none twice.
+    /// none twice. A job runs once.
     ///
     /// # Errors
     /// The first row that fails, if such a row is to stop the run: then the caller's memory holds what it may. Or that the run
-    /// was cancelled, or a string is too long; or that the job or the player is not of this batch, or the player not of the job's forms: then nothing ran.
+    /// was cancelled, or a string is too long; or that the job has run, the job or the player is not of this batch, or the player not of the job's
+    /// forms: then nothing ran.
     pub fn run<E: Send>(
         &self,
-        mut job: Job<'_>,
+        job: &mut Job<'_>,
         player: &Player,
         settings: &Settings<'_, E>,
     ) -> Result<Finished<E>, Stop<E>> {
-        if [job.of, player.of] != [self.id; 2] || job.forms != player.forms {
+        if [job.of.take(), Some(player.of)] != [Some(self.id); 2] || !job.has_forms(&player.forms) {
             return Err(Stop::Foreign);
         }
         if let Some(function) = player.function() {
             job.number(function);
         }
-        let ranges = ranges(&job, player, settings.threads, settings.strip);
+        let ready = &*job;
+        let ranges = ranges(ready, player, settings.threads, settings.strip);
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |start: usize, end: usize| {
             // Rows behind one that stops the run are of no use to anybody.
             if failed_first.load(Ordering::Relaxed) < start {
                 return Range::empty(0);
             }
-            let range = self.range(&job, player, settings, start, end);
+            let range = self.range(ready, player, settings, start, end);
             if matches!(range.stop, Some(Stop::Row(..))) {
                 failed_first.fetch_min(start, Ordering::Relaxed);
             }
@@ -354,7 +356,7 @@ impl Batch {
         failures.truncate(settings.keep);
         // Of each range the part of one output after the other.
         let finish = |target: Target<'_>| target.finish(made.iter_mut().filter_map(Iterator::next), &failed);
-        Ok(Finished { columns: job.targets.into_iter().map(finish).collect(), failed, failures })
+        Ok(Finished { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
     }
 
     /// Evaluates the rows of a range.
@@ -577,16 +579,17 @@ fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
     u8::try_from(at + 1).unwrap_or(0)
 }
 
-/// The forms of columns: of the inputs, then of the outputs.
-fn forms(sources: &[Source<'_>], targets: &[Target<'_>]) -> Forms {
-    let inputs = sources.iter().map(|source| (source.form, source.read_strides()));
-    let outputs = targets.iter().map(|target| (target.form, target.read_strides()));
+/// Numbers the strides of columns in their forms, in the order in which they first appear: of the inputs, then of the outputs.
+fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
     let mut known = SmallVec::new();
-    let numbered = |(form, strides): (ColumnForm, [Option<isize>; 2])| {
-        let paces = strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
-        ColumnForm { paces, ..form }
-    };
-    Forms(inputs.chain(outputs).map(numbered).collect())
+    let mut paces =
+        |strides: [Option<isize>; 2]| strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
+    for source in sources {
+        source.form.paces = paces(source.read_strides());
+    }
+    for target in targets {
+        target.form.paces = paces(target.read_strides());
+    }
 }
 
 impl Job<'_> {
@@ -608,8 +611,18 @@ impl Job<'_> {
 
     /// The forms of the columns: of the inputs, then of the outputs.
     #[must_use]
-    pub fn forms(&self) -> &Forms {
-        &self.forms
+    pub fn forms(&self) -> Forms {
+        Forms(self.each_form().copied().collect())
+    }
+
+    /// True if its columns have these forms, which is faster than to compare [`Job::forms`] with them.
+    #[must_use]
+    pub fn has_forms(&self, forms: &Forms) -> bool {
+        self.each_form().eq(&forms.0)
+    }
+
+    fn each_form(&self) -> impl Iterator<Item = &ColumnForm> {
+        self.sources.iter().map(|source| &source.form).chain(self.targets.iter().map(|target| &target.form))
     }
 
     /// The rows of a strip, where no more than so many are wanted.
@@ -628,9 +641,8 @@ impl Job<'_> {
     /// written in whole lines, and else each strip would begin and end with a part of one. None if no row is the first in all
     /// outputs, or a column has bits, which begin with a word.
     fn head(&self, start: usize) -> usize {
-        let has_bits = |form: ColumnForm| form.data == DataForm::Bits || form.presence == PresenceForm::Bits;
-        let forms = self.sources.iter().map(|source| source.form).chain(self.targets.iter().map(|target| target.form));
-        if self.finishes || forms.into_iter().any(has_bits) {
+        let has_bits = |form: &ColumnForm| form.data == DataForm::Bits || form.presence == PresenceForm::Bits;
+        if self.finishes || self.each_form().any(has_bits) {
             return 0;
         }
         (0..LINE).find(|head| self.targets.iter().all(|target| target.begins_line(start + head))).unwrap_or(0)

@@ -136,13 +136,13 @@ fn run(
     let new = outputs.is_empty();
     let outputs = if new { plan.outputs().iter().map(|_| None).collect() } else { outputs };
     let on_error = if new { OnError::Missing } else { OnError::Fail };
-    let job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
-    let forms = job.forms().clone();
+    let mut job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
+    let forms = job.forms();
     let function = in_lanes.then(|| Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = batch.player(&forms, function).expect("a function for these columns");
     // New columns in strips as long as can be, memory of the caller in short ones.
     let strip = if new { usize::MAX } else { 64 };
-    let made = batch.run(job, &player, &settings(strip)).expect("no row stops the run");
+    let made = batch.run(&mut job, &player, &settings(strip)).expect("no row stops the run");
     let value = |row: usize| made.columns.iter().flatten().map(|column| column.value(row).expect("a row")).collect();
     ((0..rows).map(value).collect(), made.failed)
 }
@@ -347,19 +347,22 @@ fn what_is_of_another_batch_plays_no_rows() {
     let (x, n) = (vec![1.5; 1_000], vec![3_i32; 1_000]);
     let of_x = || of_wide.job(&[InputColumn::values(&x)], vec![None], 1_000, OnError::Fail).expect("a job");
     let of_n = || of_narrow.job(&[InputColumn::values(&n)], vec![None], 1_000, OnError::Fail).expect("a job");
-    let forms = of_x().forms().clone();
-    assert_eq!(&forms, of_n().forms(), "forms do not say of which type numbers are");
+    let forms = of_x().forms();
+    assert_eq!(forms, of_n().forms(), "forms do not say of which type numbers are");
     let function = |plan: &Plan| Some(Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = of_wide.player(&forms, function(&wide)).expect("a player");
     assert!(of_narrow.player(&forms, function(&wide)).is_none() && of_wide.player(&forms, function(&narrow)).is_none());
-    for (batch, job) in [(&of_narrow, of_n()), (&of_wide, of_n()), (&of_narrow, of_x()), (&same, of_x())] {
-        assert!(matches!(batch.run(job, &player, &settings(64)), Err(Stop::Foreign)));
+    for (batch, mut job) in [(&of_narrow, of_n()), (&of_wide, of_n()), (&of_narrow, of_x()), (&same, of_x())] {
+        assert!(matches!(batch.run(&mut job, &player, &settings(64)), Err(Stop::Foreign)));
     }
     // Columns of other forms: all rows share one value.
     let one = Value::from(1.5);
-    let shared = of_wide.job(&[InputColumn::shared(&one)], vec![None], 1_000, OnError::Fail).expect("a job");
-    assert!(matches!(of_wide.run(shared, &player, &settings(64)), Err(Stop::Foreign)));
-    let made = of_wide.run(of_x(), &player, &settings(64)).expect("its own");
+    let mut shared = of_wide.job(&[InputColumn::shared(&one)], vec![None], 1_000, OnError::Fail).expect("a job");
+    assert!(matches!(of_wide.run(&mut shared, &player, &settings(64)), Err(Stop::Foreign)));
+    let mut own = of_x();
+    let made = of_wide.run(&mut own, &player, &settings(64)).expect("its own");
+    // Once it has run it has no memory for outputs.
+    assert!(matches!(of_wide.run(&mut own, &player, &settings(64)), Err(Stop::Foreign)));
     assert_eq!(made.columns[0].as_ref().and_then(|column| column.values::<f64>()), Some(&[3.0; 1_000][..]));
     // Lines likewise.
     let pace = |scalar| Pace { scalar, step: 1 };

@@ -149,7 +149,7 @@ impl PlanRows {
     ) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
         let outputs = self.outputs.iter().map(|_| None).collect();
         let job = self.batch.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| self.misfit(&refused))?;
-        let played = self.played(job.forms())?;
+        let played = self.played_for(&job)?;
         Ok((played.name, played.because.clone()))
     }
 
@@ -161,7 +161,8 @@ impl PlanRows {
     #[cfg(feature = "tensors")]
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
-        let played = self.played(&line_forms(paces, &[sink]))?;
+        let forms = line_forms(paces, &[sink]);
+        let played = self.played(|known| *known == forms, || forms.clone())?;
         Ok(self.batch.strips(&played.player, paces, sink, self.limits.context()))
     }
 
@@ -178,18 +179,24 @@ impl PlanRows {
         size_of::<PlanRows>() + self.plan.memory_bytes() + self.batch.memory_bytes() + code.sum::<usize>()
     }
 
-    /// What plays columns of the forms.
-    fn played(&self, forms: &Forms) -> Result<Arc<Played>, Error> {
+    /// What plays the columns of a job.
+    fn played_for(&self, job: &Job<'_>) -> Result<Arc<Played>, Error> {
+        self.played(|known| job.has_forms(known), || job.forms())
+    }
+
+    /// What plays columns of some forms: of those that are known, the ones for which `are_these` is true.
+    fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl FnOnce() -> Forms) -> Result<Arc<Played>, Error> {
         let of_forms = |players: &[(Forms, Arc<Played>)]| {
-            players.iter().find(|(known, _)| known == forms).map(|(_, played)| played.clone())
+            players.iter().find(|(known, _)| are_these(known)).map(|(_, played)| played.clone())
         };
         if let Some(played) = of_forms(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(played);
         }
         // Two threads may both compile it: the first to have done so is right.
         let budget = Budget::start(self.evaluation);
-        let Chosen { function, player, because } = choose(&self.plan, forms, self.player, self.tier, &budget)?;
-        let made = self.batch.player(forms, function);
+        let forms = forms();
+        let Chosen { function, player, because } = choose(&self.plan, &forms, self.player, self.tier, &budget)?;
+        let made = self.batch.player(&forms, function);
         let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
         let played = Played { player: made, name: player, because };
         // A player that was too long in the making may not be the next time.
@@ -199,7 +206,7 @@ impl PlanRows {
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(of_forms(&players).unwrap_or_else(|| {
             let played = Arc::new(played);
-            players.push((forms.clone(), played.clone()));
+            players.push((forms, played.clone()));
             played
         }))
     }
@@ -216,12 +223,15 @@ impl PlanRows {
         rows: usize,
         how: &RowSettings<'_>,
     ) -> Result<Finished<Error>, Error> {
-        let job = self.batch.job(inputs, outputs, rows, how.on_error).map_err(|refused| self.misfit(&refused))?;
-        let played = self.played(job.forms())?;
-        self.finish(job, &played.player, how)
+        let mut job = match self.batch.job(inputs, outputs, rows, how.on_error) {
+            Ok(job) => job,
+            Err(refused) => return Err(self.misfit(&refused)),
+        };
+        let played = self.played_for(&job)?;
+        self.finish(&mut job, &played.player, how)
     }
 
-    fn finish(&self, job: Job<'_>, player: &Player, how: &RowSettings<'_>) -> Result<Finished<Error>, Error> {
+    fn finish(&self, job: &mut Job<'_>, player: &Player, how: &RowSettings<'_>) -> Result<Finished<Error>, Error> {
         check_float_mode()?;
         let limits = how.limits.unwrap_or(self.limits);
         let settings = Settings {

@@ -136,9 +136,9 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
         arena_bytes: *pick(random, &[0, 1, 16, 60, 200]),
         loop_iterations: random.u64(..12),
         string_work: *pick(random, &[0, 10, 100, 1_000]),
-        ..Limits::default()
+        ..few_rounds()
     });
-    let mut limits = limits.unwrap_or_default();
+    let mut limits = limits.unwrap_or_else(few_rounds);
     if chance(random, config.cut) {
         limits.native_steps = *pick(random, &[1, 2, 3, 5, 10, 25]);
     }
@@ -162,15 +162,19 @@ fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Resu
     let Some(program) = judge::read(text)? else { return Ok(None) };
     let rows = generator::rows(random, config, &program.inputs);
     let (tiered, batched) = (chance(random, config.tiered), chance(random, config.batched));
-    // Texts that were damaged loop for ever, and every backend and player would go all the way.
-    let limits = Limits { loop_iterations: 10_000, ..Limits::default() };
-    let tier = Tier::default();
+    let (limits, tier) = (few_rounds(), Tier::default());
     Ok(Some(Case { program, rows, variant: None, alone: None, in_place: true, limits, tier, tiered, batched }))
+}
+
+/// The limits of programs that are to be evaluated to their end. Damaged programs loop for ever: every backend and player would go all the
+/// ten million rounds, on each row.
+fn few_rounds() -> Limits {
+    Limits { loop_iterations: 10_000, ..Limits::default() }
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {
     let program = Program::default();
-    let (limits, tier) = (Limits::default(), Tier::default());
+    let (limits, tier) = (few_rounds(), Tier::default());
     let replay = config.replay(number);
     Mismatch { program, text: Some(text.to_owned()), row: None, limits, tier, finding, number, replay }
 }

@@ -10,7 +10,7 @@ use cembra::{Backend, Model, Options, Tier};
 use cembra_expr::{Node, NodeId, Output, Program};
 use cembra_ops::{Registry, Typing, id};
 use cembra_runtime::QType;
-use cembra_value::{Limits, Promise, Value};
+use cembra_value::{Promise, Value};
 use std::sync::Arc;
 
 /// Makes a case smaller while `broken` finds the same law broken. Returns it with its finding.
@@ -115,8 +115,8 @@ impl Shrinker<'_> {
         if self.case.in_place {
             self.take(Case { in_place: false, ..self.case.clone() });
         }
-        if self.case.limits != Limits::default() {
-            self.take(Case { limits: Limits::default(), ..self.case.clone() });
+        if self.case.limits != crate::few_rounds() {
+            self.take(Case { limits: crate::few_rounds(), ..self.case.clone() });
         }
         if self.case.tier != Tier::default() {
             self.take(Case { tier: Tier::default(), ..self.case.clone() });

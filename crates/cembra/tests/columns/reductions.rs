@@ -216,7 +216,7 @@ fn the_largest_and_the_smallest_are_exact_wherever_they_are() {
     let negative_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63);
     let signaling = f64::from_bits(f64::INFINITY.to_bits() | 1 << 40);
     let specials = [0.0, -0.0, f64::NAN, negative_nan, signaling, f64::INFINITY, f64::NEG_INFINITY];
-    for length in [1, 2, 63, 64, 65, 130, 300] {
+    for length in [1, 63, 64, 65, 300] {
         // Among zeros of either sign, among others, and among those beyond whose size there are NaNs alone.
         for ground in [0.0, -0.0, 1e-40, -1e-40, 3.5, -3.5, f64::INFINITY, f64::NEG_INFINITY] {
             for special in specials {

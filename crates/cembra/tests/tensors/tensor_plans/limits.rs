@@ -237,7 +237,7 @@ fn long_products(scalar: &str) {
         let inputs = [tensor(&own), tensor(&other)];
         for on in [limited(1 << 20), limited(1 << 20).in_order()] {
             let planned = model.plan(&on, &[&own, &other]).expect("a plan");
-            let ending = Ending { on: &on, left: 20.into() };
+            let ending = Ending { on: &on, left: 6.into() };
             let error = planned.plan().run(planned.graph(), &inputs, &ending).expect_err("it ends");
             assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{text}");
         }

@@ -51,7 +51,7 @@ fn check_runs(g: &Graph, outputs: &[NodeId]) {
     let planned = on.plan(g, outputs).expect("a plan");
     let mut session = planned.session();
     let mut kept: Vec<(Vec<Tensor>, Vec<Tensor>)> = Vec::new();
-    for seed in 0..6 {
+    for seed in 0..4 {
         let (xs, ys) = (ways(&numbers(&[40, 300], seed)), ways(&numbers(&[300], seed + 50)));
         for (x, y) in xs.iter().zip(&ys).chain([(&xs[0], &ys[3]), (&xs[2], &ys[0])]) {
             let inputs = [x.clone(), y.clone()];
