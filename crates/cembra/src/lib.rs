@@ -47,6 +47,8 @@ mod evaluation;
 mod executor;
 mod explain;
 mod exports;
+#[cfg(feature = "faer")]
+mod faer_matrices;
 mod field_types;
 mod fields;
 mod folder;
@@ -172,9 +174,11 @@ pub use typed::ModelExecutor;
 /// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
 #[cfg(feature = "tensors")]
 pub mod tensor {
+    #[cfg(feature = "faer")]
+    pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
     pub use crate::kept::CacheCounters;
     #[cfg(feature = "tensor")]
-    pub use crate::matrices::{FaerProduct, as_mat_ref, from_mat_ref};
+    pub use crate::matrices::LibraryProduct;
     pub use crate::statements::{StatementCounters, Written};
     pub use crate::tensor_model::{MOST_MODEL_NODES, TensorExecutor, TensorModel};
     pub use crate::tensor_session::TensorSession;

@@ -1,116 +1,250 @@
-//! Products of matrices by a library of them, for products of tensors by labels, and its matrices as tensors. This is the only file that
-//! knows it.
+//! Products of matrices by a library of them, for products of tensors by labels. This is the only file that knows the library: on x86-64
+//! the kernels that faer multiplies with, without the rest of faer, which takes ten times as long to build; `gemm` elsewhere.
 
-use cembra_tensor::{Element, Error, ErrorKind, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Tensor};
-use cembra_wide::Isa;
-use faer::linalg::matmul::matmul;
-use faer::reborrow::ReborrowMut;
-use faer::traits::ComplexField;
-use faer::{Accum, MatMut, MatRef, Par};
+use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
-/// Products of matrices by faer, on the thread that asks for them: sums are split by shapes alone. Vectors are no matrices here, as the
-/// library has another way for them.
+/// Products of matrices by a library, on the thread that asks for them: sums are split by shapes alone. Products with a vector go to
+/// [`PlainProduct`], as the library gains nothing there, and so do all of them on processors of x86-64 without AVX2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FaerProduct;
+pub struct LibraryProduct;
 
-impl MatrixProduct for FaerProduct {
+impl MatrixProduct for LibraryProduct {
     fn multiply_f32(&self, product: Multiplication<'_, f32>) {
-        if is_of_matrices(&product) { multiply(product, 1.0) } else { PlainProduct.multiply_f32(product) }
+        if is_of_matrices(&product) && library::is_there() {
+            multiply(product, library::multiply_f32);
+        } else {
+            PlainProduct.multiply_f32(product);
+        }
     }
 
     fn multiply_f64(&self, product: Multiplication<'_, f64>) {
-        if is_of_matrices(&product) { multiply(product, 1.0) } else { PlainProduct.multiply_f64(product) }
+        if is_of_matrices(&product) && library::is_there() {
+            multiply(product, library::multiply_f64);
+        } else {
+            PlainProduct.multiply_f64(product);
+        }
     }
 }
 
-/// True if there are several rows, columns and terms.
+/// True if the product has several rows, columns and terms.
 fn is_of_matrices<T>(product: &Multiplication<'_, T>) -> bool {
     let ((_, left), (_, right)) = (product.left(), product.right());
     left.rows > 1 && left.columns > 1 && right.columns > 1
 }
 
-/// How many columns of a product whose rows lie together are made at a time at the most, and how many are left for the last time, about, at
-/// the least.
+/// A matrix in memory: its first element, and the distances to the element below and to the one beside it.
+#[derive(Clone, Copy)]
+struct Matrix<P> {
+    first: P,
+    row_stride: isize,
+    column_stride: isize,
+}
+
+impl<P> Matrix<P> {
+    /// The same elements, rows as columns.
+    fn transposed(self) -> Matrix<P> {
+        Matrix { first: self.first, row_stride: self.column_stride, column_stride: self.row_stride }
+    }
+}
+
+/// A product of so many rows, columns and terms, added to the result or in its place.
+struct Call<T> {
+    rows: usize,
+    columns: usize,
+    terms: usize,
+    to: Matrix<*mut T>,
+    adds: bool,
+    left: Matrix<*const T>,
+    right: Matrix<*const T>,
+}
+
+/// The most columns of one call, and about how many the last call has at least. Elements of a row are contiguous in the result.
 ///
-/// Of FLOAT32 the library makes 96 columns in one go where vectors are of 512 bits, and what is left over in another one: few of them take as
-/// long as half of all. With few terms it is a tenth faster in pieces, of which none is small: what it copies of the right matrix stays in
-/// the nearest cache then. Where vectors are shorter it is up to a fifth slower in pieces. Of FLOAT64 it makes 48 in two goes if it is given no
-/// more, and reads eight rows of the left matrix together, which is up to a quarter faster if the terms do not. And it takes up to a third
-/// longer for wide matrices than for some columns of them after others.
-fn columns_at_a_time<T>(rows: usize, columns: usize, left: &MatRef<'_, T>) -> [usize; 2] {
+/// With AVX-512 a kernel makes 96 columns of FLOAT32 at a time, and a rest of a few columns takes as long as half of them. With few terms,
+/// pieces without a small rest are a tenth faster, because the packed part of the right matrix stays in the nearest cache. With
+/// shorter vectors pieces are up to a fifth slower. Of FLOAT64, 48 columns are made in two steps if a call has no more, and eight rows
+/// of the left matrix are read together: a quarter faster where its terms are not contiguous. Wide matrices take up to a third longer in
+/// one call than in several.
+fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
     const FEW_TERMS: usize = 384;
-    /// What there is to multiply for each column: less is not worth beginning twice.
+    /// The multiplications for each column that a second call is worth.
     const LEAST: usize = 64 * 64;
-    let terms = left.ncols();
     match size_of::<T>() {
-        _ if rows.saturating_mul(terms) < LEAST => {}
-        4 if terms <= FEW_TERMS => return if Isa::Avx512.is_supported() { [96, 48] } else { [columns, 0] },
-        8 if left.col_stride() != 1 => return [48, 0],
+        _ if call.rows.saturating_mul(call.terms) < LEAST => {}
+        4 if call.terms <= FEW_TERMS => {
+            return if cembra_wide::Isa::Avx512.is_supported() { [96, 48] } else { [call.columns, 0] };
+        }
+        8 if call.left.column_stride != 1 => return [48, 0],
         _ => {}
     }
-    if columns > rows { [384, 0] } else { [columns, 0] }
+    if call.columns > call.rows { [384, 0] } else { [call.columns, 0] }
 }
 
-fn multiply<T: ComplexField>(mut product: Multiplication<'_, T>, one: T) {
-    let accum = if product.adds() { Accum::Add } else { Accum::Replace };
+fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T>)) {
+    let adds = product.adds();
     let ((a, left), (b, right)) = (product.left(), product.right());
-    let view = |elements: &[T], layout: MatrixLayout| -> MatRef<'_, T> {
-        let MatrixLayout { offset, rows, columns, row_stride, column_stride } = layout;
-        let first = elements.as_ptr();
-        // SAFETY: MATRIX-WITHIN: all elements of a factor are within the slice, which is borrowed for as long as the view lives; the first
-        // one's position is one of the slice, and the pointer is the whole slice's, as strides may lead to what is before it.
-        unsafe { MatRef::from_raw_parts(first.add(offset), rows, columns, row_stride, column_stride) }
+    let factor = |elements: &[T], layout: MatrixLayout| {
+        // SAFETY: MATRIX-WITHIN: the first element's position is one of the slice. The pointer is that of the whole slice, as strides may
+        // lead to what is before the first element.
+        let first = unsafe { elements.as_ptr().add(layout.offset) };
+        Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride }
     };
-    let (left, right) = (view(a, left), view(b, right));
-    let (to, MatrixLayout { offset, rows, columns, row_stride, column_stride }) = product.result();
-    let first = to.as_mut_ptr();
-    // SAFETY: MATRIX-WITHIN: all elements of the result are within the slice, which is borrowed for us alone, and no two are one; the first
-    // one's position is one of the slice.
-    let to = unsafe { MatMut::from_raw_parts_mut(first.add(offset), rows, columns, row_stride, column_stride) };
-    // Rows of the result are to lie together.
-    let is_upright = row_stride.unsigned_abs() < column_stride.unsigned_abs();
-    let (mut to, left, right) =
-        if is_upright { (to.transpose_mut(), right.transpose(), left.transpose()) } else { (to, left, right) };
-    let [most, least_left] = columns_at_a_time(to.nrows(), to.ncols(), &left);
-    let mut first = 0;
-    while first < to.ncols() {
-        let rest = to.ncols() - first;
-        let count = if rest > most { (rest - least_left).next_multiple_of(16).min(most) } else { rest };
-        let to = to.rb_mut().subcols_mut(first, count);
-        matmul(to, accum, left, right.subcols(first, count), one.clone(), Par::Seq);
-        first += count;
+    let (mut rows, mut columns, terms) = (left.rows, right.columns, left.columns);
+    let (mut left, mut right) = (factor(a, left), factor(b, right));
+    let (elements, layout) = product.result();
+    // SAFETY: MATRIX-WITHIN: as for the factors; the slice is borrowed for us alone.
+    let first = unsafe { elements.as_mut_ptr().add(layout.offset) };
+    let mut to = Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride };
+    // The elements of a row of the result are to be contiguous.
+    if to.row_stride.unsigned_abs() < to.column_stride.unsigned_abs() {
+        (left, right) = (right.transposed(), left.transposed());
+        (to, rows, columns) = (to.transposed(), columns, rows);
+    }
+    let mut call = Call { rows, columns, terms, to, adds, left, right };
+    let [most, least_left] = columns_at_a_time(&call);
+    let mut made = 0;
+    while made < columns {
+        let rest = columns - made;
+        call.columns = if rest > most { (rest - least_left).next_multiple_of(16).min(most) } else { rest };
+        let begin = made.cast_signed();
+        // SAFETY: MATRIX-WITHIN: the column is one of the matrix, so its first element is within the slice.
+        call.to.first = unsafe { to.first.offset(begin * to.column_stride) };
+        // SAFETY: MATRIX-WITHIN: likewise.
+        call.right.first = unsafe { right.first.offset(begin * right.column_stride) };
+        // SAFETY: MATRIX-WITHIN: all elements of these columns and of the factors are within their slices, which are borrowed until the
+        // library returns; no two of the result are one.
+        unsafe { by_library(&call) };
+        made += call.columns;
     }
 }
 
-/// A tensor of two axes as a matrix of faer, which sees its memory under any strides. Nothing is copied.
-///
-/// # Errors
-/// There are not two axes, or the elements are of another type.
-pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
-    let (&[rows, columns], &[row_stride, column_stride]) = (tensor.extents(), tensor.layout().strides()) else {
-        let message = format!("a tensor of {} axes is no matrix", tensor.extents().len());
-        return Err(Error::new(ErrorKind::RankMismatch, message));
-    };
-    let Some(elements) = T::of(tensor.data()) else {
-        let message = format!("elements of type {} are not {}", tensor.scalar_type().name(), T::SCALAR.name());
-        return Err(Error::new(ErrorKind::ElementType, message));
-    };
-    if tensor.layout().is_empty() {
-        return Ok(MatRef::from_column_major_slice(&[], rows, columns));
+/// The kernels of faer, called as faer calls them.
+#[cfg(target_arch = "x86_64")]
+mod library {
+    use super::Call;
+    use private_gemm_x86::{Accum, DType, DstKind, IType, InstrSet, gemm};
+    use std::ptr::{from_ref, null};
+
+    /// The vectors that the processor has, of those that the library has kernels for.
+    fn instructions() -> Option<InstrSet> {
+        if is_x86_feature_detected!("avx512f") {
+            Some(InstrSet::Avx512)
+        } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            Some(InstrSet::Avx256)
+        } else {
+            None
+        }
     }
-    let (first, offset) = (elements.as_ptr(), tensor.layout().offset());
-    // SAFETY: MATRIX-WITHIN: the layout of a tensor has no position outside of its memory, which is borrowed for as long as the view lives;
-    // the pointer is that of all of it, as strides may lead to what is before the first element.
-    Ok(unsafe { MatRef::from_raw_parts(first.add(offset), rows, columns, row_stride, column_stride) })
+
+    pub(super) fn is_there() -> bool {
+        instructions().is_some()
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN: all elements of the three matrices are in memory; nobody else uses those of the result, no two of which are one.
+    pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
+        // SAFETY: MATRIX-WITHIN, promised by the caller; the type is that of the elements.
+        unsafe { multiply(call, DType::F32, &1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`.
+    pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
+        // SAFETY: MATRIX-WITHIN, promised by the caller; the type is that of the elements.
+        unsafe { multiply(call, DType::F64, &1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`; elements are of that type.
+    unsafe fn multiply<T>(call: &Call<T>, element: DType, one: &T) {
+        let Some(instructions) = instructions() else { return };
+        let Call { rows, columns, terms, to, adds, left, right } = call;
+        let accum = if *adds { Accum::Add } else { Accum::Replace };
+        // SAFETY: MATRIX-WITHIN, promised by the caller. FEATURE: the processor has the instructions. Null stands for rows, columns and
+        // a diagonal that are not chosen; strides are in elements.
+        unsafe {
+            gemm(
+                element,
+                IType::U64,
+                instructions,
+                *rows,
+                *columns,
+                *terms,
+                to.first.cast(),
+                to.row_stride,
+                to.column_stride,
+                null(),
+                null(),
+                DstKind::Full,
+                accum,
+                left.first.cast(),
+                left.row_stride,
+                left.column_stride,
+                false,
+                null(),
+                0,
+                right.first.cast(),
+                right.row_stride,
+                right.column_stride,
+                false,
+                from_ref(one).cast(),
+                1,
+            );
+        }
+    }
 }
 
-/// A matrix of faer as a tensor of its rows and columns. The elements are copied, once, into the order of their indices: a tensor has
-/// memory of its own.
-///
-/// # Errors
-/// There are more elements than a tensor may have.
-pub fn from_mat_ref<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor, Error> {
-    let (rows, columns) = (matrix.nrows(), matrix.ncols());
-    let elements = (0..rows).flat_map(|row| (0..columns).map(move |column| matrix[(row, column)])).collect();
-    Tensor::new(&[rows, columns], elements)
+/// The library for all processors.
+#[cfg(not(target_arch = "x86_64"))]
+mod library {
+    use super::Call;
+    use gemm::{Parallelism, gemm};
+
+    pub(super) const fn is_there() -> bool {
+        true
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN: all elements of the three matrices are in memory; nobody else uses those of the result, no two of which are one.
+    pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
+        // SAFETY: MATRIX-WITHIN, promised by the caller.
+        unsafe { multiply(call, 1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`.
+    pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
+        // SAFETY: MATRIX-WITHIN, promised by the caller.
+        unsafe { multiply(call, 1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`.
+    unsafe fn multiply<T: Copy + 'static>(call: &Call<T>, one: T) {
+        let Call { rows, columns, terms, to, adds, left, right } = call;
+        // SAFETY: MATRIX-WITHIN, promised by the caller. The result is read only where it is added to.
+        unsafe {
+            gemm(
+                *rows,
+                *columns,
+                *terms,
+                to.first,
+                to.column_stride,
+                to.row_stride,
+                *adds,
+                left.first,
+                left.column_stride,
+                left.row_stride,
+                right.first,
+                right.column_stride,
+                right.row_stride,
+                one,
+                one,
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
+    }
 }

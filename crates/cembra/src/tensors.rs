@@ -432,7 +432,7 @@ impl std::fmt::Display for Planned<'_> {
 #[must_use]
 pub fn matrices() -> &'static dyn MatrixProduct {
     #[cfg(feature = "tensor")]
-    return &crate::matrices::FaerProduct;
+    return &crate::matrices::LibraryProduct;
     #[cfg(not(feature = "tensor"))]
     return &cembra_tensor::PlainProduct;
 }

@@ -37,6 +37,7 @@ const UNSAFE: &[&str] = &[
     "crates/cembra/src/arrays.rs",
     "crates/cembra/src/binding.rs",
     "crates/cembra/src/executor.rs",
+    "crates/cembra/src/faer_matrices.rs",
     "crates/cembra/src/field_types.rs",
     "crates/cembra/src/fields.rs",
     "crates/cembra/src/loaded.rs",
