@@ -157,6 +157,20 @@ impl Chunks {
     }
 }
 
+impl Chunks {
+    /// Counts what the page of a column is, which becomes more than it says: strings that share their beginnings.
+    ///
+    /// # Errors
+    /// Pages have more than they may together.
+    pub(crate) fn unpacked(&self, column: usize, bytes: u64) -> Result<(), String> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = state.held.get_mut(column) {
+            held[1] = bytes;
+        }
+        state.compare(self.most_bytes)
+    }
+}
+
 /// Says when the next rows are read, and why they are not.
 pub(crate) struct Rows {
     state: Arc<Mutex<State>>,
@@ -223,6 +237,11 @@ impl State {
             let taken = values.saturating_mul(list_value.unwrap_or(0)).saturating_add(strings);
             self.rows = self.rows.saturating_add(taken);
         }
+        self.compare(most)
+    }
+
+    /// Compares what the pages have together with what they may.
+    fn compare(&mut self, most: u64) -> Result<(), String> {
         let held = self.held.iter().flatten().fold(self.rows, |sum, bytes| sum.saturating_add(*bytes));
         if held > most {
             self.too_large = Some(held);

@@ -4,12 +4,11 @@ use super::chunks::{Chunks, Rows};
 use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::messages::check_schema;
+use super::pages::Groups;
 use super::{Decoded, Piece, ReadOptions, Request, Source, Table, casts};
 use crate::error::DataError;
-use ::parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
+use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
+use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow_array::RecordBatch;
@@ -63,9 +62,13 @@ impl ParquetData {
             let metadata = with_views(metadata);
             let mask = ProjectionMask::roots(metadata.parquet_schema(), projection);
             let (batch_rows, rows) = chunks.expect(&parquet, |column| mask.leaf_included(column), batch_rows)?;
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata);
-            let reader = builder.with_projection(mask).with_batch_size(batch_rows).build().map_err(broken)?;
-            Ok((reader, rows))
+            let fields = Some(metadata.schema().fields());
+            let levels = parquet_to_arrow_field_levels(metadata.parquet_schema(), mask, fields).map_err(broken)?;
+            let groups = Groups::new(chunks, parquet);
+            // No more than there are: memory is made for as many.
+            let batch_rows = batch_rows.min(groups.num_rows());
+            let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
+            Ok((reader.map_err(broken)?, rows))
         })?;
         let schema = conversion.schema().clone();
         let source = Box::new(ParquetSource { reader, begin: rows, conversion, rows: 0 });

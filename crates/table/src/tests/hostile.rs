@@ -3,8 +3,9 @@
 
 use super::*;
 use ::parquet::arrow::ArrowWriter;
-use ::parquet::basic::{Compression, ZstdLevel};
+use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
+use ::parquet::schema::types::ColumnPath;
 use arrow_array::builder::{Int64Builder, MapBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -79,8 +80,12 @@ fn without(table: &RecordBatch, name: &str) -> RecordBatch {
 
 fn parquet(table: &RecordBatch, compression: Compression, version: WriterVersion) -> Vec<u8> {
     let properties = WriterProperties::builder().set_compression(compression).set_writer_version(version);
+    parquet_with(table, properties.build())
+}
+
+fn parquet_with(table: &RecordBatch, properties: WriterProperties) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties.build())).expect("a writer");
+    let mut writer = ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties)).expect("a writer");
     writer.write(table).expect("rows");
     writer.close().expect("an end");
     bytes
@@ -189,6 +194,13 @@ fn files() -> Vec<(String, Vec<u8>, Reader)> {
     ] {
         let bytes = parquet(&parquet_rows, compression, version);
         files.push((format!("Parquet {compression} {version:?}"), bytes, of(Format::Parquet)));
+    }
+    for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+        let strings = ["t", "large", "view", "b"].map(|name| (ColumnPath::from(name), encoding));
+        let properties = WriterProperties::builder().set_compression(zstd).set_dictionary_enabled(false);
+        let properties = strings.into_iter().fold(properties, |all, (name, of)| all.set_column_encoding(name, of));
+        let bytes = parquet_with(&parquet_rows, properties.build());
+        files.push((format!("Parquet {encoding}"), bytes, of(Format::Parquet)));
     }
     for is_file in [true, false] {
         for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
@@ -463,7 +475,7 @@ fn rows_of(mut table: Table) -> Result<usize, String> {
 }
 
 /// Replaces bytes wherever they stand; the results one by one.
-fn replaced(bytes: &[u8], found: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn replaced(bytes: &[u8], found: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
     let places = bytes.windows(found.len()).enumerate().filter(|(_, there)| *there == found);
     let with = |at: usize| [&bytes[..at], by, &bytes[at + found.len()..]].concat();
     places.map(|(at, _)| with(at)).collect()

@@ -4,6 +4,7 @@ mod csv_as_it_comes;
 mod every_type;
 mod foreign;
 mod hostile;
+mod pages;
 mod reading_csv;
 mod reading_json;
 mod values;

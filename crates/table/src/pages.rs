@@ -1,0 +1,187 @@
+//! The pages of Parquet between being unpacked and being understood. Of each it is looked at how many values it says to have, before the
+//! library makes memory for them: those of a dictionary, and the strings that are written as differences. Lengths of what is packed are
+//! looked at before (`chunks`).
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use super::chunks::Chunks;
+use super::deltas;
+use ::parquet::arrow::arrow_reader::RowGroups;
+use ::parquet::basic::{Encoding, Type};
+use ::parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use ::parquet::file::serialized_reader::SerializedPageReader;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The bytes that the library takes for each string that is written as a difference: its two lengths.
+const LENGTHS_BYTES: u64 = 8;
+
+/// All groups of rows of a file.
+pub(crate) struct Groups {
+    chunks: Arc<Chunks>,
+    metadata: Arc<ParquetMetaData>,
+}
+
+impl Groups {
+    /// The groups of a file.
+    pub(crate) fn new(chunks: Chunks, metadata: Arc<ParquetMetaData>) -> Groups {
+        Groups { chunks: Arc::new(chunks), metadata }
+    }
+}
+
+impl RowGroups for Groups {
+    fn num_rows(&self) -> usize {
+        let rows = self.metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
+        rows.fold(0, usize::saturating_add)
+    }
+
+    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
+        let (chunks, metadata) = (self.chunks.clone(), self.metadata.clone());
+        let groups = 0..metadata.num_row_groups();
+        Ok(Box::new(Columns { chunks, metadata, column, groups }))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.metadata.row_groups().iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+/// A column, group by group.
+struct Columns {
+    chunks: Arc<Chunks>,
+    metadata: Arc<ParquetMetaData>,
+    column: usize,
+    groups: Range<usize>,
+}
+
+impl Iterator for Columns {
+    type Item = Result<Box<dyn PageReader>, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let group = self.metadata.row_group(self.groups.next()?);
+        let of = group.column(self.column);
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let pages = SerializedPageReader::new(self.chunks.clone(), of, rows, None);
+        Some(pages.map(|pages| -> Box<dyn PageReader> {
+            let descriptor = of.column_descr();
+            let width = match of.column_type() {
+                Type::BOOLEAN => 1,
+                Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+                Type::INT64 | Type::DOUBLE => 8,
+                Type::INT96 => 12,
+                Type::FIXED_LEN_BYTE_ARRAY => u64::try_from(descriptor.type_length()).unwrap_or(0).max(1),
+            };
+            let levels = [descriptor.max_rep_level(), descriptor.max_def_level()];
+            Box::new(Pages { pages, chunks: self.chunks.clone(), column: self.column, width, levels })
+        }))
+    }
+}
+
+impl PageIterator for Columns {}
+
+/// The pages of a column in a group.
+struct Pages {
+    pages: SerializedPageReader<Chunks>,
+    chunks: Arc<Chunks>,
+    column: usize,
+    /// The bytes that each value of a dictionary takes at least.
+    width: u64,
+    /// The highest levels of repetition and of definition.
+    levels: [i16; 2],
+}
+
+impl Pages {
+    /// Looks at how many values a page says to have.
+    fn look(&self, page: &Page) -> Result<(), String> {
+        let (values, size) = (u64::from(page.num_values()), page.buffer().len() as u64);
+        if page.is_dictionary_page() {
+            if values > size.checked_div(self.width).unwrap_or(0) {
+                return Err(format!("a dictionary of {size} bytes says to have {values} values"));
+            }
+            return Ok(());
+        }
+        let is_shared = match page.encoding() {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => false,
+            Encoding::DELTA_BYTE_ARRAY => true,
+            _ => return Ok(()),
+        };
+        let wrong = || format!("a page of {size} bytes and {values} values has other lengths");
+        let data = self.values(page).ok_or_else(wrong)?;
+        let first = deltas::lengths(data, values).ok_or_else(wrong)?;
+        // Of strings that share their beginnings the first lengths are those of what they share.
+        let mut made = first.count.saturating_mul(LENGTHS_BYTES);
+        if is_shared {
+            let data = data.get(first.bytes..).ok_or_else(wrong)?;
+            let second = deltas::lengths(data, values).ok_or_else(wrong)?;
+            made = made.saturating_add(first.sum).saturating_add(second.sum);
+        }
+        self.chunks.unpacked(self.column, size.saturating_add(made))
+    }
+
+    /// The values of a page of data, behind its levels; none if there are no levels.
+    fn values<'p>(&self, page: &'p Page) -> Option<&'p [u8]> {
+        match page {
+            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                buf.get(usize::try_from(def_levels_byte_len.checked_add(*rep_levels_byte_len)?).ok()?..)
+            }
+            Page::DataPage { buf, num_values, def_level_encoding, rep_level_encoding, .. } => {
+                let mut rest = buf.as_ref();
+                for (most, encoding) in self.levels.into_iter().zip([rep_level_encoding, def_level_encoding]) {
+                    let most = u16::try_from(most).ok()?;
+                    if most == 0 {
+                        continue;
+                    }
+                    rest = match encoding {
+                        Encoding::RLE => {
+                            let (len, behind) = rest.split_first_chunk::<4>()?;
+                            behind.get(usize::try_from(u32::from_le_bytes(*len)).ok()?..)?
+                        }
+                        // The bits of each level, as it was done first.
+                        _ => {
+                            let bits = u64::from(*num_values).checked_mul(u64::from(most.ilog2().checked_add(1)?))?;
+                            rest.get(usize::try_from(bits.div_ceil(8)).ok()?..)?
+                        }
+                    };
+                }
+                Some(rest)
+            }
+            Page::DictionaryPage { .. } => None,
+        }
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
+        let page = self.pages.get_next_page()?;
+        if let Some(page) = &page {
+            self.look(page).map_err(ParquetError::General)?;
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
+        self.pages.at_record_boundary()
+    }
+}
+
+impl Iterator for Pages {
+    type Item = Result<Page, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
