@@ -4,7 +4,7 @@
 //! through it row by row: the library gives both ways the same bits.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use cembra::{
     Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
     Session, Value,
@@ -13,6 +13,7 @@ use cembra_arrow::{Input, Strings};
 use cembra_table::cells::{Builder, Cells};
 use cembra_table::types;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// With fewer rows it does not pay to get the model ready for columns.
 const LEAST_ROWS: usize = 256;
@@ -143,14 +144,7 @@ impl Evaluator {
         };
         let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
             let array = cembra_arrow::array_with(&output.name, column, Strings::Views).ok()?;
-            match output.qtype.scalar() {
-                // A mask is there or missing, like all that is optional.
-                Some(Scalar::Unit) => {
-                    let absent = BooleanArray::new(!array.as_boolean().values(), None);
-                    arrow_select::nullif::nullif(&array, &absent).ok()
-                }
-                _ => Some(array),
-            }
+            with_missing_masks(array, &output.qtype)
         });
         let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();
         Some(Ok(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures }))
@@ -198,6 +192,22 @@ impl Evaluator {
 /// The type of an output's values in the results: where failed rows go on, any of them may be missing.
 pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
     if goes_on { types::all_optional(&output.qtype) } else { output.qtype.clone() }
+}
+
+/// The values of an output as they are in the results: a mask is there or missing, like all that is optional, also in a list.
+fn with_missing_masks(array: ArrayRef, qtype: &QType) -> Option<ArrayRef> {
+    let masks = |array: &ArrayRef| {
+        let absent = BooleanArray::new(!array.as_boolean_opt()?.values(), None);
+        arrow_select::nullif::nullif(array, &absent).ok()
+    };
+    match qtype {
+        QType::Array(_, Scalar::Unit) => {
+            let (of, ends, elements, there) = array.as_list_opt::<i64>()?.clone().into_parts();
+            Some(Arc::new(LargeListArray::try_new(of, ends, masks(&elements)?, there).ok()?))
+        }
+        _ if qtype.scalar() == Some(Scalar::Unit) => masks(&array),
+        _ => Some(array),
+    }
 }
 
 /// The values of an input in a batch.

@@ -170,3 +170,25 @@ fn many_rows_of_lists_give_what_few_do() {
         assert!(many.stdout.starts_with("y,s,n\n[],0,0\n[0.0],0,1\n\"[0.0,0.0]\",3,2\n"), "{many}");
     }
 }
+
+/// With 256 rows the model is run over columns, with fewer row by row.
+#[test]
+fn lists_of_masks_are_the_same_for_any_number_of_rows() {
+    let mut shell = Shell::new();
+    for rows in [255, 256] {
+        let of = |row: usize| if row == 1 { "{\"xs\":[]}\n" } else { "{\"xs\":[0.5,2.0]}\n" };
+        shell = shell.file(&format!("{rows}.jsonl"), &(0..rows).map(of).collect::<String>());
+        let file = format!("{rows}.jsonl");
+        let args = ["eval", "-e", "input xs: [f64]; output m = xs > 1.0", &file];
+        let of = |row: usize| if row == 1 { "{\"m\":[]}\n" } else { "{\"m\":[null,true]}\n" };
+        let expected: String = (0..rows).map(of).collect();
+        assert_eq!(shell.stdout(&[&args[..], &["--format", "jsonl"]].concat()), expected, "{rows}");
+        for form in ["parquet", "arrow"] {
+            let made = format!("{rows}.{form}");
+            assert_eq!(shell.stdout(&[&args[..], &["-o", &made]].concat()), "");
+            let back = ["eval", "-e", "1", &made, "--keep", "m", "--format", "jsonl"];
+            let read = shell.stdout(&back).replace(",\"result\":1}", "}");
+            assert_eq!(read, expected, "{made}");
+        }
+    }
+}
