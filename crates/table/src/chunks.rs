@@ -44,9 +44,10 @@ pub(crate) struct Chunks {
 struct State {
     /// In the order in which they lie in the file.
     chunks: Vec<Chunk>,
-    /// For each column of the file the bytes of its dictionary and of its page.
-    held: Vec<[u64; 2]>,
-    /// The bytes of the values of lists, and of the pages of strings, that were begun for the rows that are read now.
+    /// For each column of the file the bytes of its dictionary, of its page, and of what is made of that.
+    held: Vec<[u64; 3]>,
+    /// The bytes of the values of lists, and of the pages of strings, that were begun for the rows that are read now, and what was made of
+    /// pages that end among them.
     rows: u64,
     /// Why no more is read: the bytes that pages have together.
     too_large: Option<u64>,
@@ -152,20 +153,20 @@ impl Chunks {
         let rows = self.most_bytes.checked_div(row).unwrap_or(u64::MAX);
         let rows = usize::try_from(rows).unwrap_or(usize::MAX).min(batch_rows);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State { chunks, held: vec![[0; 2]; columns.len()], rows: 0, too_large: None };
+        *state = State { chunks, held: vec![[0; 3]; columns.len()], rows: 0, too_large: None };
         Ok((rows, Rows { state: self.state.clone(), most_bytes: self.most_bytes }))
     }
 }
 
 impl Chunks {
-    /// Counts what the page of a column is, which becomes more than it says: strings that share their beginnings.
+    /// Counts what is made of the page of a column beside its bytes: strings that share their beginnings.
     ///
     /// # Errors
     /// Pages have more than they may together.
-    pub(crate) fn unpacked(&self, column: usize, bytes: u64) -> Result<(), String> {
+    pub(crate) fn make(&self, column: usize, bytes: u64) -> Result<(), String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = state.held.get_mut(column) {
-            held[1] = bytes;
+            held[2] = bytes;
         }
         state.compare(self.most_bytes)
     }
@@ -226,11 +227,13 @@ impl State {
         let (column, list_value, is_strings) = (chunk.column, chunk.list_value, chunk.is_strings);
         let is_first = start == chunk.start;
         if let Some(held) = self.held.get_mut(column) {
+            // The rows that are read now hold on to what was made of the page before.
+            self.rows = self.rows.saturating_add(std::mem::take(&mut held[2]));
             if is_first {
-                *held = [0; 2];
+                *held = [0; 3];
             }
             // Beside a dictionary there are the values that were made of it.
-            if page.is_dictionary { *held = [size.saturating_mul(2), 0] } else { held[1] = size }
+            if page.is_dictionary { *held = [size.saturating_mul(2), 0, 0] } else { held[1] = size }
         }
         if !page.is_dictionary {
             let strings = if is_strings { size } else { 0 };

@@ -121,7 +121,7 @@ impl Pages {
             let second = deltas::lengths(data, values).ok_or_else(wrong)?;
             made = made.saturating_add(first.sum).saturating_add(second.sum);
         }
-        self.chunks.unpacked(self.column, size.saturating_add(made))
+        self.chunks.make(self.column, made)
     }
 
     /// The values of a page of data, behind its levels; none if there are no levels.

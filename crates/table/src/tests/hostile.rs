@@ -83,7 +83,7 @@ fn parquet(table: &RecordBatch, compression: Compression, version: WriterVersion
     parquet_with(table, properties.build())
 }
 
-fn parquet_with(table: &RecordBatch, properties: WriterProperties) -> Vec<u8> {
+pub(super) fn parquet_with(table: &RecordBatch, properties: WriterProperties) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties)).expect("a writer");
     writer.write(table).expect("rows");

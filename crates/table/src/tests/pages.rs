@@ -1,7 +1,6 @@
 //! Pages of Parquet whose values are written as differences, or that say to have more of them than they have.
 
 use super::*;
-use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use arrow_array::builder::{ListBuilder, StringBuilder};
@@ -17,11 +16,7 @@ fn written(column: &ArrayRef, encoding: Option<Encoding>, compression: Compressi
         None => properties,
     };
     let rows = RecordBatch::try_from_iter([("x", column.clone())]).expect("rows");
-    let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, rows.schema(), Some(properties.build())).expect("a writer");
-    writer.write(&rows).expect("rows");
-    writer.close().expect("an end");
-    bytes
+    hostile::parquet_with(&rows, properties.build())
 }
 
 /// The column of a file, carried through; several where its batches are several.
@@ -119,10 +114,20 @@ fn a_page_has_no_more_lengths_than_values() {
 fn strings_that_share_their_beginnings_count() {
     let long = "y".repeat(500_000);
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
-    let bytes = written(&texts, Some(Encoding::DELTA_BYTE_ARRAY), ZSTD(), WriterVersion::PARQUET_2_0);
-    assert!(bytes.len() < 20_000, "{}", bytes.len());
-    let error = read(&bytes, 8 << 20).expect_err("thirty megabytes");
-    assert!(error.contains("the pages of the next rows have 31"), "{error}");
-    assert!(error.ends_with("; raise the limit: `--set-limit array_bytes=..`"), "{error}");
-    assert_eq!(read(&bytes, 64 << 20).map(|batches| batches[0].len()), Ok(60));
+    let rows = RecordBatch::try_from_iter([("x", texts)]).expect("rows");
+    // In one page, and in six that are read at once.
+    for of_page in [60, 10] {
+        let properties = WriterProperties::builder()
+            .set_compression(ZSTD())
+            .set_dictionary_enabled(false)
+            .set_encoding(Encoding::DELTA_BYTE_ARRAY)
+            .set_write_batch_size(of_page)
+            .set_data_page_row_count_limit(of_page);
+        let bytes = hostile::parquet_with(&rows, properties.build());
+        assert!(bytes.len() < 20_000, "{}", bytes.len());
+        let error = read(&bytes, 16 << 20).expect_err("thirty megabytes");
+        assert!(error.contains("the pages of the next rows have"), "{error}");
+        assert!(error.ends_with("; raise the limit: `--set-limit array_bytes=..`"), "{error}");
+        assert_eq!(read(&bytes, 64 << 20).map(|batches| batches[0].len()), Ok(60));
+    }
 }
