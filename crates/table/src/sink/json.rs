@@ -7,6 +7,7 @@ use crate::{Form, Named};
 use crate::{foreign, scalar};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
+use arrow_buffer::NullBuffer;
 use cembra_runtime::QType;
 use cembra_value::ValueRef;
 
@@ -59,7 +60,13 @@ impl Encoder for JsonEncoder {
 pub(super) enum Node<'a> {
     Scalars(Scalars<'a>),
     Arrays(Lists<'a>),
-    Tuple { keys: Vec<String>, named: bool, fields: Vec<Node<'a>> },
+    /// Rows that are null have no object, whatever their fields are.
+    Tuple {
+        keys: Vec<String>,
+        named: bool,
+        fields: Vec<Node<'a>>,
+        there: Option<&'a NullBuffer>,
+    },
     Foreign(&'a dyn Array),
 }
 
@@ -76,11 +83,12 @@ impl<'a> Node<'a> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
             QType::Tuple(types) => {
-                let parts = array.as_struct_opt()?.columns().iter().zip(types.iter());
+                let found = array.as_struct_opt()?;
+                let parts = found.columns().iter().zip(types.iter());
                 let fields = parts.map(|(part, qtype)| Node::of(part.as_ref(), qtype)).collect::<Option<Vec<_>>>()?;
                 let keys = types.names().map(|names| names.iter().map(|name| key(name)).collect());
                 let named = keys.is_some();
-                Some(Node::Tuple { keys: keys.unwrap_or_default(), named, fields })
+                Some(Node::Tuple { keys: keys.unwrap_or_default(), named, fields, there: found.nulls() })
             }
             QType::Array(_, scalar) => Some(Node::Arrays(Lists::of(array, *scalar)?)),
             _ => Some(Node::Scalars(Scalars::of(array, qtype.scalar()?)?)),
@@ -103,7 +111,8 @@ impl<'a> Node<'a> {
                 }
                 None => out.extend_from_slice(b"null"),
             },
-            Node::Tuple { keys, named, fields } => {
+            Node::Tuple { there: Some(there), .. } if there.is_null(row) => out.extend_from_slice(b"null"),
+            Node::Tuple { keys, named, fields, .. } => {
                 out.push(if *named { b'{' } else { b'[' });
                 for (index, field) in fields.iter().enumerate() {
                     if index > 0 {

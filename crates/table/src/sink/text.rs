@@ -8,6 +8,7 @@ use crate::{Form, Named};
 use crate::{foreign, scalar};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StringViewArray};
+use arrow_buffer::NullBuffer;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::ValueRef;
 
@@ -58,6 +59,8 @@ pub(super) enum Flat<'a> {
     Verbatim(&'a StringViewArray),
     /// Of another type.
     Foreign(&'a dyn Array),
+    /// A field of structs, some of which may be null: then so are their fields, whatever they are.
+    Part(&'a NullBuffer, Box<Flat<'a>>),
 }
 
 /// The flat columns of a batch.
@@ -66,7 +69,12 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
     fn push<'a>(array: &'a dyn Array, qtype: &QType, flat: &mut Vec<Flat<'a>>) {
         match (qtype, array.as_struct_opt()) {
             (QType::Tuple(fields), Some(found)) => {
+                let first = flat.len();
                 found.columns().iter().zip(fields.iter()).for_each(|(part, qtype)| push(part.as_ref(), qtype, flat));
+                if let Some(there) = found.nulls() {
+                    let parts = flat.split_off(first);
+                    flat.extend(parts.into_iter().map(|part| Flat::Part(there, Box::new(part))));
+                }
             }
             (QType::Array(..), _) => flat.extend(Node::of(array, qtype).map(|node| Flat::Json(array, node))),
             _ => flat.extend(qtype.scalar().and_then(|scalar| Scalars::of(array, scalar)).map(Flat::Scalars)),
@@ -107,6 +115,7 @@ impl Flat<'_> {
                 true
             }
             Flat::Foreign(array) => foreign::write_text(out, *array, row),
+            Flat::Part(there, part) => there.is_valid(row) && part.write(out, row),
         }
     }
 
@@ -115,6 +124,7 @@ impl Flat<'_> {
         match self {
             Flat::Scalars(scalars) => scalars.scalar == Scalar::Text,
             Flat::Json(..) | Flat::Verbatim(_) | Flat::Foreign(..) => true,
+            Flat::Part(_, part) => part.may_need_quotes(),
         }
     }
 }

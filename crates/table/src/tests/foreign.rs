@@ -76,6 +76,64 @@ pub(super) fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static s
     ]
 }
 
+/// What is written of columns that are carried through from a file of Arrow, as the command does it.
+pub(super) fn carried_as_text(columns: Vec<(&str, ArrayRef)>, format: Format) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, text) = (folder.path().join("rows"), folder.path().join("out"));
+    let write = |to: &std::path::Path, format, named: &[Named], rows: &RecordBatch| {
+        let options = WriteOptions { format, null: None, delimiter: None };
+        let output = Output::create(to).expect("a file");
+        let mut sink = sink::open(&options, output, named, &rows.schema()).expect("a sink");
+        sink.write(rows).and_then(|()| sink.finish()).and_then(Output::commit).expect("a file");
+    };
+    let of = |name: &str, array: &ArrayRef| Field::new(name, array.data_type().clone(), true);
+    let fields: Vec<Field> = columns.iter().map(|(name, array)| of(name, array)).collect();
+    let named = fields
+        .iter()
+        .map(|of| Named { name: of.name().clone(), form: Form::Foreign(of.data_type().clone()) })
+        .collect::<Vec<_>>();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    write(&file, Format::Arrow, &named, &RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("rows"));
+    let data = Dataset::open(Input::file(&file).expect("a file"), &options(Format::Arrow, &[])).expect("a table");
+    let mut table = data.bind(&Request { keep: Keep::All, ..Request::default() }).expect("columns");
+    let decoded = table.source.next().expect("rows").expect("rows").decode();
+    assert!(decoded.error.is_none(), "{:?}", decoded.error);
+    write(&text, format, &table.kept, &decoded.batch.rows);
+    std::fs::read_to_string(&text).expect("a text")
+}
+
+/// A struct of types that models have, some of which are null and have values behind that, within another struct.
+#[test]
+fn structs_that_are_null_have_no_fields() {
+    let of =
+        |name: &str, array: &ArrayRef| (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone());
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(4)]));
+    let floats: ArrayRef = Arc::new(arrow_array::Float64Array::from(vec![0.5, 1.5, 2.5, 3.5]));
+    let pair = |there: Option<Vec<bool>>| -> ArrayRef {
+        let (fields, arrays): (Vec<_>, Vec<_>) = vec![of("a", &numbers), of("c", &floats)].into_iter().unzip();
+        Arc::new(StructArray::new(fields.into(), arrays, there.map(Into::into)))
+    };
+    let null = pair(Some(vec![true, false, true, true]));
+    let inner = pair(None);
+    let fields = vec![of("n", &numbers).0, Arc::new(Field::new("p", inner.data_type().clone(), false))];
+    let there = Some(vec![true, true, true, false].into());
+    let outer: ArrayRef = Arc::new(StructArray::new(fields.into(), vec![numbers.clone(), inner], there));
+    let columns = || vec![("p", null.clone()), ("q", outer.clone())];
+    assert_eq!(
+        carried_as_text(columns(), Format::JsonLines),
+        "{\"p\":{\"a\":1,\"c\":0.5},\"q\":{\"n\":1,\"p\":{\"a\":1,\"c\":0.5}}}\n\
+         {\"p\":null,\"q\":{\"n\":2,\"p\":{\"a\":2,\"c\":1.5}}}\n\
+         {\"p\":{\"a\":null,\"c\":2.5},\"q\":{\"n\":null,\"p\":{\"a\":null,\"c\":2.5}}}\n\
+         {\"p\":{\"a\":4,\"c\":3.5},\"q\":null}\n"
+    );
+    assert_eq!(
+        carried_as_text(columns(), Format::Csv),
+        "p.a,p.c,q.n,q.p.a,q.p.c\n1,0.5,1,1,0.5\n,,2,2,1.5\n,2.5,,,2.5\n4,3.5,,,\n"
+    );
+    let shown = carried_as_text(columns(), Format::Table);
+    assert_eq!(shown.matches("NA").count(), 8, "{shown}");
+}
+
 /// A half, and nothing.
 fn halves() -> ArrayRef {
     type Half = <arrow_array::types::Float16Type as arrow_array::ArrowPrimitiveType>::Native;
