@@ -119,9 +119,12 @@ impl Conversion {
         let named = kept.iter().map(|at| {
             let field = file.field(*at);
             let qtype = types::to_qtype(field.data_type(), field.is_nullable());
-            // What is carried through as a value of a model is written as one: views stay views.
+            // What is carried through as a value of a model is written as one: views stay views, and days and moments have years that
+            // those of models have no text for.
             let exactly = |qtype: &QType| {
-                types::of_qtype(qtype).as_ref() == Some(field.data_type()) && !foreign::has_views(field.data_type())
+                types::of_qtype(qtype).as_ref() == Some(field.data_type())
+                    && !foreign::has_views(field.data_type())
+                    && !foreign::has(field.data_type(), is_moment)
             };
             let form = qtype.filter(exactly).map_or_else(|| Form::Foreign(field.data_type().clone()), Form::Values);
             Named { name: field.name().clone(), form }
@@ -357,6 +360,11 @@ impl Reading {
             Err(_) => nothing(),
         }
     }
+}
+
+/// True for days and moments.
+const fn is_moment(of: &DataType) -> bool {
+    matches!(of, DataType::Date32 | DataType::Timestamp(..))
 }
 
 /// True if values of an Arrow type may become values of a type of models.

@@ -317,14 +317,11 @@ fn time(count: i64, per_second: i64) -> String {
     format!("{hours:02}:{minutes:02}:{seconds:02}{}", fraction(part, per_second))
 }
 
-/// A part of a second in thousandths, millionths or billionths; nothing where there is none.
+/// A part of a second, with as many digits as there are; nothing where there is none.
 fn fraction(part: i64, per_second: i64) -> String {
-    let nanoseconds = part * (1_000_000_000 / per_second);
-    match nanoseconds {
+    match part * (1_000_000_000 / per_second) {
         0 => String::new(),
-        _ if nanoseconds % 1_000_000 == 0 => format!(".{:03}", nanoseconds / 1_000_000),
-        _ if nanoseconds % 1_000 == 0 => format!(".{:06}", nanoseconds / 1_000),
-        _ => format!(".{nanoseconds:09}"),
+        nanoseconds => format!(".{nanoseconds:09}").trim_end_matches('0').to_owned(),
     }
 }
 
@@ -345,7 +342,7 @@ fn span(months: i64, days: i64, count: i128, per_second: i64) -> String {
         let (seconds, rest) = (size / u128::from(per_second), size % u128::from(per_second));
         let sign = if count < 0 { "-" } else { "" };
         let rest = fraction(i64::try_from(rest).unwrap_or(0), per_second.cast_signed());
-        shown.push_str(&format!("T{sign}{seconds}{}S", rest.trim_end_matches('0')));
+        shown.push_str(&format!("T{sign}{seconds}{rest}S"));
     }
     shown
 }

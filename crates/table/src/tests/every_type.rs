@@ -92,6 +92,19 @@ fn more() -> Vec<Column> {
             "\"1969-12-31T23:59:59.999999999\"",
         ),
         ("day", Arc::new(Date32Array::from(vec![Some(-719_529), None])), "-0001-12-31", "\"-0001-12-31\""),
+        (
+            "micro_far",
+            moments::<TimestampMicrosecondType>(-62_198_755_200_000_000, Some("UTC")),
+            "-0001-01-01T00:00:00Z",
+            "\"-0001-01-01T00:00:00Z\"",
+        ),
+        (
+            "micro_half",
+            moments::<TimestampMicrosecondType>(500_000, Some("UTC")),
+            "1970-01-01T00:00:00.5Z",
+            "\"1970-01-01T00:00:00.5Z\"",
+        ),
+        ("day_far", Arc::new(Date32Array::from(vec![Some(2_932_897), None])), "+10000-01-01", "\"+10000-01-01\""),
         ("days", Arc::new(dates), "1970-01-02", "\"1970-01-02\""),
         ("clock", Arc::new(Time32SecondArray::from(vec![Some(86_399), None])), "23:59:59", "\"23:59:59\""),
         ("clock_ms", Arc::new(Time32MillisecondArray::from(vec![Some(1), None])), "00:00:00.001", "\"00:00:00.001\""),
@@ -268,20 +281,26 @@ fn every_type_is_shown_as_text_as_json_and_in_tables() {
     let columns = all();
     let kinds: BTreeSet<&str> = columns.iter().map(|(_, array, ..)| kind(array.data_type())).collect();
     assert_eq!(kinds.len(), KINDS, "{kinds:?}");
-    for (name, array, text, json) in &columns {
-        let [shown, as_json] = [crate::foreign::write_text, |out: &mut Vec<u8>, array: &dyn Array, row: usize| {
-            crate::foreign::write_json(out, array, row);
-            true
-        }]
-        .map(|write| {
-            let mut made = (Vec::new(), Vec::new());
-            let there = (write(&mut made.0, array, 0), write(&mut made.1, array, 1));
-            (String::from_utf8(made.0).expect("UTF-8"), String::from_utf8(made.1).expect("UTF-8"), there)
-        });
-        let is_there = *array.data_type() != DataType::Null;
-        assert_eq!(shown, ((*text).to_owned(), String::new(), (is_there, false)), "{name}");
-        assert_eq!((as_json.0.as_str(), as_json.1.as_str()), (*json, "null"), "{name}");
-    }
+    // As the command does it: what is carried through is known as the file has it.
+    let carried = |format| {
+        let columns = columns.iter().map(|(name, array, ..)| (*name, array.clone()));
+        foreign::carried_as_text(columns.collect(), format)
+    };
+    let json: Vec<String> = columns.iter().map(|(name, _, _, json)| format!("\"{name}\":{json}")).collect();
+    let missing: Vec<String> = columns.iter().map(|(name, ..)| format!("\"{name}\":null")).collect();
+    let expected = format!("{{{}}}\n{{{}}}\n", json.join(","), missing.join(","));
+    assert_eq!(carried(Format::JsonLines), expected);
+    let csv = carried(Format::Csv);
+    let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
+    let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(reader.headers().expect("names").iter().collect::<Vec<_>>(), names);
+    let mut cells = reader.records().map(|row| row.expect("a row"));
+    let texts: Vec<&str> = columns.iter().map(|(_, _, text, _)| *text).collect();
+    assert_eq!(cells.next().expect("a row").iter().collect::<Vec<_>>(), texts);
+    assert!(cells.next().expect("a row").iter().all(str::is_empty));
+    let shown = carried(Format::Table);
+    let lost = texts.iter().find(|text| !shown.contains(**text));
+    assert_eq!((lost, shown.matches("NA ").count()), (None, texts.len() + 1), "{shown}");
 }
 
 #[test]
