@@ -4,6 +4,7 @@
 
 use crate::chunks::too_large;
 use crate::error::DataError;
+use crate::foreign::decimal_text;
 use crate::types;
 use arrow_array::builder::GenericByteBuilder;
 use arrow_array::cast::AsArray;
@@ -20,6 +21,7 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 use cembra_runtime::Scalar;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// The values in the type of a scalar; missing where there is no such value.
@@ -356,8 +358,11 @@ fn floats<N: Rounded>(values: &ArrayRef) -> Option<ArrayRef> {
 }
 
 /// Decimals as the floats nearest to them: their digits are read as any number is, which rounds once.
-fn decimals<T: DecimalType, N: Rounded>(values: &ArrayRef) -> ArrayRef {
+fn decimals<T: DecimalType, N: Rounded>(values: &ArrayRef) -> ArrayRef
+where
+    T::Native: Display,
+{
     let decimals: &PrimitiveArray<T> = values.as_primitive();
-    let read = |row: usize| decimals.is_valid(row).then(|| N::of_digits(&decimals.value_as_string(row))).flatten();
+    let read = |row: usize| decimals.is_valid(row).then(|| N::of_digits(&decimal_text(decimals, row))).flatten();
     Arc::new((0..decimals.len()).map(read).collect::<PrimitiveArray<N>>())
 }

@@ -26,6 +26,7 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use cembra_runtime::Date;
 use cembra_value::ValueRef;
+use std::fmt::Display;
 
 /// The most levels of types inside of each other that are shown: each is a call inside of another.
 const NESTING: usize = 64;
@@ -195,9 +196,30 @@ fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-fn decimal<T: DecimalType>(out: &mut Vec<u8>, array: &dyn Array, row: usize) {
-    let decimals: &PrimitiveArray<T> = array.as_primitive();
-    out.extend_from_slice(decimals.value_as_string(row).as_bytes());
+fn decimal<T: DecimalType>(out: &mut Vec<u8>, array: &dyn Array, row: usize)
+where
+    T::Native: Display,
+{
+    out.extend_from_slice(decimal_text(array.as_primitive::<T>(), row).as_bytes());
+}
+
+/// All digits of a decimal, also those that are more than its precision says.
+pub(crate) fn decimal_text<T: DecimalType>(decimals: &PrimitiveArray<T>, row: usize) -> String
+where
+    T::Native: Display,
+{
+    let (shown, scale) = (decimals.value(row).to_string(), decimals.scale());
+    let places = usize::from(scale.unsigned_abs());
+    let (sign, digits) = shown.strip_prefix('-').map_or(("", shown.as_str()), |digits| ("-", digits));
+    match scale {
+        ..=0 if digits == "0" => shown,
+        ..=0 => shown + &"0".repeat(places),
+        _ => {
+            let digits = format!("{digits:0>width$}", width = places + 1);
+            let (whole, part) = digits.split_at(digits.len() - places);
+            format!("{sign}{whole}.{part}")
+        }
+    }
 }
 
 fn scalar_of(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {

@@ -199,6 +199,48 @@ fn decimals_are_rounded_once() {
     }
 }
 
+/// A scale may be less than nothing, and a file may have more digits than it says.
+#[test]
+fn decimals_have_all_digits() {
+    let of = |digits: Vec<i128>, precision, scale| -> ArrayRef {
+        Arc::new(Decimal128Array::from(digits).with_precision_and_scale(precision, scale).expect("a scale"))
+    };
+    let columns = [
+        (of(vec![0, 12, -7], 5, -2), ["0", "1200", "-700"], [0.0, 1200.0, -700.0]),
+        (
+            of(vec![123_456_789, -123_456_789, 5], 3, 2),
+            ["1234567.89", "-1234567.89", "0.05"],
+            [1_234_567.89, -1_234_567.89, 0.05],
+        ),
+        (of(vec![123_456, 0, -1], 3, 0), ["123456", "0", "-1"], [123_456.0, 0.0, -1.0]),
+        (
+            of(vec![0, -1, i128::MAX], 38, 38),
+            [
+                "0.00000000000000000000000000000000000000",
+                "-0.00000000000000000000000000000000000001",
+                "1.70141183460469231731687303715884105727",
+            ],
+            [0.0, -1e-38, 1.7014118346046923],
+        ),
+    ];
+    for (column, texts, floats) in columns {
+        let csv = carried_as_text(vec![("x", column.clone())], Format::Csv);
+        assert_eq!(csv.lines().skip(1).collect::<Vec<_>>(), texts);
+        let json = carried_as_text(vec![("x", column.clone())], Format::JsonLines);
+        assert_eq!(json, texts.map(|text| format!("{{\"x\":{text}}}\n")).concat());
+        let made = converted(&column, Scalar::Float64).expect("floats");
+        let made = made.as_any().downcast_ref::<arrow_array::Float64Array>().expect("floats");
+        assert_eq!(made.values().as_ref(), floats);
+    }
+    let large: ArrayRef = Arc::new(
+        arrow_array::Decimal256Array::from(vec![arrow_buffer::i256::MIN])
+            .with_precision_and_scale(4, -1)
+            .expect("a scale"),
+    );
+    let digits = "57896044618658097711785492504343953926634992332820282019728792003956564819968";
+    assert_eq!(carried_as_text(vec![("x", large)], Format::Csv), format!("x\n-{digits}0\n"));
+}
+
 #[test]
 fn numbers_become_integers_only_where_no_value_changes() {
     let floats: ArrayRef = Arc::new(arrow_array::Float64Array::from(vec![
