@@ -2,6 +2,7 @@
 //! read as what they hold; text may begin with a byte order mark, and may be UTF-16 if it does.
 
 use super::Format;
+use super::chunks::too_large;
 use crate::error::DataError;
 use flate2::read::MultiGzDecoder;
 use std::collections::VecDeque;
@@ -14,6 +15,9 @@ const BUFFER_BYTES: usize = 1 << 16;
 
 /// How many bytes of data without a telling name are read at once to find its format.
 const GUESS_BYTES: usize = 4096;
+
+/// How many bytes of white space are in front of data without a telling name at the most, for more than that to be looked at.
+const SPACE_BYTES: usize = 1 << 20;
 
 /// The first bytes of forms that can be told by them.
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -105,15 +109,15 @@ impl Input {
             return Ok((input, Format::Arrow));
         }
         let Text { mut reader, file } = input.try_into_text()?;
-        let mut start = Vec::new();
+        let (mut start, mut looked_at) = (Vec::<u8>::new(), 0);
         let format = loop {
-            match start.trim_ascii_start().first() {
+            match start[looked_at..].trim_ascii_start().first() {
                 Some(b'{' | b'[') => break Format::JsonLines,
                 Some(_) => break Format::Csv,
-                None => {}
+                None => looked_at = start.len(),
             }
             // Only as much as is there: waiting for more would hold up the first rows of a slow pipe.
-            if read_some(&mut reader, &mut start, GUESS_BYTES)? == 0 {
+            if looked_at >= SPACE_BYTES || read_some(&mut reader, &mut start, GUESS_BYTES)? == 0 {
                 break Format::Csv;
             }
         };
@@ -191,23 +195,28 @@ impl Input {
     }
 
     /// The bytes as a file that can be read from anywhere: the file itself, or a copy of what comes through a pipe or is
-    /// compressed.
+    /// compressed, which has at most so many bytes.
     ///
     /// # Errors
-    /// They cannot be read, or there is no place for the copy.
-    pub fn into_file(self) -> Result<File, DataError> {
-        self.try_into_file().map_err(DataError::unread)
+    /// They cannot be read, there is no place for the copy, or it would have more bytes.
+    pub fn into_file(self, most_bytes: u64) -> Result<File, DataError> {
+        self.try_into_file(most_bytes).map_err(DataError::unread)?.ok_or_else(|| {
+            let message = format!("what is compressed or comes through a pipe has more than {most_bytes} bytes");
+            too_large(message).hint("or name a file that is not compressed")
+        })
     }
 
-    fn try_into_file(mut self) -> io::Result<File> {
+    /// None if a copy would have more bytes.
+    fn try_into_file(mut self, most_bytes: u64) -> io::Result<Option<File>> {
         let start = self.peek(ZSTD.len())?;
         let compressed = start.starts_with(GZIP) || start.starts_with(ZSTD);
         if let Some(file) = self.stored.take().filter(|_| !compressed) {
-            return Ok(file);
+            return Ok(Some(file));
         }
         let mut copy = tempfile::tempfile()?;
-        io::copy(&mut self.decompressed()?.reader, &mut copy)?;
-        Ok(copy)
+        let mut left = self.decompressed()?.reader.take(most_bytes.saturating_add(1));
+        let copied = io::copy(&mut left, &mut copy)?;
+        Ok((copied <= most_bytes).then_some(copy))
     }
 }
 

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// What a file begins with, and a stream does not.
 const MARK: &[u8] = b"ARROW1\0\0";
 
+/// Messages are aligned to so many times the length of that, which is eight bytes.
+const ALIGNED_WORDS: usize = 8;
+
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -48,7 +51,11 @@ impl ArrowData {
         let mut start = word()?;
         if start == MARK {
             // Behind it there is room for nothing, up to where messages are aligned.
-            while start == MARK || start.len() == MARK.len() && start.iter().all(|byte| *byte == 0) {
+            start = word()?;
+            for _ in 1..ALIGNED_WORDS {
+                if start.len() < MARK.len() || start.iter().any(|byte| *byte != 0) {
+                    break;
+                }
                 start = word()?;
             }
         }

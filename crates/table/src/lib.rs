@@ -307,7 +307,9 @@ fn open(input: Input, options: &ReadOptions) -> Result<Opened, DataError> {
             csv::CsvData::open(input.into_text()?, options, Some(delimiter)).map(Opened::Csv)
         }
         Format::Json | Format::JsonLines => json::JsonData::open(input.into_text()?, options).map(Opened::Json),
-        Format::Parquet => parquet::ParquetData::open(input.into_file()?, options).map(Opened::Parquet),
+        Format::Parquet => {
+            parquet::ParquetData::open(input.into_file(options.most_bytes)?, options).map(Opened::Parquet)
+        }
         Format::Arrow => ipc::ArrowData::open(input.into_bytes()?, options).map(Opened::Arrow),
         Format::Table => Err(DataError::unreadable("tables are only written, never read")),
     }

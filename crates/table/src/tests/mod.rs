@@ -1,5 +1,6 @@
 //! Tests of the way in and the way out as a command goes them, with exact values and messages.
 
+mod bounded;
 mod csv_as_it_comes;
 mod every_type;
 mod foreign;

@@ -1,0 +1,84 @@
+//! Data without end, or that become more than they are: what is taken of them is bounded.
+
+use super::*;
+use std::io::{Cursor, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of one kind without end, of which it is counted how many were read.
+struct Endless {
+    byte: u8,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Endless {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        into.fill(self.byte);
+        let read = self.read.fetch_add(into.len() as u64, Ordering::Relaxed);
+        assert!(read < 64 << 20, "it is read without end");
+        Ok(into.len())
+    }
+}
+
+fn endless(first: &[u8], byte: u8) -> (Input, Arc<AtomicU64>) {
+    let read = Arc::new(AtomicU64::new(0));
+    (Input::new("rows", Cursor::new(first.to_vec()).chain(Endless { byte, read: read.clone() })), read)
+}
+
+#[test]
+fn white_space_in_front_of_data_is_looked_at_up_to_a_mebibyte() {
+    let (input, read) = endless(b"", b' ');
+    let (_, format) = input.guess().expect("a form");
+    assert_eq!(format, Format::Csv);
+    let read = read.load(Ordering::Relaxed);
+    assert!((1 << 20..(1 << 20) + (1 << 17)).contains(&read), "{read} bytes");
+    // What was looked at is read again.
+    for (spaces, first, expected) in
+        [(0, "{", Format::JsonLines), (1_000_000, "[", Format::JsonLines), (9_000, "x", Format::Csv)]
+    {
+        let text = format!("{}{first}", "\n".repeat(spaces));
+        let (input, format) = Input::new("rows", Cursor::new(text.clone())).guess().expect("a form");
+        assert_eq!(format, expected);
+        let mut found = String::new();
+        input.into_bytes().and_then(|mut bytes| Ok(bytes.read_to_string(&mut found).expect("a text"))).expect("bytes");
+        assert_eq!(found, text);
+    }
+}
+
+#[test]
+fn a_copy_of_a_pipe_or_of_what_is_compressed_has_an_end() {
+    let options = ReadOptions { most_bytes: 1 << 20, ..options(Format::Parquet, &[]) };
+    let open = |input| Dataset::open(input, &options).err().map(|error| error.to_string()).unwrap_or_default();
+    let expected = "rows: what is compressed or comes through a pipe has more than 1048576 bytes; raise the limit: \
+                    `--set-limit array_bytes=..`; or name a file that is not compressed";
+    let (input, read) = endless(b"PAR1", 0);
+    assert_eq!(open(input), expected);
+    assert!(read.load(Ordering::Relaxed) < 2 << 20);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&vec![0; 9 << 20]).expect("memory");
+    assert_eq!(open(Input::new("rows", Cursor::new(packed.finish().expect("memory")))), expected);
+    let packed = zstd::encode_all(vec![0; 9 << 20].as_slice(), 1).expect("memory");
+    assert_eq!(open(Input::new("rows", Cursor::new(packed))), expected);
+}
+
+#[test]
+fn zeros_behind_the_mark_of_arrow_have_an_end() {
+    let open = |input| {
+        Dataset::open(input, &options(Format::Arrow, &[])).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let (input, read) = endless(b"ARROW1\0\0", 0);
+    assert_eq!(open(input), "rows: not Arrow: there is no schema");
+    assert!(read.load(Ordering::Relaxed) < 1 << 17);
+    // As many as there are where messages are aligned to 64 bytes.
+    for (words, is_read) in [(0, true), (7, true), (8, false)] {
+        let rows = arrow_array::RecordBatch::try_from_iter([(
+            "x",
+            Arc::new(arrow_array::Int32Array::from(vec![1])) as arrow_array::ArrayRef,
+        )]);
+        let rows = rows.expect("rows");
+        let mut bytes = [b"ARROW1\0\0".as_slice(), &[0; 64][..8 * words]].concat();
+        let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &rows.schema()).expect("a writer");
+        writer.write(&rows).and_then(|()| writer.finish()).expect("rows");
+        assert_eq!(open(Input::new("rows", Cursor::new(bytes))).is_empty(), is_read, "{words}");
+    }
+}
