@@ -309,9 +309,11 @@ impl Seen {
         }
     }
 
-    /// The type of a tuple. No list lies in one: arrays of one length are tuples there.
+    /// The type of a tuple. A list is a field of an object; in an array arrays of one length are tuples.
     fn tuple(fields: &Fields<Seen>) -> QType {
+        let is_object = fields.names().is_some();
         QType::Tuple(fields.map(|field| match &field.kind {
+            Kind::List(List { each: Some(_), .. }) if is_object => field.qtype(),
             Kind::List(List { fields: Some(fields), .. }) => Seen::tuple(fields),
             _ => field.qtype(),
         }))

@@ -185,8 +185,8 @@ fn named_tuples_are_columns_of_their_names() {
     assert_eq!(
         json(text, &[("p", Some(qtype.clone())), ("q", None)]),
         Ok(vec![
-            row("{b: i64?{1}, a: (bool?{true},), c: missing[text]}"),
-            row("{b: missing[i64], a: (missing[bool],), c: text?{\"t\"}}"),
+            row("{b: i64?{1}, a: [bool?]{true}, c: missing[text]}"),
+            row("{b: missing[i64], a: [bool?]{NA}, c: text?{\"t\"}}"),
         ])
     );
     assert_eq!(

@@ -50,11 +50,18 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
         {"i": [4], "f": [1, 0.5], "n": [], "m": [1, 2, 3], "t": [], "e": [], "q": {"a": [3, null]}, "r": [[2], ["y"]]}
     "#;
     let names = ["i", "f", "n", "m", "t", "e", "q", "r"];
-    let types = ["[i64?]", "[f64?]", "[f64?]", "[f64?]", "[text?]", "[i64?]", "{a: (i64, i64?)}", "((i64,), (text,))"];
+    let types = ["[i64?]", "[f64?]", "[f64?]", "[f64?]", "[text?]", "[i64?]", "{a: [i64?]}", "((i64,), (text,))"];
     assert_eq!(inferred(Format::JsonLines, text, &names), Ok(types.map(str::to_owned).to_vec()));
     let read = json(text, &[("i", None), ("f", None)]).expect("lists");
     let shown: Vec<String> = read.iter().flatten().map(ToString::to_string).collect();
     assert_eq!(shown, ["[1, 2, 3]", "[1]", "[4]", "[1, 0.5]"]);
+    // In objects too. What lies in an array is a tuple, also in an object there.
+    let nested = r#"{"q": {"a": [], "b": [[1, 2]]}, "r": [[1, 2], {"a": [3]}]}"#;
+    let types = inferred(Format::JsonLines, nested, &["q", "r"]);
+    assert_eq!(types, Ok(vec!["{a: [f64?], b: ((i64, i64),)}".to_owned(), "((i64, i64), {a: [i64?]})".to_owned()]));
+    let late = format!("{}{{\"q\": {{\"a\": [1, 2, 3]}}}}", "{\"q\": {\"a\": [1, 2]}}\n".repeat(1_000));
+    let read = json(&late, &[("q", None)]).expect("lists");
+    assert_eq!(read[1_000][0].to_string(), "{a: [1, 2, 3]}");
     // Rows behind those that were looked at have any length too, and no other elements.
     let late = |last: &str| json(&format!("{}{last}", "{\"x\": [1]}\n".repeat(1_000)), &[("x", None)]);
     assert_eq!(late("{\"x\": [1, 2, null]}").expect("a list").len(), 1_001);
