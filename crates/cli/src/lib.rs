@@ -14,6 +14,7 @@ mod pipeline;
 mod progress;
 mod session;
 mod source;
+mod turns;
 
 use clap::{Parser, Subcommand};
 use command::{bench, build, check, completions, eval, explain, fmt, fuzz, lsp, ops, repl, test};

@@ -3,15 +3,16 @@
 //! does not grow with the data.
 
 use crate::evaluate::Evaluator;
+use crate::turns::{EndOfTurns, HELD_SHARE, Turns};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
-use cembra_table::{Batch, Decoded, Piece, Source};
+use cembra_table::{Batch, Decoded, Held, Piece, Source, written};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ pub(crate) struct Recipe {
     pub(crate) on_error: OnError,
     /// How many rows are read at most.
     pub(crate) limit: Option<u64>,
+    /// The most bytes of the data that are in memory at once.
+    pub(crate) most_bytes: u64,
 }
 
 /// A row that could not be read, or failed.
@@ -110,10 +113,31 @@ impl Spent {
     }
 }
 
-/// What makes of results what is to be written, on the threads that computed them.
-pub(crate) type Finish<T> = Arc<dyn Fn(RecordBatch) -> T + Send + Sync>;
+/// About how many bytes of text are made of results at once; one row may have more.
+const TEXT_BYTES: u64 = 64 << 20;
 
-/// What came of a piece, or of a part of it: a part ends where the strings that were made of its rows are large.
+/// What makes of results what is to be written, on the threads that computed them.
+pub(crate) struct Finish<T> {
+    /// Makes it.
+    pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
+    /// The most bytes of the text of a row; none where what is made is no text.
+    pub(crate) text_bytes: Option<u64>,
+}
+
+impl<T> Clone for Finish<T> {
+    fn clone(&self) -> Self {
+        Finish { make: self.make.clone(), text_bytes: self.text_bytes }
+    }
+}
+
+impl<T> Finish<T> {
+    /// How many rows of results are made something of at once, from the first on.
+    fn cuts(&self, rows: &RecordBatch) -> Result<Vec<usize>, DataError> {
+        self.text_bytes.map_or(Ok(vec![rows.num_rows()]), |most| written::cuts(rows, TEXT_BYTES, most))
+    }
+}
+
+/// What came of a piece, or of a part of it: a part ends where the strings that were made of its rows are large, or their text.
 struct Done<T> {
     results: Results<T>,
     stop: Option<Stop>,
@@ -121,35 +145,6 @@ struct Done<T> {
     enough: bool,
     /// True if no part of the piece comes behind this one.
     is_last: bool,
-}
-
-/// Which piece is being written. Only of that one there are several parts: those of others would wait in memory.
-#[derive(Default)]
-struct Turns {
-    piece: Mutex<u64>,
-    changed: Condvar,
-}
-
-impl Turns {
-    fn set(&self, piece: u64) {
-        *self.piece.lock().unwrap_or_else(PoisonError::into_inner) = piece;
-        self.changed.notify_all();
-    }
-
-    /// Waits until a piece is being written, or nothing will be any more.
-    fn wait_for(&self, piece: u64) {
-        let current = self.piece.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_while(current, |current| *current < piece));
-    }
-}
-
-/// Nobody waits for a turn once this is dropped.
-struct EndOfTurns(Arc<Turns>);
-
-impl Drop for EndOfTurns {
-    fn drop(&mut self) {
-        self.0.set(u64::MAX);
-    }
 }
 
 /// Runs all of a source through evaluators, one for each thread, and hands the results on in the order of the rows; says why
@@ -174,7 +169,7 @@ pub(crate) fn run<T: Send + 'static>(
     let (to_writer, results) = sync_channel(evaluators.len() + 1);
     let pieces = Arc::new(Mutex::new(pieces));
     let turns = Arc::new(Turns::default());
-    let _end = EndOfTurns(turns.clone());
+    let _end = EndOfTurns::of(&turns);
     // Nobody waits for these threads where a run ends early: one may be waiting for a pipe.
     let mut threads = Vec::new();
     for evaluator in evaluators {
@@ -191,7 +186,8 @@ pub(crate) fn run<T: Send + 'static>(
     }
     drop((to_writer, pieces));
     let clock = spent.clone();
-    threads.push(thread::spawn(move || read(source, &start_one, &to_workers, &clock)));
+    let held = (turns.clone(), recipe.most_bytes / HELD_SHARE);
+    threads.push(thread::spawn(move || read(source, &start_one, &to_workers, &clock, &held.0, held.1)));
 
     let mut waiting: BTreeMap<u64, VecDeque<Done<T>>> = BTreeMap::new();
     let mut next = 0_u64;
@@ -236,15 +232,27 @@ pub(crate) fn run<T: Send + 'static>(
 type Numbered = (u64, Result<Box<dyn Piece>, DataError>);
 
 /// Reads pieces until there are no more, or nobody wants them.
-fn read(mut source: Box<dyn Source>, start_one: &SyncSender<()>, to_workers: &SyncSender<Numbered>, spent: &Spent) {
+fn read(
+    mut source: Box<dyn Source>,
+    start_one: &SyncSender<()>,
+    to_workers: &SyncSender<Numbered>,
+    spent: &Spent,
+    turns: &Turns,
+    held_bytes: u64,
+) {
     for index in 0.. {
         if start_one.send(()).is_err() {
             return;
+        }
+        // The next may take as much as everything may.
+        if !source.is_at_hand() {
+            turns.wait_for_room(held_bytes);
         }
         let start = Instant::now();
         let piece = source.next();
         Spent::add(&spent.reading, start);
         let Some(piece) = piece.transpose() else { return };
+        turns.hold(piece.as_ref().map_or(Held::default(), |piece| piece.held()));
         let last = piece.is_err();
         if to_workers.send((index, piece)).is_err() || last {
             return;
@@ -289,7 +297,7 @@ impl Worker {
             let hand_on = |Done { results, stop, enough, is_last }: Done<RecordBatch>| {
                 let start = Instant::now();
                 let Results { rows, read, failures } = results;
-                let results = Results { rows: finish(rows), read, failures };
+                let results = Results { rows: (finish.make)(rows), read, failures };
                 Spent::add(&spent.writing, start);
                 to_writer.send((index, Done { results, stop, enough, is_last })).is_ok()
             };
@@ -304,18 +312,20 @@ impl Worker {
                     return;
                 }
             };
-            loop {
+            let mut is_last = false;
+            while !is_last {
                 let start = Instant::now();
                 let done = self.part(&mut rows);
                 Spent::add(&spent.computing, start);
-                let is_last = done.is_last;
-                if !hand_on(done) {
-                    return;
+                for part in self.cut(done, finish) {
+                    is_last = part.is_last;
+                    if !hand_on(part) {
+                        return;
+                    }
+                    if !is_last {
+                        self.turns.wait_for(index);
+                    }
                 }
-                if is_last {
-                    break;
-                }
-                self.turns.wait_for(index);
             }
         }
     }
@@ -380,6 +390,29 @@ impl Worker {
         Done { results, stop: None, enough: false, is_last }
     }
 
+    /// What came of rows, in parts whose text is bounded.
+    fn cut<T>(&self, mut done: Done<RecordBatch>, finish: &Finish<T>) -> Vec<Done<RecordBatch>> {
+        let cuts = match finish.cuts(&done.results.rows) {
+            Ok(cuts) => cuts,
+            Err(error) => {
+                let rows = RecordBatch::new_empty(self.recipe.schema.clone());
+                let results = Results { rows, read: 0, failures: Vec::new() };
+                return vec![Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }];
+            }
+        };
+        let whole = done.results.rows.clone();
+        let (mut parts, mut first) = (Vec::with_capacity(cuts.len()), 0);
+        for count in cuts.iter().take(cuts.len().saturating_sub(1)) {
+            let results = Results { rows: whole.slice(first, *count), read: 0, failures: Vec::new() };
+            parts.push(Done { results, stop: None, enough: false, is_last: false });
+            first += count;
+        }
+        // What is said of all of them is said with the last.
+        done.results.rows = whole.slice(first, whole.num_rows() - first);
+        parts.push(done);
+        parts
+    }
+
     /// The columns of the results.
     fn results(
         &self,
@@ -408,4 +441,103 @@ impl Worker {
 fn repeated(one: &ArrayRef, count: usize) -> ArrayRef {
     let indices = arrow_array::UInt32Array::from_value(0, count);
     arrow_select::take::take(one, &indices, None).unwrap_or_else(|_| one.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::types::Int8Type;
+    use arrow_array::{DictionaryArray, Int8Array, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+    use cembra::{Limits, Model, Options};
+    use cembra_table::place::Places;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Pieces of a column, each of which holds on to as much.
+    struct Pieces {
+        rows: RecordBatch,
+        left: u64,
+        bytes: u64,
+        /// How many were read and not yet written, and the most that ever were.
+        alive: Arc<[AtomicUsize; 2]>,
+    }
+
+    struct One(Decoded, Held);
+
+    impl Piece for One {
+        fn decode(self: Box<Self>) -> Decoded {
+            self.0
+        }
+
+        fn held(&self) -> Held {
+            self.1
+        }
+    }
+
+    impl Source for Pieces {
+        fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
+            let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+            self.left = left;
+            let alive = self.alive[0].fetch_add(1, Ordering::SeqCst) + 1;
+            self.alive[1].fetch_max(alive, Ordering::SeqCst);
+            let (schema, columns) = (self.rows.schema(), self.rows.columns().to_vec());
+            let places = Places::consecutive(1);
+            let decoded = Decoded::new(&schema, columns, self.rows.num_rows(), places, Vec::new(), None);
+            Ok(Some(Box::new(One(decoded, Held { block: left, bytes: self.bytes }))))
+        }
+    }
+
+    /// Carries rows in a dictionary of one text through a model on several threads: how many were written at once, and how many pieces
+    /// were under way at the most.
+    fn carried(text: usize, pieces: u64, held: u64, most_bytes: u64) -> Result<(Vec<usize>, usize), String> {
+        let values = Arc::new(StringArray::from(vec!["x".repeat(text)]));
+        let column: DictionaryArray<Int8Type> =
+            DictionaryArray::try_new(Int8Array::from(vec![0; 500]), values).expect("a dictionary");
+        let field = Field::new("t", DataType::clone(arrow_array::Array::data_type(&column)), true);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let rows = RecordBatch::try_new(schema.clone(), vec![Arc::new(column)]).expect("rows");
+        let executor =
+            Model::parse("output y = 1").and_then(|model| model.compile(&Options::default())).expect("a model");
+        let evaluators =
+            (0..4).map(|_| Evaluator::new(&executor, Vec::new(), false, None, Limits::default())).collect();
+        let recipe =
+            Recipe { schema, origins: vec![Origin::Data(0)], on_error: OnError::Fail, limit: None, most_bytes };
+        let alive = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let source = Box::new(Pieces { rows, left: pieces, bytes: held, alive: alive.clone() });
+        let finish = Finish { make: Arc::new(|rows: RecordBatch| rows.num_rows()), text_bytes: Some(most_bytes) };
+        let mut written = Vec::new();
+        let stop = run(source, evaluators, recipe, &Arc::default(), &finish, |results| {
+            if results.read > 0 {
+                alive[0].fetch_sub(1, Ordering::SeqCst);
+            }
+            written.push(results.rows);
+            Ok(())
+        });
+        match stop.expect("nothing is written to") {
+            Some(Stop::Data(error)) => Err(error.to_string()),
+            _ => Ok((written, alive[1].load(Ordering::SeqCst))),
+        }
+    }
+
+    #[test]
+    fn the_text_of_rows_that_share_it_is_made_in_parts() {
+        let (written, _) = carried(1 << 20, 3, 0, 4 << 30).expect("rows");
+        assert_eq!(written.iter().sum::<usize>(), 1_500);
+        assert!(written.iter().all(|rows| *rows <= 64), "{written:?}");
+        let (written, _) = carried(100, 3, 0, 4 << 30).expect("rows");
+        assert_eq!(written, [500; 3]);
+        let error = carried(1 << 20, 1, 0, 1 << 20).expect_err("more than a row may have");
+        assert!(error.starts_with("a row has more than 1048576 bytes as text"), "{error}");
+    }
+
+    #[test]
+    fn no_piece_is_read_while_others_hold_on_to_much() {
+        // A quarter of all, which leaves no place for another.
+        let (written, most) = carried(100, 20, 2_501, 10_000).expect("rows");
+        assert_eq!((written.len(), most), (20, 1));
+        // Two together.
+        let (written, most) = carried(100, 20, 2_500, 10_000).expect("rows");
+        assert_eq!(written.len(), 20);
+        assert!(most <= 2, "{most}");
+    }
 }

@@ -128,7 +128,7 @@ fn too_many_bytes(bytes: u64) -> DataError {
 
 /// How many bytes the strings of an array have that are views, each as often as it is there. Like [`with_views`], this recursion and the
 /// next are bounded by how deep types nest.
-fn viewed(array: &dyn Array) -> u64 {
+pub(crate) fn viewed(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
         DataType::BinaryView => array.as_binary_view().lengths().map(u64::from).sum(),

@@ -2,7 +2,7 @@
 //! the leaves. A number may become a wider one, or a float; an integer may become a narrower one, and a float an integer, if
 //! that changes no value. What is carried through stays as it is.
 
-use super::casts::{converted, large_lists, without_views};
+use super::casts::{converted, large_lists, viewed, without_views};
 use super::cells;
 use super::foreign;
 use super::place::Places;
@@ -163,6 +163,16 @@ impl Conversion {
         let (count, error) = wrong.pop_first().map_or((rows.num_rows(), None), |(row, error)| (row, Some(error)));
         let (columns, _) = self.columns(&rows.slice(0, count), first)?;
         Ok(Decoded::new(&self.schema, columns, count, places, Vec::new(), error))
+    }
+
+    /// The bytes of strings that are copied for the columns that are carried through.
+    pub(crate) fn copied_bytes(&self, rows: &RecordBatch) -> u64 {
+        let kept = self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len()));
+        let copied = kept.filter_map(|(at, field)| {
+            let column = rows.columns().get(*at)?;
+            (column.data_type() != field.data_type()).then(|| viewed(column))
+        });
+        copied.fold(0, u64::saturating_add)
     }
 
     /// The columns wanted, and the rows that have no values for them.

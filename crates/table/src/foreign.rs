@@ -238,7 +238,7 @@ fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
 }
 
 /// The number of a value of a dictionary.
-fn key(keys: &dyn Array, row: usize) -> Option<usize> {
+pub(crate) fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     match keys.data_type() {
         DataType::Int8 => usize::try_from(native::<Int8Type>(keys, row)).ok(),
         DataType::Int16 => usize::try_from(native::<Int16Type>(keys, row)).ok(),

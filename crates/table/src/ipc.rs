@@ -6,7 +6,7 @@ use super::guard::guarded;
 use super::input::Bytes;
 use super::messages::{Messages, check_batch, check_schema};
 use super::parquet::Read;
-use super::{Piece, ReadOptions, Request, Source, Table};
+use super::{Held, Piece, ReadOptions, Request, Source, Table};
 use crate::error::DataError;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::convert::fb_to_schema;
@@ -88,8 +88,17 @@ impl ArrowData {
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;
         let schema = conversion.schema().clone();
         let dictionaries = Dictionaries::default();
-        let source =
-            ArrowSource { stream, stored, dictionaries, batch_rows, projection, conversion, at_hand: None, rows: 0 };
+        let source = ArrowSource {
+            stream,
+            stored,
+            dictionaries,
+            batch_rows,
+            projection,
+            conversion,
+            at_hand: None,
+            held: Held::default(),
+            rows: 0,
+        };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total: None, source: Box::new(source) })
     }
 }
@@ -120,6 +129,8 @@ struct ArrowSource {
     conversion: Arc<Conversion>,
     /// What is left of the batch read last.
     at_hand: Option<RecordBatch>,
+    /// The message that it lies in.
+    held: Held,
     /// How many were passed on.
     rows: u64,
 }
@@ -133,7 +144,8 @@ impl ArrowSource {
             let body = self.stream.body(message.bodyLength())?;
             let version = message.version();
             if let Some(batch) = message.header_as_record_batch() {
-                check_batch(batch, &body, most)?;
+                let bytes = check_batch(batch, &body, most)?.max(body.len() as u64);
+                self.held = Held { block: self.held.block + 1, bytes };
                 let (stored, values) = (self.stored.clone(), &self.dictionaries.values);
                 let decoder = RecordBatchDecoder::try_new(&body, batch, stored, values, &version).map_err(broken)?;
                 return decoder.with_projection(Some(&self.projection)).read_record_batch().map(Some).map_err(broken);
@@ -179,6 +191,11 @@ impl Source for ArrowSource {
         let (rows, first) = (whole.slice(0, count), self.rows + 1);
         self.at_hand = Some(whole.slice(count, whole.num_rows() - count));
         self.rows += count as u64;
-        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion: self.conversion.clone() })))
+        let (conversion, held) = (self.conversion.clone(), self.held);
+        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion, held })))
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.at_hand.as_ref().is_some_and(|rows| rows.num_rows() > 0)
     }
 }

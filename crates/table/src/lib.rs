@@ -28,6 +28,7 @@ pub mod schema;
 pub mod sink;
 mod thrift;
 pub mod types;
+pub mod written;
 
 #[cfg(test)]
 mod tests;
@@ -209,10 +210,24 @@ pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<
         .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
 }
 
+/// Memory of a file that says how long its parts are: several pieces may hold on to one block.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Held {
+    /// The number of the block. Those of neighbouring pieces differ unless they are the same.
+    pub block: u64,
+    /// Its bytes, with those that reading the piece makes of them.
+    pub bytes: u64,
+}
+
 /// A piece of the data that was cut off, so that it can be read at the same time as the next.
 pub trait Piece: Send {
     /// Reads it.
     fn decode(self: Box<Self>) -> Decoded;
+
+    /// What it holds on to; nothing of data that are cut off in bounded pieces.
+    fn held(&self) -> Held {
+        Held::default()
+    }
 }
 
 impl Piece for Decoded {
@@ -228,6 +243,11 @@ pub trait Source: Send {
     /// # Errors
     /// The data cannot be read. Nothing can be read after that.
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError>;
+
+    /// True if the next piece lies in memory that the last one holds on to.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
 }
 
 /// Data whose columns are found and typed.

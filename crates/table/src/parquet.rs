@@ -5,7 +5,7 @@ use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
-use super::{Decoded, Piece, ReadOptions, Request, Source, Table, casts};
+use super::{Decoded, Held, Piece, ReadOptions, Request, Source, Table, casts};
 use crate::error::DataError;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
@@ -133,7 +133,8 @@ impl Source for ParquetSource {
         let Some(rows) = read? else { return Ok(None) };
         let first = self.rows + 1;
         self.rows += rows.num_rows() as u64;
-        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion: self.conversion.clone() })))
+        let held = Held { block: first, bytes: rows.get_array_memory_size() as u64 };
+        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion: self.conversion.clone(), held })))
     }
 }
 
@@ -147,9 +148,15 @@ pub(crate) struct Read {
     pub(crate) format: &'static str,
     /// What becomes of them.
     pub(crate) conversion: Arc<Conversion>,
+    /// The memory that they lie in.
+    pub(crate) held: Held,
 }
 
 impl Piece for Read {
+    fn held(&self) -> Held {
+        Held { bytes: self.held.bytes.saturating_add(self.conversion.copied_bytes(&self.rows)), ..self.held }
+    }
+
     fn decode(self: Box<Self>) -> Decoded {
         let made = guarded(self.format, || self.conversion.apply(&self.rows, self.first));
         made.unwrap_or_else(|error| {

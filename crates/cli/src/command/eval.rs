@@ -272,7 +272,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let write = WriteOptions { format, null, delimiter: None };
     let mut sink = sink::open(&write, output, &results.columns, &results.recipe.schema)?;
     let mut failures = Failures::new(args.errors.as_deref())?;
-    let recipe = Recipe { limit: args.limit, ..results.recipe };
+    let most_bytes = text.limits().array_bytes;
+    let recipe = Recipe { limit: args.limit, most_bytes, ..results.recipe };
     let goes_on = on_error != OnError::Fail;
     let deadline = Deadline::start(args.time_limit);
     let token = args.time_limit.map(|_| deadline.token());
@@ -298,14 +299,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         // One thread that computes would only wait where now another encodes.
         Sink::Lines(lines) if args.threads() > 1 => {
             let encoder = lines.encoder();
-            let encode: Finish<_> = Arc::new(move |rows| encoder.encode(&rows));
+            let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: Some(most_bytes) };
             pipeline::run(rows_of_data, evaluators, recipe, &spent, &encode, |results| {
                 tell(results.read, &results.failures)?;
                 lines.write(&results.rows)
             })?
         }
         sink => {
-            let as_they_are: Finish<_> = Arc::new(|rows| rows);
+            let text_bytes = (matches!(sink, Sink::Lines(_)) || format == Format::Table).then_some(most_bytes);
+            let as_they_are = Finish { make: Arc::new(|rows| rows), text_bytes };
             pipeline::run(rows_of_data, evaluators, recipe, &spent, &as_they_are, |results| {
                 tell(results.read, &results.failures)?;
                 sink.write(&results.rows)
@@ -425,7 +427,7 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
         origins.push(Origin::Output(at));
         columns.push(Named { name: output.name.to_string(), form: Form::Values(qtype) });
     }
-    let recipe = Recipe { schema: types::schema(schema), origins, on_error, limit: None };
+    let recipe = Recipe { schema: types::schema(schema), origins, on_error, limit: None, most_bytes: 0 };
     Ok(Made { columns, recipe })
 }
 

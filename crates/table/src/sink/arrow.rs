@@ -26,10 +26,7 @@ impl ArrowSink {
 
 impl Rows for ArrowSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
-        for rows in plain::rows(rows, &self.schema)? {
-            self.writer.write(&rows).map_err(failed)?;
-        }
-        Ok(())
+        plain::rows(rows, &self.schema, |rows| self.writer.write(&rows).map_err(failed))
     }
 
     fn finish(self: Box<Self>) -> Result<Output, DataError> {

@@ -31,12 +31,16 @@ fn plain(of: &DataType) -> DataType {
     }
 }
 
-/// Rows in columns of a schema: in one batch, or in several where one has more than 2 GiB of texts in a column.
+/// Writes rows in columns of a schema: in one batch, or in several, one after the other, where one has more than 2 GiB of texts in a column.
 ///
 /// # Errors
-/// A single row has so many.
-pub(super) fn rows(rows: &RecordBatch, schema: &SchemaRef) -> Result<Vec<RecordBatch>, DataError> {
-    let (mut made, mut open) = (Vec::new(), vec![rows.clone()]);
+/// A single row has so many; those of `write`.
+pub(super) fn rows(
+    rows: &RecordBatch,
+    schema: &SchemaRef,
+    mut write: impl FnMut(RecordBatch) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut open = vec![rows.clone()];
     while let Some(rows) = open.pop() {
         let columns = rows.columns().iter().zip(schema.fields());
         let columns: Option<Vec<ArrayRef>> = columns.map(|(array, field)| array_of(array, field.data_type())).collect();
@@ -44,7 +48,7 @@ pub(super) fn rows(rows: &RecordBatch, schema: &SchemaRef) -> Result<Vec<RecordB
             Some(columns) => {
                 let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
                 let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
-                made.push(batch.map_err(|error| DataError::new(DataCode::Io, error.to_string()))?);
+                write(batch.map_err(|error| DataError::new(DataCode::Io, error.to_string()))?)?;
             }
             None if rows.num_rows() > 1 => {
                 let half = rows.num_rows() / 2;
@@ -54,7 +58,7 @@ pub(super) fn rows(rows: &RecordBatch, schema: &SchemaRef) -> Result<Vec<RecordB
             None => return Err(DataError::new(DataCode::Io, "a row has more than 2 GiB of texts in a column")),
         }
     }
-    Ok(made)
+    Ok(())
 }
 
 /// An array in a type without views; `None` if its texts are too long for that.

@@ -18,6 +18,9 @@ use std::ops::Range;
 /// Rows of one table.
 const TABLE_ROWS: usize = 10_000;
 
+/// And the bytes of their cells, about.
+const TABLE_BYTES: usize = 64 << 20;
+
 /// The mark of a missing value in a table.
 const TABLE_MISSING: &str = "NA";
 
@@ -27,6 +30,8 @@ pub(super) struct TableSink {
     columns: Vec<Named>,
     header: Vec<(String, CellAlignment)>,
     table: Table,
+    /// The bytes of its cells.
+    bytes: usize,
     /// How many characters fit in a line, if that matters.
     width: Option<usize>,
 }
@@ -42,7 +47,7 @@ impl TableSink {
         let header: Vec<_> = header.collect();
         let table = empty_table(&header);
         let width = if matches!(output, Output::Stdout(_)) { terminal_width() } else { None };
-        TableSink { output, columns: columns.to_vec(), header, table, width }
+        TableSink { output, columns: columns.to_vec(), header, table, bytes: 0, width }
     }
 
     fn show(&mut self) -> Result<(), DataError> {
@@ -59,16 +64,18 @@ impl Rows for TableSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
         let flat = flat(&self.columns, rows);
         for row in 0..rows.num_rows() {
-            if self.table.row_count() == TABLE_ROWS {
+            if self.table.row_count() == TABLE_ROWS || self.bytes > TABLE_BYTES {
                 self.show()?;
-                self.table = empty_table(&self.header);
+                (self.table, self.bytes) = (empty_table(&self.header), 0);
             }
             let cells = flat.iter().map(|column| {
                 let mut text = Vec::new();
                 let present = column.write(&mut text, row);
                 if present { escape_controls(&String::from_utf8_lossy(&text)) } else { TABLE_MISSING.to_owned() }
             });
-            self.table.add_row(cells.collect::<Vec<_>>());
+            let cells: Vec<String> = cells.collect();
+            self.bytes += cells.iter().map(String::len).sum::<usize>();
+            self.table.add_row(cells);
         }
         Ok(())
     }

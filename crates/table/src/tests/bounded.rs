@@ -1,6 +1,14 @@
 //! Data without end, or that become more than they are: what is taken of them is bounded.
 
 use super::*;
+use crate::written::cuts;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, Int64Array, ListArray, ListViewArray, RecordBatch, RunArray, StringArray,
+    StringViewArray, StructArray,
+};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
 use std::io::{Cursor, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,14 +79,63 @@ fn zeros_behind_the_mark_of_arrow_have_an_end() {
     assert!(read.load(Ordering::Relaxed) < 1 << 17);
     // As many as there are where messages are aligned to 64 bytes.
     for (words, is_read) in [(0, true), (7, true), (8, false)] {
-        let rows = arrow_array::RecordBatch::try_from_iter([(
-            "x",
-            Arc::new(arrow_array::Int32Array::from(vec![1])) as arrow_array::ArrayRef,
-        )]);
+        let rows = RecordBatch::try_from_iter([("x", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]);
         let rows = rows.expect("rows");
         let mut bytes = [b"ARROW1\0\0".as_slice(), &[0; 64][..8 * words]].concat();
         let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &rows.schema()).expect("a writer");
         writer.write(&rows).and_then(|()| writer.finish()).expect("rows");
         assert_eq!(open(Input::new("rows", Cursor::new(bytes))).is_empty(), is_read, "{words}");
     }
+}
+
+/// Sixteen rows, each of a megabyte as text and of next to nothing in memory.
+#[test]
+fn rows_that_share_their_text_are_cut_by_it() {
+    const MEGABYTE: usize = 1 << 20;
+    let long = "x".repeat(MEGABYTE);
+    let values: ArrayRef = Arc::new(StringArray::from(vec![long.as_str()]));
+    let views = {
+        let one = StringViewArray::from(vec![long.as_str()]);
+        let views = ScalarBuffer::from(vec![one.views()[0]; 16]);
+        StringViewArray::try_new(views, one.data_buffers().to_vec(), None).expect("views")
+    };
+    let keys = || Int32Array::from(vec![0; 16]);
+    let dictionary = DictionaryArray::<Int32Type>::try_new(keys(), values.clone()).expect("a dictionary");
+    let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![16]), values.as_ref()).expect("runs");
+    let item = |of: &DataType| Arc::new(Field::new_list_field(of.clone(), true));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; MEGABYTE / 8]));
+    let list_views = ListViewArray::try_new(
+        item(&DataType::Int64),
+        ScalarBuffer::from(vec![0; 16]),
+        ScalarBuffer::from(vec![(MEGABYTE / 8) as i32; 16]),
+        numbers,
+        None,
+    );
+    let lists =
+        ListArray::new(item(views.data_type()), OffsetBuffer::from_lengths([1; 16]), Arc::new(views.clone()), None);
+    let name = Arc::new(Field::new(&long, DataType::Int32, true));
+    let structs = StructArray::from(vec![(name, Arc::new(keys()) as ArrayRef)]);
+    let columns: [ArrayRef; 6] = [
+        Arc::new(views),
+        Arc::new(dictionary),
+        Arc::new(runs),
+        Arc::new(list_views.expect("list views")),
+        Arc::new(lists),
+        Arc::new(structs),
+    ];
+    for column in columns {
+        let of = column.data_type().to_string();
+        let rows = RecordBatch::try_from_iter([("x", column)]).expect("rows");
+        assert_eq!(cuts(&rows, 5 << 20, 2 << 20).expect("rows"), [4; 4], "{of:.40}");
+        assert_eq!(cuts(&rows, 1 << 20, 2 << 20).expect("rows"), [1; 16], "{of:.40}");
+        assert_eq!(cuts(&rows, 17 << 20, 2 << 20).expect("rows"), [16], "{of:.40}");
+        let error = cuts(&rows, 5 << 20, 1 << 20).expect_err("too much for a row").to_string();
+        assert!(error.starts_with("a row has more than 1048576 bytes as text; raise the limit"), "{error}");
+    }
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 1_000]));
+    let rows = RecordBatch::try_from_iter([(long.as_str(), numbers.clone())]).expect("rows");
+    assert_eq!(cuts(&rows, 500 << 20, 2 << 20).expect("rows"), [499, 499, 2]);
+    let rows = RecordBatch::try_from_iter([("x", numbers)]).expect("rows");
+    assert_eq!(cuts(&rows, 1 << 20, 1 << 20).expect("rows"), [1_000]);
+    assert_eq!(cuts(&rows.slice(0, 0), 0, 0).expect("no rows"), [0]);
 }

@@ -1,0 +1,158 @@
+//! How many bytes rows have as text, before they are written: in memory values share what they are made of (a dictionary, the buffer of
+//! views, the elements of list views, the names of fields), and each is written out. Rows are written so many at once that their
+//! text is bounded.
+
+use crate::chunks::too_large;
+use crate::error::DataError;
+use crate::foreign;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType};
+use arrow_array::{Array, GenericByteViewArray, RecordBatch};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::DataType;
+use std::ops::Range;
+
+/// About as many bytes as a value has that shares nothing with others, with what is around it.
+const VALUE_BYTES: u64 = 8;
+
+/// How many rows are written at once, from the first on: as many as have no more than about so many bytes together, or one.
+///
+/// # Errors
+/// A row has more than `most_bytes` by itself.
+pub fn cuts(rows: &RecordBatch, bytes: u64, most_bytes: u64) -> Result<Vec<usize>, DataError> {
+    let names = rows.schema_ref().fields().iter().map(|field| field.name().len() as u64);
+    let fixed = names.fold(0, |sum: u64, name| sum.saturating_add(name).saturating_add(VALUE_BYTES));
+    let shared: Vec<_> = rows.columns().iter().filter(|column| foreign::has(column.data_type(), is_shared)).collect();
+    let count = rows.num_rows();
+    if shared.is_empty() && fixed.saturating_mul(count as u64) <= bytes {
+        return Ok(vec![count]);
+    }
+    let (mut cuts, mut first, mut together) = (Vec::new(), 0, 0_u64);
+    for row in 0..count {
+        let mut own = fixed;
+        for column in &shared {
+            let left = most_bytes.saturating_sub(own);
+            own = own.saturating_add(size(column.as_ref(), row, left));
+        }
+        if own > most_bytes {
+            return Err(too_large(format!("a row has more than {most_bytes} bytes as text")));
+        }
+        if row > first && together.saturating_add(own) > bytes {
+            cuts.push(row - first);
+            (first, together) = (row, 0);
+        }
+        together = together.saturating_add(own);
+    }
+    cuts.push(count - first);
+    Ok(cuts)
+}
+
+/// True for types whose values may share what is written out for each.
+const fn is_shared(of: &DataType) -> bool {
+    matches!(
+        of,
+        DataType::Utf8View
+            | DataType::BinaryView
+            | DataType::Dictionary(..)
+            | DataType::RunEndEncoded(..)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+            | DataType::Union(..)
+            | DataType::Struct(_)
+    )
+}
+
+/// About how many bytes a value has; where that is more than `left`, anything more than `left`. Calls itself for what is inside of a
+/// type, as often as the type nests (`is_shown`).
+fn size(array: &dyn Array, row: usize, left: u64) -> u64 {
+    if row >= array.len() || array.is_null(row) {
+        return VALUE_BYTES;
+    }
+    match array.data_type() {
+        DataType::Utf8View => view(array.as_string_view(), row),
+        DataType::BinaryView => view(array.as_binary_view(), row),
+        DataType::Utf8 => length(array.as_string::<i32>().value_length(row)),
+        DataType::LargeUtf8 => length(array.as_string::<i64>().value_length(row)),
+        DataType::Binary => length(array.as_binary::<i32>().value_length(row)),
+        DataType::LargeBinary => length(array.as_binary::<i64>().value_length(row)),
+        DataType::FixedSizeBinary(width) => length(*width),
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            elements(lists.values(), between(lists.value_offsets(), row), left)
+        }
+        DataType::LargeList(_) => {
+            let lists = array.as_list::<i64>();
+            elements(lists.values(), between(lists.value_offsets(), row), left)
+        }
+        DataType::ListView(_) => {
+            let lists = array.as_list_view::<i32>();
+            elements(lists.values(), from(lists.value_offset(row), lists.value_size(row)), left)
+        }
+        DataType::LargeListView(_) => {
+            let lists = array.as_list_view::<i64>();
+            elements(lists.values(), from(lists.value_offset(row), lists.value_size(row)), left)
+        }
+        DataType::FixedSizeList(_, len) => {
+            let (lists, len) = (array.as_fixed_size_list(), len.as_usize());
+            let first = lists.value_offset(row).as_usize();
+            elements(lists.values(), first..first.saturating_add(len), left)
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            elements(map.entries(), between(map.value_offsets(), row), left)
+        }
+        DataType::Struct(fields) => {
+            let parts = fields.iter().zip(array.as_struct().columns());
+            parts.fold(VALUE_BYTES, |sum, (field, part)| {
+                let sum = sum.saturating_add(field.name().len() as u64);
+                if sum > left { sum } else { sum.saturating_add(size(part.as_ref(), row, left - sum)) }
+            })
+        }
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let key = foreign::key(dictionary.keys(), row);
+            key.map_or(VALUE_BYTES, |key| size(dictionary.values().as_ref(), key, left))
+        }
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => run::<Int16Type>(array, row, left),
+            DataType::Int32 => run::<Int32Type>(array, row, left),
+            _ => run::<Int64Type>(array, row, left),
+        },
+        DataType::Union(..) => size(array.as_union().value(row).as_ref(), 0, left),
+        _ => VALUE_BYTES,
+    }
+}
+
+fn length(bytes: impl ArrowNativeType) -> u64 {
+    VALUE_BYTES.saturating_add(bytes.as_usize() as u64)
+}
+
+fn view<T: ByteViewType>(array: &GenericByteViewArray<T>, row: usize) -> u64 {
+    // The length is the lowest 32 bits of a view.
+    VALUE_BYTES.saturating_add(array.views().get(row).map_or(0, |view| u64::from(*view as u32)))
+}
+
+fn between(ends: &[impl ArrowNativeType], row: usize) -> Range<usize> {
+    let end = |at: usize| ends.get(at).map_or(0, |end| end.as_usize());
+    end(row)..end(row.saturating_add(1))
+}
+
+fn from(first: impl ArrowNativeType, count: impl ArrowNativeType) -> Range<usize> {
+    first.as_usize()..first.as_usize().saturating_add(count.as_usize())
+}
+
+fn elements(values: &dyn Array, places: Range<usize>, left: u64) -> u64 {
+    let mut sum = VALUE_BYTES;
+    for at in places {
+        if sum > left {
+            break;
+        }
+        sum = sum.saturating_add(size(values, at, left - sum));
+    }
+    sum
+}
+
+fn run<T: RunEndIndexType>(array: &dyn Array, row: usize, left: u64) -> u64 {
+    let Some(runs) = array.as_run_opt::<T>() else { return VALUE_BYTES };
+    size(runs.values().as_ref(), runs.get_physical_index(row), left)
+}
