@@ -162,6 +162,16 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
     read_array(&mut { bytes }, Some(bytes.len() as u64), u64::MAX, u64::MAX).map(|(tensor, _)| tensor)
 }
 
+/// The array of a `.npy` file of so many bytes, read piece by piece: it is in memory once.
+///
+/// # Errors
+/// As for [`read_npy`]; or the array is more than so many bytes.
+pub fn read_npy_file(file: &mut impl Read, bytes: u64, most_bytes: u64) -> Result<Tensor, DataError> {
+    // A header beside.
+    let left = most_bytes.saturating_add(MOST_HEADER as u64);
+    read_array(file, Some(bytes), left, most_bytes).map(|(tensor, _)| tensor)
+}
+
 /// An array, and how many bytes its file has. `known` says how many there are, if that is known. More than `left` of the `most` that all
 /// arrays may have are not read. What the header says is compared with that before there is memory for it, and it takes memory once.
 fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) -> Result<(Tensor, u64), DataError> {

@@ -13,7 +13,8 @@ use cembra_table::output::Output;
 use cembra_table::{numpy, scalar};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Cursor, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -136,7 +137,12 @@ fn inputs(
     let most_bytes = text.limits().array_bytes;
     let find = |name: &str| model.inputs().iter().find(|field| *field.name == *name);
     let known = || model.inputs().iter().map(|field| &*field.name);
-    let mut tensors = BTreeMap::new();
+    let mut tensors: BTreeMap<String, Tensor> = BTreeMap::new();
+    // All arrays have so many bytes together.
+    let left = |tensors: &BTreeMap<String, Tensor>| {
+        let taken = tensors.values().map(|tensor| tensor.layout().len() as u64 * size_of_element(tensor));
+        most_bytes.saturating_sub(taken.sum())
+    };
     for constant in &args.set {
         check_among(&constant.name, "input", known(), "-s", NAME)?;
         let Some(field) = find(&constant.name) else { continue };
@@ -153,8 +159,8 @@ fn inputs(
     }
     for file in &args.input {
         check_among(&file.name, "input", known(), "--input", NAME)?;
-        let (name, bytes) = bytes_of(&file.path, most_bytes)?;
-        let tensor = numpy::read_npy(&bytes).map_err(|error| error.in_file(&name))?;
+        let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
+        let tensor = bytes.array(left(&tensors)).map_err(|error| error.in_file(&name))?;
         if let Some(field) = find(&file.name) {
             check_type(field, &tensor).map_err(|error| error.in_file(&name))?;
         }
@@ -163,7 +169,8 @@ fn inputs(
     let mut file = None;
     if let Some(path) = data {
         let (name, bytes) = bytes_of(path, most_bytes)?;
-        for (array, tensor) in arrays(model, &tensors, bytes, most_bytes).map_err(|error| error.in_file(&name))? {
+        let arrays = arrays(model, &tensors, bytes, left(&tensors)).map_err(|error| error.in_file(&name))?;
+        for (array, tensor) in arrays {
             if let Some(field) = find(&array) {
                 check_type(field, &tensor).map_err(|error| error.in_file(&name))?;
             }
@@ -199,21 +206,21 @@ fn insert(tensors: &mut BTreeMap<String, Tensor>, name: &str, tensor: Tensor) ->
 fn arrays(
     model: &TensorModel,
     given: &BTreeMap<String, Tensor>,
-    bytes: Vec<u8>,
+    mut bytes: ArrayBytes,
     most_bytes: u64,
 ) -> Result<Vec<(String, Tensor)>, DataError> {
-    if numpy::is_npz(&bytes) {
+    if numpy::is_npz(&bytes.first) {
         let is_wanted = |name: &str| model.inputs().iter().any(|field| *field.name == *name);
-        return numpy::read_npz(Cursor::new(bytes), is_wanted, most_bytes);
+        return numpy::read_npz(bytes.file, is_wanted, most_bytes);
     }
-    if !numpy::is_npy(&bytes) {
+    if !numpy::is_npy(&bytes.first) {
         let error = DataError::unreadable("tensors are read from NumPy's files, and this is none");
         return Err(error.hint("write it with `np.savez(file, a=a)` or `np.save(file, a)`"));
     }
     let open = model.inputs().iter().filter(|field| !given.contains_key(&*field.name));
     let open: Vec<&Field> = open.filter(|field| matches!(field.qtype, QType::Tensor(..))).collect();
     match open.as_slice() {
-        [field] => Ok(vec![(field.name.to_string(), numpy::read_npy(&bytes)?)]),
+        [field] => Ok(vec![(field.name.to_string(), bytes.array(most_bytes)?)]),
         open => {
             let message = format!("this file has one array, and {} inputs of the model have none", open.len());
             Err(DataError::unreadable(message).hint("name them: `--input a=a.npy`, or write `np.savez(file, a=a)`"))
@@ -221,22 +228,51 @@ fn arrays(
     }
 }
 
-/// The name and the bytes of a file.
-fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, Vec<u8>), Failure> {
-    /// A header of an array, or the directory of an archive.
+/// A file of arrays, which is read piece by piece.
+struct ArrayBytes {
+    file: BufReader<File>,
+    /// How many bytes it has.
+    len: u64,
+    /// The first of them.
+    first: Vec<u8>,
+}
+
+impl ArrayBytes {
+    /// The only array of the file, of at most so many bytes.
+    fn array(&mut self, most_bytes: u64) -> Result<Tensor, DataError> {
+        numpy::read_npy_file(&mut self.file, self.len, most_bytes)
+    }
+}
+
+/// The name and the bytes of a file. Those of a pipe, or of what is compressed, are at most as many as arrays may have.
+fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, ArrayBytes), Failure> {
+    /// Headers of arrays, or the directory of an archive.
     const BESIDE: u64 = 1 << 20;
+    /// As many as tell what a file is.
+    const FIRST: u64 = 8;
     let input = open(path)?;
     let name = input.name().to_owned();
-    let mut bytes = Vec::new();
-    let most = most_bytes.saturating_add(BESIDE);
-    let read =
-        input.into_bytes().map_err(|error| error.in_file(&name))?.take(most.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|cause| DataError::unread(cause).in_file(&name))?;
-    if bytes.len() as u64 > most {
-        let error = DataError::unreadable(format!("the file has more than {most_bytes} bytes")).in_file(&name);
-        return Err(error.hint("raise the limit: `--set-limit array_bytes=..`").into());
+    let file = input.into_file(most_bytes.saturating_add(BESIDE)).map_err(|error| error.in_file(&name))?;
+    let mut file = BufReader::new(file);
+    let mut read = || -> io::Result<(u64, Vec<u8>)> {
+        let len = file.seek(SeekFrom::End(0))?;
+        file.rewind()?;
+        let mut first = Vec::new();
+        file.by_ref().take(FIRST).read_to_end(&mut first)?;
+        file.rewind()?;
+        Ok((len, first))
+    };
+    let (len, first) = read().map_err(|cause| DataError::unread(cause).in_file(&name))?;
+    Ok((name, ArrayBytes { file, len, first }))
+}
+
+/// The bytes of an element.
+fn size_of_element(tensor: &Tensor) -> u64 {
+    match tensor.data() {
+        Data::Bool(_) => 1,
+        Data::Int32(_) | Data::Float32(_) => 4,
+        Data::Int64(_) | Data::Float64(_) => 8,
     }
-    Ok((name, bytes))
 }
 
 /// An error if an array is of another type than its input.

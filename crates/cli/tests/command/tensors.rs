@@ -288,3 +288,18 @@ fn tensors_times_vectors() {
          along_k: f32 [2, 3]\n[[3, 11, 19],\n [27, 35, 43]]\nalong_all: f32 = -84\n"
     );
 }
+
+/// Arrays of several files have no more bytes together than they may, and a file is not in memory beside its array.
+#[test]
+fn arrays_of_all_files_count_together() {
+    let file = f64s(&[100_000], std::iter::repeat_n(1.0, 100_000));
+    let shell = Shell::new().file("a.npy", &file).file("b.npy", &file);
+    let model = "input a: tensor[f64, 1]\ninput b: tensor[f64, 1]\noutput s = tensor.sum(a * b)\n";
+    let shell = shell.file("m.cem", model);
+    let args = ["eval", "m.cem", "--input", "a=a.npy", "--input", "b=b.npy", "--set-limit"];
+    assert_eq!(shell.stdout(&[&args[..], &["array_bytes=100000000"]].concat()), "s: f64 = 100000\n");
+    for more in [&args[..], &["eval", "m.cem", "a.npy", "--input", "b=b.npy", "--set-limit"]] {
+        let refused = shell.run(&[more, &["array_bytes=1500000"]].concat());
+        assert!(refused.stderr.contains("the arrays are more than 700000 bytes"), "{refused}");
+    }
+}
