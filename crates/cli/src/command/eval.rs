@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "eval";
 
+/// The most threads that compute: each takes memory, and more than there are processors are of no use.
+const MOST_THREADS: usize = 256;
+
 /// Evaluates a model on every row of the data
 ///
 /// DATA is CSV (or TSV) with a header, an array of JSON objects, one JSON object on each line, Parquet or Arrow, and may be
@@ -201,7 +204,7 @@ impl Args {
         match self.threads.or(std::thread::available_parallelism().ok()) {
             // The rows are counted in order.
             _ if self.limit.is_some() => 1,
-            Some(threads) => threads.get(),
+            Some(threads) => threads.get().min(MOST_THREADS),
             None => 1,
         }
     }

@@ -208,6 +208,8 @@ fn threads_and_batches_change_no_result() {
             assert!(run(&["--threads", threads, "--batch-rows", batch_rows]) == expected, "{threads} {batch_rows}");
         }
     }
+    // More threads than there can be are as many as there may be.
+    assert!(run(&["--threads", "4611686018427387904"]) == expected);
     // Objects too, which are read and written on the threads that compute, and the frame of an array.
     let form = |shell: &Shell, data: &str, format: &str, threads: &str| {
         let model = "output y = x * 2; output i = id + 1i64";
