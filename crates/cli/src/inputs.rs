@@ -128,7 +128,9 @@ impl Feed {
         let (mut fields, mut from) = (Vec::new(), Vec::new());
         let mut wanted = Vec::new();
         let mut problems = Vec::new();
-        for input in needed(model, outputs) {
+        let inputs = needed(model, outputs);
+        let unused = data.as_ref().map_or(Vec::new(), |data| unused(data, &inputs));
+        for input in inputs {
             let name = input.name.to_string();
             let declared = input.qtype.as_ref().or(types.get(&*name).copied());
             let (feeding, qtype) = match constants.remove(&*name) {
@@ -144,8 +146,12 @@ impl Feed {
                     let scalar = default.scalar();
                     (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
                 }
-                // As in data that have no such key.
-                None if let (Some(QType::Optional(scalar)), true) = (declared, data.is_none()) => {
+                // As in data that have no such key. A column of nearly that name is meant to be it.
+                None if let Some(QType::Optional(scalar)) = declared
+                    && data
+                        .as_ref()
+                        .is_none_or(|data| !data.has(&name) && nearest(&name, unused.iter().copied()).is_none()) =>
+                {
                     (Feeding::Constant(Value::Missing(*scalar)), QType::Optional(*scalar))
                 }
                 None if data.is_none() => {
@@ -301,6 +307,16 @@ impl Feed {
             None => failure.note(format!("with {values}")),
         }
     }
+}
+
+/// The columns that are no input's, nor a field of one.
+fn unused<'d>(data: &'d Dataset, inputs: &[&Input]) -> Vec<&'d str> {
+    let names: HashSet<&str> = inputs.iter().map(|input| &*input.name).collect();
+    let is_used = |column: &str| {
+        let fields = column.match_indices('.').map(|(at, _)| &column[..at]);
+        fields.chain([column]).any(|name| names.contains(name))
+    };
+    data.names().into_iter().filter(|column| !is_used(column)).collect()
 }
 
 /// A value for a message: its type is known from elsewhere, and a long one is cut.

@@ -235,10 +235,13 @@ impl Session {
         for input in needed(&model, &[]) {
             let name = &input.name;
             let declared = input.qtype.as_ref();
+            let optional = declared.filter(|declared| declared.is_optional()).and_then(QType::scalar);
+            let absent = input.default.as_ref().map(|default| default.scalar()).or(optional);
             let problem =
                 match self.values.get(&**name) {
-                    None if let Some(default) = &input.default => {
-                        values.insert(name.clone(), Value::Missing(default.scalar()));
+                    // As in data that have no such column.
+                    None if let Some(scalar) = absent => {
+                        values.insert(name.clone(), Value::Missing(scalar));
                         continue;
                     }
                     None => {
@@ -473,7 +476,7 @@ mod tests {
         let mut session = Session::default();
         assert_eq!(say(&mut session, "input n: f32?"), "");
         assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
-        assert_eq!(say(&mut session, "n * 2"), "error: input `n` has no value");
+        assert_eq!(say(&mut session, "(n * 2) ?? 7.0"), "7.0f32\n");
         assert_eq!(say(&mut session, ":set n = 2"), "");
         assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
         assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
@@ -512,7 +515,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(say(&mut session, "input name: text?"), "");
+        assert_eq!(say(&mut session, "input name: text"), "");
         assert_eq!(hints(&mut session, "name").0, ["give it one, as in `:set name = \"abc\"`"]);
         assert_eq!(say(&mut session, "input day: date?"), "");
         let (another, at) = hints(&mut session, ":set day =  1.5 ");
@@ -522,12 +525,12 @@ mod tests {
         );
         // An input that is declared as a text needs no quotes.
         assert_eq!(say(&mut session, ":set name = ab"), "");
-        assert_eq!(say(&mut session, "name ?? \"\""), "\"ab\"\n");
+        assert_eq!(say(&mut session, "name"), "\"ab\"\n");
         let (quotes, _) = hints(&mut session, ":set other = abc");
         assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `other = \"abc\"`");
         assert_eq!(hints(&mut session, ":set  other = 1 + 2 ").1.as_deref(), Some("+"));
         assert_eq!(say(&mut session, ":set name = \"abc\""), "");
-        assert_eq!(say(&mut session, "name ?? \"\""), "\"abc\"\n");
+        assert_eq!(say(&mut session, "name"), "\"abc\"\n");
         assert!(hints(&mut session, "frobnicate(1)").0.is_empty());
     }
 

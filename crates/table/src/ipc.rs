@@ -78,6 +78,11 @@ impl ArrowData {
         self.schema.index_of(name).is_ok()
     }
 
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.schema.fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
     /// Finds what is wanted among the columns.
     ///
     /// # Errors

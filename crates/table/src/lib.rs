@@ -302,6 +302,16 @@ impl Dataset {
         }
     }
 
+    /// The names of the columns; of JSON only reading it tells.
+    pub fn names(&self) -> Vec<&str> {
+        match &self.form {
+            Opened::Csv(data) => data.names(),
+            Opened::Json(_) => Vec::new(),
+            Opened::Parquet(data) => data.names(),
+            Opened::Arrow(data) => data.names(),
+        }
+    }
+
     /// Finds what is wanted, and the types of the leaves that have none; other columns are not looked at. With a type for
     /// every leaf nothing is read ahead.
     ///

@@ -48,6 +48,11 @@ impl ParquetData {
         self.metadata.schema().index_of(name).is_ok()
     }
 
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
     /// Finds what is wanted among the columns.
     ///
     /// # Errors

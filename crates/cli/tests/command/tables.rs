@@ -268,3 +268,28 @@ fn the_chapter_of_tables_is_what_happens() {
          9007199254740996,00815; Köln,8.91,6,0.7425,\n"
     );
 }
+
+/// A column that is not there is missing where that is declared, as a key of JSON is; but not where another is meant to be it.
+#[test]
+fn an_optional_input_may_have_no_column() {
+    let shell = Shell::new().file("a.csv", "x,weigth\n1,5\n2,6\n").file("a.jsonl", "{\"x\":1}\n{\"x\":2}\n");
+    let model = "input x: f64; input rate: f64?; output y = x * (rate ?? 10.0)";
+    for file in ["a.parquet", "a.arrow"] {
+        shell.stdout(&["eval", "-e", "output z = x", "a.csv", "--keep-all", "-o", file]);
+    }
+    for file in ["a.csv", "a.jsonl", "a.parquet", "a.arrow"] {
+        assert_eq!(shell.stdout(&["eval", "-e", model, file]), "y\n10\n20\n", "{file}");
+    }
+    let typo = "input x: f64; input weight: f64?; output y = x * (weight ?? 10.0)";
+    for file in ["a.csv", "a.parquet", "a.arrow"] {
+        let refused = shell.run(&["eval", "-e", typo, file]);
+        assert_eq!((refused.status, refused.stdout.as_str()), (Some(1), ""), "{file}");
+        assert!(refused.stderr.contains("no column `weight`\n"), "{refused}");
+        assert!(refused.stderr.contains("did you mean `weigth`?"), "{refused}");
+    }
+    // A column that is another input's is not meant.
+    let both = "input weigth: f64; input weight: f64?; output y = weigth * (weight ?? 10.0)";
+    assert_eq!(shell.stdout(&["eval", "-e", both, "a.csv"]), "y\n50\n60\n");
+    let needed = shell.run(&["eval", "-e", "input rate: f64; output y = rate", "a.csv"]);
+    assert!(needed.stderr.contains("no column `rate`"), "{needed}");
+}

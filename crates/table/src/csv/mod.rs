@@ -108,6 +108,11 @@ impl CsvData {
         self.positions.contains_key(name)
     }
 
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.positions.keys().map(|name| &**name).collect()
+    }
+
     /// Finds the columns of the leaves wanted, and the types of those without one.
     ///
     /// # Errors
