@@ -293,3 +293,24 @@ fn an_optional_input_may_have_no_column() {
     let needed = shell.run(&["eval", "-e", "input rate: f64; output y = rate", "a.csv"]);
     assert!(needed.stderr.contains("no column `rate`"), "{needed}");
 }
+
+/// Files that know their types keep the width of their integers, and narrow ones wrap around; others have integers of 64 bits.
+#[test]
+fn integers_have_the_width_of_their_file() {
+    let shell = Shell::new().file("a.csv", "x\n5000\n").file("a.json", "[{\"x\": 5000}]");
+    for file in ["a.parquet", "a.arrow"] {
+        shell.stdout(&["eval", "-e", "input x: i32; output \"x\" = x", "a.csv", "-o", file]);
+    }
+    let product = |of: &[&str]| {
+        let outcome = shell.run(&[&["eval", "-e"], of].concat());
+        outcome.stdout.lines().last().unwrap_or_default().to_owned()
+    };
+    for file in ["a.csv", "a.json"] {
+        assert_eq!(product(&["x * 1000000", file]), "5000000000", "{file}");
+    }
+    assert_eq!(product(&["x * 1000000", "-s", "x=5000"]), "5000000000");
+    for file in ["a.parquet", "a.arrow"] {
+        assert_eq!(product(&["x * 1000000", file]), "705032704", "{file}");
+        assert_eq!(product(&["input x: i64; x * 1000000", file]), "5000000000", "{file}");
+    }
+}

@@ -37,6 +37,9 @@ also decimals, one of days also `date64`. Arrow files keep every type. Parquet k
 a form for: seconds become milliseconds, and of runs their values are written. What it has no form for, or a value that its form does not
 have (a day of `date64` that is none, seconds beyond 64 bits of milliseconds), is an error that names the column.
 
+Integers have the width of their column: `int32` and what is narrower is `i32`, and what is computed of it wraps around beyond 2,147,483,647. CSV,
+JSON and `-s` say no width: their integers are `i64`. A model that is to give the same results from both declares `input x: i64`.
+
 ";
 
 /// A value of each scalar type.
