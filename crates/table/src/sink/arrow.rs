@@ -1,11 +1,12 @@
 //! Results in Arrow's own form, as a file.
 
+use super::dictionaries::Dictionaries;
 use super::{Rows, plain};
 use crate::Named;
 use crate::error::{DataCode, DataError};
 use crate::output::Output;
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::FileWriter;
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::io::BufWriter;
 
@@ -14,19 +15,31 @@ pub(super) struct ArrowSink {
     writer: FileWriter<BufWriter<Output>>,
     /// The columns as they are in the file.
     schema: SchemaRef,
+    /// Where there are any.
+    dictionaries: Option<Dictionaries>,
 }
 
 impl ArrowSink {
     /// A file of these columns, which lie in batches of the schema.
     pub(super) fn open(output: Output, columns: &[Named], stored: &SchemaRef) -> Result<Self, DataError> {
         let schema = plain::schema(columns, stored);
-        Ok(ArrowSink { writer: FileWriter::try_new_buffered(output, &schema).map_err(failed)?, schema })
+        let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+        let writer = FileWriter::try_new_with_options(BufWriter::new(output), &schema, options).map_err(failed)?;
+        let dictionaries = Dictionaries::are_in(&schema).then(Dictionaries::default);
+        Ok(ArrowSink { writer, schema, dictionaries })
     }
 }
 
 impl Rows for ArrowSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
-        plain::rows(rows, &self.schema, |rows| self.writer.write(&rows).map_err(failed))
+        let ArrowSink { writer, schema, dictionaries } = self;
+        plain::rows(rows, schema, |rows| {
+            let rows = match dictionaries {
+                Some(dictionaries) => dictionaries.renumbered(&rows)?,
+                None => rows,
+            };
+            writer.write(&rows).map_err(failed)
+        })
     }
 
     fn finish(self: Box<Self>) -> Result<Output, DataError> {

@@ -2,6 +2,7 @@
 //! the business of `output`.
 
 mod arrow;
+mod dictionaries;
 mod json;
 mod lines;
 mod parquet;

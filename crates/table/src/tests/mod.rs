@@ -2,6 +2,7 @@
 
 mod bounded;
 mod csv_as_it_comes;
+mod dictionaries;
 mod every_type;
 mod foreign;
 mod hostile;

@@ -1,0 +1,216 @@
+//! Dictionaries of columns that are carried through, as an Arrow file has them: one for each column, to which values may be added, while every
+//! part of the data may come with another. The values of a later one are found among those before, or added, and its keys are renumbered.
+
+use crate::error::{DataCode, DataError};
+use crate::foreign;
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, UInt64Array, make_array};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, Schema};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The most values that dictionaries have together which differ, and the bytes of their texts.
+const MOST_VALUES: usize = 1 << 20;
+const MOST_BYTES: usize = 1 << 30;
+
+/// How many values may be copied for each row, and for all of them, because dictionaries differ: each time that values are added, those before
+/// are copied.
+const COPIES_OF_ROW: usize = 256;
+const COPIES: usize = 1 << 24;
+
+/// The dictionaries of a file.
+#[derive(Default)]
+pub(super) struct Dictionaries {
+    /// Those so far, in the order in which types name them.
+    known: Vec<Known>,
+    rows: usize,
+    /// How many values were copied.
+    copies: usize,
+}
+
+/// The values of a dictionary so far.
+struct Known {
+    values: ArrayRef,
+    /// The number of each value by its text, none for one that is null; empty until there is another dictionary.
+    numbers: HashMap<Option<Vec<u8>>, usize>,
+    bytes: usize,
+}
+
+/// Why rows cannot be written.
+enum Refused {
+    Many,
+    Often,
+    Arrow(String),
+}
+
+impl Dictionaries {
+    /// True if a column of a schema is a dictionary, or has one inside.
+    pub(super) fn are_in(schema: &Schema) -> bool {
+        schema.fields().iter().any(|field| foreign::has(field.data_type(), is_dictionary))
+    }
+
+    /// The rows with the dictionaries of the file.
+    ///
+    /// # Errors
+    /// A column has more values than its keys can number, or dictionaries that differ too much.
+    pub(super) fn renumbered(&mut self, rows: &RecordBatch) -> Result<RecordBatch, DataError> {
+        self.rows = self.rows.saturating_add(rows.num_rows());
+        let (mut columns, mut next) = (Vec::with_capacity(rows.num_columns()), 0);
+        for (column, field) in rows.columns().iter().zip(rows.schema_ref().fields()) {
+            if !foreign::has(field.data_type(), is_dictionary) {
+                columns.push(column.clone());
+                continue;
+            }
+            let made = self.array(column, &mut next).map_err(|refused| {
+                let message = match refused {
+                    Refused::Many => "its dictionaries have more values together than one of an Arrow file can have",
+                    Refused::Often => "its dictionaries differ too often for one of an Arrow file",
+                    Refused::Arrow(message) => return DataError::new(DataCode::Io, message).in_column(field.name()),
+                };
+                let error = DataError::new(DataCode::ColumnType, message).in_column(field.name());
+                error.hint("write Parquet, JSON or CSV, which need none for all rows")
+            })?;
+            columns.push(made);
+        }
+        crate::batch(&rows.schema(), columns, rows.num_rows())
+    }
+
+    /// Calls itself for what is inside of a type, as often as the type nests (`is_shown`).
+    fn array(&mut self, array: &ArrayRef, next: &mut usize) -> Result<ArrayRef, Refused> {
+        let DataType::Dictionary(keys, _) = array.data_type() else {
+            let data = array.to_data();
+            let parts = data.child_data().iter().map(|part| {
+                let part = self.array(&make_array(part.clone()), next)?;
+                Ok(part.to_data())
+            });
+            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            let made = data.into_builder().child_data(parts).build();
+            return made.map(make_array).map_err(|error| Refused::Arrow(error.to_string()));
+        };
+        match **keys {
+            DataType::Int8 => self.dictionary::<Int8Type>(array.as_dictionary(), next),
+            DataType::Int16 => self.dictionary::<Int16Type>(array.as_dictionary(), next),
+            DataType::Int32 => self.dictionary::<Int32Type>(array.as_dictionary(), next),
+            DataType::Int64 => self.dictionary::<Int64Type>(array.as_dictionary(), next),
+            DataType::UInt8 => self.dictionary::<UInt8Type>(array.as_dictionary(), next),
+            DataType::UInt16 => self.dictionary::<UInt16Type>(array.as_dictionary(), next),
+            DataType::UInt32 => self.dictionary::<UInt32Type>(array.as_dictionary(), next),
+            _ => self.dictionary::<UInt64Type>(array.as_dictionary(), next),
+        }
+    }
+
+    fn dictionary<K: ArrowDictionaryKeyType>(
+        &mut self,
+        array: &DictionaryArray<K>,
+        next: &mut usize,
+    ) -> Result<ArrayRef, Refused> {
+        let at = *next;
+        *next += 1;
+        let found = array.values();
+        let Some(known) = self.known.get_mut(at) else {
+            self.known.push(Known { values: found.clone(), numbers: HashMap::new(), bytes: 0 });
+            return Ok(Arc::new(array.clone()));
+        };
+        if known.has(found) {
+            return with_values(array.keys().clone(), &known.values);
+        }
+        let (numbers, added) = known.numbers_of(array)?;
+        if !added.is_empty() {
+            self.copies = self.copies.saturating_add(known.values.len());
+            if self.copies > self.rows.saturating_mul(COPIES_OF_ROW).saturating_add(COPIES) {
+                return Err(Refused::Often);
+            }
+            known.add(found, added)?;
+        }
+        let mut keys = PrimitiveBuilder::<K>::with_capacity(array.len());
+        for row in 0..array.len() {
+            let number = array.key(row).and_then(|key| numbers.get(&key));
+            let number = number.map(|number| K::Native::from_usize(*number).ok_or(Refused::Many)).transpose()?;
+            keys.append_option(number);
+        }
+        with_values(keys.finish(), &known.values)
+    }
+}
+
+impl Known {
+    /// True if a dictionary has the same values.
+    fn has(&self, found: &ArrayRef) -> bool {
+        let (found, own) = (found.to_data(), self.values.to_data());
+        found.ptr_eq(&own) || found.len() == own.len() && found == own
+    }
+
+    /// The numbers of the values that rows have, by their keys, and the keys of those that are new.
+    fn numbers_of<K: ArrowDictionaryKeyType>(
+        &mut self,
+        array: &DictionaryArray<K>,
+    ) -> Result<(HashMap<usize, usize>, Vec<u64>), Refused> {
+        if self.numbers.is_empty() {
+            for at in (0..self.values.len()).rev() {
+                self.number(at, at)?;
+            }
+        }
+        let (mut numbers, mut added) = (HashMap::new(), Vec::new());
+        for key in (0..array.len()).filter_map(|row| array.key(row)) {
+            if numbers.contains_key(&key) {
+                continue;
+            }
+            let value = text(array.values().as_ref(), key);
+            let number = match self.numbers.get(&value) {
+                Some(number) => *number,
+                None => {
+                    let number = self.values.len() + added.len();
+                    self.insert(value, number)?;
+                    added.push(key as u64);
+                    number
+                }
+            };
+            numbers.insert(key, number);
+        }
+        Ok((numbers, added))
+    }
+
+    fn number(&mut self, at: usize, number: usize) -> Result<(), Refused> {
+        self.insert(text(self.values.as_ref(), at), number)
+    }
+
+    fn insert(&mut self, value: Option<Vec<u8>>, number: usize) -> Result<(), Refused> {
+        self.bytes = self.bytes.saturating_add(value.as_ref().map_or(0, Vec::len));
+        if self.bytes > MOST_BYTES || self.numbers.len() >= MOST_VALUES {
+            return Err(Refused::Many);
+        }
+        self.numbers.insert(value, number);
+        Ok(())
+    }
+
+    /// Adds some of the values of another dictionary.
+    fn add(&mut self, found: &ArrayRef, added: Vec<u64>) -> Result<(), Refused> {
+        let wrong = |error: arrow_schema::ArrowError| Refused::Arrow(error.to_string());
+        let added = arrow_select::take::take(found.as_ref(), &UInt64Array::from(added), None).map_err(wrong)?;
+        self.values = arrow_select::concat::concat(&[self.values.as_ref(), added.as_ref()]).map_err(wrong)?;
+        Ok(())
+    }
+}
+
+const fn is_dictionary(of: &DataType) -> bool {
+    matches!(of, DataType::Dictionary(..))
+}
+
+fn text(values: &dyn Array, at: usize) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    foreign::write_text(&mut text, values, at).then_some(text)
+}
+
+fn with_values<K: ArrowDictionaryKeyType>(
+    keys: arrow_array::PrimitiveArray<K>,
+    values: &ArrayRef,
+) -> Result<ArrayRef, Refused> {
+    match DictionaryArray::try_new(keys, Arc::clone(values)) {
+        Ok(made) => Ok(Arc::new(made)),
+        Err(error) => Err(Refused::Arrow(error.to_string())),
+    }
+}
