@@ -80,6 +80,7 @@ fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
     if call.columns > call.rows { [384, 0] } else { [call.columns, 0] }
 }
 
+/// A product in pieces, each by a function of the library that is called as MATRIX-WITHIN wants it.
 fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T>)) {
     let adds = product.adds();
     let ((a, left), (b, right)) = (product.left(), product.right());
