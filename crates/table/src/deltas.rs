@@ -60,7 +60,8 @@ pub(crate) fn lengths(data: &[u8], most: u64) -> Option<Lengths> {
     let (block, parts) = (bytes.unsigned()?, bytes.unsigned()?);
     let (count, first) = (bytes.unsigned()?, bytes.signed()?);
     let of_part = block.checked_div(parts)?;
-    if count > most || of_part == 0 || block % 128 != 0 || block % parts != 0 || of_part % 32 != 0 {
+    let is_whole = block.is_multiple_of(128) && block.is_multiple_of(parts) && of_part.is_multiple_of(32);
+    if count > most || of_part == 0 || !is_whole {
         return None;
     }
     let mut length = i32::try_from(first).ok()?;
@@ -118,10 +119,10 @@ mod tests {
     /// Blocks of 128 in four parts of 32, lengths from `first` on with the same difference of one byte.
     fn packed(count: u8, first: u8, least: u8, difference: u8) -> Vec<u8> {
         // 128 is two bytes; numbers with a sign are twice as large.
-        let mut bytes = vec![0x80, 1, 4, count, 2 * first];
+        let mut bytes = vec![0x80, 1, 4, count, first << 1];
         let mut left = usize::from(count).saturating_sub(1);
         while left > 0 {
-            bytes.extend([2 * least, 8, 8, 8, 8]);
+            bytes.extend([least << 1, 8, 8, 8, 8]);
             for _ in 0..left.min(128).div_ceil(32) {
                 bytes.extend([difference; 32]);
             }

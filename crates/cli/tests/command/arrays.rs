@@ -177,7 +177,7 @@ fn lists_of_masks_are_the_same_for_any_number_of_rows() {
     let mut shell = Shell::new();
     for rows in [255, 256] {
         let of = |row: usize| if row == 1 { "{\"xs\":[]}\n" } else { "{\"xs\":[0.5,2.0]}\n" };
-        shell = shell.file(&format!("{rows}.jsonl"), &(0..rows).map(of).collect::<String>());
+        shell = shell.file(&format!("{rows}.jsonl"), (0..rows).map(of).collect::<String>());
         let file = format!("{rows}.jsonl");
         let args = ["eval", "-e", "input xs: [f64]; output m = xs > 1.0", &file];
         let of = |row: usize| if row == 1 { "{\"m\":[]}\n" } else { "{\"m\":[null,true]}\n" };

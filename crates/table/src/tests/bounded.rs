@@ -48,7 +48,7 @@ fn white_space_in_front_of_data_is_looked_at_up_to_a_mebibyte() {
         let (input, format) = Input::new("rows", Cursor::new(text.clone())).guess().expect("a form");
         assert_eq!(format, expected);
         let mut found = String::new();
-        input.into_bytes().and_then(|mut bytes| Ok(bytes.read_to_string(&mut found).expect("a text"))).expect("bytes");
+        input.into_bytes().expect("bytes").read_to_string(&mut found).expect("a text");
         assert_eq!(found, text);
     }
 }
