@@ -53,11 +53,18 @@ impl Blocks {
     /// # Errors
     /// The input cannot be read.
     pub(crate) fn peek_line(&mut self) -> Result<&[u8], DataError> {
-        let whole = |bytes: &[u8]| {
-            let text = bytes.iter().position(|byte| !matches!(byte, b'\n' | b'\r'));
-            text.is_some_and(|start| bytes[start..].iter().any(|byte| matches!(byte, b'\n' | b'\r')))
-        };
-        while !self.ended && !whole(&self.rest) && self.rest.len() < RECORD_BYTES {
+        let (mut looked_at, mut has_text, mut is_whole) = (0, false, false);
+        loop {
+            // What comes of a pipe comes in small pieces: what was looked at is not looked at again.
+            for byte in &self.rest[looked_at..] {
+                let is_end = matches!(byte, b'\n' | b'\r');
+                is_whole |= is_end && has_text;
+                has_text |= !is_end;
+            }
+            looked_at = self.rest.len();
+            if self.ended || is_whole || looked_at >= RECORD_BYTES {
+                break;
+            }
             self.fill(self.size.max(1 << 12))?;
         }
         Ok(&self.rest)
