@@ -28,6 +28,7 @@ pub use infix::{AT_LABELS, BIND_LABELS, tokens, written};
 pub use model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 pub use name_index::{NameIndex, NameKind, NamedPlace, Referent};
 pub use program::{Extern, Input, Output, PartialProgram, Program};
+pub use reach::reached_operands;
 pub use text::{
     CursorContext, ExpectedAt, KEYWORDS, OpenCall, POSITIONAL_WORDS, Resolver, SourcePlace, Sources, UsedFile,
     cursor_context, format, is_plain_name, parse, parse_partially, parse_sources, parse_type, parse_value,

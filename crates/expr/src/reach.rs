@@ -16,17 +16,6 @@ pub(crate) enum Reach {
     Long,
 }
 
-/// What becomes of an operand that a declared type reaches.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Reached {
-    /// It stays what it is.
-    Same,
-    /// It is this literal.
-    Literal(ScalarValue),
-    /// It is marked: what it becomes depends on its type.
-    Marked,
-}
-
 impl Reach {
     /// What a declared type makes of the operands below it, if it reaches any.
     pub(crate) fn of(qtype: &QType) -> Option<Self> {
@@ -58,29 +47,35 @@ impl Reach {
             || self == Reach::Wide && operator == Operation::Divide.name()
     }
 
-    /// What becomes of an operand through which the type does not go.
-    pub(crate) fn operand(self, graph: &Graph, operand: NodeId) -> Reached {
+    /// True if an operand through which the type does not go is marked. What becomes of it is found with the types: a literal, too,
+    /// stays what it is beside a date.
+    pub(crate) fn marks(self, graph: &Graph, operand: NodeId) -> bool {
         match graph.node(operand) {
-            Node::Literal(Value::Scalar(value)) => self.literal(value).map_or(Reached::Same, Reached::Literal),
-            Node::Literal(Value::Nothing | Value::Type(_) | Value::Unspecified) => Reached::Same,
-            Node::Operator(name, _) if **graph.name(name) == *DECLARED_OPERAND => Reached::Same,
-            _ => Reached::Marked,
+            Node::Literal(Value::Scalar(value)) => self.changes(value),
+            Node::Literal(Value::Nothing | Value::Type(_) | Value::Unspecified) => false,
+            Node::Operator(name, _) => **graph.name(name) != *DECLARED_OPERAND,
+            _ => true,
         }
     }
 
-    fn literal(self, value: &ScalarValue) -> Option<ScalarValue> {
-        match (self, value) {
-            (Reach::Wide, ScalarValue::Int32(value)) => Some(ScalarValue::Float64(f64::from(*value))),
-            (Reach::Wide, ScalarValue::Int64(value)) => Some(ScalarValue::Float64(*value as f64)),
-            (Reach::Wide, ScalarValue::Float32(value)) => Some(ScalarValue::Float64(f64::from(*value))),
-            (Reach::Wide, ScalarValue::WeakFloat(value)) => Some(ScalarValue::Float64(*value)),
-            (Reach::Long, ScalarValue::Int32(value)) => Some(ScalarValue::Int64(i64::from(*value))),
-            _ => None,
-        }
+    /// True if a literal may become another one.
+    fn changes(self, value: &ScalarValue) -> bool {
+        matches!(
+            (self, value.scalar()),
+            (Reach::Wide, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::WeakFloat)
+                | (Reach::Long, Scalar::Int32)
+        )
     }
 }
 
 /// The operands of an operator that a type goes through; the condition of a choice is none of them.
 pub(crate) fn passed<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
     operands.get(usize::from(operator == WHERE)..).unwrap_or_default()
+}
+
+/// The operands of an operator that a declared type goes through, which are those that it may reach; none of other operators. Of
+/// `core._where` they are the branches.
+#[must_use]
+pub fn reached_operands<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
+    if Reach::Wide.passes(operator) { passed(operator, operands) } else { &[] }
 }

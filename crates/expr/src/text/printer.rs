@@ -18,6 +18,7 @@ use crate::infix::{
 };
 use crate::reach::Reach;
 use crate::{Graph, NameId, Node, NodeId, Program};
+use cembra_runtime::Scalar;
 use cembra_runtime::{Names as FieldNames, QType};
 use cembra_value::{ScalarValue, Value};
 use foldhash::fast::RandomState;
@@ -278,6 +279,9 @@ impl<'g> Printer<'g> {
         for id in needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| NodeId::from_index(at)) {
             let value = match self.graph.node(id) {
                 Node::Literal(value) => Ok(Written::of(value)),
+                Node::Operator(..) if let Some((of, scalar)) = self.marked(id) => {
+                    Ok(values[of.index()].filter(|_| scalar == Scalar::Int64).map(Written::as_long))
+                }
                 Node::Operator(name, operands) => match (self.form(name), operands) {
                     (Form::Operation(operation), &[x]) => {
                         values[x.index()].map_or(Ok(None), |x| Written::prefixed(operation, x))
@@ -561,6 +565,8 @@ impl<'g> Printer<'g> {
 
     /// A minus before a bare number would become part of it.
     fn prefix_operand_level(&self, operation: Operation, operand: NodeId) -> Level {
+        // A mark that is not written leaves the number bare.
+        let operand = self.marked(operand).map_or(operand, |(of, _)| of);
         match self.graph.node(operand) {
             Node::Literal(value) if operation == Operation::Negate && literal::level(value) <= NUMBER => TIGHTEST,
             _ => operation.right_level(),

@@ -7,6 +7,7 @@ mod free;
 mod function;
 mod instance;
 mod map;
+mod moment;
 mod partial;
 
 use crate::graph::Operand;
@@ -21,6 +22,7 @@ use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, 
 use external::Externs;
 use function::{EnvironmentId, Functions};
 use smallvec::SmallVec;
+use moment::Moments;
 use std::cell::LazyCell;
 use std::sync::Arc;
 
@@ -206,6 +208,7 @@ struct Typer<'a> {
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
 }
+    moments: Moments,
 
 impl<'a> Typer<'a> {
     /// One that has not looked at anything yet.
@@ -230,6 +233,7 @@ impl<'a> Typer<'a> {
             cast_literals: vec![None; graph.len()],
             functions: Functions::of(graph, options.registry)?,
         })
+            moments: Moments::of(graph, options.registry),
     }
 }
 
@@ -317,26 +321,33 @@ impl Typer<'_> {
                         None => Operand::Node(self.known(environment, *operand).flatten()?),
                     });
                 }
-                let op = match self.registry.get(op).meaning {
-                    Meaning::Choose(choose) => {
-                        // What it stands for may take another number of operands.
-                        if let Err(fault) = self.registry.get(op).check_count(given.len()) {
-                            self.unresolved(model, node, op, &given, &fault);
-                            return None;
-                        }
-                        self.choose(model, choose, &given)
-                    }
-                    _ => op,
-                };
-                match self.registry.get(op).meaning {
-                    Meaning::Overloads(_) => self.operator(model, node, op, &given),
-                    _ => self.structure(model, node, op, &given),
-                }
+                let op = self.meant(model, node, op, &given)?;
+                self.leave_beside_moments(model, node, environment, op, &mut given)?;
+                self.applied(model, node, op, &given)
             }
         }
     }
 
     /// The operator that another one stands for.
+    /// The operator that a written one is of these operands; `None` if it does not take so many, which is reported.
+    fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
+        let Meaning::Choose(choose) = self.registry.get(op).meaning else { return Some(op) };
+        // What it stands for may take another number of operands.
+        if let Err(fault) = self.registry.get(op).check_count(given.len()) {
+            self.unresolved(model, node, op, given, &fault);
+            return None;
+        }
+        Some(self.choose(model, choose, given))
+    }
+
+    /// An operator on operands that are typed.
+    fn applied(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
+        match self.registry.get(op).meaning {
+            Meaning::Overloads(_) => self.operator(model, node, op, given),
+            _ => self.structure(model, node, op, given),
+        }
+    }
+
     fn choose(&mut self, model: &mut TypedModel, choose: fn(&[&QType]) -> OpId, given: &[Operand<'_>]) -> OpId {
         let types: SmallVec<[&QType; 4]> = given
             .iter()

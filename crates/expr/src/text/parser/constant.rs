@@ -32,6 +32,11 @@ impl Written {
         }
     }
 
+    /// The same number as an i64, which a declared type makes of it.
+    pub(crate) fn as_long(self) -> Self {
+        Written { is_long: true, ..self }
+    }
+
     fn fit(value: i128, is_long: bool) -> Result<Option<Self>, Beyond> {
         let scalar = if is_long { Scalar::Int64 } else { Scalar::Int32 };
         match i64::try_from(value) {

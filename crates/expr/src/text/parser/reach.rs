@@ -4,7 +4,7 @@
 use super::Parser;
 use super::expression::Operand;
 use crate::infix::DECLARED_OPERAND;
-use crate::reach::{Reach, Reached, passed};
+use crate::reach::{Reach, passed};
 use crate::text::cursor::Stop;
 use crate::{NameId, Node, NodeId};
 use cembra_runtime::QType;
@@ -123,15 +123,12 @@ impl Parser<'_, '_> {
     }
 
     fn reached_operand(&mut self, node: NodeId, reach: Reach, place: Span, declared: Span) -> Result<NodeId, Stop> {
-        match reach.operand(&self.program.graph, node) {
-            Reached::Same => Ok(node),
-            Reached::Literal(value) => self.literal(Value::Scalar(value), place),
-            Reached::Marked => {
-                let qtype = self.literal(Value::Type(QType::Scalar(reach.scalar())), declared)?;
-                let name = self.program.graph.intern(DECLARED_OPERAND);
-                self.operator(name, &[node, qtype], place)
-            }
+        if !reach.marks(&self.program.graph, node) {
+            return Ok(node);
         }
+        let qtype = self.literal(Value::Type(QType::Scalar(reach.scalar())), declared)?;
+        let name = self.program.graph.intern(DECLARED_OPERAND);
+        self.operator(name, &[node, qtype], place)
     }
 
     /// True if results that do not fit wait for the end of the statement.

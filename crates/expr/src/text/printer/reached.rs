@@ -3,7 +3,7 @@
 
 use super::{Form, Piece, Printer};
 use crate::infix::{DECLARED_OPERAND, Level};
-use crate::reach::{Reach, Reached, passed};
+use crate::reach::{Reach, passed};
 use crate::{Node, NodeId};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
@@ -29,9 +29,8 @@ impl<'g> Printer<'g> {
         let mut left = vec![value];
         while let Some(id) = left.pop() {
             if let Some(operands) = self.passed_by(id, reach) {
-                let is_settled = |operand: &NodeId| {
-                    self.passed_by(*operand, reach).is_some() || reach.operand(self.graph, *operand) == Reached::Same
-                };
+                let is_settled =
+                    |operand: &NodeId| self.passed_by(*operand, reach).is_some() || !reach.marks(self.graph, *operand);
                 if !operands.iter().all(is_settled) {
                     return false;
                 }
@@ -55,11 +54,11 @@ impl<'g> Printer<'g> {
         let (of, scalar) = self.marked(id)?;
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();
         let is_marked = !is_named && scalar == reach.scalar() && self.passed_by(of, reach).is_none();
-        (is_marked && reach.operand(self.graph, of) == Reached::Marked).then_some(of)
+        (is_marked && reach.marks(self.graph, of)).then_some(of)
     }
 
     /// The operand that is marked as reached by a declared type, and the type of numbers that it becomes.
-    fn marked(&self, id: NodeId) -> Option<(NodeId, Scalar)> {
+    pub(super) fn marked(&self, id: NodeId) -> Option<(NodeId, Scalar)> {
         let Node::Operator(name, &[of, qtype]) = self.graph.node(id) else { return None };
         let Node::Literal(Value::Type(QType::Scalar(scalar))) = self.graph.node(qtype) else { return None };
         (**self.graph.name(name) == *DECLARED_OPERAND).then_some((of, *scalar))

@@ -92,7 +92,7 @@ impl Functions {
     }
 
     /// The innermost environment that gives a value to something the node depends on.
-    fn home(&mut self, environment: EnvironmentId, node: NodeId) -> EnvironmentId {
+    pub(super) fn home(&mut self, environment: EnvironmentId, node: NodeId) -> EnvironmentId {
         let set = self.free.set(node);
         if set == SetId::EMPTY || environment == EnvironmentId::ROOT {
             return EnvironmentId::ROOT;

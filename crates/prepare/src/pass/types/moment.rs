@@ -1,0 +1,161 @@
+//! What is added to a date or a timestamp, or subtracted from it: days or microseconds, whatever type a statement declares. In
+//! `output late: i64 = today - (due + 30)` the `30` is marked as reached by the type, and stays an i32 because `due` is a date.
+//! The parser knows no types, so that the marks are taken off here.
+
+use super::{Typer, function::EnvironmentId, scalar_literal};
+use crate::graph::Operand;
+use crate::{Id, TypedModel};
+use cembra_expr::{Graph, NameId, Node, NodeId, reached_operands};
+use cembra_ops::{OpId, Registry, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// What is added to or subtracted from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Moment {
+    /// A date: days are an i32, and are not reached.
+    Date,
+    /// A timestamp: microseconds are an i64, and an i32 among what they are made of becomes one, as by a declared i64.
+    Timestamp,
+}
+
+impl Moment {
+    /// What a value is, or each element of it.
+    fn of(qtype: &QType) -> Option<Self> {
+        match qtype.of_each().scalar() {
+            Some(Scalar::Date) => Some(Moment::Date),
+            Some(Scalar::Timestamp) => Some(Moment::Timestamp),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of marked operands beside moments.
+#[derive(Default)]
+pub(super) struct Moments {
+    /// The name of the mark; none if nothing is marked.
+    mark: Option<NameId>,
+    /// What nodes became beside a moment, by where the parameters that they depend on have values.
+    typed: FxHashMap<(EnvironmentId, NodeId, Moment), Option<Id>>,
+}
+
+impl Moments {
+    pub(super) fn of(graph: &Graph, registry: &Registry) -> Self {
+        Moments { mark: graph.find_name(registry.get(id::DECLARED_OPERAND).name), ..Moments::default() }
+    }
+}
+
+impl<'a> Typer<'a> {
+    /// Replaces the operand beside a date or a timestamp by one that no declared type reaches.
+    pub(super) fn leave_beside_moments(
+        &mut self,
+        model: &mut TypedModel,
+        node: NodeId,
+        environment: EnvironmentId,
+        op: OpId,
+        given: &mut [Operand<'_>],
+    ) -> Option<()> {
+        let (Some(_), id::ADD | id::SUBTRACT, [Operand::Node(x), Operand::Node(y)]) = (self.moments.mark, op, &given)
+        else {
+            return Some(());
+        };
+        let (at, moment) = match [*x, *y].map(|id| Moment::of(model.graph.qtype(id))) {
+            [Some(moment), None] => (1, moment),
+            [None, Some(moment)] => (0, moment),
+            _ => return Some(()),
+        };
+        let operand = *self.graph.operands(node).get(at)?;
+        given[at] = Operand::Node(self.beside(model, operand, environment, moment)?);
+        Some(())
+    }
+
+    /// What a node is without the marks that reach it from the statement in which it stands beside a moment.
+    fn beside(
+        &mut self,
+        model: &mut TypedModel,
+        root: NodeId,
+        environment: EnvironmentId,
+        moment: Moment,
+    ) -> Option<Id> {
+        let mut stack = vec![root];
+        while let Some(&node) = stack.last() {
+            let key = (self.functions.home(environment, node), node, moment);
+            if self.moments.typed.contains_key(&key) {
+                stack.pop();
+                continue;
+            }
+            let waiting = stack.len();
+            for part in self.reached_parts(model, node, environment) {
+                if !self.moments.typed.contains_key(&(self.functions.home(environment, *part), *part, moment)) {
+                    stack.push(*part);
+                }
+            }
+            if stack.len() == waiting {
+                stack.pop();
+                if let Err(problem) = self.spend(1 + self.graph.operands(node).len()) {
+                    self.report(node, problem.at(self.graph.span(node)));
+                    return None;
+                }
+                let made = self.unmarked(model, node, environment, moment);
+                self.moments.typed.insert(key, made);
+            }
+        }
+        let home = self.functions.home(environment, root);
+        self.moments.typed.get(&(home, root, moment)).copied().flatten()
+    }
+
+    /// The operands of a node that a type of its statement reaches. A sum with a moment in it is left as it is: it was looked at.
+    fn reached_parts(&mut self, model: &TypedModel, node: NodeId, environment: EnvironmentId) -> &'a [NodeId] {
+        let graph = self.graph;
+        let Node::Operator(name, operands) = graph.node(node) else { return &[] };
+        let parts = reached_operands(graph.name(name), operands);
+        let mut types = parts.iter().filter_map(|part| self.known(environment, *part).flatten());
+        if types.any(|id| Moment::of(model.graph.qtype(id)).is_some()) { &[] } else { parts }
+    }
+
+    /// A node whose parts are without marks.
+    fn unmarked(
+        &mut self,
+        model: &mut TypedModel,
+        node: NodeId,
+        environment: EnvironmentId,
+        moment: Moment,
+    ) -> Option<Id> {
+        let graph = self.graph;
+        let Node::Operator(name, operands) = graph.node(node) else { return self.as_typed(model, node, environment) };
+        if Some(name) == self.moments.mark {
+            let of = self.as_typed(model, *operands.first()?, environment)?;
+            return match moment {
+                Moment::Date => Some(of),
+                Moment::Timestamp => {
+                    let long = model.graph.literal(Value::Type(QType::Scalar(Scalar::Int64)), node);
+                    self.applied(model, node, id::DECLARED_OPERAND, &[Operand::Node(of), Operand::Node(long)])
+                }
+            };
+        }
+        if self.reached_parts(model, node, environment).is_empty() {
+            return self.as_typed(model, node, environment);
+        }
+        let mut given: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
+        for operand in operands {
+            let home = self.functions.home(environment, *operand);
+            let is_part = self.moments.typed.get(&(home, *operand, moment)).copied();
+            given.push(Operand::Node(match is_part {
+                Some(made) => made?,
+                None => self.as_typed(model, *operand, environment)?,
+            }));
+        }
+        let op = self.meant(model, node, self.operators[name.index()]?, &given)?;
+        self.applied(model, node, op, &given)
+    }
+
+    /// What a node is where it stands.
+    fn as_typed(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
+        match scalar_literal(self.graph, node) {
+            Some((value, _)) => Some(self.literal(model, node, value)),
+            None => self.known(environment, node).flatten(),
+        }
+    }
+}
