@@ -115,7 +115,8 @@ impl Graph {
     }
 
     /// `log(sum(exp(x - m))) + m` along an axis, which the result does not have. `m` is the largest element if it is finite, else 0: so
-    /// elements that are all `-inf` give `-inf`, an element that is `inf` gives `inf`, and a NaN gives NaN.
+    /// elements that are all `-inf` give `-inf`, an element that is `inf` gives `inf`, and a NaN gives NaN. Integers become f32 before, so
+    /// that no difference of them wraps.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -131,6 +132,10 @@ impl Graph {
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
     pub fn logsumexp(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+        let x = match self.scalar(x) {
+            Scalar::Int32 | Scalar::Int64 => self.cast(x, self.number_type(&[x]))?,
+            _ => x,
+        };
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
         // The difference of infinities is no number.
         let size = self.map(id::ABS, &[largest])?;

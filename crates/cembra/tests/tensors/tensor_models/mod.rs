@@ -115,6 +115,26 @@ fn logsumexp_takes_infinities() {
     assert!(same_bits(&made[0], &expected), "{:?}", made[0]);
 }
 
+/// As `softmax` makes them: no difference of integers wraps, and none has to be infinite.
+#[test]
+fn logsumexp_of_integers_is_of_floats() {
+    let text = "input x: tensor[i32, 2], n: tensor[i64, 1]
+        output y = tensor.logsumexp(x, 1)
+        output z = tensor.logsumexp(n)
+        output w = tensor.softmax(x, 1)";
+    let x = Tensor::new(&[3, 2], vec![0_i32, 0, 1, -1, i32::MAX, -2_000_000_000]).expect("a tensor");
+    let n = Tensor::new(&[2], vec![5_i64, 5]).expect("a tensor");
+    let made = evaluated(text, &tensors([("x", x), ("n", n)]));
+    let found = made[0].to_vec::<f32>().expect("f32, as of softmax");
+    let expected = [2_f32.ln(), (1_f32.exp() + (-1_f32).exp()).ln(), 2_147_483_648.0];
+    assert!(
+        found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() <= 1e-6 * expected),
+        "{found:?}"
+    );
+    assert!((made[1].to_vec::<f32>().expect("f32")[0] - (5.0 + 2_f32.ln())).abs() < 1e-6);
+    assert!(made[2].to_vec::<f32>().is_ok());
+}
+
 #[test]
 fn every_function_of_whole_tensors_has_a_form() {
     let text = "
