@@ -282,6 +282,22 @@ fn comparisons_are_not_chained() {
 }
 
 #[test]
+fn comparisons_that_signs_join_are_told_apart() {
+    let code = Code::ChainedComparison;
+    let message = "a comparison is not compared again";
+    let and = "`&` binds tighter than a comparison: write ";
+    let or = "`|` binds tighter than a comparison: write ";
+    one("a > 18 & a < 30", code, "a > 18 & a < 30", message, &format!("{and}`a > 18 and a < 30`"));
+    let three = "a > 18 & a < 30 & b > 2";
+    one(three, code, "a > 18 & a < 30 & b", message, &format!("{and}`a > 18 and a < 30 and ..`"));
+    let equal = "a == 1 | a == 2 | a == 3";
+    one(equal, code, "a == 1 | a == 2 | a", message, &format!("{or}`a == 1 or a == 2 or ..`"));
+    // The first joiner of the right side counts, not that which binds the loosest.
+    let mixed = "a == 1 & a == 2 & c & d | e == 3";
+    one(mixed, code, "a == 1 & a == 2 & c & d | e", message, &format!("{and}`a == 1 and a == 2 and ..`"));
+}
+
+#[test]
 fn literals() {
     let code = Code::Literal;
     one(

@@ -4,6 +4,7 @@
 
 use super::Parser;
 use super::call::Target;
+use super::chained::Joined;
 use super::constant::Written;
 use super::declared::Declared;
 use super::reach::PartId;
@@ -23,16 +24,6 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 pub(super) struct Compared {
     pub(super) right: Span,
     pub(super) joined: Option<Joined>,
-}
-
-/// The parts of `a & b` or `a | b` without brackets, which bind tighter than comparisons do.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Joined {
-    /// How masks are joined at the place of the operator: `and` or `or`.
-    word: &'static str,
-    sign: &'static str,
-    left: Span,
-    right: Span,
 }
 
 /// A part of an expression that is read.
@@ -632,62 +623,14 @@ impl<'s> Parser<'s, '_> {
                 Some(self.operator(name, &[left, right], span)?)
             }
             (Some(_), _, Some(middle)) => {
-                let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again").at(span);
-                let hint = match self.compared_with_bool(left.span, operation, right.span) {
-                    Some(hint) => hint,
-                    None => match middle.joined {
-                        Some(joined) => self.separated(left.span, joined, operation, right.span),
-                        None => self.unchained(left.span, middle.right, operation, right.span),
-                    },
-                };
-                self.cursor.report(problem.hint(hint));
+                self.report_chain(&left, middle, operation, &right);
                 None
             }
             _ => None,
         };
-        let joined = |word| Some(Joined { word, sign: operation.text(), left: left.span, right: right.span });
-        let joined = match operation {
-            Operation::PresenceAnd => joined("and"),
-            Operation::PresenceOr => joined("or"),
-            _ => None,
-        };
+        let joined = Joined::by(operation, &left, &right);
         let compared = single.then_some(Compared { right: right.span, joined: right.joined });
         let part = self.note_part(node, &operands, span);
         Ok(Operand { node, span, compared, joined, written, part })
-    }
-
-    /// How to write `a < b & c < d`, which is `a < (b & c) < d`.
-    fn separated(&self, left: Span, joined: Joined, operation: Operation, right: Span) -> String {
-        let Joined { word, sign, left: first, right: second } = joined;
-        let first = self.cursor.text(Span { end: first.end, ..left });
-        let second = self.cursor.text(second.to(right));
-        let short =
-            first.len() + second.len() <= 60 && ![first, second].iter().any(|one| one.contains(['\n', '\r', '#']));
-        let example = format!("a < b {word} c {} d", operation.text());
-        let written = if short { format!("{first} {word} {second}") } else { example };
-        format!("`{sign}` binds tighter than a comparison: write `{written}`")
-    }
-
-    /// What to write for a comparison that is compared with `true` or `false`, which it need not be.
-    fn compared_with_bool(&self, left: Span, operation: Operation, right: Span) -> Option<String> {
-        let wanted = match (operation, self.cursor.text(right)) {
-            (Operation::Equal, "true") | (Operation::NotEqual, "false") => "",
-            (Operation::Equal, "false") | (Operation::NotEqual, "true") => "not ",
-            _ => return None,
-        };
-        let left = self.cursor.text(left);
-        let short = left.len() <= 60 && !left.contains(['\n', '\r', '#']);
-        let comparison = if short { left } else { "a < b" };
-        Some(format!("a comparison is a mask already, and no `bool`: write `{wanted}({comparison})`"))
-    }
-
-    /// How to write `a < b < c`.
-    fn unchained(&self, left: Span, middle: Span, operation: Operation, right: Span) -> String {
-        let whole = self.cursor.text(left.to(right));
-        if whole.len() > 60 || whole.contains(['\n', '\r', '#']) {
-            return "write `a < b and b < c`".into();
-        }
-        let (left, middle, right) = (self.cursor.text(left), self.cursor.text(middle), self.cursor.text(right));
-        format!("write `{left} and {middle} {} {right}`", operation.text())
     }
 }

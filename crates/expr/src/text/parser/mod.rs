@@ -3,6 +3,7 @@
 //! it neither, so that no error is reported twice.
 
 mod call;
+mod chained;
 mod constant;
 mod declared;
 mod expression;
