@@ -11,8 +11,9 @@ mod moment;
 mod partial;
 
 use crate::graph::Operand;
-use crate::pass::Options;
 use crate::pass::cast::{cast_by, cast_to, conditional_of_arrays, literal_as};
+use crate::pass::fold::written_array;
+use crate::pass::{Options, evaluate_constant};
 use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
@@ -21,8 +22,8 @@ use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
 use external::Externs;
 use function::{EnvironmentId, Functions};
-use smallvec::SmallVec;
 use moment::Moments;
+use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::sync::Arc;
 
@@ -207,8 +208,8 @@ struct Typer<'a> {
     /// What literals became where they were last cast.
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
-}
     moments: Moments,
+}
 
 impl<'a> Typer<'a> {
     /// One that has not looked at anything yet.
@@ -232,8 +233,8 @@ impl<'a> Typer<'a> {
             typed: vec![None; graph.len()],
             cast_literals: vec![None; graph.len()],
             functions: Functions::of(graph, options.registry)?,
-        })
             moments: Moments::of(graph, options.registry),
+        })
     }
 }
 
@@ -328,7 +329,6 @@ impl Typer<'_> {
         }
     }
 
-    /// The operator that another one stands for.
     /// The operator that a written one is of these operands; `None` if it does not take so many, which is reported.
     fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
         let Meaning::Choose(choose) = self.registry.get(op).meaning else { return Some(op) };
@@ -348,6 +348,7 @@ impl Typer<'_> {
         }
     }
 
+    /// The operator that another one stands for.
     fn choose(&mut self, model: &mut TypedModel, choose: fn(&[&QType]) -> OpId, given: &[Operand<'_>]) -> OpId {
         let types: SmallVec<[&QType; 4]> = given
             .iter()
@@ -474,13 +475,19 @@ impl Typer<'_> {
 
     /// What has no overload: structure, and what stands for an expression of other operators.
     fn structure(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
-        let operands: SmallVec<[Id; 4]> = given
+        let mut operands: SmallVec<[Id; 4]> = given
             .iter()
             .map(|operand| match *operand {
                 Operand::Node(id) => id,
                 Operand::Literal { node, value, .. } => self.literal(model, node, value),
             })
             .collect();
+        if let (id::MAKE_NAMED, Some(names)) = (op, operands.first_mut())
+            && let Some(value) = made_of_literals(&model.graph, self.registry, *names)
+        {
+            model.graph.set_distinct(false);
+            *names = model.graph.literal(value, node);
+        }
         match self.registry.get(op).meaning {
             Meaning::Instantiate(instantiate) => {
                 model.graph.set_distinct(false);
@@ -636,6 +643,12 @@ fn scalar_literal(graph: &Graph, node: NodeId) -> Option<(&Value, &'static QType
         _ => return None,
     };
     Some((value, qtype))
+}
+
+/// The value of an operator on literals, such as the tuple of texts or the array of BYTES that are the names of a tuple's fields.
+fn made_of_literals(graph: &TypedGraph, registry: &Registry, made: Id) -> Option<Value> {
+    written_array(graph, registry, made)
+        .or_else(|| evaluate_constant(graph, registry, made, |operand| graph.value(operand)))
 }
 
 /// True for the operators that implicit casts are.
