@@ -331,6 +331,10 @@ impl<'m> Conditions<'m> {
         let Ok(at) = self.nodes.binary_search(&node) else { return &Known::Failed };
         let mut range = 0..self.nodes.len();
         while matches!(self.known[at], Known::Unasked) {
+            // Of all that would be evaluated only that the time is over would be found.
+            if self.token.is_some_and(Cancellation::is_cancelled) {
+                return &Known::Failed;
+            }
             if !self.failed.contains(&range) {
                 match self.evaluate(&range, case) {
                     Ok(values) => {
@@ -392,13 +396,42 @@ mod tests {
 
     /// How many nodes are compiled to find the coverage of a text with one test, and how many branches are taken.
     fn work(text: &str) -> (usize, usize) {
+        work_within(text, None)
+    }
+
+    /// The same within a token.
+    fn work_within(text: &str, token: Option<&Cancellation>) -> (usize, usize) {
         let model = Model::parse(text).expect("a model");
         let options = Options::default().backend(Backend::Interpreter);
         let program = model.selected(&options).expect("a program");
         let mut branches = Branches::of(&program, Registry::standard());
         let roots: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
-        let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0], None);
+        let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0], token);
         (compiled, branches.coverage().taken())
+    }
+
+    /// An evaluation that its token ended says nothing about the condition, so that no part of the range is compiled.
+    #[test]
+    fn nothing_is_halved_once_the_token_ended() {
+        let lines: String = (1..=1_000).map(|at| format!("output y{at} = if {at} // x > 0 then 1 else 2\n")).collect();
+        let text = format!("input x: i32\n{lines}test 't' {{ x = 0 }} => {{ y1 = 1 }}\n");
+        assert_eq!(work_within(&text, Some(&Cancellation::new())), work(&text));
+        let model = Model::parse(&text).expect("a model");
+        let options = Options::default().backend(Backend::Interpreter);
+        let program = model.selected(&options).expect("a program");
+        let nodes: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
+        let conditions: Vec<NodeId> = nodes.iter().map(|node| program.graph.operands(*node)[0]).collect();
+        let token = Cancellation::new();
+        let mut sorted = conditions.clone();
+        sorted.sort_unstable();
+        let mut asked = Conditions { token: Some(&token), ..Conditions::new(&model, &options, &program, sorted) };
+        let case = &model.tests()[0].cases[0];
+        asked.begin();
+        token.cancel();
+        for condition in conditions {
+            assert!(matches!(asked.value(condition, case), Known::Failed));
+        }
+        assert_eq!(asked.compiled_nodes, 0);
     }
 
     #[test]

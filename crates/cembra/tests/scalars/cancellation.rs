@@ -141,6 +141,13 @@ fn runs_end_at_their_deadline() {
         let ends: Vec<bool> =
             ends.map(|one| matches!(one, Mismatch::Error { found: Some(e), .. } if is_deadline(e))).collect();
         assert_eq!((report.cases, ends), (2, vec![true, true]));
+        // That the time is over is not what the model is to do.
+        let expected = format!("{endless}\ntest 'long' {{ n = 1125899906842624 }} => error 'deadline'\n");
+        let report = Model::parse(&expected).unwrap().run_tests_with(&options, &soon());
+        let [Mismatch::Error { expected: Some(_), found: Some(error) }] = &*report.failures[0].mismatches else {
+            panic!("{report:?}")
+        };
+        assert!(is_deadline(error), "{error}");
         assert!(!token.is_cancelled());
     }
 }
