@@ -20,7 +20,7 @@ const NAME: &str = "test";
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit status: 0 all passed, 1 a test failed or a model is wrong, 2 a wrong command line.")]
 pub(crate) struct Args {
-    /// The models; without any, all `.cem` files of this folder
+    /// The models; without any, all regular `.cem` files of this folder
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -75,7 +75,8 @@ fn read(file: &Path) -> Result<(ModelText, Model), Failure> {
 /// The models of the current folder, by name.
 fn models_here() -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(".").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let names = entries.filter_map(|path| path.file_name().map(PathBuf::from));
+    // A pipe would be waited for, and a folder is no model.
+    let names = entries.filter(|path| path.is_file()).filter_map(|path| path.file_name().map(PathBuf::from));
     let mut found: Vec<PathBuf> = names.filter(|name| name.extension().is_some_and(|end| end == "cem")).collect();
     found.sort();
     if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }

@@ -59,6 +59,17 @@ fn without_files_those_of_the_folder_are_tested() {
     assert!(found.stderr.contains("there is no `.cem` file in this folder"), "{}", found.stderr);
 }
 
+/// A pipe that nobody writes to would be waited for.
+#[test]
+#[cfg(target_os = "linux")]
+fn only_regular_files_of_the_folder_are_tested() {
+    let shell = Shell::new().file("good.cem", "1\ntest 'one' {} => { result = 1 }");
+    let pipe = shell.path("pipe.cem");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("a command").success());
+    std::fs::create_dir(shell.path("folder.cem")).expect("a folder");
+    assert_eq!(shell.stdout(&["test"]), "good.cem: 1 case passed\n");
+}
+
 #[test]
 fn a_test_that_does_not_fit_is_told() {
     let shell = Shell::new().file("m.cem", "input x: f64; output y = x\ntest \"t\" { z = 2 } => { y = 4 }\n");
