@@ -5,13 +5,15 @@ use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
 use cembra_ops::Argument;
 
-/// The type that a literal has where no input declares one: integers are i64, as all integers of data are, and weak floats f64; NOTHING
-/// where all is missing; none if elements have no type in common.
+/// The type that a literal has where no input declares one: integers are i64, as all integers of data are, u64 if they are too large for that,
+/// and of the type that is written behind them, if one is; weak floats are f64; NOTHING where all is missing; none if elements have no type
+/// in common.
 ///
 /// ```
 /// use cembra::{Literal, QType, literal_type};
 ///
 /// assert_eq!(literal_type(&Literal::parse("5000")?), Some(QType::INT64));
+/// assert_eq!(literal_type(&Literal::parse("5000i32")?), Some(QType::INT32));
 /// assert_eq!(literal_type(&Literal::parse("0.5")?), Some(QType::FLOAT64));
 /// # Ok::<(), cembra::Diagnostics>(())
 /// ```
@@ -19,6 +21,7 @@ use cembra_ops::Argument;
 pub fn literal_type(literal: &Literal) -> Option<QType> {
     let elements = match literal {
         Literal::One(value) => return Some(data_type(value)),
+        Literal::Typed(value) => return Some(value.qtype()),
         Literal::Elements(elements) => elements,
     };
     let mut types = elements.iter().map(data_type).filter(|qtype| *qtype != QType::Nothing);
@@ -30,8 +33,8 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
     }
 }
 
-/// A literal as a value of a type that it is implicitly cast to; none if it is not. For a mask a boolean will do, which is one that
-/// holds or is missing: so data write it.
+/// A literal as a value of a type that it is implicitly cast to; none if it is not. An integer without a type is a u64, too, if that has it.
+/// For a mask a boolean will do, which is one that holds or is missing: so data write it.
 ///
 /// ```
 /// use cembra::{Literal, QType, Value, cast_literal};
@@ -43,9 +46,30 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
 #[must_use]
 pub fn cast_literal(literal: &Literal, wanted: &QType) -> Option<Value> {
     match literal {
-        Literal::One(value) => cast(value, wanted),
-        Literal::Elements(values) => elements(values.iter().cloned(), wanted),
+        Literal::One(value) => unsigned(value, wanted).or_else(|| cast(value, wanted)),
+        Literal::Typed(value) => cast(value, wanted),
+        Literal::Elements(values) => elements(values.iter().cloned(), wanted, true),
     }
+}
+
+/// An integer that is written without a type, where a u64 is wanted or it is one itself; none for all else.
+fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
+    let (QType::Scalar(to) | QType::Optional(to)) = wanted else { return None };
+    let cast = match (value, to) {
+        (Value::Scalar(ScalarValue::Int32(integer)), Scalar::UInt64) => {
+            ScalarValue::UInt64(u64::try_from(*integer).ok()?)
+        }
+        (Value::Scalar(ScalarValue::Int64(integer)), Scalar::UInt64) => {
+            ScalarValue::UInt64(u64::try_from(*integer).ok()?)
+        }
+        // As a smaller integer does, it becomes the nearest float.
+        (Value::Scalar(ScalarValue::UInt64(_)), Scalar::Float32 | Scalar::Float64) => {
+            let Value::Scalar(float) = cast_scalar(value.clone(), *to)? else { return None };
+            float
+        }
+        _ => return None,
+    };
+    Some(if wanted.is_optional() { Value::Present(cast) } else { Value::Scalar(cast) })
 }
 
 /// The type of a value of data that is written as this literal.
@@ -58,11 +82,13 @@ fn data_type(value: &Value) -> QType {
     }
 }
 
-/// The array of these elements in its type; none if one is not implicitly cast to it.
-fn elements(values: impl Iterator<Item = Value>, wanted: &QType) -> Option<Value> {
+/// The array of these elements, which are literals without a type if they are `written`, in its type; none if one is not implicitly cast
+/// to it.
+fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: bool) -> Option<Value> {
     let QType::Array(kind, scalar) = wanted else { return None };
     let each = QType::Optional(*scalar);
-    let elements = values.map(|value| cast(&value, &each).map(|value| value.as_scalar().cloned()));
+    let of = |value: &Value| if is_written { unsigned(value, &each) } else { None }.or_else(|| cast(value, &each));
+    let elements = values.map(|value| of(&value).map(|value| value.as_scalar().cloned()));
     let elements = elements.collect::<Option<Vec<_>>>()?;
     Some(Value::Array(*kind, Array::from_scalars(*scalar, elements).into()))
 }
@@ -96,7 +122,7 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
             Some(Value::Tuple(types.with(values.collect::<Option<_>>()?)))
         }
         (Value::Array(_, array), QType::Array(..)) => {
-            elements(array.iter().map(|one| one.map_or(Value::Nothing, Value::Scalar)), wanted)
+            elements(array.iter().map(|one| one.map_or(Value::Nothing, Value::Scalar)), wanted, false)
         }
         (_, QType::Scalar(scalar) | QType::Optional(scalar)) => {
             // A weak float stands for a value of any float type.
@@ -165,9 +191,34 @@ mod tests {
             ("[i32?]{1}", "[i32?]"),
             ("i32?{5}", "i32?"),
             ("1.5f32", "f32"),
+            ("5i32", "i32"),
+            ("i32{-5}", "i32"),
+            ("9223372036854775808", "u64"),
         ] {
             assert_eq!(of(text).as_deref(), Some(qtype), "{text}");
         }
+    }
+
+    #[test]
+    fn an_integer_without_a_type_is_unsigned_where_that_is_wanted() {
+        let unsigned = |value| Value::Scalar(ScalarValue::UInt64(value));
+        assert_eq!(cast_text("7", QType::Scalar(Scalar::UInt64)), Some(unsigned(7)));
+        assert_eq!(cast_text("5000000000", QType::Scalar(Scalar::UInt64)), Some(unsigned(5_000_000_000)));
+        assert_eq!(cast_text("18446744073709551615", QType::Scalar(Scalar::UInt64)), Some(unsigned(u64::MAX)));
+        let seven = Value::Present(ScalarValue::UInt64(7));
+        assert_eq!(cast_text("7", QType::Optional(Scalar::UInt64)), Some(seven));
+        let array = QType::Array(ArrayKind::Dense, Scalar::UInt64);
+        assert_eq!(cast_text("[1, missing, 7]", array.clone()).unwrap().to_string(), "[1, NA, 7]");
+        for text in ["-1", "7i64", "7i32", "0.5"] {
+            assert_eq!(cast_text(text, QType::Scalar(Scalar::UInt64)), None, "{text}");
+        }
+        assert_eq!(cast_text("[i32?]{7}", array), None);
+        // What no i64 holds is no smaller integer, and a float as a smaller one is.
+        assert_eq!(cast_text("18446744073709551615", QType::INT64), None);
+        assert_eq!(cast_text("18446744073709551615", QType::FLOAT64), Some(Value::from(18_446_744_073_709_551_615.0)));
+        assert!(Literal::parse("18446744073709551616").is_err());
+        let printed = |text: &str| cembra_expr::print_literal(&Literal::parse(text).expect("a literal"));
+        assert_eq!(["5", "5i32", "i64{-5}"].map(printed), ["5", "5i32", "-5i64"]);
     }
 
     #[test]

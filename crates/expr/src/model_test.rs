@@ -8,8 +8,10 @@ use std::sync::Arc;
 /// A literal of which something else says which type it is to be of.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
-    /// A value.
+    /// A value. An integer is a number of any type of integers that has it.
     One(Value),
+    /// An integer with its type, as `5i32`.
+    Typed(Value),
     /// The elements of an array.
     Elements(Vec<Value>),
 }

@@ -40,6 +40,13 @@ fn a_value_is_read_by_the_declared_type() {
         wrong.stderr.contains("`-s d=2026-02-30`: the input `d` is date; dates are written as `2026-11-20`"),
         "{wrong}"
     );
+    // Integers from 0 are u64 where that is declared, and keep a type that is written.
+    let unsigned = |value: &str| shell.run(&["eval", "-e", "input u: u64; output y = u", "-s", value]);
+    for value in ["7", "18446744073709551615"] {
+        assert_eq!(unsigned(&format!("u={value}")).stdout, format!("y\n{value}\n"));
+    }
+    assert!(unsigned("u=-1").stderr.contains("the input `u` is u64, found i64"), "{}", unsigned("u=-1"));
+    assert_eq!(shell.stdout(&["eval", "-e", "output y = x * 1000000", "-s", "x=5000i32"]), "y\n705032704\n");
     // Without a declared type it is a literal.
     let bare = shell.run(&["eval", "-e", "x", "-s", "x=Dream"]);
     assert!(bare.status == Some(2) && bare.stderr.contains("a text needs its quotes"), "{bare}");

@@ -59,6 +59,13 @@ fn without_files_those_of_the_folder_are_tested() {
     assert!(found.stderr.contains("there is no `.cem` file in this folder"), "{}", found.stderr);
 }
 
+#[test]
+fn tests_take_unsigned_integers() {
+    let test = "test \"t\" {\n    u => y\n    7 => 7\n    18446744073709551615 => 18446744073709551615\n}\n";
+    let shell = Shell::new().file("m.cem", format!("input u: u64\noutput y = u\n{test}"));
+    assert_eq!(shell.stdout(&["test", "m.cem"]), "m.cem: 2 cases passed\n");
+}
+
 /// A pipe that nobody writes to would be waited for.
 #[test]
 #[cfg(target_os = "linux")]

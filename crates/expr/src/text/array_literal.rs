@@ -3,6 +3,7 @@
 
 use super::cursor::{Cursor, Stop};
 use super::literal::write_bare;
+use super::number::{self, Misread};
 use super::spelling::Spelling;
 use super::token::TokenKind;
 use crate::Literal;
@@ -29,7 +30,14 @@ impl Cursor<'_> {
         if self.token.kind == TokenKind::OpenSquare && !self.at_array_literal() {
             return Ok(self.read_values()?.map(Literal::Elements));
         }
-        Ok(self.read_value()?.map(Literal::One))
+        let start = self.token.span;
+        if self.token.kind == TokenKind::Number && is_beyond_long(self.text(start)) {
+            return Ok(self.read_number(None, Some(Scalar::UInt64)).map(|number| Literal::One(Value::Scalar(number))));
+        }
+        let Some(value) = self.read_value()? else { return Ok(None) };
+        let is_integer = matches!(value, Value::Scalar(ScalarValue::Int32(_) | ScalarValue::Int64(_)));
+        let is_typed = is_integer && self.text(start.to(self.previous)).contains(char::is_alphabetic);
+        Ok(Some(if is_typed { Literal::Typed(value) } else { Literal::One(value) }))
     }
 
     /// Reads elements of an array up to what cannot belong to them.
@@ -93,6 +101,12 @@ impl Cursor<'_> {
             None => None,
         })
     }
+}
+
+/// True for an integer without a type that only a u64 holds.
+fn is_beyond_long(text: &str) -> bool {
+    matches!(number::read(text, false, None), Err(Misread::TooLarge(Scalar::Int64)))
+        && number::read(text, false, Some(Scalar::UInt64)).is_ok()
 }
 
 /// Writes an array, the shape of one or an edge; nothing for other values.

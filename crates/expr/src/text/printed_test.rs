@@ -4,6 +4,7 @@
 use super::spelling::Spelling;
 use super::{lexer, literal, quoted};
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
+use cembra_value::{ScalarValue, Value};
 
 /// Adds tests, each ended by a line end. Of several cases whose names differ, as those have that all expect errors, each is a test.
 pub(super) fn write_tests(out: &mut String, tests: &[ModelTest]) {
@@ -118,7 +119,11 @@ fn write_row_value(out: &mut String, value: &TestValue) {
 
 fn write_literal(out: &mut String, literal: &Literal) {
     match literal {
-        Literal::One(value) => literal::write_value(out, value, Spelling::Text),
+        Literal::Typed(Value::Scalar(value @ (ScalarValue::Int32(_) | ScalarValue::Int64(_)))) => {
+            literal::write_bare(out, value);
+            out.push_str(value.scalar().short_name());
+        }
+        Literal::One(value) | Literal::Typed(value) => literal::write_value(out, value, Spelling::Text),
         Literal::Elements(values) => {
             out.push('[');
             for (at, value) in values.iter().enumerate() {

@@ -160,7 +160,7 @@ impl Parser<'_, '_> {
         let literal = self.cursor.read_literal()?;
         let span = start.to(self.cursor.previous);
         let bytes = match &literal {
-            Some(Literal::One(value)) => super::literal_bytes(value),
+            Some(Literal::One(value) | Literal::Typed(value)) => super::literal_bytes(value),
             Some(Literal::Elements(values)) => values.iter().map(super::literal_bytes).sum(),
             None => 0,
         };
