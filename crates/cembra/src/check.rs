@@ -3,9 +3,10 @@
 use crate::stages::prepare;
 #[cfg(feature = "tensors")]
 use crate::tensor_model::TensorModel;
-use crate::{Error, Model, Options, Signature};
+use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Diagnostic, Span, Warnings};
+use std::collections::HashSet;
 
 /// What there is to say of a model.
 #[derive(Clone, Debug)]
@@ -60,30 +61,70 @@ impl Model {
     /// ```
     #[must_use]
     pub fn warnings(&self, options: &Options) -> Warnings {
-        const EXPANDED: &str = "expand";
-        let options = &mut self.started(options);
-        let mut found = Warnings::new(options.budget().limits().problems.max(1), &options.allowed);
+        let mut found = Warnings::new(options.prepare.budget.limits().problems.max(1), &options.allowed);
         let is_typed = |name: &str| options.input_types.contains_key(name);
         cembra_expr::find_warnings(self.program(), &is_typed, &mut found);
+        self.find_typed_warnings(options, &mut found);
+        found.sort();
+        found
+    }
+
+    /// The warnings of the model as its tests run it: inputs without a type have those of the values that a test gives them. What is left
+    /// when a token or a deadline ends it is not looked at.
+    ///
+    /// ```
+    /// use cembra::{Code, Model, Options, RunOptions};
+    ///
+    /// let model = Model::parse("output y = x / 3; test 't' { x = 5000000001 } => { y = 1666666667 }")?;
+    /// assert!(model.warnings(&Options::default()).is_empty());
+    /// let found = model.test_warnings(&Options::default(), &RunOptions::default());
+    /// assert_eq!(found.as_slice()[0].code(), Code::LostDigits);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn test_warnings(&self, options: &Options, run: &RunOptions) -> Warnings {
+        let token = run.token();
+        let mut found = Warnings::new(options.prepare.budget.limits().problems.max(1), &options.allowed);
+        let tested = || self.tests().iter().filter_map(|test| self.options_for(test, options).ok());
+        let given: HashSet<String> = tested().flat_map(|tested| tested.input_types.into_keys()).collect();
+        cembra_expr::find_warnings(self.program(), &|name| given.contains(name), &mut found);
+        self.find_typed_warnings(options, &mut found);
+        let mut before = None;
+        for tested in tested() {
+            if token.as_ref().is_some_and(Cancellation::is_cancelled) {
+                break;
+            }
+            // Tests in a row are often of the same.
+            let of = (tested.input_types.clone(), tested.outputs.clone());
+            if before.as_ref() != Some(&of) {
+                self.find_typed_warnings(&tested, &mut found);
+                before = Some(of);
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Adds the warnings that depend on types.
+    fn find_typed_warnings(&self, options: &Options, found: &mut Warnings) {
+        const EXPANDED: &str = "expand";
+        let options = &mut self.started(options);
         options.prepare.stop_after = Some(EXPANDED.to_owned());
         self.prepare_without_externs(options);
         // A file or a builder does not say which places are of functions, of which a call could be taken for the whole.
         if self.program().definitions.declared_inputs().is_none() {
-            return found;
+            return;
         }
         if let Some(types) = tensor_types(self) {
-            cembra_prepare::find_tensor_warnings(self.program(), &types, options.prepare.registry, &mut found);
-            found.sort();
-            return found;
+            cembra_prepare::find_tensor_warnings(self.program(), &types, options.prepare.registry, found);
+            return;
         }
         // Compiling the model reports its errors, and that the time is over.
         if let Ok(program) = self.selected(options)
             && let Ok(prepared) = prepare(&program, options, &mut |_, _| {})
         {
-            let _ = cembra_prepare::find_warnings(prepared.model(), &program, &options.prepare, &mut found);
+            let _ = cembra_prepare::find_warnings(prepared.model(), &program, &options.prepare, found);
         }
-        found.sort();
-        found
     }
 
     /// The type of each node of the program, by position, as far as it can be found: of what is wrong, of what is made of it, and

@@ -5,8 +5,8 @@ use crate::diagnose;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Diagnostics, Limits, Literal, Model, Options, QType, RowPlayer, Value, cast_literal,
-    literal_type,
+    Backend, Code, Diagnostic, Diagnostics, Limits, Literal, Model, Options, QType, RowPlayer, Value, Warnings,
+    cast_literal, literal_type,
 };
 use cembra_table::Format;
 use clap::{Args, ValueEnum};
@@ -133,10 +133,15 @@ pub(crate) struct WarningArgs {
 impl WarningArgs {
     /// Tells of a model's warnings on standard error, as `cembra check` does.
     pub(crate) fn tell(self, text: &ModelText, model: &Model, options: &Options) {
+        self.tell_of(text, || model.warnings(options));
+    }
+
+    /// Tells of warnings likewise, which are found only if somebody wants them.
+    pub(crate) fn tell_of(self, text: &ModelText, find: impl FnOnce() -> Warnings) {
         if self.quiet {
             return;
         }
-        let found = model.warnings(options);
+        let found = find();
         let (all, more) = (found.as_slice(), found.count() - found.as_slice().len());
         if !all.is_empty() {
             let shown = diagnose::render_warnings(all, more, text.sources(), diagnose::stderr_takes_colour());

@@ -5,6 +5,8 @@
 //! its operator is the one at its origin. A function is typed for each of its calls: only what does not depend on what they
 //! give it is told of it.
 
+mod tensors;
+
 use crate::pass::evaluate_constant;
 use crate::{Id, Kind, Options, TypedGraph, TypedModel};
 use cembra_expr::{FunctionBodies, Graph, Node, NodeId, Program, place_within};
@@ -12,6 +14,8 @@ use cembra_ops::{Meaning, OpId, OverArrays, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, Warnings};
 use smallvec::SmallVec;
+
+pub use tensors::find_tensor_warnings;
 
 /// Adds what a model does and probably should not. The model is what the pass `expand` made of the program.
 ///
@@ -169,31 +173,6 @@ fn lost(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
     written.also(Diagnostic::new(Code::LostDigits, message), wrote, "this is an i64").hint(hint)
 }
 
-/// Adds what a model with tensors does and probably should not, by the types of its nodes as far as they are known.
-pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry: &Registry, found: &mut Warnings) {
-    let graph = &program.graph;
-    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
-    let scalar = |node: NodeId| match types.get(node.index())?.as_ref()? {
-        QType::Tensor(scalar, _) => Some(*scalar),
-        other => other.of_each().scalar(),
-    };
-    let is_float = |operand: &NodeId| matches!(scalar(*operand), Some(Scalar::Float32 | Scalar::Float64));
-    for node in (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index) {
-        let Node::Operator(name, operands) = graph.node(node) else { continue };
-        let Some(op) = registry.find(graph.name(name)) else { continue };
-        if scalar(node) != Some(Scalar::Float32) || asks_for_floats(op) {
-            continue;
-        }
-        let place = graph.span(node);
-        let written = Written { graph, registry, op, operands, place };
-        let promotes = matches!(registry.get(op).typing, Typing::Promote(_));
-        let is_long = |operand: &NodeId| scalar(*operand) == Some(Scalar::Int64);
-        if let Some(at) = operands.iter().position(is_long).filter(|_| promotes || !operands.iter().any(is_float)) {
-            found.add(Code::LostDigits, place, || lost(operands.get(at), &written));
-        }
-    }
-}
-
 /// An integer whose value is known, if it is not that of the float that it becomes.
 fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &Written<'_>, found: &mut Warnings) {
     if f64::from(float) as i128 == i128::from(integer) {
@@ -208,15 +187,20 @@ fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &Written<'
 
 /// True if an i32 is compared as an f32 with what may be as large as integers that an f32 does not tell apart.
 fn compares(graph: &TypedGraph, id: Id, at: usize, values: &[Option<Value>], written: &Written<'_>) -> bool {
-    // Up to here every integer is an f32, and one that is larger stays larger.
+    let is_small = |operand: &Id| values[operand.index()].as_ref().is_some_and(is_small);
+    let others = graph.operands(id).iter().enumerate().filter(|(other, _)| *other != at);
+    graph.op(id) == Some(written.op) && is_comparison(written.op) && !others.map(|(_, other)| other).any(is_small)
+}
+
+/// True for a float beyond which no integers are that an f32 does not tell apart: up to there every integer is an f32, and one that is
+/// larger stays larger.
+fn is_small(value: &Value) -> bool {
     const LARGEST: f32 = 16_777_216.0;
-    let is_small = |operand: &Id| match values[operand.index()].as_ref().and_then(Value::as_scalar) {
+    match value.as_scalar() {
         Some(ScalarValue::Float32(value)) => value.abs() < LARGEST || value.is_infinite(),
         Some(ScalarValue::WeakFloat(value)) => value.abs() < f64::from(LARGEST) || value.is_infinite(),
         _ => false,
-    };
-    let others = graph.operands(id).iter().enumerate().filter(|(other, _)| *other != at);
-    graph.op(id) == Some(written.op) && is_comparison(written.op) && !others.map(|(_, other)| other).any(is_small)
+    }
 }
 
 /// The warning of an i32 that is compared with a float.

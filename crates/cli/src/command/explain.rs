@@ -89,7 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.stage.is_none_or(|stage| stage == StageChoice::One(Stage::Plan)) {
         let model = text.parse().map_err(tell)?;
         if TensorModel::is_of(model.program()) {
-            return explain_tensors::run(&text, &model, &args.extents, args.format).map_err(tell);
+            explain_tensors::run(&text, &model, &args.extents, args.format).map_err(tell)?;
+            args.warnings.tell(&text, &model, &Options::default().limits(text.limits()));
+            return Ok(());
         }
     }
     // A model whose preparation ends early has no plan to be told of.

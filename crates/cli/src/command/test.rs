@@ -56,8 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 continue;
             }
         };
-        args.warnings.tell(&text, &model, &Options::default().limits(text.limits()));
         let run = args.time_limit.map_or_else(RunOptions::new, |limit| RunOptions::new().time_limit(limit));
+        args.warnings.tell_of(&text, || model.test_warnings(&Options::default().limits(text.limits()), &run));
         let (mut report, passed) = tested(&text, &model, &run);
         report += &covered(&text, &model, args.coverage, &run);
         print(&report)?;

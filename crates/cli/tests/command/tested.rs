@@ -66,6 +66,19 @@ fn tests_take_unsigned_integers() {
     assert_eq!(shell.stdout(&["test", "m.cem"]), "m.cem: 2 cases passed\n");
 }
 
+/// What a test gives says of which type an input without one is, for warnings as for the run.
+#[test]
+fn warnings_are_of_the_types_that_tests_give() {
+    let text = "output y = x / 3\ntest \"t\" { x = 5000000001 } => { y = 1666666667f32 }\n\
+                test \"same\" { x = 3 } => { y = 1 }\ntest \"wide\" { x = 3.0 } => { y = 1.0 }\n";
+    let shell = Shell::new().file("m.cem", text);
+    let found = shell.run(&["test", "m.cem"]);
+    assert_eq!((found.status, found.stdout.as_str()), (Some(0), "m.cem: 3 cases passed\n"));
+    // Once, although two tests give the type.
+    assert_eq!(found.stderr.matches("warning[lost-digits]: an i64 becomes an f32 here").count(), 1, "{found}");
+    assert_eq!(shell.run(&["test", "--quiet", "m.cem"]).stderr, "");
+}
+
 /// A pipe that nobody writes to would be waited for.
 #[test]
 #[cfg(target_os = "linux")]
