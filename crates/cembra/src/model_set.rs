@@ -28,7 +28,7 @@ type Make<T> = dyn Fn(&str, &Model) -> Result<T, Error> + Send + Sync;
 ///
 /// Files that have no output and that others use (`use "common.cem"`) are parts of models, and none themselves; so are files in
 /// folders inside. A file is read once and is in memory once, however many models use it; so it counts once for
-/// `Limits::set_bytes`.
+/// `Limits::set_bytes`. It is parsed for each model that uses it, and counts as often for `Limits::set_parsed_bytes`.
 ///
 /// ```
 /// use cembra::{ModelSet, Options, Value};
@@ -140,7 +140,7 @@ impl ModelSet {
     /// Reads the models of a folder. Which of its files are broken, [`ModelSet::reload`] tells.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`).
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
     pub fn load(folder: impl AsRef<Path>) -> Result<ModelSet, Error> {
         ModelSet::load_with(folder, |_, model| Ok(model.clone()))
     }
@@ -152,7 +152,7 @@ impl<T> ModelSet<T> {
     /// first ([`Model::run_tests`]), or refuse those that lack an output. Which files are broken, [`ModelSet::reload`] tells.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`).
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
     pub fn load_with(
         folder: impl AsRef<Path>,
         make: impl Fn(&str, &Model) -> Result<T, Error> + Send + Sync + 'static,
@@ -163,7 +163,7 @@ impl<T> ModelSet<T> {
     /// Reads the models of a folder as [`ModelSet::load_with`] does, with user operators and within limits of the host's.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`).
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
     pub fn load_within(
         folder: impl AsRef<Path>,
         registry: &'static Registry,
@@ -207,7 +207,7 @@ impl<T> ModelSet<T> {
     /// wait for each other.
     ///
     /// # Errors
-    /// The folder cannot be read (`use`), or its models pass `Limits::set_models` or `set_bytes` (`limit`): the set is as it was.
+    /// The folder cannot be read (`use`), or its models pass `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`): the set is as it was.
     pub fn reload(&self) -> Result<Reload, Error> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.models.load_full();
@@ -272,6 +272,7 @@ impl<T> ModelSet<T> {
             bytes: Cell::default(),
         };
         let mut texts = Vec::with_capacity(found.len());
+        let mut parsed: u64 = 0;
         for (name, path) in found {
             let sources = match files.read(&path) {
                 Ok(UsedFile { name, text }) => Sources::gather(&name, text, &self.limits, &files),
@@ -279,6 +280,10 @@ impl<T> ModelSet<T> {
             };
             if files.bytes.get() > self.limits.set_bytes {
                 return Err(self.limits.exceeded(Limit::SetBytes).into());
+            }
+            parsed = sources.texts().fold(parsed, |bytes, (_, text)| bytes.saturating_add(text.len() as u64));
+            if parsed > self.limits.set_parsed_bytes {
+                return Err(self.limits.exceeded(Limit::SetParsedBytes).into());
             }
             texts.push((name, Arc::new(sources)));
         }

@@ -95,8 +95,11 @@ limits! {
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
     /// Reading: models of a folder. Default 10,000.
     SetModels set_models: usize = 10_000, "models of a folder", "keep them in several folders";
-    /// Reading: bytes of the texts of all models of a folder, those of used files included once for each model. Default 1 GiB.
-    SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep them in several folders, or share fewer large tables";
+    /// Reading: bytes of the texts of all models of a folder; a file that several of them use counts once. Default 1 GiB.
+    SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep them in several folders";
+    /// Reading: bytes of the texts of all models of a folder as they are parsed; a used file counts once for each model that uses it.
+    /// Default 4 GiB.
+    SetParsedBytes set_parsed_bytes: u64 = 4 << 30, "bytes of the models of a folder with all that they use", "keep them in several folders, or share fewer large tables";
     /// Reading: levels of brackets, calls and conditions inside each other. Default 256. Sums, `**` and `else if` chains of any
     /// length are one level.
     Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`";

@@ -507,10 +507,11 @@ fn models_of_a_folder() {
     let load = |limits: &Limits| {
         ModelSet::load_within(folder.path(), Registry::standard(), limits, |_, model| Ok(model.clone()))
     };
-    // The models, and once the file that two of them use.
+    // The models, and the file that two of them use: read once, and parsed with each.
     for (limit, most, set) in [
         (Limit::SetModels, 3, (|limits, most| limits.set_models = most) as fn(&mut Limits, usize)),
         (Limit::SetBytes, 16 + 11 + 3 + 20, |limits, most| limits.set_bytes = most),
+        (Limit::SetParsedBytes, 16 + 11 + 3 + 20 + 11, |limits, most| limits.set_parsed_bytes = most as u64),
     ] {
         assert!(load(&with(|limits| set(limits, most))).is_ok(), "{limit:?}");
         let less = with(|limits| set(limits, most - 1));
