@@ -4,11 +4,12 @@
 
 use super::{Typer, function::EnvironmentId, scalar_literal};
 use crate::graph::Operand;
+use crate::pass::evaluate_constant;
 use crate::{Id, TypedModel};
 use cembra_expr::{Graph, NameId, Node, NodeId, reached_operands};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -39,6 +40,8 @@ pub(super) struct Moments {
     mark: Option<NameId>,
     /// What nodes became beside a moment, by where the parameters that they depend on have values.
     typed: FxHashMap<(EnvironmentId, NodeId, Moment), Option<Id>>,
+    /// The values of operators on written numbers, by the position of what they became.
+    values: FxHashMap<usize, Value>,
 }
 
 impl Moments {
@@ -128,7 +131,11 @@ impl<'a> Typer<'a> {
         if Some(name) == self.moments.mark {
             let of = self.as_typed(model, *operands.first()?, environment)?;
             return match moment {
-                Moment::Date => Some(of),
+                Moment::Date => {
+                    let marked = self.as_typed(model, node, environment)?;
+                    self.written_number(model, marked);
+                    Some(of)
+                }
                 Moment::Timestamp => {
                     let long = model.graph.literal(Value::Type(QType::Scalar(Scalar::Int64)), node);
                     self.applied(model, node, id::DECLARED_OPERAND, &[Operand::Node(of), Operand::Node(long)])
@@ -148,7 +155,36 @@ impl<'a> Typer<'a> {
             }));
         }
         let op = self.meant(model, node, self.operators[name.index()]?, &given)?;
-        self.applied(model, node, op, &given)
+        let made = self.applied(model, node, op, &given)?;
+        if moment == Moment::Date {
+            let marked = self.as_typed(model, node, environment)?;
+            let [wide, days] = [marked, made].map(|id| self.written_number(model, id));
+            // Days that were written and that an i32 does not hold are refused, as where no type is declared.
+            if days.is_some() && wide.is_some_and(|wide| days != Some(wide)) {
+                return Some(marked);
+            }
+        }
+        Some(made)
+    }
+
+    /// The number that a node is, if it is made of written ones; an i64 is rounded.
+    fn written_number(&mut self, model: &TypedModel, id: Id) -> Option<f64> {
+        let Moments { values, .. } = &self.moments;
+        let known = |id: Id| model.graph.value(id).or_else(|| values.get(&id.index()));
+        let made = match known(id) {
+            Some(value) => value.clone(),
+            None => {
+                let made = evaluate_constant(&model.graph, self.registry, id, known)?;
+                self.moments.values.insert(id.index(), made.clone());
+                made
+            }
+        };
+        match made.as_scalar()? {
+            ScalarValue::Int32(value) => Some(f64::from(*value)),
+            ScalarValue::Int64(value) => Some(*value as f64),
+            ScalarValue::Float64(value) => Some(*value),
+            _ => None,
+        }
     }
 
     /// What a node is where it stands.
