@@ -30,7 +30,7 @@ pub use line::{LineCall, LineMut, Start};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{Batch, Finished, Forms, Job, OnError, Player, Refused, Settings, Stop};
-pub use strings::{StringRoom, string_bytes};
+pub use strings::{OutputRoom, column_bytes, element_bytes};
 pub use strips::{Ahead, Lines, Pace, Sink, Strips, line_forms};
 
 use cembra_runtime::QType;

@@ -4,7 +4,7 @@
 use crate::output::OutputColumn;
 use crate::reference::{Reference, RowEnd, Transfers};
 use crate::source::Source;
-use crate::strings::StringRoom;
+use crate::strings::OutputRoom;
 use crate::strip::Strip;
 use crate::target::{Made, Target};
 use crate::{ColumnMut, InputColumn, Misfit};
@@ -159,7 +159,7 @@ pub struct Settings<'s, E> {
     /// How many of the errors of failed rows are kept.
     pub keep: usize,
     /// The bytes that the strings of new columns may take.
-    pub strings: &'s StringRoom,
+    pub strings: &'s OutputRoom,
     /// Contexts of the model's limits.
     pub context: &'s (dyn Fn() -> Context + Sync),
     /// Readies a context for a run: tokens, and whatever else belongs to one.

@@ -2,7 +2,8 @@
 //! written down strip by strip, the bytes stay where they are.
 
 use crate::{Bitmap, KeyType};
-use cembra_value::{ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ArrayData, ScalarValue, Value};
 use smallvec::{SmallVec, smallvec};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,16 +100,16 @@ fn words(view: u128) -> [u32; 4] {
     [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
-/// How many bytes the strings of a run's new columns may still take, all of its threads together. It is asked before they are copied.
-/// Strings that a view holds itself are not counted.
+/// How many bytes the strings, lists and tuples of a run's new columns may still take, all of its threads together. It is asked before
+/// they are copied. Strings that a view holds itself are not counted.
 #[derive(Debug)]
-pub struct StringRoom(AtomicU64);
+pub struct OutputRoom(AtomicU64);
 
-impl StringRoom {
+impl OutputRoom {
     /// Room for so many bytes.
     #[must_use]
     pub const fn of(bytes: u64) -> Self {
-        StringRoom(AtomicU64::new(bytes))
+        OutputRoom(AtomicU64::new(bytes))
     }
 
     /// How many are left, as far as memory has addresses.
@@ -129,24 +130,52 @@ fn counted(bytes: &[u8]) -> u64 {
     if bytes.len() > INLINE { bytes.len() as u64 } else { 0 }
 }
 
-/// The bytes that the strings of a value take in a column.
+/// The bytes that an element of a type takes in a column: a string that of its view.
 #[must_use]
-pub fn string_bytes(value: &Value) -> u64 {
+pub fn element_bytes(scalar: Scalar) -> u64 {
+    u64::from(QType::Scalar(scalar).layout().size)
+}
+
+/// The bytes that a value takes in a column: those of a number, or of each element of a list, a view for each string with what it does
+/// not hold itself, and a value for each field of a tuple, however deep it is.
+///
+/// ```
+/// use cembra_batch::column_bytes;
+/// use cembra_value::Value;
+///
+/// assert_eq!(column_bytes(&Value::from(1_i64)), 8);
+/// assert_eq!([column_bytes(&Value::from("short")), column_bytes(&Value::from("thirteen byte"))], [16, 16 + 13]);
+/// let pair = Value::Tuple([Value::from(1_i64), Value::from(2_i64)].into());
+/// assert_eq!(column_bytes(&pair), 2 * (8 + size_of::<Value>() as u64));
+/// ```
+#[must_use]
+pub fn column_bytes(value: &Value) -> u64 {
     let mut open: SmallVec<[&Value; 4]> = smallvec![value];
     let mut all = 0_u64;
     while let Some(value) = open.pop() {
         all = all.saturating_add(match value {
             Value::Tuple(fields) => {
                 open.extend(fields.iter());
-                0
+                size_of_val(&fields[..]) as u64
             }
-            Value::Array(_, array) if array.scalar().is_string() => {
-                (0..array.len()).filter_map(|at| array.string(at)).map(counted).sum()
+            Value::Array(_, array) => {
+                let elements = (array.len() as u64).saturating_mul(element_bytes(array.scalar()));
+                let strings = match array.data() {
+                    ArrayData::Strings(_) => (0..array.len()).filter_map(|at| array.string(at)).map(counted).sum(),
+                    _ => 0,
+                };
+                elements.saturating_add(strings)
             }
             other => match other.as_scalar() {
-                Some(ScalarValue::Text(text)) => counted(text.as_bytes()),
-                Some(ScalarValue::Bytes(bytes)) => counted(bytes),
-                _ => 0,
+                Some(scalar) => {
+                    let string = match scalar {
+                        ScalarValue::Text(text) => counted(text.as_bytes()),
+                        ScalarValue::Bytes(bytes) => counted(bytes),
+                        _ => 0,
+                    };
+                    element_bytes(scalar.scalar()).saturating_add(string)
+                }
+                None => 0,
             },
         });
     }
@@ -158,7 +187,7 @@ pub fn string_bytes(value: &Value) -> u64 {
 pub(crate) enum Unkept {
     /// It is longer than a view can say, 2 GiB.
     TooLong,
-    /// The run's strings may not take so much.
+    /// What the run makes may not take so much.
     NoRoom,
 }
 
@@ -180,7 +209,7 @@ impl StringsMade {
     pub(crate) fn extend<'s>(
         &mut self,
         strings: impl Iterator<Item = &'s [u8]> + Clone,
-        room: &StringRoom,
+        room: &OutputRoom,
     ) -> Result<(), Unkept> {
         let bytes = strings.clone().map(counted).fold(0, u64::saturating_add);
         if bytes > 0 && !room.take(bytes) {

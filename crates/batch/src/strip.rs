@@ -1,7 +1,7 @@
 //! A strip of rows behind its evaluation: what its columns hold goes where it belongs, all rows at once or some of them before the others.
 
 use crate::run::{Job, Player, Range, Stop};
-use crate::strings::{StringRoom, Unkept};
+use crate::strings::{OutputRoom, Unkept};
 use cembra_runtime::{Column, Scratch};
 
 /// A strip that was evaluated, but for rows that failed: the columns of its inputs and outputs.
@@ -12,7 +12,7 @@ pub(crate) struct Strip<'r> {
     /// The rows before this one are where they belong, and their strings in no scratch any more.
     pub(crate) finished: usize,
     /// For the strings of the run.
-    pub(crate) room: &'r StringRoom,
+    pub(crate) room: &'r OutputRoom,
 }
 
 impl Strip<'_> {

@@ -3,7 +3,7 @@
 
 use crate::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
 use crate::source::read_strides;
-use crate::strings::{NumberedStrings, StringRoom, StringsMade, Unkept, string_bytes};
+use crate::strings::{NumberedStrings, OutputRoom, StringsMade, Unkept, column_bytes};
 use crate::{Bitmap, BitmapMut, Keys, Misfit};
 use cembra_runtime::{
     Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length,
@@ -279,7 +279,7 @@ impl<'a> Target<'a> {
         start: usize,
         rows: Range<usize>,
         made: &mut Made,
-        room: &StringRoom,
+        room: &OutputRoom,
         results: impl FnOnce(&mut u64, &mut dyn FnMut(u32, Option<&[u8]>)),
     ) {
         let cells = FramePtr::from_raw(match self.presence {
@@ -302,7 +302,7 @@ impl<'a> Target<'a> {
                 for row in rows {
                     // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
                     let value = unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) };
-                    if !room.take(string_bytes(&value)) {
+                    if !room.take(column_bytes(&value)) {
                         made.unkept = Some(Unkept::NoRoom);
                         return;
                     }

@@ -2,8 +2,8 @@
 //! scattered must give what the interpreter gives row by row.
 
 use cembra_batch::{
-    Batch, Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OnError, Pace, Refused, Settings,
-    Sink, Stop, StringRoom, facts, line_forms, ports,
+    Batch, Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OnError, OutputRoom, Pace, Refused,
+    Settings, Sink, Stop, facts, line_forms, ports,
 };
 use cembra_expr::parse;
 use cembra_ops::Registry;
@@ -108,7 +108,7 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
 }
 
 /// Room for all strings that a test makes.
-static ROOM: StringRoom = StringRoom::of(u64::MAX);
+static ROOM: OutputRoom = OutputRoom::of(u64::MAX);
 
 /// Runs on two threads, in strips of so many rows.
 fn settings(strip: usize) -> Settings<'static, FaultRecord> {

@@ -113,10 +113,11 @@ impl Error {
         Error::of_array_bytes(None, detail, None)
     }
 
-    /// The error that the strings of many rows take too much.
+    /// The error that the strings, lists and tuples of many rows take too much.
     #[cold]
-    pub(crate) fn of_strings() -> Self {
-        Error::of_array_bytes(None, "the strings of so many rows exceed the limit `array_bytes`", None)
+    pub(crate) fn of_made() -> Self {
+        let detail = "the strings, lists and tuples of so many rows exceed the limit `array_bytes`";
+        Error::of_array_bytes(None, detail, None)
     }
 
     fn of_array_bytes(operator: Option<String>, detail: &str, span: Option<Span>) -> Self {

@@ -111,7 +111,7 @@ mod typed;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
 pub use cembra_batch::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, ListOffsets, OnError,
-    OutputColumn, OutputParts, string_bytes,
+    OutputColumn, OutputParts, column_bytes,
 };
 pub use cembra_derive::{FieldType, Input, Output};
 #[cfg(feature = "json")]

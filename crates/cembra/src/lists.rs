@@ -14,7 +14,8 @@ use crate::sites::operator_name;
 use crate::thread_count::useful_threads;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 use cembra_batch::{
-    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, Refused, StringRoom, string_bytes,
+    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, OutputRoom, Refused, column_bytes,
+    element_bytes,
 };
 use cembra_expr::Program;
 use cembra_prepare::Placed;
@@ -181,7 +182,7 @@ impl ListRows {
             return Err(misfit(&self.inputs, &self.outputs, &Refused::Output { at, misfit: Misfit::Memory }));
         }
         self.check(columns, rows)?;
-        let room = StringRoom::of(how.limits.unwrap_or(*self.limits()).array_bytes());
+        let room = OutputRoom::of(how.limits.unwrap_or(*self.limits()).array_bytes());
         let run = Run { model: self, columns, how, room: &room };
         let pieces = run.pieces(rows);
         let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
@@ -308,10 +309,10 @@ impl Together {
         if !fits {
             return Err(Apart::Unknown);
         }
-        let strings = |(output, value): (&Made, &Value)| {
-            string_bytes(value).saturating_mul(if matches!(output, Made::Shared) { rows.len() as u64 } else { 1 })
+        let bytes = |(output, value): (&Made, &Value)| {
+            column_bytes(value).saturating_mul(if matches!(output, Made::Shared) { rows.len() as u64 } else { 1 })
         };
-        if !run.room.take(self.outputs.iter().zip(&made).map(strings).fold(0, u64::saturating_add)) {
+        if !run.takes(self.outputs.iter().zip(&made).map(bytes), rows) {
             return Err(Apart::NoRoom);
         }
         for ((output, value), column) in self.outputs.iter().zip(&made).zip(&mut part.columns) {
@@ -351,23 +352,6 @@ fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
         Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
         None => Some(rows.len().saturating_mul(shared_array(column)?.len())),
     }
-}
-
-/// How many elements a value has, if it is a list.
-fn list_len(value: &Value) -> usize {
-    if let Value::Array(_, array) = value { array.len() } else { 0 }
-}
-
-/// The bytes that a row's value takes in a column: of its strings, and of the elements that it has beyond so many.
-fn bytes_beyond(value: &Value, given: usize) -> u64 {
-    let elements = match value {
-        Value::Array(_, array) => {
-            let size = QType::Scalar(array.scalar()).layout().size as usize;
-            array.len().saturating_sub(given).saturating_mul(size) as u64
-        }
-        _ => 0,
-    };
-    elements.saturating_add(string_bytes(value))
 }
 
 /// The elements of all of the rows.
@@ -419,11 +403,26 @@ struct Run<'r> {
     model: &'r ListRows,
     columns: &'r [InputColumn<'r>],
     how: &'r RowSettings<'r>,
-    /// For strings, and the elements of lists that are longer than any that came in.
-    room: &'r StringRoom,
+    /// For what is made beyond as many bytes as came in.
+    room: &'r OutputRoom,
 }
 
 impl Run<'_> {
+    /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
+    fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
+        let made = made.fold(0, u64::saturating_add);
+        let given = |(column, input): (&InputColumn<'_>, &Field)| {
+            let (values, count) = match column.as_lists() {
+                Some((offsets, elements)) => (elements, offsets.elements(rows.clone()).len()),
+                None => (column, rows.len()),
+            };
+            let scalar = input.qtype.of_each().scalar().filter(|_| values.is_backed());
+            (count as u64).saturating_mul(scalar.map_or(0, element_bytes))
+        };
+        let given = self.columns.iter().zip(&self.model.inputs).map(given).fold(0, u64::saturating_add);
+        self.room.take(made.saturating_sub(given))
+    }
+
     /// Cuts rows into pieces that are evaluated together.
     fn pieces(&self, rows: usize) -> Vec<Range<usize>> {
         let mut pieces = Vec::new();
@@ -459,7 +458,7 @@ impl Run<'_> {
             match apart {
                 None => {}
                 Some(Apart::Cancelled) => return Err(Error::ended_by(self.how.token.as_ref())),
-                Some(Apart::NoRoom) => return Err(Error::of_strings()),
+                Some(Apart::NoRoom) => return Err(Error::of_made()),
                 Some(Apart::Unknown) => piece.clone().try_for_each(|row| self.row(row, &mut part))?,
             }
         }
@@ -476,9 +475,8 @@ impl Run<'_> {
         part.apart.limits = self.how.limits;
         match self.model.by_row.evaluate(&values, self.how.token.as_ref(), &mut part.apart, &mut made) {
             Ok(()) => {
-                let given = values.iter().map(list_len).max().unwrap_or(0);
-                if !self.room.take(made.iter().map(|value| bytes_beyond(value, given)).fold(0, u64::saturating_add)) {
-                    return Err(Error::of_strings());
+                if !self.takes(made.iter().map(column_bytes), &(row..row + 1)) {
+                    return Err(Error::of_made());
                 }
                 part.columns.iter_mut().zip(&made).for_each(|(column, value)| column.push(Some(value)));
                 made.into_iter().for_each(|value| part.apart.recycle(value));

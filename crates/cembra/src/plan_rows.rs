@@ -9,7 +9,7 @@ use crate::players::{Chosen, choose};
 use crate::signature::Field;
 use crate::sites::Sites;
 use cembra_batch::{
-    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, Player, Refused, Settings, Stop, StringRoom,
+    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputRoom, Player, Refused, Settings, Stop,
 };
 #[cfg(feature = "tensors")]
 use cembra_batch::{Pace, Sink, Strips, line_forms};
@@ -239,7 +239,7 @@ impl PlanRows {
             pool: how.pool,
             strip: how.strip,
             keep: how.keep,
-            strings: &StringRoom::of(how.strings.unwrap_or(limits.array_bytes())),
+            strings: &OutputRoom::of(how.strings.unwrap_or(limits.array_bytes())),
             context: &|| self.limits.context(),
             begin: &|context| {
                 limits.hold_in(context);
@@ -250,7 +250,7 @@ impl PlanRows {
         self.batch.run(job, player, &settings).map_err(|stop| match stop {
             Stop::Row(row, error) => error.in_row(row),
             Stop::Cancelled => Error::ended_by(how.token.as_ref()),
-            Stop::Strings => Error::of_strings(),
+            Stop::Strings => Error::of_made(),
             Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
             Stop::Foreign => Error::values("the columns are of another batch"),
         })

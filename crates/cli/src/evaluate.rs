@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// With fewer rows it does not pay to get the model ready for columns.
 const LEAST_ROWS: usize = 256;
 
-/// The bytes of strings that one evaluation of a batch makes at the most; one row may make more.
-const STRING_BYTES: u64 = 64 << 20;
+/// The bytes of strings, lists and tuples that one evaluation of a batch makes at the most; one row may make more.
+const OUTPUT_BYTES: u64 = 64 << 20;
 
 /// Where an input of the model comes from.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum Feeding {
 
 /// What came of a batch.
 pub(crate) struct Evaluated {
-    /// How many rows were evaluated: fewer than there are where their strings are large, or one fails that ends the batch.
+    /// How many rows were evaluated: fewer than there are where their outputs are large, or one fails that ends the batch.
     pub(crate) rows: usize,
     /// An array for each output.
     pub(crate) outputs: Vec<ArrayRef>,
@@ -43,7 +43,7 @@ pub(crate) struct Evaluated {
 /// What came of rows that were to be evaluated at once.
 enum Columns {
     Done(Evaluated),
-    /// Their strings take too much together.
+    /// Their outputs take too much together.
     NoRoom,
     /// They are to be evaluated one by one: a row fails that is to end the batch, or they are no columns of the model.
     Not,
@@ -62,7 +62,7 @@ pub(crate) struct Evaluator {
     token: Option<Cancellation>,
     /// Those of the model.
     limits: Limits,
-    /// How many rows are evaluated at once: fewer, once the strings of as many had no room.
+    /// How many rows are evaluated at once: fewer, once the outputs of as many had no room.
     at_once: usize,
 }
 
@@ -89,7 +89,7 @@ impl Evaluator {
     }
 
     /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing. All of them, or as many as make a bounded
-    /// number of bytes of strings.
+    /// number of bytes.
     pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         while batch.num_rows().min(self.at_once) >= LEAST_ROWS && passed_over.is_empty() {
             let rows = batch.num_rows().min(self.at_once);
@@ -132,7 +132,7 @@ impl Evaluator {
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
         let options =
-            RunOptions::new().limits(Limits { array_bytes: STRING_BYTES.min(self.limits.array_bytes), ..self.limits });
+            RunOptions::new().limits(Limits { array_bytes: OUTPUT_BYTES.min(self.limits.array_bytes), ..self.limits });
         let options = match &self.token {
             Some(token) => options.cancellation(token.clone()),
             None => options,
@@ -150,17 +150,25 @@ impl Evaluator {
         Some(Ok(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures }))
     }
 
-    /// The outputs of one row after the other, up to that with which their strings are enough.
+    /// The outputs of one row after the other, up to that with which they are enough bytes.
     fn rows(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         let rows = batch.num_rows();
         let feeds: Vec<Feed<'_>> = self.inputs.iter().map(|input| Feed::of(input, batch)).collect();
-        let mut builders: Vec<Builder> = self.outputs.iter().filter_map(|qtype| Builder::new(qtype, rows)).collect();
+        // A tuple may have any number of fields: they have room for a row once it is there.
+        let mut builders: Vec<Builder> = self.outputs.iter().filter_map(|qtype| Builder::new(qtype, 0)).collect();
+        let most = OUTPUT_BYTES.min(self.limits.array_bytes);
+        let missing: u64 = self.outputs.iter().map(|qtype| u64::from(qtype.layout().size)).sum();
         let (mut values, mut found) = (Vec::with_capacity(feeds.len()), Vec::new());
         let mut evaluated = Evaluated { rows, outputs: Vec::new(), failures: Vec::new() };
         let mut bytes = 0;
         for row in 0..rows {
+            if bytes > most {
+                evaluated.rows = row;
+                break;
+            }
             if passed_over.contains(&row) {
                 builders.iter_mut().for_each(Builder::push_missing);
+                bytes += missing;
                 continue;
             }
             values.clear();
@@ -168,11 +176,7 @@ impl Evaluator {
             match self.session.evaluate_into(&values, &mut found) {
                 Ok(()) => {
                     builders.iter_mut().zip(&found).for_each(|(builder, value)| builder.push(value));
-                    bytes += found.iter().map(cembra::string_bytes).sum::<u64>();
-                    if bytes > STRING_BYTES {
-                        evaluated.rows = row + 1;
-                        break;
-                    }
+                    bytes += found.iter().map(cembra::column_bytes).sum::<u64>();
                 }
                 Err(error) => {
                     evaluated.failures.push((row, error));
@@ -181,6 +185,7 @@ impl Evaluator {
                         break;
                     }
                     builders.iter_mut().for_each(Builder::push_missing);
+                    bytes += missing;
                 }
             }
         }
@@ -235,5 +240,47 @@ impl<'a> Feed<'a> {
             Feed::Constant(value) => Value::clone(value),
             Feed::Cells(cells) => cells.value(row),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int64Array;
+    use cembra::{Model, Options};
+    use std::sync::Arc;
+
+    /// How many rows of so many are evaluated at once, each with this number.
+    fn evaluated(model: &str, number: i64, rows: usize, goes_on: bool, passed_over: &BTreeSet<usize>) -> Evaluated {
+        let executor = Model::parse(model).and_then(|model| model.compile(&Options::default())).expect(model);
+        let inputs = vec![Feeding::Column(0, QType::INT64)];
+        let mut evaluator = Evaluator::new(&executor, inputs, goes_on, None, Limits::default());
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![number; rows]));
+        let batch = RecordBatch::try_from_iter([("n", column)]).expect("one column");
+        evaluator.evaluate(&batch, passed_over)
+    }
+
+    #[test]
+    fn rows_one_by_one_end_where_their_lists_are_large() {
+        // 8 MB each, of which nine are more than 64 MiB.
+        let made =
+            evaluated("input n: i64; array.iota(array.make_dense_array_shape(n))", 1_000_000, 60, false, &[].into());
+        assert_eq!((made.rows, made.outputs[0].len(), made.failures.len()), (9, 9, 0));
+    }
+
+    #[test]
+    fn rows_one_by_one_end_where_their_tuples_are_large() {
+        let ten = |of: &str| [of; 10].join(", ");
+        let model = format!("input n: i64\nlet a = ({})\nlet b = ({})\n({})", ten("100 // n"), ten("a"), ten("b"));
+        // A value of 32 bytes for each of 1,110 fields, and 1,000 numbers: 43,520 bytes, of which 1,543 are more than 64 MiB.
+        let made = evaluated(&model, 7, 4000, false, &[].into());
+        assert_eq!((made.rows, made.outputs[0].len()), (1543, 1543));
+        // Rows without values have places in columns too: 16,000 bytes where fields may be missing, 8,000 where not.
+        let made = evaluated(&model, 0, 10_000, true, &[].into());
+        assert_eq!((made.rows, made.outputs[0].len(), made.failures.len()), (4195, 4195, 4195));
+        let all = (0..10_000).collect();
+        assert_eq!(evaluated(&model, 7, 10_000, false, &all).rows, 8389);
+        // And few are evaluated together.
+        assert_eq!(evaluated(&model, 7, 300, false, &[].into()).rows, 300);
     }
 }

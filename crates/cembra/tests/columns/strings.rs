@@ -39,7 +39,10 @@ fn strings_of_rows_count_while_they_are_made() {
                 let made = run.run(&[InputColumn::texts(&texts)]);
                 let made = made.map(|made| made.columns).map_err(|error| {
                     assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
-                    assert_eq!(error.message(), "the strings of so many rows exceed the limit `array_bytes`");
+                    assert_eq!(
+                        error.message(),
+                        "the strings, lists and tuples of so many rows exceed the limit `array_bytes`"
+                    );
                 });
                 assert_eq!(made.is_ok(), fits, "{most} {player:?} {threads}");
                 for row in [0, 63, 64, rows - 1] {

@@ -76,3 +76,37 @@ fn lists_of_rows_take_no_more_memory_than_the_limit() {
         }
     }
 }
+
+/// Values that are wider than what they are made of count with what they take: these took from four to thirty-two times the limit.
+#[test]
+fn wide_values_of_rows_take_no_more_memory_than_the_limit() {
+    let _alone = alone();
+    let numbers = vec![100_i64; 200_000];
+    let flags = vec![true; 8_000_000];
+    let fields = ["n"; 20].join(", ");
+    let texts = [
+        // 20 values of 32 bytes for each row.
+        (format!("input n: i64; ({fields})"), false),
+        ("input n: [bool]; core.where(n == true, 1i64, 2i64)".to_owned(), true),
+        ("input n: [bool]; array.iota(array.make_dense_array_shape(array.size(n)))".to_owned(), true),
+    ];
+    for (text, is_list) in &texts {
+        for backend in [Backend::Native, Backend::Interpreter] {
+            let batch = Model::parse(text).and_then(|model| model.batch(&options(backend))).expect(text);
+            let rows = |rows: usize| {
+                let column = InputColumn::values(&flags);
+                let column = match is_list {
+                    true => InputColumn::lists(ListOffsets::Fixed { size: 1000, rows: rows / 25 }, &column),
+                    false => InputColumn::values(&numbers[..rows]),
+                };
+                batch.start().threads(2).run(&[column])
+            };
+            assert!(rows(100).unwrap().columns[0].value(1).is_some());
+            let before = peak();
+            let error = rows(200_000).map(drop).expect_err(text);
+            let taken = peak() - before;
+            assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
+            assert!(taken < BEYOND, "{text}: {taken} KiB on {backend:?}, {error}");
+        }
+    }
+}
