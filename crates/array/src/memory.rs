@@ -250,6 +250,10 @@ impl Spares {
 
     fn add_array(&mut self, mut array: Arc<Array>) {
         let Some(alone) = Arc::get_mut(&mut array) else { return };
+        // Strings have no words: what is kept of them would be of no use, and count as nothing.
+        if matches!(alone.data(), ArrayData::Strings(_)) {
+            return;
+        }
         let words = alone.take_words();
         let count = words.0.capacity() + words.1.capacity();
         if self.arrays.len() < MOST_ARRAYS && self.words + count <= MOST_WORDS {
@@ -283,6 +287,18 @@ mod tests {
         let all =
             Array::from_scalars(Scalar::Int64, (0..elements).map(|at| (at != 1).then_some(ScalarValue::Int64(at))));
         Value::Array(ArrayKind::Dense, Arc::new(all))
+    }
+
+    #[test]
+    fn strings_that_nobody_has_are_not_kept() {
+        let mut memory = RunMemory::default();
+        for scalar in [ScalarValue::Text("thirteen byte".into()), ScalarValue::Bytes(vec![7; 20].into())] {
+            let strings = || Value::from(Array::from_scalars(scalar.scalar(), [Some(scalar.clone()), None]));
+            memory.recycle(strings());
+            memory.recycle(Value::Tuple([strings(), array(3)].into()));
+        }
+        assert_eq!(memory.spares.arrays.len(), 2);
+        assert!(memory.spares.arrays.iter().all(|spare| spare.array.scalar() == Scalar::Int64));
     }
 
     #[test]

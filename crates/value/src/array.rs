@@ -125,7 +125,7 @@ impl Array {
     }
 
     /// Takes the words of its values and of its presence away, to be used again: what is left has no elements. Strings have no
-    /// words.
+    /// words, and stay where they are.
     #[must_use]
     pub fn take_words(&mut self) -> (Words, Vec<u64>) {
         self.len = 0;
