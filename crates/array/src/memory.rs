@@ -4,7 +4,7 @@
 use crate::lifetimes::Lifetimes;
 use crate::sweep::Workspace;
 use crate::{ArrayProgram, BlockId, ValueId};
-use cembra_value::{Array, ArrayData, Value, Words};
+use cembra_value::{Array, ArrayData, Edge, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// The most arrays whose memory is kept, and the most words of it.
 const MOST_ARRAYS: usize = 64;
 const MOST_WORDS: usize = 1 << 25;
+
+/// The parts of its limit of which a run makes one before it looks again for what it has.
+const LOOKS: u64 = 16;
 
 /// The memory of the runs of one program, one after the other.
 #[derive(Debug, Default)]
@@ -84,15 +87,18 @@ pub(crate) struct RunParts<'r> {
     lifetimes: &'r Lifetimes,
     /// The results of a step, before they are in their slots.
     pub(crate) results: &'r mut Vec<Value>,
-    /// Bytes of the arrays and edges that the run has made, or of those that it had when they were last looked for, and has made
-    /// since.
+    /// Bytes of the arrays and edges that the run has; more, if it was given the same one twice, until they are looked for.
     made: u64,
+    /// Bytes of those that were made since they were last looked for.
+    since: u64,
 }
 
 impl RunParts<'_> {
     /// Empties a slot that nobody asks for before it is filled again.
     pub(crate) fn release(&mut self, slot: ValueId) {
-        self.slots.slots[slot.index()].take().into_iter().for_each(|value| self.spares.add(value));
+        if let Some(value) = self.slots.slots[slot.index()].take() {
+            self.made = self.made.saturating_sub(self.spares.add(value));
+        }
     }
 
     /// Empties the slots that nobody asks for behind a step of a block.
@@ -102,21 +108,29 @@ impl RunParts<'_> {
 
     /// Counts what was made for these slots; false if the run has more than so many bytes of arrays.
     pub(crate) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
-        let made = made.iter().filter_map(|slot| self.slots.get(*slot));
-        self.made = made.map(bytes).fold(self.made, u64::saturating_add);
-        if self.made > most {
-            self.made = self.held();
-        }
-        self.made <= most
+        let made = made.iter().filter_map(|slot| self.slots.get(*slot)).map(bytes).fold(0, u64::saturating_add);
+        self.made = self.made.saturating_add(made);
+        self.since = self.since.saturating_add(made);
+        self.made <= most || self.looked_room(most).is_some()
     }
 
-    /// How many bytes of arrays a run may still make.
+    /// How many bytes of arrays a run may still make, at least.
     pub(crate) fn room(&mut self, most: u64) -> u64 {
-        // Seldom, but before there is none.
-        if self.made > most / 2 {
-            self.made = self.held();
+        // Seldom, but before there is none: all slots are looked at.
+        if self.made > most / 2 && self.since > most / LOOKS {
+            self.look();
         }
         most.saturating_sub(self.made)
+    }
+
+    /// How many bytes it may still make by what it has, if it has no more than it may.
+    pub(crate) fn looked_room(&mut self, most: u64) -> Option<u64> {
+        self.look();
+        most.checked_sub(self.made)
+    }
+
+    fn look(&mut self) {
+        (self.made, self.since) = (self.held(), 0);
     }
 
     /// The bytes of arrays and edges that lie in slots, each once; of those that came in, or are literals, none.
@@ -145,19 +159,29 @@ impl RunMemory {
                 self.slots[input.value.index()] = Slot::Input(at as u32);
             }
         }
+        self.parts(inputs)
+    }
+
+    fn parts<'r>(&'r mut self, inputs: &'r [Value]) -> RunParts<'r> {
         let RunMemory { slots, workspaces, spares, lifetimes, results } = self;
-        RunParts { slots: Slots { slots, inputs }, workspaces, spares, lifetimes, results, made: 0 }
+        let slots = Slots { slots, inputs };
+        RunParts { slots, workspaces, spares, lifetimes, results, made: 0, since: 0 }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
     pub(crate) fn end(&mut self) {
-        self.slots.iter_mut().filter_map(Slot::take).for_each(|value| self.spares.add(value));
+        self.slots.iter_mut().filter_map(Slot::take).for_each(|value| _ = self.spares.add(value));
     }
 
     /// Keeps the memory of a value that is not used any more, if it is an array that nobody else has.
     pub fn recycle(&mut self, value: Value) {
         self.spares.add(value);
     }
+}
+
+/// The bytes of an edge, if nobody else has it.
+fn bytes_of_edge(edge: Arc<Edge>) -> u64 {
+    Arc::into_inner(edge).map_or(0, |edge| edge.memory_bytes() as u64)
 }
 
 /// The bytes of the arrays and edges of a value.
@@ -227,32 +251,38 @@ pub(crate) struct Found {
 }
 
 impl Spares {
-    /// Keeps the memory of an array, or of those in a tuple, that nobody has.
-    fn add(&mut self, value: Value) {
-        let array = match value {
-            Value::Array(_, array) => array,
+    /// Keeps the memory of an array, or of those in a tuple, that nobody has. The bytes of what nobody has, edges as well.
+    fn add(&mut self, value: Value) -> u64 {
+        match value {
+            Value::Array(_, array) => self.add_array(array),
+            Value::Edge(edge) => bytes_of_edge(edge),
             Value::Tuple(fields) => {
                 let mut rest: Vec<Value> = fields.to_vec();
                 drop(fields);
+                let mut bytes = 0_u64;
                 while let Some(value) = rest.pop() {
-                    match value {
+                    bytes = bytes.saturating_add(match value {
                         Value::Array(_, array) => self.add_array(array),
-                        Value::Tuple(fields) => rest.extend(fields.iter().cloned()),
-                        _ => {}
-                    }
+                        Value::Edge(edge) => bytes_of_edge(edge),
+                        Value::Tuple(fields) => {
+                            rest.extend(fields.iter().cloned());
+                            0
+                        }
+                        _ => 0,
+                    });
                 }
-                return;
+                bytes
             }
-            _ => return,
-        };
-        self.add_array(array);
+            _ => 0,
+        }
     }
 
-    fn add_array(&mut self, mut array: Arc<Array>) {
-        let Some(alone) = Arc::get_mut(&mut array) else { return };
+    fn add_array(&mut self, mut array: Arc<Array>) -> u64 {
+        let Some(alone) = Arc::get_mut(&mut array) else { return 0 };
+        let bytes = alone.memory_bytes() as u64;
         // Strings have no words: what is kept of them would be of no use, and count as nothing.
         if matches!(alone.data(), ArrayData::Strings(_)) {
-            return;
+            return bytes;
         }
         let words = alone.take_words();
         let count = words.0.capacity() + words.1.capacity();
@@ -260,6 +290,7 @@ impl Spares {
             self.words += count;
             self.arrays.push(Spare { array, words });
         }
+        bytes
     }
 
     /// Memory for so many words of values and of presence: the least that is enough, if there is any; else any.
@@ -287,6 +318,36 @@ mod tests {
         let all =
             Array::from_scalars(Scalar::Int64, (0..elements).map(|at| (at != 1).then_some(ScalarValue::Int64(at))));
         Value::Array(ArrayKind::Dense, Arc::new(all))
+    }
+
+    /// All slots are looked at only after a part of the limit was made; what is given back is known without.
+    #[test]
+    fn slots_are_looked_at_seldom() {
+        let (large, small) = (array(1000), array(2));
+        let (of_large, of_small) = (bytes(&large), bytes(&small));
+        let mut memory = RunMemory { slots: vec![Slot::Empty; 4], ..RunMemory::default() };
+        let mut run = memory.parts(&[]);
+        let slots: Vec<ValueId> = (0..4).map(ValueId).collect();
+        let most = 3 * of_large;
+        let make = |run: &mut RunParts<'_>, slot: usize, value: Value| {
+            run.slots.set(slots[slot], value);
+            run.count(&slots[slot..=slot], most)
+        };
+        // The same array twice is one.
+        assert!(make(&mut run, 0, large.clone()) && make(&mut run, 1, large));
+        assert_eq!(run.room(most), most - of_large);
+        assert!(make(&mut run, 2, small.clone()) && make(&mut run, 3, small));
+        // So little was made since that one counts twice.
+        run.made += of_large;
+        assert_eq!(run.room(most), most - 2 * of_large - 2 * of_small);
+        assert_eq!(run.looked_room(most), Some(most - of_large - of_small));
+        run.release(slots[3]);
+        assert_eq!(run.made, of_large + of_small);
+        run.release(slots[2]);
+        assert_eq!(run.made, of_large);
+        // What is too much was looked for.
+        run.made = most;
+        assert!(make(&mut run, 2, array(2)) && !make(&mut run, 3, array(4000)));
     }
 
     #[test]

@@ -187,8 +187,14 @@ fn evaluate<P: Parts>(
     // What it has of an earlier step, which failed, is nobody's.
     run.results.clear();
     let is_new = matches!(step.action, Action::Map(_) | Action::Operator(_));
-    let room = if is_new { run.room(parts.most_array_bytes()) } else { 0 };
-    results(program, parts, step, &run.slots, room, run.results)?;
+    let most = parts.most_array_bytes();
+    let room = if is_new { run.room(most) } else { 0 };
+    if let Err(failed) = results(program, parts, step, &run.slots, room, run.results) {
+        // It may have failed for want of room, of which there was more than was known.
+        let Some(room) = run.looked_room(most).filter(|found| is_new && *found > room) else { return Err(failed) };
+        run.results.clear();
+        results(program, parts, step, &run.slots, room, run.results)?;
+    }
     step.outs.iter().zip(run.results.drain(..)).for_each(|(out, value)| run.slots.set(*out, value));
     // What tuples have was made by others.
     if is_new { count(parts, step, run) } else { Ok(()) }
