@@ -3,15 +3,19 @@
 
 use crate::lifetimes::Lifetimes;
 use crate::sweep::Workspace;
-use crate::{ArrayProgram, BlockId, ValueId};
+use crate::{ArrayProgram, BlockId, SweepId, ValueId};
 use cembra_value::{Array, ArrayData, Edge, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// The most arrays whose memory is kept, and the most words of it.
+/// The most arrays whose memory is kept, and the most words of it; no more than a quarter of what a run may have.
 const MOST_ARRAYS: usize = 64;
 const MOST_WORDS: usize = 1 << 25;
+const PART_OF_LIMIT: u64 = 4;
+
+/// The most bytes that the workspaces of all sweeps keep for large groups and for many.
+const MOST_GROUP_BYTES: u64 = 64 << 20;
 
 /// The parts of its limit of which a run makes one before it looks again for what it has.
 const LOOKS: u64 = 16;
@@ -21,11 +25,13 @@ const LOOKS: u64 = 16;
 pub struct RunMemory {
     slots: Vec<Slot>,
     /// Of each sweep that was run.
-    pub(crate) workspaces: Vec<Option<Box<Workspace>>>,
+    workspaces: Vec<Option<Box<Workspace>>>,
     pub(crate) spares: Spares,
     lifetimes: Lifetimes,
     /// For the results of a step.
     results: Vec<Value>,
+    /// Bytes that workspaces keep for large groups and for many.
+    group_bytes: u64,
 }
 
 /// Where a value of a program is.
@@ -82,11 +88,12 @@ impl Slots<'_> {
 #[derive(Debug)]
 pub(crate) struct RunParts<'r> {
     pub(crate) slots: Slots<'r>,
-    pub(crate) workspaces: &'r mut [Option<Box<Workspace>>],
+    workspaces: &'r mut [Option<Box<Workspace>>],
     pub(crate) spares: &'r mut Spares,
     lifetimes: &'r Lifetimes,
     /// The results of a step, before they are in their slots.
     pub(crate) results: &'r mut Vec<Value>,
+    group_bytes: &'r mut u64,
     /// Bytes of the arrays and edges that the run has; more, if it was given the same one twice, until they are looked for.
     made: u64,
     /// Bytes of those that were made since they were last looked for.
@@ -133,6 +140,23 @@ impl RunParts<'_> {
         (self.made, self.since) = (self.held(), 0);
     }
 
+    /// The workspace that an earlier run of a sweep left.
+    pub(crate) fn take_workspace(&mut self, sweep: SweepId) -> Option<Box<Workspace>> {
+        let workspace = self.workspaces[sweep.index()].take()?;
+        *self.group_bytes -= workspace.kept_bytes();
+        Some(workspace)
+    }
+
+    /// Keeps the workspace of a sweep for later runs, unless all of them have too much.
+    pub(crate) fn keep_workspace(&mut self, sweep: SweepId, workspace: Box<Workspace>) {
+        let kept = self.group_bytes.saturating_add(workspace.kept_bytes());
+        if kept > MOST_GROUP_BYTES {
+            return;
+        }
+        *self.group_bytes = kept;
+        self.workspaces[sweep.index()] = Some(workspace);
+    }
+
     /// The bytes of arrays and edges that lie in slots, each once; of those that came in, or are literals, none.
     fn held(&self) -> u64 {
         let literal = |slot: &'_ Slot| if let Slot::Literal(value) = slot { parts(value) } else { SmallVec::new() };
@@ -146,8 +170,8 @@ impl RunParts<'_> {
 }
 
 impl RunMemory {
-    /// Memory for a run of the program on these inputs.
-    pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value]) -> RunParts<'r> {
+    /// Memory for a run of the program on these inputs, which may have so many bytes of arrays.
+    pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
         if self.slots.is_empty() {
             self.slots.resize(program.values.len(), Slot::Empty);
             self.workspaces.resize_with(program.sweeps.len(), || None);
@@ -159,13 +183,15 @@ impl RunMemory {
                 self.slots[input.value.index()] = Slot::Input(at as u32);
             }
         }
-        self.parts(inputs)
+        self.parts(inputs, most)
     }
 
-    fn parts<'r>(&'r mut self, inputs: &'r [Value]) -> RunParts<'r> {
-        let RunMemory { slots, workspaces, spares, lifetimes, results } = self;
+    fn parts<'r>(&'r mut self, inputs: &'r [Value], most: u64) -> RunParts<'r> {
+        self.spares.most_words =
+            usize::try_from(most / PART_OF_LIMIT / 8).map_or(MOST_WORDS, |words| words.min(MOST_WORDS));
+        let RunMemory { slots, workspaces, spares, lifetimes, results, group_bytes } = self;
         let slots = Slots { slots, inputs };
-        RunParts { slots, workspaces, spares, lifetimes, results, made: 0, since: 0 }
+        RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
     }
 
     /// Empties the slots. What was made and nobody else has is memory for later runs.
@@ -229,10 +255,18 @@ pub fn most_units(values: &[Value]) -> usize {
 }
 
 /// Arrays that nobody has, for their memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Spares {
     arrays: Vec<Spare>,
     words: usize,
+    /// The most that they may have.
+    most_words: usize,
+}
+
+impl Default for Spares {
+    fn default() -> Self {
+        Spares { arrays: Vec::new(), words: 0, most_words: MOST_WORDS }
+    }
 }
 
 #[derive(Debug)]
@@ -286,7 +320,7 @@ impl Spares {
         }
         let words = alone.take_words();
         let count = words.0.capacity() + words.1.capacity();
-        if self.arrays.len() < MOST_ARRAYS && self.words + count <= MOST_WORDS {
+        if self.arrays.len() < MOST_ARRAYS && self.words + count <= self.most_words {
             self.words += count;
             self.arrays.push(Spare { array, words });
         }
@@ -326,7 +360,7 @@ mod tests {
         let (large, small) = (array(1000), array(2));
         let (of_large, of_small) = (bytes(&large), bytes(&small));
         let mut memory = RunMemory { slots: vec![Slot::Empty; 4], ..RunMemory::default() };
-        let mut run = memory.parts(&[]);
+        let mut run = memory.parts(&[], u64::MAX);
         let slots: Vec<ValueId> = (0..4).map(ValueId).collect();
         let most = 3 * of_large;
         let make = |run: &mut RunParts<'_>, slot: usize, value: Value| {
@@ -348,6 +382,19 @@ mod tests {
         // What is too much was looked for.
         run.made = most;
         assert!(make(&mut run, 2, array(2)) && !make(&mut run, 3, array(4000)));
+    }
+
+    #[test]
+    fn no_more_memory_is_kept_than_a_quarter_of_the_limit() {
+        let mut memory = RunMemory::default();
+        let each = bytes(&array(100));
+        memory.parts(&[], 4 * (each + each / 2));
+        memory.recycle(array(100));
+        memory.recycle(array(100));
+        assert_eq!(memory.spares.arrays.len(), 1);
+        memory.parts(&[], u64::MAX);
+        memory.recycle(array(100));
+        assert_eq!(memory.spares.arrays.len(), 2);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub fn run<P: Parts>(
     memory: &mut RunMemory,
     results: &mut Vec<Value>,
 ) -> Result<(), P::Error> {
-    let mut run = memory.begin(program, inputs);
+    let mut run = memory.begin(program, inputs, parts.most_array_bytes());
     let made = run_blocks(program, sweeps, parts, &mut run);
     if made.is_ok() {
         let output = |value: ValueId| run.slots.get(value).cloned().unwrap_or(Value::Nothing);

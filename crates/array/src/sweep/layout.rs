@@ -158,8 +158,20 @@ pub(crate) struct Workspace {
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
     pub(super) scanners: Vec<Scanner>,
+    /// Bytes of the strips of groups that are larger than strips are without.
+    pub(super) strip_bytes: u64,
+    /// Bytes of what accumulators and scanners have of all groups.
+    pub(super) group_bytes: u64,
     /// Of other threads.
     pub(super) others: Vec<Workspace>,
+}
+
+impl Workspace {
+    /// Bytes of what it has for large groups and for many, with that of other threads.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let own = self.strip_bytes.saturating_add(self.group_bytes);
+        self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))
+    }
 }
 
 /// A sweep that is being laid out.
@@ -589,6 +601,8 @@ impl SweepRunner {
             edge_bits: Vec::new(),
             accumulators: accumulators.collect::<Option<_>>()?,
             scanners: scanners.collect::<Option<_>>()?,
+            strip_bytes: 0,
+            group_bytes: 0,
             others: Vec::new(),
         }))
     }

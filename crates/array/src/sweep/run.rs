@@ -5,7 +5,7 @@ use super::place::{HAS_STREAMS, Lie, Place, copy_bits};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
 use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Scanner, Strip, divide_by_groups, expand};
-use cembra_runtime::{Column, PAST_CACHES, QType, STRIP_ROWS, Scalar, drain_past_caches};
+use cembra_runtime::{Column, LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, Scalar, drain_past_caches};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,20 +70,24 @@ impl SweepRunner {
         parts: &mut P,
     ) -> Result<Swept, P::Error> {
         let room = memory.room(parts.most_array_bytes());
-        let RunParts { slots, workspaces, spares, .. } = memory;
+        let kept = memory.take_workspace(number);
+        let RunParts { slots, spares, .. } = memory;
         let Some(mut run) = self.begin(slots) else { return Ok(Swept::Failed) };
         if run.kept_bytes() > room {
             return Ok(Swept::Failed);
         }
-        let kept = workspaces[number.index()].take();
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
         let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
-        if run.kept_bytes().saturating_add(run.grouped_bytes(&workspace)) > room {
+        let grouped = run.grouped_bytes(&workspace);
+        workspace.group_bytes = workspace.group_bytes.max(grouped);
+        let left = room.checked_sub(run.kept_bytes().saturating_add(grouped));
+        let Some(left) = left else { return Ok(Swept::Failed) };
+        let shares = run.shares(parts.threads());
+        if run.strip_bytes(&shares, &workspace, left) > left {
             return Ok(Swept::Failed);
         }
         run.strip = workspace.of.strip;
         run.prepare(&mut workspace, spares);
-        let shares = run.shares(parts.threads());
         let succeeds = match &shares[..] {
             [all] => {
                 parts.ready(&mut workspace.context);
@@ -100,7 +104,7 @@ impl SweepRunner {
         workspace.accumulators.iter_mut().for_each(Accumulator::end);
         let (elements, points) = (run.elements, run.points.map(|points| points.len() - 1));
         let is_made = self.make(program, slots, &mut workspace, spares, elements, points);
-        workspaces[number.index()] = Some(workspace);
+        memory.keep_workspace(number, workspace);
         Ok(if is_made.is_some() { Swept::Made } else { Swept::Failed })
     }
 
@@ -255,6 +259,40 @@ impl<'r> Run<'r> {
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
+    /// Bytes of an element in the strips of groups, in bits: in what stages leave for each other, and in what is written apart.
+    fn strip_bits(&self, adds: bool) -> u64 {
+        let bits = |lane: &Lane| match (lane.origin, lane.over) {
+            (Origin::Strip, Side::Elements) => lane.lie(adds).bits() + u64::from(lane.has_bits),
+            (Origin::Kept, Side::Elements) => lane.lie.bits() + 1,
+            // Values that are bits, and presence.
+            (Origin::Array, Side::Elements) => 2,
+            _ => 0,
+        };
+        // Those of edges, too.
+        self.runner.lanes.iter().map(bits).fold(1, u64::saturating_add)
+    }
+
+    /// At most as many bytes as the strips of these shares take, which hold groups whole, however large; no more than that if it is more
+    /// than there is room for.
+    fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
+        let Some(points) = self.points else { return 0 };
+        let bits = self.strip_bits(workspace.of.adds);
+        let bytes = |elements: usize| (elements as u64).saturating_mul(bits) / 8;
+        let all = bytes(self.elements);
+        // The largest groups are only looked for if they make a difference.
+        if all <= room {
+            return all;
+        }
+        shares.iter().map(|share| bytes(self.widest(points, share))).fold(0, u64::saturating_add)
+    }
+
+    /// The most elements that a strip of a share has, whose strips hold groups whole.
+    fn widest(&self, points: &[i64], share: &Bounds) -> usize {
+        let sizes = points[share.groups.start..=share.groups.end].windows(2);
+        let widest = sizes.map(|ends| (ends[1] - ends[0]) as usize).max();
+        widest.unwrap_or(0).max(STRIP_ROWS.min(self.elements))
+    }
+
     /// How many elements a side has.
     fn count(&self, side: Side) -> usize {
         match (side, self.points) {
@@ -326,12 +364,12 @@ impl<'r> Run<'r> {
         let runner = self.runner;
         let widest = match self.points {
             None => self.strip.min(self.elements),
-            Some(points) => {
-                let sizes = points[share.groups.start..=share.groups.end].windows(2);
-                let widest = sizes.map(|ends| (ends[1] - ends[0]) as usize).max();
-                widest.unwrap_or(0).max(STRIP_ROWS.min(self.elements))
-            }
+            Some(points) => self.widest(points, share),
         };
+        if widest > LONG_STRIP_ROWS {
+            let bytes = (widest as u64).saturating_mul(self.strip_bits(workspace.of.adds)) / 8;
+            workspace.strip_bytes = workspace.strip_bytes.max(bytes);
+        }
         for (at, lane) in runner.lanes.iter().enumerate() {
             let base = &mut workspace.bases[at];
             match lane.origin {
@@ -404,7 +442,11 @@ impl<'r> Run<'r> {
     fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
         let lanes = &self.runner.lanes;
         let mut functions = 0;
+        let is_long = bounds.elements.len() > LONG_STRIP_ROWS;
         for work in &self.runner.work {
+            if is_long && workspace.context.poll_cancelled() {
+                return false;
+            }
             match work {
                 Work::Map { inputs, outputs, side, .. } => {
                     let succeeds = self.map(workspace, functions, inputs, outputs, bounds.of(*side).len());

@@ -2,8 +2,10 @@
 
 use cembra::{
     Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, JsonRows, Limits, Model, Options, Pool,
-    Scalar, ScalarValue, Target, Value,
+    Registry, Scalar, ScalarValue, Target, UserOperator, Value,
 };
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn evaluate(text: &str, inputs: &[Value], backend: Backend) -> Result<Vec<Value>, Error> {
     Model::parse(text)?.compile(&Options::default().backend(backend))?.session().evaluate(inputs)
@@ -470,4 +472,34 @@ fn values_are_those_of_arolla() {
             assert_eq!(made[0].to_string().replace("i64{", "").replace('}', ""), expected, "{text} {backend:?}");
         }
     }
+}
+
+/// A group is a strip, however large: a run that was cancelled in one of its stages does not begin the next.
+#[test]
+fn a_large_group_ends_between_its_stages() {
+    let (token, later) = (Cancellation::new(), Arc::new(AtomicUsize::new(0)));
+    let mut registry = Registry::standard().clone();
+    let (stop, count) = (token.clone(), later.clone());
+    let first = UserOperator::new("my.first").function(move |x: i64| {
+        stop.cancel();
+        x
+    });
+    let second = UserOperator::new("my.second").function(move |x: i64| {
+        count.fetch_add(1, Ordering::Relaxed);
+        x
+    });
+    registry.register(first).expect("a new name");
+    registry.register(second).expect("a new name");
+    let text = "input x: [i64]; let e = edge.from_sizes([array.size(x)]); let y = my.first(x)
+        math.sum(my.second(y - array.expand(math.sum(y, e), over=e)), e)";
+    let registry = registry.leak();
+    let model = Model::parse_with(text, registry, &Limits::default()).expect("it is right");
+    let executor = model.compile(&Options::default().registry(registry)).expect("it is right");
+    let mut session = executor.session();
+    let x = Value::from(Array::from_scalars(Scalar::Int64, (0..100_000).map(|at| Some(ScalarValue::Int64(at)))));
+    assert_eq!(session.evaluate(std::slice::from_ref(&x)).unwrap()[0].to_string(), "[-499990000050000]");
+    assert_eq!(later.swap(0, Ordering::Relaxed), 100_000);
+    session.set_cancellation(Some(token));
+    assert_eq!(session.evaluate(std::slice::from_ref(&x)).unwrap_err().code(), "cancelled");
+    assert_eq!(later.load(Ordering::Relaxed), 0);
 }
