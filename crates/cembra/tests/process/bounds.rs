@@ -33,8 +33,26 @@ fn a_short_model_takes_no_more_memory_than_the_limit() {
         "input n: i64; array.size(edge.sizes(edge.from_mapping([0, 1], n * 200)))",
         "input n: i64; array.size(array.from_indices_and_values([0, 1], [5, 6], n * 200))",
         "input n: i64; array.size(array.randint_with_shape(array.make_dense_array_shape(n * 200), 0, 5, 1))",
+        // Strings that are written out often: LONG is one of 196 bytes.
+        "input n: i64; array.size(array.shaped(LONG, array.make_dense_array_shape(n)))",
+        "input n: i64; array.size(core.const_with_shape(array.make_dense_array_shape(n), LONG))",
+        "input n: i64; array.size(array.expand([LONG, LONG], edge.from_sizes([n // 3, n // 3])))",
+        "input n: i64; array.size([LONG][array.iota(array.make_dense_array_shape(n)) * 0])",
+        "input n: i64; array.size(array.take([LONG, LONG], array.iota(array.make_dense_array_shape(n)) * 0))",
+        "input n: i64; let s = array.shaped(LONG, array.make_dense_array_shape(n // 10))
+         array.size(core.get_first(array.interleave(s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s)))",
+        "input n: i64; array.size(core.get_first(strings.split(array.shaped(LONG, array.make_dense_array_shape(n // 10)), \"\")))",
+        "input n: i64; array.size(core.get_first(strings.findall_regex(
+         array.shaped(LONG, array.make_dense_array_shape(n // 10)), \"((((((((((.+))))))))))\")))",
+        "input n: i64; strings.length(strings.agg_join(array.shaped(\"\", array.make_dense_array_shape(n)), sep=LONG))",
+        "input n: i64; array.count(random.sample(array.make_dense_array_shape(n * 100), 0.5, 1))",
+        "input n: i64; array.count(random.sample_n(array.make_dense_array_shape(n * 50), 10, 1))",
+        "input n: i64; array.size(edge.mapping(edge.pair_right([n // 100])))",
+        "input n: i64; array.size(edge.mapping(edge.compose(edge.from_mapping([0], 1), edge.from_sizes([n * 100]))))",
     ];
+    let long = format!("\"{}\"", "a text of ten ".repeat(14));
     for text in models {
+        let text = &*text.replace("LONG", &long);
         for backend in [Backend::Native, Backend::Interpreter] {
             let executor = Model::parse(text).and_then(|model| model.compile(&options(backend))).expect(text);
             let mut session = executor.session();

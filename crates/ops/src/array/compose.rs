@@ -1,11 +1,11 @@
 //! One edge of several, each from the elements to the groups that are the elements of the one before it.
 
 use super::edges::{EDGE, kind_of, refused};
-use super::{ArrayForm, ArrayOperator, FullRule, any_edge_argument, int64s, invalid, room_for, sure_edge};
+use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
-use cembra_value::{Edge, EdgeForm, Value};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
+use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 
 /// The type of edges, with groups, that all operands have.
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -28,7 +28,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
 }
 
 /// The edge of the elements of `inner` with the groups of `outer`.
-fn composed(kind: ArrayKind, outer: &Edge, inner: &Edge) -> Result<Edge, Fault> {
+fn composed(args: &ArrayOperands<'_>, kind: ArrayKind, outer: &Edge, inner: &Edge) -> Result<Edge, Fault> {
     let made = match (outer.form(), inner.form()) {
         (EdgeForm::Splits(outer), EdgeForm::Splits(inner)) => {
             // There is a point for each group of the inner edge, which are the elements of the outer one.
@@ -37,11 +37,17 @@ fn composed(kind: ArrayKind, outer: &Edge, inner: &Edge) -> Result<Edge, Fault> 
             Edge::from_split_points(kind, points.ok_or(Fault::new(FaultKind::Invalid))?)
         }
         _ => {
-            room_for(outer.child_size())?;
-            room_for(inner.child_size())?;
+            let places = args.room_for(outer.child_size(), 16)? as u64;
+            let numbers = args.room_for(inner.child_size(), 8)? as u64;
+            args.room_for_bytes(16 * places + 8 * numbers)?;
             let over: Vec<Option<usize>> = outer.groups().collect();
-            let mapping = inner.groups().map(|group| over.get(group?).copied()?.map(|group| group as i64));
-            Edge::from_mapping(kind, int64s(mapping), outer.parent_size())
+            let mut mapping = ArrayBuilder::new(Scalar::Int64, inner.child_size());
+            for (at, group) in inner.groups().enumerate() {
+                args.poll_at(at)?;
+                let group = group.and_then(|group| over.get(group).copied()?);
+                mapping.push_bits(group.map(|group| group as u64));
+            }
+            Edge::from_mapping(kind, mapping.finish(), outer.parent_size())
         }
     };
     made.map_err(refused)
@@ -68,7 +74,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
             let Some(last) = all.next() else { return Err(Fault::new(FaultKind::Invalid)) };
             let mut made = Edge::clone(last);
             for outer in all {
-                made = composed(kind_of(ret), outer, &made)?;
+                made = composed(args, kind_of(ret), outer, &made)?;
             }
             Ok(Value::from(made))
         },
@@ -83,7 +89,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::ArrayOperands;
+    use crate::array::int64s;
 
     const KIND: ArrayKind = ArrayKind::Dense;
 

@@ -130,7 +130,7 @@ pub(crate) static UNIQUE: OpDef = OpDef {
                     first.extend(array.string(at).is_some_and(|string| seen.insert(string)).then_some(at));
                 }
             }
-            made(limits::taken(array, first.into_iter().map(Some))?, ret)
+            made(limits::taken(args, array, first.into_iter().map(Some))?, ret)
         },
     }),
     examples: &[ex("array.unique([2, 1, missing, 2])", "[2, 1]")],
@@ -279,7 +279,8 @@ fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
         Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
         one => vec![array_of(one)?],
     };
-    let size = limits::room_for(arrays.first().map_or(0, |array| array.len()))?;
+    // The group of each, before and after, and a key.
+    let size = args.room_for(arrays.first().map_or(0, |array| array.len()), 24)?;
     let within = args.groups(1, size)?;
     let mut over = vec![Some(0); size];
     if within.count() != 1 || within.mapping().is_some() {

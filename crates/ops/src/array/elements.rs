@@ -66,7 +66,7 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
         let size = args.room_for(size, limits::TAKEN_BYTES)?;
-        made(limits::repeated(scalar, args[1].as_scalar(), size)?, ret)
+        made(limits::repeated(args, scalar, args[1].as_scalar(), size)?, ret)
     },
 };
 
@@ -100,7 +100,7 @@ pub(crate) static AT: OpDef = OpDef {
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             match &args[1] {
-                Value::Array(_, indices) => made(elements_at(array, indices)?, ret),
+                Value::Array(_, indices) => made(elements_at(args, array, indices)?, ret),
                 Value::Missing(_) => Ok(Value::Missing(array.scalar())),
                 index => {
                     let index = integer_of(index)?;

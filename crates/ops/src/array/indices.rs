@@ -3,8 +3,8 @@
 use super::groups::Groups;
 use super::reduce::as_integers;
 use super::{
-    ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, edge_argument, edge_of, integer_argument,
-    integer_of, invalid, limits, made, out_of_range, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, edge_of,
+    integer_argument, integer_of, invalid, limits, made, out_of_range, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -23,18 +23,24 @@ fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) ->
 ///
 /// # Errors
 /// There is no such element, or there are too many, or their strings too long.
-pub(super) fn elements_at(array: &Array, indices: &Array) -> Result<Array, Fault> {
+pub(super) fn elements_at(args: &ArrayOperands<'_>, array: &Array, indices: &Array) -> Result<Array, Fault> {
     match indices.numbers::<i32>() {
-        Some(all) => elements_at_all(array, indices, all),
-        None => elements_at_all(array, indices, indices.numbers::<i64>().unwrap_or_default()),
+        Some(all) => elements_at_all(args, array, indices, all),
+        None => elements_at_all(args, array, indices, indices.numbers::<i64>().unwrap_or_default()),
     }
 }
 
-fn elements_at_all<T: Number + Into<i64>>(array: &Array, indices: &Array, all: &[T]) -> Result<Array, Fault> {
+fn elements_at_all<T: Number + Into<i64>>(
+    args: &ArrayOperands<'_>,
+    array: &Array,
+    indices: &Array,
+    all: &[T],
+) -> Result<Array, Fault> {
     if matches!(array.data(), ArrayData::Numbers(_)) {
+        args.room_for(all.len(), limits::size_of_each(array.scalar()))?;
         return limits::taken_at(array, indices, all);
     }
-    let mut places = Vec::with_capacity(all.len());
+    let mut places = Vec::with_capacity(args.room_for(all.len(), limits::TAKEN_BYTES)?);
     for (at, index) in all.iter().enumerate() {
         let index: i64 = (*index).into();
         places.push(match usize::try_from(index) {
@@ -43,7 +49,7 @@ fn elements_at_all<T: Number + Into<i64>>(array: &Array, indices: &Array, all: &
             _ => return Err(out_of_range(index, array.len())),
         });
     }
-    limits::taken(array, places.into_iter())
+    limits::taken(args, array, places.into_iter())
 }
 
 pub(crate) static PRESENT_INDICES: OpDef = OpDef {
@@ -108,7 +114,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
                 }
                 last = index;
             }
-            made(limits::taken(values, places.into_iter())?, ret)
+            made(limits::taken(args, values, places.into_iter())?, ret)
         },
     }),
     examples: &[ex("array.from_indices_and_values([1, 3], [5, 7], 5)", "[NA, 5, NA, 7, NA]")],
@@ -158,7 +164,7 @@ pub(crate) static TAKE: OpDef = OpDef {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
             if !is_grouped(&args[2]) {
                 // Edges to a scalar say nothing, not even how many elements there are.
-                return made(elements_at(array, ids)?, ret);
+                return made(elements_at(args, array, ids)?, ret);
             }
             let id = as_integers(ids);
             let groups = args.groups(2, array.len())?;
@@ -167,7 +173,7 @@ pub(crate) static TAKE: OpDef = OpDef {
             if groups.count() != groups_of_ids.count() {
                 return Err(sizes_differ(groups.count(), groups_of_ids.count()));
             }
-            let mut places = vec![None; ids.len()];
+            let mut places = vec![None; args.room_for(ids.len(), limits::TAKEN_BYTES)?];
             let members = groups.members(|_| true);
             let wanted = groups_of_ids.members(|at| ids.is_present(at));
             for (group, wanted) in wanted.iter().enumerate() {
@@ -178,7 +184,7 @@ pub(crate) static TAKE: OpDef = OpDef {
                     places[*at] = Some(*place.ok_or(out_of_range(index, members.len()))?);
                 }
             }
-            made(limits::taken(array, places.into_iter())?, ret)
+            made(limits::taken(args, array, places.into_iter())?, ret)
         },
     }),
     examples: &[
@@ -252,7 +258,7 @@ mod tests {
                     Array::from_scalars(of, wanted.iter().map(|at| at.map(bits)))
                 };
                 for indices in [index(Scalar::Int32), index(Scalar::Int64)] {
-                    let found = elements_at(&array, &indices).unwrap();
+                    let found = elements_at(&ArrayOperands::of_call(&[]), &array, &indices).unwrap();
                     let expected = array.take(wanted.iter().copied());
                     assert!(found.same(&expected), "{array} at {indices}: {found}");
                 }
@@ -263,11 +269,16 @@ mod tests {
     #[test]
     fn the_first_index_that_says_no_place_is_refused() {
         let array = Array::from_scalars(Scalar::Float32, [Some(1.0_f32.into()), None]);
-        let at = |all: &[Option<i64>]| elements_at(&array, &super::super::int64s(all.iter().copied()));
+        let at = |all: &[Option<i64>]| {
+            elements_at(&ArrayOperands::of_call(&[]), &array, &super::super::int64s(all.iter().copied()))
+        };
         assert_eq!(at(&[Some(0), Some(2), Some(-1)]), Err(out_of_range(2, 2)));
         assert_eq!(at(&[Some(0), None, Some(-1), Some(5)]), Err(out_of_range(-1, 2)));
         // What lies where an index is missing says nothing.
         let hidden = Array::of_numbers(Scalar::Int64, 2, Some(vec![0b01]), |all| all.copy_from_slice(&[0_i64, 99]));
-        assert_eq!(elements_at(&array, &hidden.unwrap()).map(|found| found.present_count()), Ok(1));
+        assert_eq!(
+            elements_at(&ArrayOperands::of_call(&[]), &array, &hidden.unwrap()).map(|found| found.present_count()),
+            Ok(1)
+        );
     }
 }

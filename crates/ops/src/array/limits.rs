@@ -1,7 +1,7 @@
 //! Making arrays of the elements of others, within limits that keep a small model from arrays larger than memory: there is a
-//! largest number of elements, and of bytes of the strings that are written out.
+//! largest number of elements, and of bytes of the strings that are written out, and the room of the run.
 
-use super::out_of_range;
+use super::{ArrayOperands, out_of_range};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
@@ -27,29 +27,37 @@ pub(crate) fn check(elements: usize) -> Result<(), Fault> {
     if elements > MOST_ELEMENTS { Err(too_large()) } else { Ok(()) }
 }
 
-/// A number of elements that an operator is about to make.
-///
-/// # Errors
-/// There are too many.
-pub(crate) fn room_for(elements: usize) -> Result<usize, Fault> {
-    check(elements).map(|()| elements)
+/// The bytes of an element of an array: of a string those of its view.
+pub(crate) fn size_of_each(scalar: Scalar) -> usize {
+    QType::Scalar(scalar).layout().size as usize
+}
+
+/// The bytes of a string of this length in an array: those of its view, and its own if they are not in that.
+pub(crate) const fn string_bytes(len: usize) -> u64 {
+    const IN_VIEW: usize = 12;
+    16 + if len > IN_VIEW { len as u64 } else { 0 }
 }
 
 /// An array that is made of elements of others.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct Gathered<'a> {
+    args: &'a ArrayOperands<'a>,
     made: ArrayBuilder,
     string_bytes: usize,
+    /// The bytes of all elements without their strings.
+    bytes: u64,
 }
 
-impl Gathered {
-    /// One without elements, which will have so many.
+impl<'a> Gathered<'a> {
+    /// One without elements, which will have so many, for a kernel with these operands.
     ///
     /// # Errors
-    /// They are too many.
-    pub(crate) fn new(scalar: Scalar, elements: usize) -> Result<Self, Fault> {
-        check(elements)?;
-        Ok(Gathered { made: ArrayBuilder::new(scalar, elements), string_bytes: 0 })
+    /// They are too many, or the run has no room for them.
+    pub(crate) fn new(args: &'a ArrayOperands<'a>, scalar: Scalar, elements: usize) -> Result<Self, Fault> {
+        let each = size_of_each(scalar);
+        args.room_for(elements, each)?;
+        let bytes = elements as u64 * each as u64;
+        Ok(Gathered { args, made: ArrayBuilder::new(scalar, elements), string_bytes: 0, bytes })
     }
 
     /// Adds an element of an array of the same type; a missing one if there is none at the place.
@@ -61,6 +69,7 @@ impl Gathered {
         if self.string_bytes > STRING_BYTES || self.made.len() == MOST_ELEMENTS {
             return Err(too_large());
         }
+        self.args.room_for_bytes(self.bytes.saturating_add(self.string_bytes as u64))?;
         self.made.push_from(array, place);
         Ok(())
     }
@@ -75,13 +84,17 @@ impl Gathered {
 ///
 /// # Errors
 /// They are too many, or their strings too long.
-pub(crate) fn taken(array: &Array, places: impl Iterator<Item = Option<usize>>) -> Result<Array, Fault> {
+pub(crate) fn taken(
+    args: &ArrayOperands<'_>,
+    array: &Array,
+    places: impl Iterator<Item = Option<usize>>,
+) -> Result<Array, Fault> {
     if matches!(array.data(), ArrayData::Numbers(_)) {
         // Numbers of one size are the same to this.
         let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
         return if is_wide { taken_numbers::<i64>(array, places) } else { taken_numbers::<i32>(array, places) };
     }
-    let mut made = Gathered::new(array.scalar(), places.size_hint().0)?;
+    let mut made = Gathered::new(args, array.scalar(), places.size_hint().0)?;
     for place in places {
         made.push(array, place)?;
     }
@@ -159,12 +172,14 @@ fn taken_numbers<T: Number + Default>(
 ///
 /// # Errors
 /// They are too many, or their strings too long.
-pub(crate) fn joined(first: &Array, second: &Array) -> Result<Array, Fault> {
+pub(crate) fn joined(args: &ArrayOperands<'_>, first: &Array, second: &Array) -> Result<Array, Fault> {
+    let len = first.len() + second.len();
+    args.room_for(len, size_of_each(first.scalar()))?;
     if matches!(first.data(), ArrayData::Numbers(_)) {
         let is_wide = QType::Scalar(first.scalar()).layout().size == 8;
         return if is_wide { joined_numbers::<i64>(first, second) } else { joined_numbers::<i32>(first, second) };
     }
-    let mut made = Gathered::new(first.scalar(), first.len() + second.len())?;
+    let mut made = Gathered::new(args, first.scalar(), len)?;
     for array in [first, second] {
         (0..array.len()).try_for_each(|at| made.push(array, Some(at)))?;
     }
@@ -194,13 +209,20 @@ fn joined_numbers<T: Number>(first: &Array, second: &Array) -> Result<Array, Fau
 ///
 /// # Errors
 /// They are too many, or their strings too long.
-pub(crate) fn repeated(scalar: Scalar, element: Option<&ScalarValue>, times: usize) -> Result<Array, Fault> {
+pub(crate) fn repeated(
+    args: &ArrayOperands<'_>,
+    scalar: Scalar,
+    element: Option<&ScalarValue>,
+    times: usize,
+) -> Result<Array, Fault> {
     let one = Array::from_scalars(scalar, [element.cloned()]);
     // Nothing is written where it will be too much.
-    if one.string(0).is_some_and(|string| string.len().saturating_mul(times) > STRING_BYTES) {
+    let bytes = one.string(0).map_or(0, <[u8]>::len).saturating_mul(times);
+    if bytes > STRING_BYTES {
         return Err(too_large());
     }
-    taken(&one, std::iter::repeat_n(Some(0), times))
+    args.room_for_bytes(bytes as u64)?;
+    taken(args, &one, std::iter::repeat_n(Some(0), times))
 }
 
 #[cfg(test)]
@@ -209,6 +231,7 @@ mod tests {
 
     #[test]
     fn elements_are_taken_in_order_and_holes_with_them() {
+        let args = ArrayOperands::of_call(&[]);
         for scalar in Scalar::ALL {
             let element = |at: usize| match scalar {
                 Scalar::Text => ScalarValue::Text("ab".repeat(10 * at).into()),
@@ -217,15 +240,16 @@ mod tests {
             };
             let array = Array::from_scalars(scalar, [Some(element(1)), None, Some(element(0))]);
             let places = [2, 0, 1, 9].map(Some).into_iter().chain([None]).cycle().take(130);
-            let found = taken(&array, places).unwrap();
+            let found = taken(&args, &array, places).unwrap();
             let expected = [Some(element(0)), Some(element(1)), None, None, None].into_iter().cycle().take(130);
             assert!(found.iter().eq(expected), "{scalar}: {found}");
-            assert_eq!(taken(&array, std::iter::empty()).unwrap().len(), 0);
+            assert_eq!(taken(&args, &array, std::iter::empty()).unwrap().len(), 0);
         }
     }
 
     #[test]
     fn arrays_are_joined_with_their_holes() {
+        let args = ArrayOperands::of_call(&[]);
         for scalar in [Scalar::Int32, Scalar::Float64, Scalar::Boolean, Scalar::Text] {
             let of = |len: usize, hole: usize| {
                 let element = |at: usize| match scalar {
@@ -236,7 +260,7 @@ mod tests {
             };
             for (a, b) in [(of(0, 0), of(0, 0)), (of(3, 9), of(70, 99)), (of(65, 64), of(3, 9)), (of(3, 9), of(65, 0))]
             {
-                let found = joined(&a, &b).unwrap();
+                let found = joined(&args, &a, &b).unwrap();
                 assert!(found.iter().eq(a.iter().chain(b.iter())), "{scalar}: {found}");
             }
         }
@@ -244,13 +268,22 @@ mod tests {
 
     #[test]
     fn neither_elements_nor_their_strings_grow_without_bound() {
-        let fault = Err(too_large());
+        let (args, fault) = (ArrayOperands::of_call(&[]), Err(too_large()));
         let one = ScalarValue::Int32(1);
-        assert_eq!(repeated(Scalar::Int32, Some(&one), MOST_ELEMENTS + 1), fault);
-        assert_eq!(repeated(Scalar::Unit, None, usize::MAX), fault);
+        assert_eq!(repeated(&args, Scalar::Int32, Some(&one), MOST_ELEMENTS + 1), fault);
+        assert_eq!(repeated(&args, Scalar::Unit, None, usize::MAX), fault);
         let text = ScalarValue::Bytes(vec![7; 1 << 20].into());
-        assert_eq!(repeated(Scalar::Bytes, Some(&text), (STRING_BYTES >> 20) + 1), fault);
-        assert_eq!(repeated(Scalar::Bytes, Some(&text), 2).map(|made| made.len()), Ok(2));
+        assert_eq!(repeated(&args, Scalar::Bytes, Some(&text), (STRING_BYTES >> 20) + 1), fault);
+        assert_eq!(repeated(&args, Scalar::Bytes, Some(&text), 2).map(|made| made.len()), Ok(2));
+        // Two of them fit, and their views; a third does not.
+        let args = ArrayOperands::new(&[], &|| false, (2 << 20) + 32);
+        let two = repeated(&args, Scalar::Bytes, Some(&text), 2).unwrap();
+        assert_eq!((two.len(), repeated(&args, Scalar::Bytes, Some(&text), 3)), (2, Err(ArrayOperands::NO_ROOM)));
+        let take = |count: usize| taken(&args, &two, std::iter::repeat_n(Some(1), count)).map(|made| made.len());
+        assert_eq!([take(2), take(3)], [Ok(2), Err(ArrayOperands::NO_ROOM)]);
+        let one = taken(&args, &two, [Some(0)].into_iter()).unwrap();
+        assert_eq!(joined(&args, &one, &one).map(|made| made.len()), Ok(2));
+        assert_eq!(joined(&args, &two, &one), Err(ArrayOperands::NO_ROOM));
         assert_eq!(check(MOST_ELEMENTS), Ok(()));
     }
 }

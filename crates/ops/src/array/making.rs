@@ -75,7 +75,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
             (Value::Array(_, array), QType::Array(kind, _)) => Ok(Value::Array(*kind, array.clone())),
             (value, QType::Array(_, scalar)) => {
                 let size = args.room_for(size_of(&args[1])?, limits::TAKEN_BYTES)?;
-                made(limits::repeated(*scalar, value.as_scalar(), size)?, ret)
+                made(limits::repeated(args, *scalar, value.as_scalar(), size)?, ret)
             }
             _ => Err(Fault::new(FaultKind::Invalid)),
         },

@@ -33,7 +33,7 @@ pub(crate) mod shapes;
 pub(crate) mod strip;
 
 pub use limits::MOST_ELEMENTS;
-pub(crate) use limits::room_for;
+pub(crate) use limits::string_bytes;
 pub use operands::ArrayOperands;
 use strip::InStrips;
 

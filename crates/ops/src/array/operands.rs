@@ -45,8 +45,17 @@ impl<'a> ArrayOperands<'a> {
     /// # Errors
     /// There are more than an array may have, or the run has no room for them.
     pub(crate) fn room_for(&self, elements: usize, bytes_each: usize) -> Result<usize, Fault> {
-        let bytes = (elements as u64).saturating_mul(bytes_each as u64);
-        limits::room_for(elements).and_then(|all| if bytes > self.room { Err(Self::NO_ROOM) } else { Ok(all) })
+        limits::check(elements)?;
+        self.room_for_bytes((elements as u64).saturating_mul(bytes_each as u64))?;
+        Ok(elements)
+    }
+
+    /// Bytes that the kernel is about to take, all together.
+    ///
+    /// # Errors
+    /// The run has no room for them.
+    pub(crate) const fn room_for_bytes(&self, bytes: u64) -> Result<(), Fault> {
+        if bytes > self.room { Err(Self::NO_ROOM) } else { Ok(()) }
     }
 
     /// The groups that an operand says, of so many elements.

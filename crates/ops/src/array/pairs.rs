@@ -2,16 +2,23 @@
 //! that of the right one. Pairs come in the order of the left element, then the right.
 
 use super::edges::{EDGE, integers, kind_of, of_integers, refused};
-use super::{ArrayForm, ArrayOperator, FullRule, array_of, int64s, invalid, room_for};
+use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, invalid};
 use crate::definition::{OpDef, OverArrays, ex, param};
-use cembra_runtime::{Fault, FaultKind};
-use cembra_value::{Edge, Value};
+use cembra_runtime::{Fault, FaultKind, Scalar};
+use cembra_value::{Array, Edge};
 
 const PAIRS: OpDef = OpDef { params: &[param("sizes")], faults: &[FaultKind::Invalid, FaultKind::ArenaLimit], ..EDGE };
 
-/// The sizes of groups, and how many elements they have together. There are not too many pairs.
-fn sizes(value: &Value) -> Result<(Vec<i64>, usize), Fault> {
-    let sizes = integers(array_of(value)?)?;
+/// The sizes of groups, and how many elements and pairs they have together.
+struct Sizes {
+    each: Vec<i64>,
+    elements: usize,
+    pairs: usize,
+}
+
+/// The sizes of groups. There are not too many pairs.
+fn sizes(args: &ArrayOperands<'_>) -> Result<Sizes, Fault> {
+    let sizes = integers(array_of(&args[0])?)?;
     if sizes.iter().any(|size| *size < 0) {
         return Err(invalid("the size of a group is negative"));
     }
@@ -19,9 +26,9 @@ fn sizes(value: &Value) -> Result<(Vec<i64>, usize), Fault> {
     for size in &sizes {
         pairs = size.checked_mul(*size).and_then(|more| pairs.checked_add(more)).unwrap_or(i64::MAX);
     }
-    room_for(usize::try_from(pairs).unwrap_or(usize::MAX))?;
+    let pairs = args.room_for(usize::try_from(pairs).unwrap_or(usize::MAX), 0)?;
     let elements: i64 = sizes.iter().sum();
-    Ok((sizes, elements as usize))
+    Ok(Sizes { each: sizes, elements: elements as usize, pairs })
 }
 
 pub(crate) static PAIR_LEFT: OpDef = OpDef {
@@ -33,8 +40,9 @@ pub(crate) static PAIR_LEFT: OpDef = OpDef {
         typing: of_integers,
         full: FullRule::Always,
         evaluate: |args, ret| {
-            let (sizes, _) = sizes(&args[0])?;
-            let each = sizes.into_iter().flat_map(|size| std::iter::repeat_n(size, size as usize));
+            let Sizes { each, elements, .. } = sizes(args)?;
+            args.room_for(elements, 8)?;
+            let each = each.into_iter().flat_map(|size| std::iter::repeat_n(size, size as usize));
             Ok(Edge::from_sizes(kind_of(ret), each).map_err(refused)?.into())
         },
     }),
@@ -51,17 +59,26 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
         typing: of_integers,
         full: FullRule::Always,
         evaluate: |args, ret| {
-            let (sizes, elements) = sizes(&args[0])?;
-            let starts = sizes.iter().scan(0, |end, size| {
-                let start = *end;
-                *end += size;
-                Some(start..*end)
+            let Sizes { each, elements, pairs } = sizes(args)?;
+            args.room_for(pairs, 8)?;
+            let mut goes_on = Ok(());
+            let rights = Array::of_numbers(Scalar::Int64, pairs, None, |all: &mut [i64]| {
+                let (mut left, mut start, mut unasked) = (all, 0, 0);
+                for size in each {
+                    for _ in 0..size {
+                        goes_on = args.poll_after(&mut unasked, size as usize);
+                        if goes_on.is_err() {
+                            return;
+                        }
+                        let (group, rest) = left.split_at_mut(size as usize);
+                        group.iter_mut().zip(start..).for_each(|(right, element)| *right = element);
+                        left = rest;
+                    }
+                    start += size;
+                }
             });
-            let rights = starts.flat_map(|group| {
-                let count = (group.end - group.start) as usize;
-                std::iter::repeat_n(group, count).flatten()
-            });
-            let mapping = int64s(rights.map(Some));
+            goes_on?;
+            let mapping = rights.ok_or(Fault::new(FaultKind::Invalid))?;
             Ok(Edge::from_mapping(kind_of(ret), mapping, elements).map_err(refused)?.into())
         },
     }),
@@ -72,8 +89,9 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::ArrayOperands;
+    use crate::array::int64s;
     use cembra_runtime::{ArrayKind, EdgeType, QType};
+    use cembra_value::Value;
 
     fn made(operator: &OpDef, sizes: &[Option<i64>]) -> Result<Edge, Fault> {
         let OverArrays::Kernel(kernel) = operator.over_arrays else { panic!("no kernel") };

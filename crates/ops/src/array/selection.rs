@@ -36,7 +36,7 @@ pub(crate) static SLICE: OpDef = OpDef {
                     .filter(|size| *size <= rest)
                     .ok_or(invalid("the array has not as many elements behind the offset"))?,
             };
-            made(limits::taken(array, (offset..offset + size).map(Some))?, ret)
+            made(limits::taken(args, array, (offset..offset + size).map(Some))?, ret)
         },
     }),
     examples: &[ex("array.slice([5, 6, missing, 8], 1, 2)", "[6, NA]"), ex("array.slice([5, 6, 7], 1, -1)", "[6, 7]")],
@@ -68,7 +68,7 @@ pub(crate) static SELECT: OpDef = OpDef {
             if array.len() != filter.len() {
                 return Err(sizes_differ(array.len(), filter.len()));
             }
-            made(limits::taken(array, (0..array.len()).filter(|at| filter.is_present(*at)).map(Some))?, ret)
+            made(limits::taken(args, array, (0..array.len()).filter(|at| filter.is_present(*at)).map(Some))?, ret)
         },
     }),
     examples: &[ex("array.select([1, missing, 3], [5, 6, 7] > 5)", "[NA, 3]")],
@@ -89,7 +89,7 @@ pub(crate) static PRESENT_VALUES: OpDef = OpDef {
         full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
-            made(limits::taken(array, (0..array.len()).filter(|at| array.is_present(*at)).map(Some))?, ret)
+            made(limits::taken(args, array, (0..array.len()).filter(|at| array.is_present(*at)).map(Some))?, ret)
         },
     }),
     examples: &[ex("array.present_values([1, missing, 3])", "[1, 3]")],
@@ -115,7 +115,7 @@ pub(crate) static CONCAT: OpDef = OpDef {
             Ok(Signature::unchanged(args, x.clone()))
         },
         full: FullRule::Operands,
-        evaluate: |args, ret| made(limits::joined(array_of(&args[0])?, array_of(&args[1])?)?, ret),
+        evaluate: |args, ret| made(limits::joined(args, array_of(&args[0])?, array_of(&args[1])?)?, ret),
     }),
     examples: &[ex("array.concat([1, missing], [3])", "[1, NA, 3]")],
     ..ARRAY
@@ -153,13 +153,13 @@ pub(crate) static EXPAND: OpDef = OpDef {
             let size = edge.child_size();
             args.room_for(size, limits::TAKEN_BYTES)?;
             let Value::Array(_, array) = &args[0] else {
-                return made(limits::repeated(*scalar, args[0].as_scalar(), size)?, ret);
+                return made(limits::repeated(args, *scalar, args[0].as_scalar(), size)?, ret);
             };
             if array.len() != edge.parent_size() {
                 return Err(sizes_differ(array.len(), edge.parent_size()));
             }
             let places: Vec<Option<usize>> = edge.groups().collect();
-            made(limits::taken(array, places.into_iter())?, ret)
+            made(limits::taken(args, array, places.into_iter())?, ret)
         },
     }),
     examples: &[

@@ -6,7 +6,7 @@ use crate::array::composites::cast;
 use crate::array::distinct::Numbers;
 use crate::array::ordering::bits;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, int64s, invalid, made, room_for,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, int64s, invalid, made,
 };
 use crate::compound::field;
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
@@ -82,7 +82,7 @@ impl<'a> Rows<'a> {
     /// Two keys are equal, there are more than an array may have elements, or the run was cancelled.
     fn of(args: &ArrayOperands<'_>, keys: &'a Array) -> Result<Self, Fault> {
         let equal = || invalid("two keys of the dictionary are equal");
-        let count = room_for(keys.len())?;
+        let count = args.room_for(keys.len(), 24)?;
         if let Some(bits) = bits(keys) {
             let mut numbers = Numbers::new(keys, &bits, 1);
             let mut rows = keys.presence().is_some().then(Vec::new);
@@ -116,7 +116,7 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// The run was cancelled.
     fn find(&self, args: &ArrayOperands<'_>, keys: &Array) -> Result<Array, Fault> {
-        let mut found = Vec::with_capacity(room_for(keys.len())?);
+        let mut found = Vec::with_capacity(args.room_for(keys.len(), 16)?);
         match self {
             Rows::Numbers(numbers, rows) => {
                 for (at, bits) in bits(keys).unwrap_or_default().into_iter().enumerate() {

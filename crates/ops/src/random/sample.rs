@@ -5,7 +5,7 @@ use super::hash;
 use crate::array::groups::Groups;
 use crate::array::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, edge_argument, integer_argument, integer_of,
-    invalid, made, room_for, sizes_differ,
+    invalid, made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::strings::convert::{quoted, with_integer};
@@ -49,11 +49,13 @@ fn hash_of_key(context: &mut Context, key: &ScalarValue, seed: i64) -> Result<i6
     })
 }
 
-/// The hashes of keys, or of positions where there are none; none for a missing key.
-fn hashes(args: &ArrayOperands<'_>) -> Result<Vec<Option<i64>>, Fault> {
+/// The hashes of keys, or of positions where there are none; none for a missing key. So many bytes are needed for each element, with
+/// its hash.
+fn hashes(args: &ArrayOperands<'_>, bytes_each: usize) -> Result<Vec<Option<i64>>, Fault> {
     let seed = integer_of(&args[2])?;
     match (&args[3], &args[0]) {
         (Value::Array(_, keys), _) => {
+            args.room_for(keys.len(), bytes_each)?;
             let mut context = Context::new();
             let hash = |(at, key): (usize, Option<ScalarValue>)| {
                 args.poll_at(at)?;
@@ -62,7 +64,7 @@ fn hashes(args: &ArrayOperands<'_>) -> Result<Vec<Option<i64>>, Fault> {
             keys.iter().enumerate().map(hash).collect()
         }
         (_, Value::ArrayShape(_, size)) => {
-            let size = room_for(*size)?;
+            let size = args.room_for(*size, bytes_each)?;
             let mut hashes = Vec::with_capacity(size);
             for at in 0..size {
                 args.poll_at(at)?;
@@ -111,7 +113,7 @@ pub(crate) static SAMPLE: OpDef = OpDef {
                 _ => return Err(Fault::new(FaultKind::Invalid)),
             };
             let bound = if ratio > 1.0 { 1.0 } else { ratio } * (1_u64 << 63) as f64;
-            let hashes = hashes(args)?;
+            let hashes = hashes(args, 17)?;
             masks(hashes.into_iter().map(|hash| hash.is_some_and(|hash| (hash as f64) < bound)), ret)
         },
     }),
@@ -177,7 +179,8 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
         typing: sample_n_types,
         full: FullRule::Never,
         evaluate: |args, ret| {
-            let hashes = hashes(args)?;
+            // Its group, what is sorted, and whether it is drawn.
+            let hashes = hashes(args, 16 + 16 + 24 + 1)?;
             let Value::ArrayShape(kind, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
             let over = match &args[4] {
                 Value::Unspecified => Value::from(Edge::to_scalar(kind, size)),

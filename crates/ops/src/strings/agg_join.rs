@@ -3,7 +3,6 @@
 use crate::array::groups::Groups;
 use crate::array::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
-    room_for,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -121,7 +120,8 @@ fn joined<J: Join>(
     let (separator, separator_bytes) = separator;
     let strings = (0..array.len()).filter_map(|at| array.string(at));
     let bytes = strings.fold(0, |all: usize, string| all.saturating_add(string.len()));
-    room_for(bytes.saturating_add(array.present_count().saturating_mul(separator_bytes)))?;
+    // They are joined, and then put into an array.
+    args.room_for(bytes.saturating_add(array.present_count().saturating_mul(separator_bytes)), 2)?;
     let mut goes_on = Ok(());
     let joined = groups.fold(&None, |so_far: &mut Option<J>, at, _| {
         if goes_on.is_ok() {

@@ -5,7 +5,7 @@ use super::agg_join::strings_argument;
 use super::limits;
 use super::pattern::Pattern;
 use super::split::{counted, with_edges};
-use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, invalid, room_for};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, invalid, string_bytes};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -36,11 +36,19 @@ struct Found {
     captured: ArrayBuilder,
     /// How many matches each text has.
     matches: Vec<i64>,
+    /// The bytes of what is captured, and of the edge of its matches.
+    bytes: u64,
 }
 
 impl Found {
     /// Adds what is captured in a text.
-    fn add(&mut self, context: &mut Context, pattern: &mut Pattern, text: Option<&str>) -> Result<(), Fault> {
+    fn add(
+        &mut self,
+        args: &ArrayOperands<'_>,
+        context: &mut Context,
+        pattern: &mut Pattern,
+        text: Option<&str>,
+    ) -> Result<(), Fault> {
         let mut matches = 0;
         let mut rest = text;
         while let Some(left) = rest {
@@ -50,20 +58,24 @@ impl Found {
             let part = |group| captures.get(group).and_then(|(start, end)| left.get(start..end));
             for group in 1..=groups {
                 // A group that takes no part in the match is empty, as in RE2.
-                self.captured.push_text(Some(part(group).unwrap_or_default()));
+                let captured = part(group).unwrap_or_default();
+                self.bytes = self.bytes.saturating_add(string_bytes(captured.len()));
+                args.room_for_bytes(self.bytes)?;
+                self.captured.push_text(Some(captured));
             }
             matches += 1;
+            // The sizes of the edge of what is captured, and its points.
+            self.bytes = self.bytes.saturating_add(16);
             let (start, mut end) = captures.get(0).unwrap_or_default();
             if start == end {
                 // Behind an empty match, on to the next character: RE2 would find it for ever.
                 end += left.get(end..).and_then(|left| left.chars().next()).map_or(1, char::len_utf8);
             }
             rest = left.get(end..);
-            room_for(self.captured.len())?;
+            args.room_for(self.captured.len(), 0)?;
         }
         self.matches.push(matches);
-        room_for(self.captured.len())?;
-        Ok(())
+        args.room_for_bytes(self.bytes)
     }
 }
 
@@ -77,13 +89,13 @@ fn find<'t>(
     // Its own words lie in the context, which ends here.
     let refused = |_| invalid("the pattern is no regular expression, or is too large");
     let mut pattern = Pattern::compile(&mut context, regex).map_err(refused)?;
-    let mut found = Found { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new() };
+    let mut found = Found { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new(), bytes: 0 };
     for (at, text) in texts.enumerate() {
         args.poll_at(at)?;
         // The allowance is a row's.
         context.set_string_work(limits::MATCHING_WORK as u64);
         context.begin();
-        found.add(&mut context, &mut pattern, text)?;
+        found.add(args, &mut context, &mut pattern, text)?;
     }
     Ok((found, pattern.groups()))
 }
@@ -113,7 +125,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
                 one => (ArrayKind::Dense, find(args, std::iter::once(text_of(one)), regex)?),
             };
             let matches: i64 = found.matches.iter().sum();
-            let matches = room_for(matches as usize)?;
+            let matches = args.room_for(matches as usize, 16)?;
             let texts = match &args[0] {
                 Value::Array(..) => counted(kind, found.matches)?,
                 _ => Edge::to_scalar(kind, matches),

@@ -1,7 +1,7 @@
 //! Splitting the strings of an array into parts.
 
 use super::agg_join::{separator, separator_argument, strings_argument};
-use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, room_for};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, string_bytes};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
@@ -47,15 +47,21 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
     let mut parts = ArrayBuilder::new(array.scalar(), array.len());
     let mut sizes = Vec::with_capacity(array.len());
     let finder = separator.map(memmem::Finder::new);
+    let mut bytes = 0_u64;
     for at in 0..array.len() {
         args.poll_at(at)?;
         let before = parts.len();
         if let Some(string) = array.string(at) {
             let text = array.text(at);
             // Where a text begins or ends in another one is a boundary of its characters.
-            let mut add = |part: Range<usize>| match text {
-                Some(text) => parts.push_text(text.get(part)),
-                None => parts.push_bytes(string.get(part)),
+            let mut add = |part: Range<usize>| {
+                bytes = bytes.saturating_add(string_bytes(part.len()));
+                // What is too much is only counted to the end of the string.
+                match text {
+                    _ if args.room_for_bytes(bytes).is_err() => {}
+                    Some(text) => parts.push_text(text.get(part)),
+                    None => parts.push_bytes(string.get(part)),
+                }
             };
             match &finder {
                 None => words(string, add),
@@ -70,7 +76,8 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
                 }
             }
         }
-        room_for(parts.len())?;
+        args.room_for_bytes(bytes)?;
+        args.room_for(parts.len(), 0)?;
         sizes.push((parts.len() - before) as i64);
     }
     Ok((parts.finish(), sizes))
