@@ -1,16 +1,19 @@
 //! Runs of a plan by one who makes many of them, with memory of his own, which is kept from each to the next. What is run, and where it comes
 //! from when the inputs lie otherwise than before, a plan or a model says.
 
+use crate::RunOptions;
+use crate::tensors::{Evaluator, Until};
+use cembra_runtime::Cancellation;
 use cembra_tensor::{Elements, Error, KeptPlan, Tensor};
 use std::fmt::Debug;
 
 /// What has a plan for inputs: one that was planned, or a model that plans.
 pub(crate) trait Binds: Sync + Debug {
     /// What evaluates expressions of elements.
-    fn elements(&self) -> &dyn Elements;
+    fn evaluator(&self) -> &Evaluator;
 
     /// The plan for such inputs, bound to how they lie, with memory of its own, which is kept.
-    fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, Error>;
+    fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, Error>;
 
     /// The error of a run, with its place in a text where there is one.
     fn placed(&self, error: Error) -> Error {
@@ -24,11 +27,33 @@ pub(crate) trait Binds: Sync + Debug {
 pub struct TensorSession<'p> {
     of: &'p dyn Binds,
     bound: Option<KeptPlan>,
+    /// How runs go, if that was said, and what ends them.
+    options: Option<(RunOptions, Option<Cancellation>)>,
 }
 
 impl<'p> TensorSession<'p> {
     pub(crate) const fn new(of: &'p dyn Binds) -> TensorSession<'p> {
-        TensorSession { of, bound: None }
+        TensorSession { of, bound: None, options: None }
+    }
+
+    /// What ends the runs from here on, their threads and limits: what the options say, in the place of what was said before. A time limit
+    /// counts from when the options were made.
+    ///
+    /// ```
+    /// use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel};
+    /// use cembra::{Limits, Options, RunOptions};
+    ///
+    /// let model = TensorModel::parse("input x: tensor[f64, 1]; output twice = 2.0 * x")?;
+    /// let evaluator = Evaluator::new(&Options::default());
+    /// let executor = model.executor(&evaluator);
+    /// let (mut session, x) = (executor.session(), [Tensor::new(&[100], vec![1.5; 100])?]);
+    /// assert_eq!(session.run(&x)?[0].to_vec::<f64>()?, [3.0; 100]);
+    /// session.set_run_options(&RunOptions::new().limits(Limits { array_bytes: 799, ..Limits::default() }));
+    /// assert_eq!(session.run(&x).unwrap_err().kind(), ErrorKind::Limit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.options = Some((options.clone(), options.token()));
     }
 
     /// The outputs, on tensors for the leaves of the graph that was planned, or for the inputs of the model. Whoever keeps one beyond the next
@@ -38,7 +63,7 @@ impl<'p> TensorSession<'p> {
     /// As for [`Planned::run`](crate::tensor::Planned::run), or [`TensorExecutor::run`](crate::tensor::TensorExecutor::run).
     #[inline]
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
-        let ran = self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs));
+        let ran = self.options.is_none() && self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs));
         if !ran {
             self.run_steps(inputs)?;
         }
@@ -47,14 +72,17 @@ impl<'p> TensorSession<'p> {
 
     #[inline(never)]
     fn run_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
-        let TensorSession { of, bound } = self;
-        let ran = bound
-            .as_mut()
-            .map_or(Ok(false), |bound| bound.run(inputs, of.elements()))
-            .map_err(|error| of.placed(error))?;
+        let TensorSession { of, bound, options } = self;
+        let until = options.as_ref().map(|(options, token)| Until::within(of.evaluator(), token.as_ref(), options));
+        let elements: &dyn Elements = match &until {
+            Some(until) => until,
+            None => of.evaluator(),
+        };
+        let ran =
+            bound.as_mut().map_or(Ok(false), |bound| bound.run(inputs, elements)).map_err(|error| of.placed(error))?;
         if !ran {
-            // The first run, or the inputs lie otherwise than in the one before.
-            bound.insert(of.kept(inputs)?).run(inputs, of.elements()).map_err(|error| of.placed(error))?;
+            // The first run, or the inputs lie otherwise than in the one before, or it may have less than that.
+            bound.insert(of.kept(inputs, elements)?).run(inputs, elements).map_err(|error| of.placed(error))?;
         }
         Ok(())
     }

@@ -299,11 +299,7 @@ impl Planned<'_> {
     /// As for [`run_until`](Planned::run_until).
     pub fn run_with(&self, inputs: &[Tensor], options: &RunOptions) -> Result<Vec<Tensor>, cembra_tensor::Error> {
         let token = options.token();
-        let threads =
-            options.thread_count().map(|count| Threads { count: count.max(1), ..self.evaluator.threads.clone() });
-        let most_bytes = options.run_limits().map(|limits| limits.array_bytes);
-        let until = Until { token: token.as_ref(), threads, most_bytes, ..Until::of(self.evaluator) };
-        Ok(self.run_on(inputs, &until)?.0)
+        Ok(self.run_on(inputs, &Until::within(self.evaluator, token.as_ref(), options))?.0)
     }
 
     /// The outputs likewise, and what their products took.
@@ -332,6 +328,10 @@ impl Planned<'_> {
             && let Some(outputs) = bound.run(inputs, elements, &mut counters)?
         {
             return Ok((outputs, counters));
+        }
+        if place.is_some() && elements.most_bytes() < self.evaluator.most_bytes() {
+            // What is bound for fewer bytes may have fewer threads: others have the plan as it was.
+            return self.plan.run(&self.graph, inputs, elements);
         }
         // How the inputs lie is another one than it was.
         let bound = place.insert(self.plan.bind(&self.graph, inputs, elements)?);
@@ -412,12 +412,12 @@ impl Planned<'_> {
 }
 
 impl Binds for Planned<'_> {
-    fn elements(&self) -> &dyn Elements {
+    fn evaluator(&self) -> &Evaluator {
         self.evaluator
     }
 
-    fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, cembra_tensor::Error> {
-        Ok(self.plan.bind(&self.graph, inputs, self.evaluator)?.kept())
+    fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, cembra_tensor::Error> {
+        Ok(self.plan.bind(&self.graph, inputs, elements)?.kept())
     }
 }
 
@@ -594,7 +594,7 @@ impl Elements for Evaluator {
 }
 
 /// An evaluator until a token is cancelled, or the time is over.
-struct Until<'e> {
+pub(crate) struct Until<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
     budget: Option<&'e Budget>,
@@ -608,6 +608,13 @@ impl<'e> Until<'e> {
     /// What nothing ends.
     const fn of(evaluator: &'e Evaluator) -> Self {
         Until { evaluator, token: None, budget: None, threads: None, most_bytes: None }
+    }
+
+    /// What a token ends, within run options.
+    pub(crate) fn within(evaluator: &'e Evaluator, token: Option<&'e Cancellation>, options: &RunOptions) -> Self {
+        let threads = options.thread_count().map(|count| Threads { count: count.max(1), ..evaluator.threads.clone() });
+        let most_bytes = options.run_limits().map(|limits| limits.array_bytes);
+        Until { token, threads, most_bytes, ..Until::of(evaluator) }
     }
 
     fn threads(&self) -> &Threads {

@@ -385,12 +385,14 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     bytes: u128,
+    /// The most that there were at a time.
+    peak: u128,
     most: u64,
 }
 
 impl Held {
     pub(crate) const fn none(most: u64) -> Held {
-        Held { bytes: 0, most }
+        Held { bytes: 0, peak: 0, most }
     }
 
     /// Another tensor.
@@ -401,6 +403,7 @@ impl Held {
         check_bytes(scalar, extents, self.most)?;
         self.bytes += bytes(scalar, extents).unwrap_or(0);
         if self.bytes <= u128::from(self.most) {
+            self.peak = self.peak.max(self.bytes);
             return Ok(());
         }
         let message = format!(
@@ -408,6 +411,16 @@ impl Held {
             self.bytes, self.most
         );
         Err(Error::new(ErrorKind::Limit, message).hint(cembra_value::Limit::ArrayBytes.hint()))
+    }
+
+    /// The most bytes that were taken at a time, which are no more than there may be.
+    pub(crate) fn peak(&self) -> u64 {
+        u64::try_from(self.peak).unwrap_or(u64::MAX)
+    }
+
+    /// The same had the peak of another one, too.
+    pub(crate) fn reach(&mut self, other: &Held) {
+        self.peak = self.peak.max(other.peak);
     }
 
     /// One that was taken is no more.

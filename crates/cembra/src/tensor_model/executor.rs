@@ -175,12 +175,12 @@ impl<'e> TensorExecutor<'e> {
 }
 
 impl Binds for TensorExecutor<'_> {
-    fn elements(&self) -> &dyn Elements {
+    fn evaluator(&self) -> &Evaluator {
         self.evaluator
     }
 
-    fn kept(&self, inputs: &[Tensor]) -> Result<KeptPlan, Error> {
-        self.by_plan(inputs, |planned| planned.kept(inputs))
+    fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, Error> {
+        self.by_plan(inputs, |planned| planned.kept(inputs, elements))
     }
 
     fn placed(&self, error: Error) -> Error {

@@ -5,7 +5,7 @@ use cembra::tensor::{
     Body, DataMut, Elements, Error, ErrorKind, Evaluator, Graph, Labels, LineKernel, Products, Reduction, Single,
     SumKernel, Tensor, TensorModel, same_bits,
 };
-use cembra::{Limits, Options, Scalar};
+use cembra::{Cancellation, Limits, Options, RunOptions, Scalar};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn limited(array_bytes: u64) -> Evaluator {
@@ -290,4 +290,53 @@ fn what_is_taken_asks_whether_to_go_on() {
     let ending = Ending { on: &on, left: 20.into() };
     let error = planned.plan().run(planned.graph(), &[numbers(&[5]), integers(&[1])], &ending).expect_err("it ends");
     assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+/// A plan that was bound for more is not run within less; and others have it as it was.
+#[test]
+fn limits_of_a_run_hold_for_plans_that_are_bound() {
+    let text = "
+        input x: tensor[f64, 1]
+        let y = exp(x + x)
+        output out = tensor.sum(y * y / tensor.sum(y))
+        output rest = y";
+    let model = TensorModel::parse(text).expect("a model");
+    let within = |array_bytes: u64| RunOptions::new().limits(Limits { array_bytes, ..Limits::default() });
+    let x = [numbers(&[1000])];
+    for threads in [1, 3] {
+        let on = limited(1 << 30).threads(threads).share(100);
+        let executor = model.executor(&on);
+        let planned = model.plan(&on, &[&[1000]]).expect("a plan");
+        let (mut session, mut of_plan) = (executor.session(), planned.session());
+        let expected = executor.run(&x).expect("there is room");
+        for _ in 0..2 {
+            for (options, has_room) in [(within(1 << 20), true), (within(7999), false), (RunOptions::new(), true)] {
+                session.set_run_options(&options);
+                of_plan.set_run_options(&options);
+                let made = [
+                    executor.run_with(&x, &options),
+                    planned.run_with(&x, &options),
+                    session.run(&x).map(<[Tensor]>::to_vec),
+                    of_plan.run(&x).map(<[Tensor]>::to_vec),
+                ];
+                for made in made {
+                    match made {
+                        Ok(made) => {
+                            assert!(
+                                has_room
+                                    && made.iter().zip(&expected).all(|(made, expected)| same_bits(made, expected))
+                            );
+                        }
+                        Err(error) => assert_eq!((has_room, error.kind()), (false, ErrorKind::Limit), "{error}"),
+                    }
+                }
+                assert!(executor.run(&x).is_ok() && planned.run(&x).is_ok());
+            }
+        }
+        // A session is ended, too.
+        let token = Cancellation::new();
+        token.cancel();
+        session.set_run_options(&RunOptions::new().cancellation(token));
+        assert_eq!(session.run(&x).map(<[Tensor]>::len).unwrap_err().kind(), ErrorKind::Cancelled);
+    }
 }

@@ -105,12 +105,12 @@ impl Plan {
         let seen = |node: &NodeId| binding.seen(*node).cloned();
         let outputs = if over.is_some() { Ok(Vec::new()) } else { self.outputs.iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
-        let slots = binding.slots.all;
+        let (slots, peak) = (binding.slots.all, binding.held.peak());
         let mut all = Held::none(elements.most_bytes());
         let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
-        Ok(BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written })
+        Ok(BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak })
     }
 
     /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.
@@ -209,6 +209,7 @@ impl Binding<'_> {
             worker.locals.hold_small(&mut self.held)?;
             count += 1;
         }
+        self.held.reach(&all);
         workers.truncate(count);
         Ok(())
     }

@@ -56,13 +56,13 @@ impl KeptPlan {
         }
     }
 
-    /// Runs the steps on inputs. False, and nothing is done, if it is bound to other inputs.
+    /// Runs the steps on inputs. False, and nothing is done, if it is bound to other inputs, or for more bytes than this run may have.
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
     pub fn run(&mut self, inputs: &[Tensor], elements: &dyn Elements) -> Result<bool, Error> {
         let KeptPlan { bound, outputs, slots, .. } = self;
-        if bound.over.is_some() || !bound.fits(inputs) {
+        if bound.over.is_some() || !bound.fits(inputs) || bound.peak > elements.most_bytes() {
             return Ok(false);
         }
         if slots.is_empty() {

@@ -47,6 +47,8 @@ pub struct BoundPlan {
     may_keep: bool,
     /// The last step, if it writes over a tensor that is given.
     over: Option<InPlace>,
+    /// The bytes of the values that a run has at a time.
+    peak: u64,
 }
 
 /// A step, where its value goes, and what nobody needs after it.
@@ -177,7 +179,7 @@ impl BoundPlan {
         elements: &dyn Elements,
         counters: &mut Counters,
     ) -> Result<Option<Vec<Tensor>>, Error> {
-        if self.over.is_some() || !self.fits(inputs) {
+        if self.over.is_some() || !self.fits(inputs) || self.peak > elements.most_bytes() {
             return Ok(None);
         }
         self.run_steps(inputs, elements, counters)?;
