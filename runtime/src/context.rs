@@ -253,15 +253,21 @@ impl Context {
         }
     }
 
-    /// Gives generated code its table of kernel calls. Whoever sets it keeps the table alive as long as calls are made.
+    /// Gives generated code its table of kernel calls.
+    ///
+    /// # Safety
+    /// CODE-ALIVE: the table is that of the code that runs with this context from now on, and lives as long as calls are made.
     #[inline]
-    pub fn set_calls(&mut self, calls: *const KernelCall) {
+    pub unsafe fn set_calls(&mut self, calls: *const KernelCall) {
         self.calls = calls;
     }
 
     /// Says where the caller's structs are during the evaluation that begins.
+    ///
+    /// # Safety
+    /// CALL: they are the memory that the evaluation was given.
     #[inline]
-    pub fn set_structs(&mut self, input: FramePtr, output: FramePtr) {
+    pub unsafe fn set_structs(&mut self, input: FramePtr, output: FramePtr) {
         (self.input, self.output) = (input, output);
     }
 

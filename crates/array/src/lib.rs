@@ -21,7 +21,8 @@ mod verify;
 pub use fullness::fullness;
 pub use memory::{RunMemory, most_units};
 pub use program::{
-    Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, ValueId,
+    Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, SweepRunners,
+    ValueId,
 };
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 pub use run::{Parts, run};

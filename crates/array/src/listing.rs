@@ -13,7 +13,8 @@ const INDENT: &str = "    ";
 impl fmt::Display for ArrayProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sweeps = self.sweep_runners();
-        self.write_counts(f, &sweeps)?;
+        let sweeps = sweeps.all();
+        self.write_counts(f, sweeps)?;
         writeln!(f, "Inputs:")?;
         for input in &self.inputs {
             writeln!(f, "{} = L.{}", self.typed(input.value), input.name)?;
@@ -29,7 +30,7 @@ impl fmt::Display for ArrayProgram {
                 BlockId::TOP => writeln!(f, "Steps:")?,
                 BlockId(at) => writeln!(f, "Block {at}:")?,
             }
-            self.write_block(f, block, &sweeps)?;
+            self.write_block(f, block, sweeps)?;
         }
         writeln!(f, "Outputs:")?;
         for (name, value) in &self.outputs {
@@ -68,7 +69,7 @@ impl ArrayProgram {
     pub fn counts(&self) -> String {
         let mut counts = String::new();
         // Nothing fails that writes to a string.
-        let _ = self.write_counts(&mut counts, &self.sweep_runners());
+        let _ = self.write_counts(&mut counts, self.sweep_runners().all());
         counts
     }
 

@@ -2,6 +2,7 @@
 //! has any more. It is bounded, and a run that finds what it needs allocates nothing.
 
 use crate::lifetimes::Lifetimes;
+use crate::program::ProgramId;
 use crate::sweep::Workspace;
 use crate::{ArrayProgram, BlockId, SweepId, ValueId};
 use cembra_value::{Array, ArrayData, Edge, Value, Words};
@@ -23,6 +24,8 @@ const LOOKS: u64 = 16;
 /// The memory of the runs of one program, one after the other.
 #[derive(Debug, Default)]
 pub struct RunMemory {
+    /// Whose slots and workspaces these are.
+    of: Option<ProgramId>,
     slots: Vec<Slot>,
     /// Of each sweep that was run.
     workspaces: Vec<Option<Box<Workspace>>>,
@@ -172,7 +175,9 @@ impl RunParts<'_> {
 impl RunMemory {
     /// Memory for a run of the program on these inputs, which may have so many bytes of arrays.
     pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
-        if self.slots.is_empty() {
+        if self.of != Some(program.id) {
+            *self =
+                RunMemory { of: Some(program.id), spares: std::mem::take(&mut self.spares), ..RunMemory::default() };
             self.slots.resize(program.values.len(), Slot::Empty);
             self.workspaces.resize_with(program.sweeps.len(), || None);
             self.lifetimes = Lifetimes::of(program);
@@ -189,7 +194,7 @@ impl RunMemory {
     fn parts<'r>(&'r mut self, inputs: &'r [Value], most: u64) -> RunParts<'r> {
         self.spares.most_words =
             usize::try_from(most / PART_OF_LIMIT / 8).map_or(MOST_WORDS, |words| words.min(MOST_WORDS));
-        let RunMemory { slots, workspaces, spares, lifetimes, results, group_bytes } = self;
+        let RunMemory { slots, workspaces, spares, lifetimes, results, group_bytes, .. } = self;
         let slots = Slots { slots, inputs };
         RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
     }

@@ -8,6 +8,7 @@ use cembra_plan::Plan;
 use cembra_runtime::QType;
 use cembra_value::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! positions {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
@@ -144,27 +145,40 @@ pub struct ArrayInput {
     pub value: ValueId,
 }
 
+/// Which program something is of: no two that were made have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ProgramId(u64);
+
+impl ProgramId {
+    pub(crate) fn next() -> ProgramId {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        ProgramId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// A model with arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
+    /// Which program it is, for what is made of it.
+    pub(crate) id: ProgramId,
     /// The operators of its steps.
-    pub registry: &'static Registry,
+    pub(crate) registry: &'static Registry,
     /// The type of each value.
-    pub values: Vec<QType>,
+    pub(crate) values: Vec<QType>,
     /// For each value whether it is an array that is surely full: nothing is missing.
-    pub full: Vec<bool>,
+    pub(crate) full: Vec<bool>,
     /// The blocks, the top one first.
-    pub blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     /// The plans.
-    pub parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     /// The sweeps.
-    pub sweeps: Vec<Sweep>,
+    pub(crate) sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
-    pub inputs: Vec<ArrayInput>,
+    pub(crate) inputs: Vec<ArrayInput>,
     /// The literals.
-    pub literals: Vec<(ValueId, Value)>,
+    pub(crate) literals: Vec<(ValueId, Value)>,
     /// The outputs, the main one first.
-    pub outputs: Vec<(Arc<str>, ValueId)>,
+    pub(crate) outputs: Vec<(Arc<str>, ValueId)>,
 }
 
 impl ArrayProgram {
@@ -182,14 +196,38 @@ impl ArrayProgram {
 
     /// What runs each sweep; none for one whose stages are to be run one by one.
     #[must_use]
-    pub fn sweep_runners(&self) -> Vec<Option<SweepRunner>> {
+    pub fn sweep_runners(&self) -> SweepRunners {
         let mut runners: Vec<Option<SweepRunner>> = self.sweeps.iter().map(|_| None).collect();
         for step in self.blocks.iter().flat_map(|block| &block.steps) {
             if let Action::Sweep(sweep) = step.action {
                 runners[sweep.index()] = SweepRunner::new(self, self.sweep(sweep), &step.outs);
             }
         }
-        runners
+        SweepRunners { of: self.id, runners }
+    }
+
+    /// True for values of the types of its inputs, in their order.
+    pub(crate) fn takes(&self, inputs: &[Value]) -> bool {
+        let is_right = |(input, value): (&ArrayInput, &Value)| value.is_of(self.qtype(input.value));
+        inputs.len() == self.inputs.len() && self.inputs.iter().zip(inputs).all(is_right)
+    }
+
+    /// The blocks, the top one first.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The plans.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The inputs that the outputs need, in the order of the model.
+    #[must_use]
+    pub fn inputs(&self) -> &[ArrayInput] {
+        &self.inputs
     }
 
     /// A block.
@@ -208,5 +246,31 @@ impl ArrayProgram {
     #[must_use]
     pub fn part(&self, part: PartId) -> &Part {
         &self.parts[part.index()]
+    }
+}
+
+/// What runs the sweeps of one program.
+#[derive(Debug)]
+pub struct SweepRunners {
+    of: ProgramId,
+    /// None for a sweep whose stages are to be run one by one.
+    runners: Vec<Option<SweepRunner>>,
+}
+
+impl SweepRunners {
+    /// True if they are of this program.
+    pub(crate) fn are_of(&self, program: &ArrayProgram) -> bool {
+        self.of == program.id
+    }
+
+    /// What runs each sweep, if it is not to be run stage by stage.
+    pub(crate) fn all(&self) -> &[Option<SweepRunner>] {
+        &self.runners
+    }
+
+    /// Bytes of memory that machine code takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.runners.iter().flatten().map(SweepRunner::memory_bytes).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::memory::{RunMemory, RunParts, Slots};
 use crate::sweep::{SweepRunner, Swept, element_bits};
-use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step, ValueId};
+use crate::{Action, ArrayProgram, Block, BlockId, PartId, Step, SweepRunners, ValueId};
 use cembra_ops::{ArrayOperands, OverArrays};
 use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind};
 use cembra_value::{Array, Value};
@@ -64,17 +64,21 @@ pub trait Parts {
 /// [`ArrayProgram::sweep_runners`]. The results are put behind the others, in the order of its outputs.
 ///
 /// # Errors
-/// That of the first step that fails; then there are no results.
+/// That of the first step that fails; then there are no results. Of values of other types, and sweeps of another program,
+/// [`Parts::unsure`].
 pub fn run<P: Parts>(
     program: &ArrayProgram,
-    sweeps: &[Option<SweepRunner>],
+    sweeps: &SweepRunners,
     parts: &mut P,
     inputs: &[Value],
     memory: &mut RunMemory,
     results: &mut Vec<Value>,
 ) -> Result<(), P::Error> {
+    if !sweeps.are_of(program) || !program.takes(inputs) {
+        return Err(parts.unsure());
+    }
     let mut run = memory.begin(program, inputs, parts.most_array_bytes());
-    let made = run_blocks(program, sweeps, parts, &mut run);
+    let made = run_blocks(program, sweeps.all(), parts, &mut run);
     if made.is_ok() {
         let output = |value: ValueId| run.slots.get(value).cloned().unwrap_or(Value::Nothing);
         results.extend(program.outputs.iter().map(|(_, value)| output(*value)));

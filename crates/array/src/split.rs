@@ -10,6 +10,7 @@ mod part;
 use crate::fullness;
 use crate::joined::Joined;
 use crate::passes::{Pass, Passes, Role, role};
+use crate::program::ProgramId;
 use crate::recompute::recomputed;
 use crate::{Action, ArrayInput, ArrayProgram, Block, BlockId, Side, Step, ValueId, fuse, verify};
 use cembra_expr::NodeId;
@@ -128,6 +129,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             passes: None,
             groups: Vec::new(),
             program: ArrayProgram {
+                id: ProgramId::next(),
                 registry: placed.model.registry,
                 values: Vec::new(),
                 full: Vec::new(),

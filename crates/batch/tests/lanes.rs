@@ -104,7 +104,8 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
         Box::new(BitLoop { tape: tape.tape.clone(), ports: tape.ports(of) }) as Box<dyn TapeLoop>
     };
     let loops = program.tapes().into_iter().map(tape_loop).collect();
-    LaneFunction::new(plan, program, loops, forms)
+    // SAFETY: PORTS: the program was recorded above for these forms, the loops play its tapes.
+    unsafe { LaneFunction::new(plan, program, loops, forms) }
 }
 
 /// Room for all strings that a test makes.

@@ -13,7 +13,7 @@ use crate::sites::operator_name;
 use crate::stages::plan;
 use crate::thread_count::useful_threads;
 use cembra_array::{
-    Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunner, Unsplit, most_units,
+    Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunners, Unsplit, most_units,
     split,
 };
 use cembra_batch::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
@@ -71,8 +71,7 @@ impl Memory {
 pub(crate) struct Compiled {
     program: ArrayProgram,
     parts: Vec<Played>,
-    /// None for a sweep whose stages are run one by one.
-    sweeps: Vec<Option<SweepRunner>>,
+    sweeps: SweepRunners,
     limits: EvaluationLimits,
     /// The texts that the places of faults are of.
     sources: Option<Arc<Sources>>,
@@ -98,7 +97,7 @@ impl Compiled {
                 Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
             }
         })?;
-        let steps = array_program.blocks.iter().flat_map(|block| &block.steps);
+        let steps = array_program.blocks().iter().flat_map(|block| &block.steps);
         let once: FxHashSet<PartId> =
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
         let played = |(at, part): (usize, &Part)| {
@@ -108,7 +107,7 @@ impl Compiled {
                 Played::Rows(PlanRows::of(program, part.plan.clone(), options).into())
             }
         };
-        let parts = array_program.parts.iter().enumerate().map(played).collect();
+        let parts = array_program.parts().iter().enumerate().map(played).collect();
         let sweeps = array_program.sweep_runners();
         let (limits, sources) = (EvaluationLimits::of(options), options.sources.clone());
         Ok(Compiled { program: array_program, parts, sweeps, limits, sources })
@@ -138,7 +137,7 @@ impl Compiled {
     fn inputs(&self, placed: &Placed) -> Box<[Field]> {
         let field =
             |input: &ArrayInput| Field::of_leaf(&placed.model.graph, input.leaf, self.program.qtype(input.value));
-        self.program.inputs.iter().map(field).collect()
+        self.program.inputs().iter().map(field).collect()
     }
 
     /// What is run.
@@ -152,8 +151,7 @@ impl Compiled {
             Played::Rows(rows) => rows.memory_bytes(),
             Played::Once(plan) => plan.memory_bytes(),
         };
-        let sweeps = self.sweeps.iter().flatten().map(|sweep| sweep.memory_bytes());
-        self.parts.iter().map(of_part).chain(sweeps).sum()
+        self.parts.iter().map(of_part).sum::<usize>() + self.sweeps.memory_bytes()
     }
 }
 
@@ -412,4 +410,60 @@ fn array(column: OutputColumn) -> Option<Array> {
         OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) => return None,
     };
     Array::from_parts(scalar, rows, data, presence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Array, Model, Options, Scalar, ScalarValue};
+
+    fn compiled(text: &str) -> (ArrayModel, Arc<Program>) {
+        let model = Model::parse(text).expect("it is right");
+        let options = Options::default();
+        let program = Arc::new(model.program().clone());
+        let placed =
+            crate::stages::prepare(&program, &options.restarted(), &mut |_, _| {}).and_then(|made| Ok(made.placed()?));
+        let made = ArrayModel::of(program.clone(), placed.expect("it is right"), &options.restarted());
+        (made.expect("it is right"), program)
+    }
+
+    /// Memory and sweeps of another program would be read as what they are not, and so would values of other types.
+    #[test]
+    fn what_is_of_another_program_is_refused() {
+        let numbers = |scalar: Scalar| {
+            let elements = (0..100).map(|at| ScalarValue::from_bits(scalar, at));
+            Value::from(Array::from_scalars(scalar, elements))
+        };
+        let (wide, program) = compiled("input x: [i64]; math.sum(x + 1) + math.max(x)");
+        let (other, _) = compiled(
+            "input x: [i32]; output s = math.sum(x * 2) + array.count(x == 7)
+            output t = [7, 8]",
+        );
+        let (mut memory, mut made) = (Memory::default(), Vec::new());
+        let mut run = |model: &ArrayModel, input: &Value, memory: &mut Memory| {
+            made.clear();
+            let ran = model.compiled.run(&program, std::slice::from_ref(input), None, memory, &mut made);
+            ran.map(|()| made[0].to_string())
+        };
+        let (large, small) = (numbers(Scalar::Int64), numbers(Scalar::Int32));
+        for _ in 0..2 {
+            // The same memory for both.
+            assert_eq!(run(&wide, &large, &mut memory).unwrap(), "i64?{5149}");
+            assert_eq!(run(&other, &small, &mut memory).unwrap(), "i64?{9901}");
+            assert!(run(&wide, &small, &mut memory).is_err() && run(&other, &large, &mut memory).is_err());
+        }
+        let mut parts = Vec::new();
+        let mut of_other = Run {
+            compiled: &wide.compiled,
+            program: &program,
+            token: None,
+            limits: wide.compiled.limits,
+            threads: 1,
+            scalars: &mut parts,
+        };
+        let inputs = std::slice::from_ref(&large);
+        let sweeps = &other.compiled.sweeps;
+        let ran = cembra_array::run(&wide.compiled.program, sweeps, &mut of_other, inputs, &mut memory.run, &mut made);
+        assert!(ran.is_err());
+    }
 }

@@ -230,7 +230,7 @@ impl Together {
     ) -> Result<Together, Error> {
         let unknown = || Error::values("an input of the rows is none of the model");
         let compiled = Compiled::of(&rows.placed, program, Fusion::Full, options)?;
-        let sources = compiled.program().inputs.iter().map(|input| {
+        let sources = compiled.program().inputs().iter().map(|input| {
             let leaf = rows.leaves.get(input.leaf as usize);
             Ok(match *leaf.ok_or_else(unknown)? {
                 RowsLeaf::Scalars(leaf) => Source::Scalars(position(leaf).ok_or_else(unknown)?),
@@ -254,7 +254,7 @@ impl Together {
     /// The array program, and what its inputs are.
     fn listing(&self, inputs: &[Field]) -> String {
         let mut text = "Over many rows:\n".to_owned();
-        for (input, source) in self.compiled.program().inputs.iter().zip(&self.sources) {
+        for (input, source) in self.compiled.program().inputs().iter().zip(&self.sources) {
             let (what, at) = match *source {
                 Source::Scalars(at) => ("the scalars of", at),
                 Source::Elements(at) => ("the elements of all rows of", at),

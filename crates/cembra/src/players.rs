@@ -170,7 +170,8 @@ fn lane_function(
         let [inputs, outputs] = tape.ports(of);
         loops.push((lanes.compile)(&tape.tape, [&inputs, &outputs], budget)?);
     }
-    Ok(Box::new(LaneFunction::new(plan, program, loops, &forms.0)))
+    // SAFETY: PORTS: the program was recorded above for these forms, and each loop compiled of its tape.
+    Ok(Box::new(unsafe { LaneFunction::new(plan, program, loops, &forms.0) }))
 }
 
 /// The reason that rows are evaluated one by one.

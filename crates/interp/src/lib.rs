@@ -87,11 +87,11 @@ impl Interpreted {
 impl Function for Interpreted {
     // SAFETY: CALL, as the trait says.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
-        context.set_structs(input, output);
-        // SAFETY: KERNEL-ROW: the first row begins at the start. CALL, promised by the caller, gives a frame of the plan's
+        // SAFETY: CALL, promised by the caller, for the structs. KERNEL-ROW: the first row begins at the start. CALL, promised by the caller, gives a frame of the plan's
         // layout and the structs that are bound; slots have the types of the overloads (FRAME-SLOT), and the plan was
         // verified to write each before it is read.
         unsafe {
+            context.set_structs(input, output);
             let status = self.calls.call(0).run(context, frame);
             if status != STATUS_OK || self.instructions.is_empty() { status } else { self.go_on(frame, context) }
         }

@@ -48,6 +48,7 @@ const UNSAFE: &[&str] = &[
     "crates/cembra/src/object/structs.rs",
     "crates/cembra/src/once.rs",
     "crates/cembra/src/plain_fields.rs",
+    "crates/cembra/src/players.rs",
     "crates/cembra/src/profiling/jitdump.rs",
     "crates/cembra/src/sites.rs",
     "crates/cembra/src/text_fields.rs",

@@ -5,7 +5,9 @@ use super::place::{Lie, Memory, Place};
 use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
 use cembra_ops::{Accumulator, ArrayOperator, BLOCK, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
 use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
-use cembra_runtime::{BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, PresenceForm, QType};
+use cembra_runtime::{
+    BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, MadeFor, PresenceForm, QType,
+};
 use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, Scalar, Scratch};
 use cembra_value::Array;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -316,7 +318,7 @@ fn quotient(plan: &Plan) -> Option<[usize; 2]> {
 impl SweepRunner {
     /// What runs a sweep; none if strips cannot hold what it goes over. `kept` are the values that others use.
     #[must_use]
-    pub fn new(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepRunner> {
+    pub(crate) fn new(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepRunner> {
         let mut runner = SweepRunner {
             lanes: Vec::new(),
             work: Vec::new(),
@@ -550,9 +552,21 @@ impl SweepRunner {
                 let form = lane.lie.form(lane.has_bits);
                 if adds && lane.sum.is_some() { ColumnForm { data: DataForm::Chains, ..form } } else { form }
             }));
-            Some(parts.function(*part, &forms))
+            let made = parts.function(*part, &forms);
+            // What is of another plan, or other columns, is no function of these.
+            Some(made.filter(|made| self.is_made_for(made.made_for(), inputs, outputs, &forms)))
         };
         self.work.iter().filter_map(function).collect()
+    }
+
+    /// True if a function was made for columns of these forms, which hold what these ports do.
+    fn is_made_for(&self, made: &MadeFor, inputs: &[Port], outputs: &[usize], forms: &[ColumnForm]) -> bool {
+        let of_inputs = inputs.iter().map(|port| (self.lanes[port.lane].scalar, port.is_optional));
+        let of_outputs = outputs.iter().map(|lane| (self.lanes[*lane].scalar, self.lanes[*lane].has_bits));
+        let found = made.types.iter().map(|qtype| Some((qtype.scalar()?.representation(), qtype.is_optional())));
+        let expected =
+            of_inputs.chain(of_outputs).map(|(scalar, is_optional)| Some((scalar.representation(), is_optional)));
+        made.forms[..] == *forms && found.eq(expected)
     }
 
     /// Whether a column has bits of presence that a plan is to read.

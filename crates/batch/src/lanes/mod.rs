@@ -63,8 +63,16 @@ pub struct LaneFunction {
 impl LaneFunction {
     /// A program of a plan, recorded for columns of these forms, and the loops of its tapes, in the order of
     /// [`LaneProgram::tapes`].
+    ///
+    /// # Safety
+    /// PORTS: the program was recorded of this plan for columns of these forms, and each loop was compiled of its tape and these ports.
     #[must_use]
-    pub fn new(plan: &Plan, program: LaneProgram, loops: Vec<Box<dyn TapeLoop>>, forms: &[ColumnForm]) -> LaneFunction {
+    pub unsafe fn new(
+        plan: &Plan,
+        program: LaneProgram,
+        loops: Vec<Box<dyn TapeLoop>>,
+        forms: &[ColumnForm],
+    ) -> LaneFunction {
         LaneFunction::with(plan, program, &mut loops.into_iter(), forms)
     }
 

@@ -66,7 +66,8 @@ impl Compiled {
 
     /// Gives a context the table that the code calls kernels by; `call` does so itself, the bare function cannot.
     pub fn prepare_context(&self, context: &mut Context) {
-        context.set_calls(self.calls.table.as_ptr());
+        // SAFETY: CODE-ALIVE: whoever runs the bare function holds what it is of, which has the table.
+        unsafe { context.set_calls(self.calls.table.as_ptr()) };
     }
 
     /// The most stack that a call takes, in bytes. Functions outside of the model, such as kernels, take some of their own.
@@ -92,7 +93,8 @@ impl Function for Compiled {
     // SAFETY: CALL, as the trait says.
     #[inline]
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
-        context.set_calls(self.calls.table.as_ptr());
+        // SAFETY: CODE-ALIVE: the table lives as long as self, which is called.
+        unsafe { context.set_calls(self.calls.table.as_ptr()) };
         // SAFETY: CALL, promised by the caller; CODE-ALIVE: the pages live as long as self.
         unsafe { (self.function)(input.as_ptr(), output.as_ptr(), frame.as_ptr(), context) }
     }
