@@ -7,7 +7,7 @@
 use crate::error::{DataCode, DataError};
 use crate::input::{Bytes, Text, read_some};
 use crate::schema::RECORD_BYTES;
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 /// Whole records, and the line that the first of them starts on, counted from 1.
 #[derive(Debug, Default)]
@@ -86,11 +86,15 @@ impl Blocks {
     /// The input cannot be read, or a record is too long.
     pub(crate) fn next(&mut self) -> Result<Option<Block>, DataError> {
         let mut wanted = self.size;
+        let has_end = |bytes: &[u8]| memchr2(b'\n', b'\r', bytes).is_some();
+        let mut may_have_record = has_end(&self.rest);
         loop {
             // A pipe is not waited for longer than until there is a record.
             while !self.ended && self.rest.len() < wanted {
-                self.fill(wanted - self.rest.len())?;
-                if !self.file {
+                let before = self.rest.len();
+                self.fill(wanted - before)?;
+                may_have_record = may_have_record || has_end(&self.rest[before..]);
+                if !self.file && may_have_record {
                     break;
                 }
             }
