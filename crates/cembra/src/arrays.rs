@@ -449,7 +449,7 @@ mod tests {
         for _ in 0..2 {
             // The same memory for both.
             assert_eq!(run(&wide, &large, &mut memory).unwrap(), "i64?{5149}");
-            assert_eq!(run(&other, &small, &mut memory).unwrap(), "i64?{9901}");
+            assert_eq!(run(&other, &small, &mut memory).unwrap(), "i64{9901}");
             assert!(run(&wide, &small, &mut memory).is_err() && run(&other, &large, &mut memory).is_err());
         }
         let mut parts = Vec::new();

@@ -253,3 +253,22 @@ fn column_mut(to: DataMut<'_>) -> ColumnMut<'_> {
         DataMut::Float64(elements) => ColumnMut::values(elements),
     }
 }
+
+/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the stride
+/// of each operand.
+pub(crate) fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
+    let mut joined: Vec<(usize, Vec<isize>)> = Vec::with_capacity(extents.len());
+    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        let strides: Vec<isize> = operands.iter().map(|operand| operand.layout().strides()[axis]).collect();
+        match joined.last_mut() {
+            Some((count, outer))
+                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
+            {
+                *count *= extent;
+                *outer = strides;
+            }
+            _ => joined.push((*extent, strides)),
+        }
+    }
+    joined
+}

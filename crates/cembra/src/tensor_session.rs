@@ -1,16 +1,26 @@
 //! Runs of a plan by one who makes many of them, with memory of his own, which is kept from each to the next. What is run, and where it comes
 //! from when the inputs lie otherwise than before, a plan or a model says.
 
-use crate::RunOptions;
-use crate::tensors::{Evaluator, Until};
+use crate::run_options::RunOptions;
 use cembra_runtime::Cancellation;
 use cembra_tensor::{Elements, Error, KeptPlan, Tensor};
 use std::fmt::Debug;
 
+/// How runs of a session go.
+#[derive(Debug)]
+pub(crate) struct SessionOptions {
+    pub(crate) options: RunOptions,
+    /// What ends them.
+    pub(crate) token: Option<Cancellation>,
+}
+
+/// What is run by an evaluator.
+pub(crate) type Runs<'r> = dyn FnMut(&dyn Elements) -> Result<(), Error> + 'r;
+
 /// What has a plan for inputs: one that was planned, or a model that plans.
 pub(crate) trait Binds: Sync + Debug {
-    /// What evaluates expressions of elements.
-    fn evaluator(&self) -> &Evaluator;
+    /// Has something run by what evaluates expressions of elements, within options if there are any.
+    fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), Error>;
 
     /// The plan for such inputs, bound to how they lie, with memory of its own, which is kept.
     fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, Error>;
@@ -27,8 +37,7 @@ pub(crate) trait Binds: Sync + Debug {
 pub struct TensorSession<'p> {
     of: &'p dyn Binds,
     bound: Option<KeptPlan>,
-    /// How runs go, if that was said, and what ends them.
-    options: Option<(RunOptions, Option<Cancellation>)>,
+    options: Option<SessionOptions>,
 }
 
 impl<'p> TensorSession<'p> {
@@ -53,7 +62,7 @@ impl<'p> TensorSession<'p> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_run_options(&mut self, options: &RunOptions) {
-        self.options = Some((options.clone(), options.token()));
+        self.options = Some(SessionOptions { options: options.clone(), token: options.token() });
     }
 
     /// The outputs, on tensors for the leaves of the graph that was planned, or for the inputs of the model. Whoever keeps one beyond the next
@@ -73,17 +82,13 @@ impl<'p> TensorSession<'p> {
     #[inline(never)]
     fn run_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
         let TensorSession { of, bound, options } = self;
-        let until = options.as_ref().map(|(options, token)| Until::within(of.evaluator(), token.as_ref(), options));
-        let elements: &dyn Elements = match &until {
-            Some(until) => until,
-            None => of.evaluator(),
-        };
-        let ran =
-            bound.as_mut().map_or(Ok(false), |bound| bound.run(inputs, elements)).map_err(|error| of.placed(error))?;
-        if !ran {
-            // The first run, or the inputs lie otherwise than in the one before, or it may have less than that.
-            bound.insert(of.kept(inputs, elements)?).run(inputs, elements).map_err(|error| of.placed(error))?;
-        }
-        Ok(())
+        of.on(options.as_ref(), &mut |elements| {
+            let ran = bound.as_mut().map_or(Ok(false), |bound| bound.run(inputs, elements));
+            if !ran.map_err(|error| of.placed(error))? {
+                // The first run, or the inputs lie otherwise than in the one before, or it may have less than that.
+                bound.insert(of.kept(inputs, elements)?).run(inputs, elements).map_err(|error| of.placed(error))?;
+            }
+            Ok(())
+        })
     }
 }

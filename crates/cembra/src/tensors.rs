@@ -9,8 +9,8 @@ use crate::kept::{CacheCounters, Kernels};
 use crate::model::Model;
 use crate::options::Options;
 use crate::run_options::RunOptions;
-use crate::tensor_kernels::{BodyLines, BodySums, run};
-use crate::tensor_session::{Binds, TensorSession};
+use crate::tensor_kernels::{BodyLines, BodySums, joined, run};
+use crate::tensor_session::{Binds, Runs, SessionOptions, TensorSession};
 use crate::tensor_threads::Threads;
 use crate::thread_count::useful_threads;
 use cembra_expr::{Builder, Expr};
@@ -240,6 +240,14 @@ impl Evaluator {
     pub fn kernel_counters(&self) -> CacheCounters {
         self.kernels.counters()
     }
+
+    /// Has something run by itself, within the options of a session if there are any.
+    pub(crate) fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), cembra_tensor::Error> {
+        match options {
+            Some(SessionOptions { options, token }) => run(&Until::within(self, token.as_ref(), options)),
+            None => run(self),
+        }
+    }
 }
 
 /// To how many threads at the same time a plan is bound for more than one run.
@@ -412,8 +420,8 @@ impl Planned<'_> {
 }
 
 impl Binds for Planned<'_> {
-    fn evaluator(&self) -> &Evaluator {
-        self.evaluator
+    fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), cembra_tensor::Error> {
+        self.evaluator.on(options, run)
     }
 
     fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, cembra_tensor::Error> {
@@ -594,7 +602,7 @@ impl Elements for Evaluator {
 }
 
 /// An evaluator until a token is cancelled, or the time is over.
-pub(crate) struct Until<'e> {
+struct Until<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
     budget: Option<&'e Budget>,
@@ -611,7 +619,7 @@ impl<'e> Until<'e> {
     }
 
     /// What a token ends, within run options.
-    pub(crate) fn within(evaluator: &'e Evaluator, token: Option<&'e Cancellation>, options: &RunOptions) -> Self {
+    fn within(evaluator: &'e Evaluator, token: Option<&'e Cancellation>, options: &RunOptions) -> Self {
         let threads = options.thread_count().map(|count| Threads { count: count.max(1), ..evaluator.threads.clone() });
         let most_bytes = options.run_limits().map(|limits| limits.array_bytes);
         Until { token, threads, most_bytes, ..Until::of(evaluator) }
@@ -678,23 +686,4 @@ impl Elements for Until<'_> {
     fn products(&self) -> Option<&Products> {
         self.evaluator.products()
     }
-}
-
-/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the stride
-/// of each operand.
-fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
-    let mut joined: Vec<(usize, Vec<isize>)> = Vec::with_capacity(extents.len());
-    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
-        let strides: Vec<isize> = operands.iter().map(|operand| operand.layout().strides()[axis]).collect();
-        match joined.last_mut() {
-            Some((count, outer))
-                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
-            {
-                *count *= extent;
-                *outer = strides;
-            }
-            _ => joined.push((*extent, strides)),
-        }
-    }
-    joined
 }

@@ -4,7 +4,7 @@
 use super::TensorModel;
 use crate::kept::{CacheCounters, Kept};
 use crate::run_options::RunOptions;
-use crate::tensor_session::{Binds, TensorSession};
+use crate::tensor_session::{Binds, Runs, SessionOptions, TensorSession};
 use crate::tensors::{Evaluator, Planned};
 use arc_swap::ArcSwapOption;
 use cembra_runtime::Cancellation;
@@ -175,8 +175,8 @@ impl<'e> TensorExecutor<'e> {
 }
 
 impl Binds for TensorExecutor<'_> {
-    fn evaluator(&self) -> &Evaluator {
-        self.evaluator
+    fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), Error> {
+        self.evaluator.on(options, run)
     }
 
     fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, Error> {
