@@ -1,7 +1,7 @@
 //! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
 
 use cembra_expr::{Input, Node, NodeId, Program};
-use cembra_ops::{Argument, Registry, Typing, compare_types};
+use cembra_ops::{Argument, Registry, Typing, compare_types, id};
 use cembra_runtime::QType;
 use cembra_value::{Promise, Value};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
 pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     let registry = Registry::standard();
     let graph = &program.graph;
-    if takes_functions(program) {
+    if takes_functions(program) || has_made_names(program) {
         return types_of_preparation(program);
     }
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
@@ -152,6 +152,17 @@ pub(crate) fn takes_functions(program: &Program) -> bool {
     (0..graph.len()).filter(|at| needed[*at]).any(|at| match graph.node(NodeId::from_index(at)) {
         Node::Operator(name, _) => {
             registry.find(graph.name(name)).is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated))
+        }
+        _ => false,
+    })
+}
+
+/// True if names of a tuple's fields are made of literals, which preparation alone evaluates.
+fn has_made_names(program: &Program) -> bool {
+    let (graph, registry) = (&program.graph, Registry::standard());
+    (0..graph.len()).any(|at| match graph.node(NodeId::from_index(at)) {
+        Node::Operator(name, operands) if registry.find(graph.name(name)) == Some(id::MAKE_NAMED) => {
+            operands.first().is_some_and(|names| !matches!(graph.node(*names), Node::Literal(_)))
         }
         _ => false,
     })

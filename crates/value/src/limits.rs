@@ -305,6 +305,7 @@ mod tests {
             "268435456 bytes of a file",
             "10000 models of a folder",
             "1073741824 bytes of the models of a folder",
+            "4294967296 bytes of the models of a folder with all that they use",
             "256 levels of nesting",
             "64 levels of tuples",
             "4000000 nodes",
