@@ -256,6 +256,8 @@ impl Value {
                 v.scalar() == *scalar
             }
             (Value::Missing(found), QType::Optional(scalar)) => found == scalar,
+            (Value::Array(found, array), QType::Array(kind, scalar)) => found == kind && array.scalar() == *scalar,
+            (Value::Edge(edge), QType::Edge(wanted)) => edge.edge_type() == *wanted,
             _ => self.qtype() == *qtype,
         }
     }

@@ -2,52 +2,55 @@
 //! a `|` is to blame, which binds tighter than comparisons do: `a > 18 & a < 30` is `a > (18 & a) < 30`.
 
 use super::Parser;
-use super::expression::{Compared, Operand};
+use super::expression::{Operand, Shape};
 use crate::infix::Operation;
 use cembra_value::{Code, Diagnostic, Span};
 
 /// The parts of `a & b` or `a | b` without brackets, which bind tighter than comparisons do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
-    /// How masks are joined at the place of the operator: `and` or `or`.
-    word: &'static str,
-    sign: &'static str,
-    left: Span,
-    right: Span,
-    /// Where it is joined first.
-    begins: Begun,
-}
-
-/// The first operand of `a & b | c`, and what joins it with the second.
-#[derive(Clone, Copy, Debug)]
-struct Begun {
-    word: &'static str,
-    /// The end of the operand.
-    end: u32,
+    operation: Operation,
+    /// The end of the left operand.
+    left_end: u32,
+    /// The start of the right operand.
+    right_start: u32,
+    /// What joins the first two operands: the `&` of `a & b | c`.
+    first_operation: Operation,
+    /// The end of the first operand.
+    first_end: u32,
 }
 
 impl Joined {
     /// The parts of an operator, if it is one of these.
     pub(super) fn by(operation: Operation, left: &Operand, right: &Operand) -> Option<Self> {
-        let word = match operation {
-            Operation::PresenceAnd => "and",
-            Operation::PresenceOr => "or",
-            _ => return None,
-        };
-        let begins = left.joined.map_or(Begun { word, end: left.span.end }, |left| left.begins);
-        Some(Joined { word, sign: operation.text(), left: left.span, right: right.span, begins })
+        if !matches!(operation, Operation::PresenceAnd | Operation::PresenceOr) {
+            return None;
+        }
+        let left_end = left.span.end;
+        let (first_operation, first_end) =
+            left.shape.joined().map_or((operation, left_end), |left| (left.first_operation, left.first_end));
+        Some(Joined { operation, left_end, right_start: right.span.start, first_operation, first_end })
+    }
+}
+
+/// How masks are joined in the place of an operator.
+const fn word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::PresenceAnd => "and",
+        _ => "or",
     }
 }
 
 impl Parser<'_, '_> {
-    /// Reports that a comparison, of which `middle` is the right operand, is compared again.
-    pub(super) fn report_chain(&mut self, left: &Operand, middle: Compared, operation: Operation, right: &Operand) {
+    /// Reports that a comparison is compared again, if the left operand is one.
+    pub(super) fn report_chain(&mut self, left: &Operand, operation: Operation, right: &Operand) {
+        let Shape::Compared(middle, joined) = left.shape else { return };
         let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again");
         let hint = match self.compared_with_bool(left.span, operation, right.span) {
             Some(hint) => hint,
-            None => match middle.joined {
+            None => match joined {
                 Some(joined) => self.separated(left.span, joined, operation, right),
-                None => self.unchained(left.span, middle.right, operation, right.span),
+                None => self.unchained(left.span, middle, operation, right.span),
             },
         };
         self.cursor.report(problem.at(left.span.to(right.span)).hint(hint));
@@ -55,15 +58,15 @@ impl Parser<'_, '_> {
 
     /// How to write `a < b & c < d`, which is `a < (b & c) < d`. Of `a < b & c < d & e` the end is left out: it is read later.
     fn separated(&self, left: Span, joined: Joined, operation: Operation, right: &Operand) -> String {
-        let Joined { word, sign, left: first, right: second, .. } = joined;
-        let first = self.cursor.text(Span { end: first.end, ..left });
-        let begins = right.joined.map(|joined| joined.begins);
-        let second = second.to(Span { end: begins.map_or(right.span.end, |begins| begins.end), ..right.span });
-        let second = self.cursor.text(second);
+        let first = self.cursor.text(Span { end: joined.left_end, ..left });
+        let behind = right.shape.joined();
+        let end = behind.map_or(right.span.end, |behind| behind.first_end);
+        let second = self.cursor.text(Span { start: joined.right_start, end });
+        let (word, sign) = (word(joined.operation), joined.operation.text());
         let short =
             first.len() + second.len() <= 60 && ![first, second].iter().any(|one| one.contains(['\n', '\r', '#']));
         let example = format!("a < b {word} c {} d", operation.text());
-        let rest = begins.map_or(String::new(), |begins| format!(" {} ..", begins.word));
+        let rest = behind.map_or(String::new(), |behind| format!(" {} ..", self::word(behind.first_operation)));
         let written = if short { format!("{first} {word} {second}{rest}") } else { example };
         format!("`{sign}` binds tighter than a comparison: write `{written}`")
     }

@@ -19,11 +19,26 @@ use crate::text::types::FieldNames;
 use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// The right operand of a comparison without brackets.
+/// What an operand is without brackets, as far as that matters to a comparison beside it. Operands are copied for each token that is read,
+/// so this is small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compared {
-    pub(super) right: Span,
-    pub(super) joined: Option<Joined>,
+pub(super) enum Shape {
+    /// A comparison: where its right operand stands, and what that is joined of.
+    Compared(Span, Option<Joined>),
+    /// `a & b` or `a | b`.
+    Joined(Joined),
+    /// Anything else, or in brackets.
+    Other,
+}
+
+impl Shape {
+    /// The parts of `a & b` or `a | b`.
+    pub(super) const fn joined(self) -> Option<Joined> {
+        match self {
+            Shape::Joined(joined) => Some(joined),
+            _ => None,
+        }
+    }
 }
 
 /// A part of an expression that is read.
@@ -33,10 +48,8 @@ pub(super) struct Operand {
     pub(super) node: Option<NodeId>,
     /// Where it stands, its brackets included.
     pub(super) span: Span,
-    /// If it is a comparison without brackets, its right operand.
-    pub(super) compared: Option<Compared>,
-    /// If it is `a & b` or `a | b` without brackets, its parts.
-    pub(super) joined: Option<Joined>,
+    /// What it is without brackets.
+    pub(super) shape: Shape,
     /// Its value, if it is made of nothing but written integers.
     pub(super) written: Option<Written>,
     /// If it is an operator that a declared type may go through, which one.
@@ -45,7 +58,7 @@ pub(super) struct Operand {
 
 impl Operand {
     pub(super) fn new(node: Option<NodeId>, span: Span) -> Self {
-        Operand { node, span, compared: None, joined: None, written: None, part: None }
+        Operand { node, span, shape: Shape::Other, written: None, part: None }
     }
 }
 
@@ -616,21 +629,24 @@ impl<'s> Parser<'s, '_> {
         let operands = [left, right];
         let written = self.written(operation, &operands, span);
         let single = operation.fixity() == Fixity::Single;
-        let chained = left.compared.filter(|_| single);
-        let node = match (left.node, right.node, chained) {
-            (Some(left), Some(right), None) => {
+        let is_chained = single && matches!(left.shape, Shape::Compared(..));
+        let node = match (left.node, right.node, is_chained) {
+            (Some(left), Some(right), false) => {
                 let name = self.operation_name(operation);
                 Some(self.operator(name, &[left, right], span)?)
             }
-            (Some(_), _, Some(middle)) => {
-                self.report_chain(&left, middle, operation, &right);
+            (Some(_), _, true) => {
+                self.report_chain(&left, operation, &right);
                 None
             }
             _ => None,
         };
-        let joined = Joined::by(operation, &left, &right);
-        let compared = single.then_some(Compared { right: right.span, joined: right.joined });
+        let shape = match Joined::by(operation, &left, &right) {
+            Some(joined) => Shape::Joined(joined),
+            None if single => Shape::Compared(right.span, right.shape.joined()),
+            None => Shape::Other,
+        };
         let part = self.note_part(node, &operands, span);
-        Ok(Operand { node, span, compared, joined, written, part })
+        Ok(Operand { node, span, shape, written, part })
     }
 }

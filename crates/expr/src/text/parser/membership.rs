@@ -3,7 +3,7 @@
 
 use super::Parser;
 use super::call::Target;
-use super::expression::{Compared, Expect, Frame, Operand};
+use super::expression::{Expect, Frame, Operand, Shape};
 use crate::NodeId;
 use crate::infix::{COMPARISON, IN, IN_RANGE, Operation};
 use crate::text::cursor::Stop;
@@ -28,7 +28,7 @@ impl Parser<'_, '_> {
     pub(super) fn begin_membership(&mut self) -> Result<Expect, Stop> {
         self.reduce(COMPARISON)?;
         if let Some(operand) = self.operands.last()
-            && operand.compared.is_some()
+            && matches!(operand.shape, Shape::Compared(..))
         {
             let whole = operand.span.to(self.cursor.token.span);
             let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again").at(whole);
@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
             }
             None => made.node,
         };
-        Ok(Operand { compared: Some(Compared { right, joined: None }), ..Operand::new(node, made.span) })
+        Ok(Operand { shape: Shape::Compared(right, None), ..Operand::new(node, made.span) })
     }
 
     /// True where the argument of an operator begins that is the one at this position.
