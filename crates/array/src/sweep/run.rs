@@ -275,8 +275,8 @@ impl<'r> Run<'r> {
     /// At most as many bytes as the strips of these shares take, which hold groups whole, however large; no more than that if it is more
     /// than there is room for.
     fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
-        /// The most bits that a lane has for an element, presence included.
-        const MOST_BITS: u64 = 65;
+        /// The most bits that a lane has for an element: a view of a string, and presence.
+        const MOST_BITS: u64 = 129;
         let Some(points) = self.points else { return 0 };
         let most = (self.elements as u64).saturating_mul((self.runner.lanes.len() as u64 + 1) * MOST_BITS) / 8;
         if most <= room {
