@@ -105,7 +105,7 @@ pub(super) const CASES: &[Case] = &[
     slow("a sum of a million products", "value", || {
         Source::Text(format!("input x: f64\n{}", joined(0..MILLION, " + ", |n| format!("x*{n}"))))
     }),
-    slow("a chain of a million literals", "value", || Source::Text(joined(0..MILLION, " + ", |n| n.to_string()))),
+    slow("a chain of a million literals", "value", || Source::Text(joined(0..MILLION, " + ", |n| format!("{n}i64")))),
     slow("a power of a million powers", "value", || {
         Source::Text(format!("input x: f64\nx{}", " ** x".repeat(MILLION)))
     }),
