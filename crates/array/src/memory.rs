@@ -15,7 +15,7 @@ const MOST_ARRAYS: usize = 64;
 const MOST_WORDS: usize = 1 << 25;
 const PART_OF_LIMIT: u64 = 4;
 
-/// The most bytes that the workspaces of all sweeps keep for large groups and for many.
+/// The most bytes of group data that the workspaces of all sweeps keep between runs.
 const MOST_GROUP_BYTES: u64 = 64 << 20;
 
 /// The parts of its limit of which a run makes one before it looks again for what it has.
@@ -33,7 +33,7 @@ pub struct RunMemory {
     lifetimes: Lifetimes,
     /// For the results of a step.
     results: Vec<Value>,
-    /// Bytes that workspaces keep for large groups and for many.
+    /// The bytes of group data that the workspaces keep.
     group_bytes: u64,
 }
 
@@ -126,7 +126,7 @@ impl RunParts<'_> {
 
     /// How many bytes of arrays a run may still make, at least.
     pub(crate) fn room(&mut self, most: u64) -> u64 {
-        // Seldom, but before there is none: all slots are looked at.
+        // Walking all slots is slow, so it waits until half the limit is used and a sixteenth of it is new.
         if self.made > most / 2 && self.since > most / LOOKS {
             self.look();
         }
@@ -173,7 +173,7 @@ impl RunParts<'_> {
 }
 
 impl RunMemory {
-    /// Memory for a run of the program on these inputs, which may have so many bytes of arrays.
+    /// Memory for a run of the program on these inputs. The arrays that the run makes may take `most` bytes.
     pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
         if self.of != Some(program.id) {
             *self =
@@ -210,7 +210,7 @@ impl RunMemory {
     }
 }
 
-/// The bytes of an edge, if nobody else has it.
+/// The bytes that dropping this reference to an edge frees: 0 while other references are left.
 fn bytes_of_edge(edge: Arc<Edge>) -> u64 {
     Arc::into_inner(edge).map_or(0, |edge| edge.memory_bytes() as u64)
 }
@@ -290,7 +290,8 @@ pub(crate) struct Found {
 }
 
 impl Spares {
-    /// Keeps the memory of an array, or of those in a tuple, that nobody has. The bytes of what nobody has, edges as well.
+    /// Drops a value and keeps the memory of its arrays for later ones, unless they are shared. Returns the bytes that were freed or kept, those
+    /// of edges included.
     fn add(&mut self, value: Value) -> u64 {
         match value {
             Value::Array(_, array) => self.add_array(array),
@@ -319,7 +320,7 @@ impl Spares {
     fn add_array(&mut self, mut array: Arc<Array>) -> u64 {
         let Some(alone) = Arc::get_mut(&mut array) else { return 0 };
         let bytes = alone.memory_bytes() as u64;
-        // Strings have no words: what is kept of them would be of no use, and count as nothing.
+        // The buffers of strings cannot be reused as words, and would count as 0 bytes.
         if matches!(alone.data(), ArrayData::Strings(_)) {
             return bytes;
         }
@@ -386,16 +387,16 @@ mod tests {
         assert_eq!(run.made, of_large);
         // What is too much was looked for.
         run.made = most;
-        assert!(make(&mut run, 2, array(2)) && !make(&mut run, 3, array(4000)));
+        assert!(make(&mut run, 2, array(2)) && !make(&mut run, 3, array(40_000)));
     }
 
     #[test]
     fn no_more_memory_is_kept_than_a_quarter_of_the_limit() {
         let mut memory = RunMemory::default();
-        let each = bytes(&array(100));
-        memory.parts(&[], 4 * (each + each / 2));
-        memory.recycle(array(100));
-        memory.recycle(array(100));
+        // Where memory begins decides how much of it an array has, so that two of one length may differ.
+        let arrays = [array(100), array(100)];
+        memory.parts(&[], 4 * arrays.iter().map(bytes).max().unwrap_or(0));
+        arrays.into_iter().for_each(|array| memory.recycle(array));
         assert_eq!(memory.spares.arrays.len(), 1);
         memory.parts(&[], u64::MAX);
         memory.recycle(array(100));

@@ -159,7 +159,7 @@ impl ProgramId {
 /// A model with arrays.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
-    /// Which program it is, for what is made of it.
+    /// Identifies the program to the memory and the runners that are made for it.
     pub(crate) id: ProgramId,
     /// The operators of its steps.
     pub(crate) registry: &'static Registry,

@@ -169,7 +169,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Bytes of what it has for large groups and for many, with that of other threads.
+    /// The bytes of its group data, with those of the workspaces of other threads.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let own = self.strip_bytes.saturating_add(self.group_bytes);
         self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))

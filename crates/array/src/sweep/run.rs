@@ -275,10 +275,12 @@ impl<'r> Run<'r> {
     /// At most as many bytes as the strips of these shares take, which hold groups whole, however large; no more than that if it is more
     /// than there is room for.
     fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
-        /// The most bits that a lane has for an element: a view of a string, and presence.
+        /// An upper bound for one lane: the bits of a string view, and a presence bit.
         const MOST_BITS: u64 = 129;
         let Some(points) = self.points else { return 0 };
-        let most = (self.elements as u64).saturating_mul((self.runner.lanes.len() as u64 + 1) * MOST_BITS) / 8;
+        let most_bits = (self.runner.lanes.len() as u64 + 1) * MOST_BITS;
+        debug_assert!(self.strip_bits(workspace.of.adds) <= most_bits);
+        let most = (self.elements as u64).saturating_mul(most_bits) / 8;
         if most <= room {
             return most;
         }
