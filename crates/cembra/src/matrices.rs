@@ -47,7 +47,7 @@ impl<P> Matrix<P> {
     }
 }
 
-/// A product of so many rows, columns and terms, added to the result or in its place.
+/// The arguments of the library: the extents of a product, its three matrices, and whether it is added to the result or replaces it.
 struct Call<T> {
     rows: usize,
     columns: usize,
@@ -80,7 +80,7 @@ fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
     if call.columns > call.rows { [384, 0] } else { [call.columns, 0] }
 }
 
-/// A product in pieces, each by a function of the library that is called as MATRIX-WITHIN wants it.
+/// Computes a product in pieces of columns, by a function of the library, which must be there (FEATURE), within its matrices (MATRIX-WITHIN). MATRIX-WITHIN holds for each call of `by_library`.
 fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T>)) {
     let adds = product.adds();
     let ((a, left), (b, right)) = (product.left(), product.right());
@@ -93,7 +93,7 @@ fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T
     let (mut rows, mut columns, terms) = (left.rows, right.columns, left.columns);
     let (mut left, mut right) = (factor(a, left), factor(b, right));
     let (elements, layout) = product.result();
-    // SAFETY: MATRIX-WITHIN: as for the factors; the slice is borrowed for us alone.
+    // SAFETY: MATRIX-WITHIN: the position of the first element is within the slice, which this function borrows exclusively.
     let first = unsafe { elements.as_mut_ptr().add(layout.offset) };
     let mut to = Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride };
     // The elements of a row of the result are to be contiguous.
@@ -113,7 +113,7 @@ fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T
         // SAFETY: MATRIX-WITHIN: likewise.
         call.right.first = unsafe { right.first.offset(begin * right.column_stride) };
         // SAFETY: MATRIX-WITHIN: all elements of these columns and of the factors are within their slices, which are borrowed until the
-        // library returns; no two of the result are one.
+        // library returns, and elements of the result do not alias. FEATURE: callers ask `is_there` first.
         unsafe { by_library(&call) };
         made += call.columns;
     }
@@ -126,42 +126,33 @@ mod library {
     use private_gemm_x86::{Accum, DType, DstKind, IType, InstrSet, gemm};
     use std::ptr::{from_ref, null};
 
-    /// The vectors that the processor has, of those that the library has kernels for.
-    fn instructions() -> Option<InstrSet> {
-        if is_x86_feature_detected!("avx512f") {
-            Some(InstrSet::Avx512)
-        } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            Some(InstrSet::Avx256)
-        } else {
-            None
-        }
-    }
-
+    /// True if the processor has vectors that the library has kernels for.
     pub(super) fn is_there() -> bool {
-        instructions().is_some()
+        is_x86_feature_detected!("avx512f") || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
     }
 
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices are in memory; nobody else uses those of the result, no two of which are one.
+    /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
+    /// other reference to them is used during the call. FEATURE: `is_there` was true.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
-        // SAFETY: MATRIX-WITHIN, promised by the caller; the type is that of the elements.
+        // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F32, &1.0) };
     }
 
     /// # Safety
     /// MATRIX-WITHIN, as for `multiply_f32`.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
-        // SAFETY: MATRIX-WITHIN, promised by the caller; the type is that of the elements.
+        // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F64, &1.0) };
     }
 
     /// # Safety
-    /// MATRIX-WITHIN, as for `multiply_f32`; elements are of that type.
+    /// MATRIX-WITHIN, as for `multiply_f32`; `element` names the type of the elements. FEATURE: `is_there` was true.
     unsafe fn multiply<T>(call: &Call<T>, element: DType, one: &T) {
-        let Some(instructions) = instructions() else { return };
+        let instructions = if is_x86_feature_detected!("avx512f") { InstrSet::Avx512 } else { InstrSet::Avx256 };
         let Call { rows, columns, terms, to, adds, left, right } = call;
         let accum = if *adds { Accum::Add } else { Accum::Replace };
-        // SAFETY: MATRIX-WITHIN, promised by the caller. FEATURE: the processor has the instructions. Null stands for rows, columns and
+        // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller. Null stands for rows, columns and
         // a diagonal that are not chosen; strides are in elements.
         unsafe {
             gemm(
@@ -206,7 +197,8 @@ mod library {
     }
 
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices are in memory; nobody else uses those of the result, no two of which are one.
+    /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
+    /// other reference to them is used during the call.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN, promised by the caller.
         unsafe { multiply(call, 1.0) };

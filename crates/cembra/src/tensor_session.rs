@@ -19,7 +19,7 @@ pub(crate) type Runs<'r> = dyn FnMut(&dyn Elements) -> Result<(), Error> + 'r;
 
 /// What has a plan for inputs: one that was planned, or a model that plans.
 pub(crate) trait Binds: Sync + Debug {
-    /// Has something run by what evaluates expressions of elements, within options if there are any.
+    /// Calls `run` with the evaluator of element expressions, limited by the options of the session if it has any.
     fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), Error>;
 
     /// The plan for such inputs, bound to how they lie, with memory of its own, which is kept.

@@ -241,7 +241,7 @@ impl Evaluator {
         self.kernels.counters()
     }
 
-    /// Has something run by itself, within the options of a session if there are any.
+    /// Calls `run` with this evaluator, limited by the options of a session if it has any.
     pub(crate) fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), cembra_tensor::Error> {
         match options {
             Some(SessionOptions { options, token }) => run(&Until::within(self, token.as_ref(), options)),
