@@ -310,6 +310,15 @@ impl Planned<'_> {
         Ok(self.run_on(inputs, &Until::within(self.evaluator, token.as_ref(), options))?.0)
     }
 
+    /// Looks for something wrong with the plan, and with how it is bound to such inputs: for the fuzzer. Debug builds always look.
+    ///
+    /// # Errors
+    /// Inputs that do not fit; or what is wrong.
+    #[doc(hidden)]
+    pub fn verify(&self, inputs: &[Tensor]) -> Result<(), cembra_tensor::Error> {
+        self.plan.bind_verified(&self.graph, inputs, self.evaluator).map(drop)
+    }
+
     /// The outputs likewise, and what their products took.
     ///
     /// # Errors

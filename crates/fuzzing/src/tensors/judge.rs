@@ -100,6 +100,7 @@ impl Judge {
         // The second run has the memory of the first.
         let planned = |evaluator: &Evaluator, outputs: &[NodeId]| -> Values {
             let planned = evaluator.plan(graph, outputs)?;
+            planned.verify(inputs)?;
             planned.run(inputs)?;
             planned.run(inputs)
         };

@@ -8,6 +8,7 @@ mod listing;
 mod region;
 mod rows;
 mod together;
+mod verify;
 mod view;
 
 pub use bound::{BoundPlan, KeptPlan};
@@ -129,7 +130,9 @@ impl Plan {
         let mut steps = together::with_shared_loops(graph, steps);
         set_last_uses(graph, outputs, &mut steps);
         let counters = counters(graph, outputs, &steps);
-        Plan { steps, outputs: outputs.to_vec(), counters }
+        let plan = Plan { steps, outputs: outputs.to_vec(), counters };
+        debug_assert_eq!(verify::verify(graph, &plan), Ok(()), "{}", plan.listing(graph));
+        plan
     }
 
     /// What it does, in numbers.

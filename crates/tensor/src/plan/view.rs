@@ -107,6 +107,12 @@ impl View {
         })
     }
 
+    /// True for a view of a node of so many axes, from an index space of so many.
+    pub(crate) fn is_between(&self, space: usize, rank: usize) -> bool {
+        let is_of_space = |place: &Place| place.axis.is_none_or(|axis| usize::from(axis) < space);
+        self.0.len() == rank && self.0.iter().all(is_of_space)
+    }
+
     /// A layout seen from an index space of these extents.
     pub(crate) fn layout(&self, layout: &Layout, extents: &[usize]) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, extents.len());

@@ -7,13 +7,14 @@ use super::map::MapPiece;
 use super::memory::{Operand, Place, Seen, Slot, Slots};
 use super::product::{self, ProductPiece};
 use super::reduce::ReducePiece;
+use super::verify::verify;
 use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::body::Elements;
 use crate::element::Held;
 use crate::node::Operation;
 use crate::plan::region::cost_of_body;
 use crate::plan::rows::rows_at_a_time;
-use crate::plan::{Plan, Region, Step, View, Work, is_view};
+use crate::plan::{self, Plan, Region, Step, View, Work, is_view};
 use crate::reference::{check_inputs, check_size};
 use crate::{Axis, Counters, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor};
 use rustc_hash::FxHashMap;
@@ -30,6 +31,15 @@ pub(super) struct Binding<'b> {
     values: FxHashMap<NodeId, Seen>,
     pub(super) slots: Slots,
     held: Held,
+}
+
+/// A bound plan, and what is known of it beside.
+pub(super) struct Bound {
+    pub(super) plan: BoundPlan,
+    /// Where nodes have their values.
+    pub(super) values: FxHashMap<NodeId, Seen>,
+    /// The number of the plan's step that each bound step belongs to.
+    pub(super) step_of: Vec<usize>,
 }
 
 impl Plan {
@@ -49,6 +59,19 @@ impl Plan {
         over: Option<usize>,
         elements: &dyn Elements,
     ) -> Result<BoundPlan, Error> {
+        let bound = self.bound_steps(graph, inputs, over, elements)?;
+        debug_assert_eq!(verify(self, graph, &bound), Ok(()), "{}", self.listing(graph));
+        Ok(bound.plan)
+    }
+
+    /// The same, with what is known of it beside.
+    pub(super) fn bound_steps(
+        &self,
+        graph: &Graph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        elements: &dyn Elements,
+    ) -> Result<Bound, Error> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();
         for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
@@ -110,7 +133,22 @@ impl Plan {
         let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
-        Ok(BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak })
+        let plan = BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak };
+        Ok(Bound { plan, values: binding.values, step_of })
+    }
+
+    /// The plan, bound as by [`bind`](Plan::bind), if the verifiers of plans and of bound plans find nothing wrong with it. Debug builds always
+    /// ask them.
+    ///
+    /// # Errors
+    /// As for `bind`; or what they find.
+    pub fn bind_verified(&self, graph: &Graph, inputs: &[Tensor], elements: &dyn Elements) -> Result<BoundPlan, Error> {
+        let wrong =
+            |flaw: &dyn std::fmt::Display| Error::new(ErrorKind::Evaluation, format!("a plan is wrong: {flaw}"));
+        plan::verify::verify(graph, self).map_err(|flaw| wrong(&flaw))?;
+        let bound = self.bound_steps(graph, inputs, None, elements)?;
+        verify(self, graph, &bound).map_err(|flaw| wrong(&flaw))?;
+        Ok(bound.plan)
     }
 
     /// Runs the steps on tensors for the leaves of the graph, which is the one that was planned.

@@ -106,6 +106,24 @@ impl<T> Cut<T> {
         self.count
     }
 
+    /// The index space.
+    pub(super) fn extents(&self) -> &[usize] {
+        &self.extents
+    }
+
+    /// What there is for the first piece and for the last one, where each begins, and how many indices of each axis it has.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
+        let last = self.count.saturating_sub(1);
+        let ends = [Some(0), (last > 0).then_some(last)];
+        let pieces = ends.into_iter().flatten().flat_map(|at| some_pieces(&self.extents, self.most, at..at + 1));
+        pieces.map(|slices| {
+            let counts: Extents = slices.iter().map(|slice| slice.count).collect();
+            let count: usize = counts.iter().product();
+            let made = self.last.as_ref().filter(|_| count < self.size).unwrap_or(&self.full);
+            (made, slices.iter().map(|slice| slice.start).collect(), counts)
+        })
+    }
+
     /// How many indices these of the pieces have.
     pub(super) fn indices(&self, which: Range<usize>) -> usize {
         let count = |slices: SmallVec<[crate::Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();

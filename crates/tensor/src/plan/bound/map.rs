@@ -134,6 +134,11 @@ impl MapPiece {
         matches!(self.way, Way::Large { .. })
     }
 
+    /// What it reads.
+    pub(super) fn operands(&self) -> &[Operand] {
+        &self.operands
+    }
+
     /// How many elements the piece has.
     pub(super) const fn count(&self) -> usize {
         self.count

@@ -81,6 +81,14 @@ impl Operand {
         self.place == other.place && self.offset == other.offset && self.strides.first() == other.strides.first()
     }
 
+    /// The position, counted from where the value begins, of an index of the piece that begins at these indices.
+    pub(super) fn position(&self, starts: &[usize], index: &[usize]) -> isize {
+        let along =
+            |at: isize, (stride, index): (&isize, &usize)| at.wrapping_add(stride.wrapping_mul(index.cast_signed()));
+        let first = self.shifts.iter().zip(starts).fold(self.offset.cast_signed(), along);
+        self.strides.iter().zip(index).fold(first, along)
+    }
+
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         let offset = match self.place {

@@ -15,6 +15,7 @@ mod one;
 mod product;
 mod reduce;
 mod together;
+mod verify;
 
 use crate::body::{Elements, Task};
 use crate::element::Held;

@@ -97,6 +97,11 @@ impl ProductPiece {
         Ok(ProductPiece { planned, operands: [a, b], whole: Arc::new(whole) })
     }
 
+    /// What it multiplies.
+    pub(super) const fn operands(&self) -> &[Operand] {
+        &self.operands
+    }
+
     /// What it makes beside its result, while it runs, is there.
     ///
     /// # Errors

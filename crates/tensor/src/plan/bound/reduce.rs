@@ -87,6 +87,11 @@ pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>
 }
 
 impl ReducePiece {
+    /// What it reads.
+    pub(super) fn operands(&self) -> &[Operand] {
+        &self.operands
+    }
+
     /// A reduction of a region over axes of a piece of these extents.
     pub(super) fn of(
         reduction: (Reduction, &[Axis]),

@@ -1,0 +1,389 @@
+//! What must hold of every plan, found out from the graph and the plan alone. A step is followed from the indices of its space down to the
+//! nodes that it reads, one operation of the graph at a time, and compared with what the step says; nothing of how plans are made is used.
+//!
+//! How an operand is seen from an index space is linear in each axis. So it is compared at a few points: the first index, the last one, and
+//! for each axis the second one along it.
+
+use super::{Plan, Region, Step, View, Work};
+use crate::body::{BodyStep, Operand};
+use crate::node::Operation;
+use crate::{Extents, Graph, Node, NodeId};
+
+/// How a plan is wrong: about which node, by its number in the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum PlanFlaw {
+    /// A step reads, or an output is, what has no value by then.
+    #[error("%{0} is read, and has no value")]
+    Unmade(usize),
+    /// Two steps make a node.
+    #[error("%{0} is made twice")]
+    MadeTwice(usize),
+    /// A value is dropped before somebody reads it, or twice.
+    #[error("%{0} is dropped too early")]
+    Dropped(usize),
+    /// A step sees a node outside of its extents, or as one of another rank.
+    #[error("%{0} is seen outside of its extents")]
+    Outside(usize),
+    /// A step computes something else than its node.
+    #[error("%{0} is not what its step computes")]
+    Computed(usize),
+    /// The type of an input of an expression is not that of the node.
+    #[error("%{0} is read as another type")]
+    Type(usize),
+    /// The steps of a node are run for some rows after others, and see other rows than they have.
+    #[error("a row of %{0} is made of other rows")]
+    Rows(usize),
+    /// Reductions that share a loop do not go over the same axes of the same indices.
+    #[error("%{0} is reduced over other axes than what it shares a loop with")]
+    Loop(usize),
+}
+
+type Index = Extents;
+
+/// The points of an index space at which views are compared; none of a space without indices.
+pub(super) fn points(extents: &[usize]) -> Vec<Index> {
+    if extents.contains(&0) {
+        return Vec::new();
+    }
+    let first: Index = extents.iter().map(|_| 0).collect();
+    let last = extents.iter().map(|extent| extent - 1).collect();
+    let second = |axis: usize| {
+        let mut index = first.clone();
+        index[axis] = 1;
+        index
+    };
+    let seconds: Vec<Index> = (0..extents.len()).filter(|axis| extents[*axis] > 1).map(second).collect();
+    [first, last].into_iter().chain(seconds).collect()
+}
+
+/// True for what gives each element of its operand another index, or none, and nothing else.
+fn is_seen_through(graph: &Graph, node: &Node) -> bool {
+    let long = |extents: &[usize]| extents.iter().copied().filter(|extent| *extent != 1).collect::<Extents>();
+    match node.operation {
+        Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast => true,
+        Operation::CustomVjp(_) | Operation::Barrier(_) => true,
+        Operation::Reshape => long(&node.extents) == long(graph.extents(node.operands[0])),
+        _ => false,
+    }
+}
+
+/// The index of an operand that belongs to an index of a node.
+fn operand_index(node: &Node, operand: &Node, index: &[usize]) -> Index {
+    match &node.operation {
+        Operation::Axes(to) => to.iter().map(|axis| index[usize::from(*axis)]).collect(),
+        Operation::Slice(slices) => {
+            let along = |(slice, at): (&crate::Slice, &usize)| {
+                slice.start.wrapping_add_signed(slice.step.wrapping_mul(at.cast_signed()))
+            };
+            slices.iter().zip(index).map(along).collect()
+        }
+        Operation::Reshape => {
+            let mut position = node.extents.iter().zip(index).fold(0, |position, (extent, at)| position * extent + at);
+            let mut found: Index = operand.extents.iter().map(|_| 0).collect();
+            for (axis, extent) in operand.extents.iter().enumerate().rev() {
+                (found[axis], position) = (position % extent, position / extent);
+            }
+            found
+        }
+        // Operands of maps and of broadcasts have the last axes, and one index of an axis along which they are repeated.
+        _ => {
+            let own = &index[index.len() - operand.extents.len()..];
+            own.iter().zip(&operand.extents).map(|(at, extent)| if *extent == 1 { 0 } else { *at }).collect()
+        }
+    }
+}
+
+/// A node, and its index at each of the points.
+#[derive(Clone, PartialEq, Debug)]
+struct At {
+    node: NodeId,
+    indices: Vec<Index>,
+}
+
+impl At {
+    /// An operand of the node.
+    fn operand(&self, graph: &Graph, at: usize) -> At {
+        let node = graph.node(self.node);
+        let operand = node.operands[at];
+        let index = |index: &Index| operand_index(node, graph.node(operand), index);
+        At { node: operand, indices: self.indices.iter().map(index).collect() }
+    }
+
+    /// The same element where it is computed or stored.
+    fn base(mut self, graph: &Graph) -> At {
+        while is_seen_through(graph, graph.node(self.node)) {
+            self = self.operand(graph, 0);
+        }
+        self
+    }
+}
+
+struct Verifier<'p> {
+    graph: &'p Graph,
+    has_value: Vec<bool>,
+    /// The number of the step behind which a node is dropped, or what it may be a view of.
+    dropped_behind: Vec<usize>,
+    /// The number of the step that is looked at.
+    at: usize,
+}
+
+/// Looks for flaws of a plan for outputs of a graph.
+///
+/// # Errors
+/// The first.
+pub(super) fn verify(graph: &Graph, plan: &Plan) -> Result<(), PlanFlaw> {
+    let dropped_behind = dropped_behind(graph, plan)?;
+    let mut verifier = Verifier { graph, has_value: vec![false; graph.len()], dropped_behind, at: 0 };
+    graph.leaves().iter().for_each(|leaf| verifier.has_value[leaf.node.index()] = true);
+    for step in &plan.steps {
+        verifier.step(step)?;
+        verifier.at += 1;
+    }
+    plan.outputs.iter().try_for_each(|output| verifier.read(*output))
+}
+
+/// For each node the number of the first step behind which it is dropped, or what it may be a view of.
+fn dropped_behind(graph: &Graph, plan: &Plan) -> Result<Vec<usize>, PlanFlaw> {
+    let mut behind = vec![usize::MAX; graph.len()];
+    for (at, step) in plan.steps.iter().enumerate() {
+        for node in &step.last_uses {
+            if std::mem::replace(&mut behind[node.index()], at) != usize::MAX {
+                return Err(PlanFlaw::Dropped(node.index()));
+            }
+        }
+    }
+    for (id, node) in graph.nodes() {
+        // A reshaped value may have the memory of what it is of, even where it is no view.
+        if is_seen_through(graph, node) || node.operation == Operation::Reshape {
+            behind[id.index()] = behind[id.index()].min(behind[node.operands[0].index()]);
+        }
+    }
+    Ok(behind)
+}
+
+impl Verifier<'_> {
+    /// A value is there, and the memory that it may be a view of.
+    fn read(&self, node: NodeId) -> Result<(), PlanFlaw> {
+        if !self.has_value[node.index()] {
+            return Err(PlanFlaw::Unmade(node.index()));
+        }
+        if self.dropped_behind[node.index()] < self.at {
+            return Err(PlanFlaw::Dropped(node.index()));
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, node: NodeId) -> Result<(), PlanFlaw> {
+        if std::mem::replace(&mut self.has_value[node.index()], true) {
+            return Err(PlanFlaw::MadeTwice(node.index()));
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), PlanFlaw> {
+        match &step.work {
+            Work::Rows { depth, steps } => {
+                self.rows(step.node, *depth, steps)?;
+                for inner in steps {
+                    self.single(inner)?;
+                }
+                // What they leave for each other nobody else has.
+                steps.iter().for_each(|inner| self.has_value[inner.node.index()] = inner.node == step.node);
+                self.read(step.node)
+            }
+            Work::Together(steps) => {
+                self.shared_loop(steps)?;
+                steps.iter().try_for_each(|inner| self.single(inner))
+            }
+            _ => self.single(step),
+        }
+    }
+
+    /// A step that makes one node of others that have values.
+    fn single(&mut self, step: &Step) -> Result<(), PlanFlaw> {
+        let wrong = || PlanFlaw::Computed(step.node.index());
+        let led = match &step.work {
+            Work::Map(region) => {
+                region.inputs.iter().try_for_each(|(node, _)| self.read(*node))?;
+                self.computes(region, step.node)?;
+                None
+            }
+            Work::Reduce { reduction, axes, of, then } => {
+                let reduced = then.as_ref().map_or(Some(step.node), first_input).ok_or_else(wrong)?;
+                let node = self.graph.node(reduced);
+                if node.operation != Operation::Reduce(*reduction, axes.clone()) {
+                    return Err(wrong());
+                }
+                of.inputs.iter().try_for_each(|(node, _)| self.read(*node))?;
+                self.computes(of, node.operands[0])?;
+                then.as_ref().map(|then| (reduced, then))
+            }
+            Work::Product { product, then } => {
+                let made = then.as_ref().map_or(Some(step.node), first_input).ok_or_else(wrong)?;
+                let node = self.graph.node(*product);
+                if made != *product || !matches!(node.operation, Operation::Contract(_)) || node.operands.len() != 2 {
+                    return Err(wrong());
+                }
+                node.operands.iter().try_for_each(|node| self.read(*node))?;
+                then.as_ref().map(|then| (made, then))
+            }
+            Work::Node => {
+                self.graph.node(step.node).read().iter().try_for_each(|node| self.read(*node))?;
+                None
+            }
+            Work::Rows { .. } | Work::Together(_) => return Err(wrong()),
+        };
+        if let Some((made, then)) = led {
+            then.inputs[1..].iter().try_for_each(|(node, _)| self.read(*node))?;
+            // What was made before is there in its order, for nobody else.
+            let is_whole =
+                points(&then.extents).iter().all(|index| then.inputs[0].1.index(index).eq(index.iter().copied()));
+            if self.graph.extents(made) != &then.extents[..] || !is_whole {
+                return Err(wrong());
+            }
+            self.computes(then, step.node)?;
+        }
+        self.make(step.node)
+    }
+
+    /// An expression is what the graph says of a node, of the inputs that it names.
+    fn computes(&self, region: &Region, root: NodeId) -> Result<(), PlanFlaw> {
+        let (graph, body) = (self.graph, &region.body);
+        let wrong = PlanFlaw::Computed(root.index());
+        let points = points(&region.extents);
+        let [(output, scalar)] = body.outputs[..] else { return Err(wrong) };
+        let is_alike = graph.extents(root) == &region.extents[..] && graph.node(root).scalar == scalar;
+        if !is_alike || body.inputs.len() != region.inputs.len() {
+            return Err(wrong);
+        }
+        let inputs: Result<Vec<At>, PlanFlaw> =
+            region.inputs.iter().map(|seen| self.seen(seen, region, &points)).collect();
+        let inputs = inputs?;
+        for ((node, _), scalar) in region.inputs.iter().zip(&body.inputs) {
+            if graph.node(*node).scalar != *scalar {
+                return Err(PlanFlaw::Type(node.index()));
+            }
+        }
+        // What each step has been found to be; and what is to be looked at yet, operands of steps below a bound that falls.
+        let mut known: Vec<Option<At>> = vec![None; body.steps.len()];
+        let mut open: Vec<(Operand, At)> = vec![(output, At { node: root, indices: points })];
+        while let Some((operand, at)) = open.pop() {
+            let at = at.base(graph);
+            let place = operand as usize;
+            if let Some(input) = inputs.get(place) {
+                if *input != at {
+                    return Err(wrong);
+                }
+                continue;
+            }
+            let place = place - inputs.len();
+            let known = known.get_mut(place).ok_or(wrong)?;
+            if let Some(known) = known {
+                if *known != at {
+                    return Err(wrong);
+                }
+                continue;
+            }
+            let node = graph.node(at.node);
+            match (&body.steps[place], &node.operation) {
+                (BodyStep::Constant(scalar, bits), Operation::Constant(of_node))
+                    if scalar == &node.scalar && bits == of_node => {}
+                (BodyStep::Apply(op, operands), Operation::Map(of_node))
+                    if op == of_node && operands.len() == node.operands.len() =>
+                {
+                    for (number, operand) in operands.iter().enumerate() {
+                        if *operand as usize >= inputs.len() + place {
+                            return Err(wrong);
+                        }
+                        open.push((*operand, at.operand(graph, number)));
+                    }
+                }
+                _ => return Err(wrong),
+            }
+            *known = Some(at);
+        }
+        Ok(())
+    }
+
+    /// What an input of an expression is at the points, which are within its extents.
+    fn seen(&self, (node, view): &(NodeId, View), region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
+        let extents = self.graph.extents(*node);
+        if !view.is_between(region.extents.len(), extents.len()) {
+            return Err(PlanFlaw::Outside(node.index()));
+        }
+        let indices: Vec<Index> = points.iter().map(|index| view.index(index).collect()).collect();
+        let is_within = |index: &Index| index.iter().zip(extents).all(|(at, extent)| at < extent);
+        if !indices.iter().all(is_within) {
+            return Err(PlanFlaw::Outside(node.index()));
+        }
+        Ok(At { node: *node, indices }.base(self.graph))
+    }
+
+    /// Steps that are run for some rows after others: each has the rows, and what one leaves for another is seen in the same row.
+    fn rows(&self, node: NodeId, depth: usize, steps: &[Step]) -> Result<(), PlanFlaw> {
+        let wrong = PlanFlaw::Rows(node.index());
+        let rows = self.graph.extents(node).get(..depth).filter(|rows| !rows.is_empty()).ok_or(wrong)?;
+        let has_rows = |extents: &[usize]| extents.get(..depth) == Some(rows);
+        let is_left = |node: NodeId| steps.iter().any(|step| step.node == node);
+        let sees_rows = |region: &Region| {
+            let points = points(&region.extents);
+            region.inputs.iter().filter(|(node, _)| is_left(*node)).all(|(node, view)| {
+                let is_of_spaces = view.is_between(region.extents.len(), self.graph.extents(*node).len());
+                let is_same_row = |index: &Index| {
+                    let seen: Index = view.index(index).collect();
+                    // Along an axis of rows no other index changes.
+                    let others_stay =
+                        !is_along(index, depth) || seen[depth..].iter().eq(first_of(view, index).iter().skip(depth));
+                    seen.get(..depth) == Some(&index[..depth]) && others_stay
+                };
+                is_of_spaces && has_rows(self.graph.extents(*node)) && points.iter().all(is_same_row)
+            })
+        };
+        for step in steps {
+            let fits = match &step.work {
+                Work::Map(region) => has_rows(&region.extents) && sees_rows(region),
+                Work::Reduce { axes, of, then, .. } => {
+                    let are_kept = axes.iter().all(|axis| usize::from(*axis) >= depth);
+                    let follows = then.as_ref().is_none_or(|then| has_rows(&then.extents) && sees_rows(then));
+                    are_kept && has_rows(&of.extents) && sees_rows(of) && follows
+                }
+                _ => false,
+            };
+            if !fits {
+                return Err(wrong);
+            }
+        }
+        if steps.last().map(|step| step.node) == Some(node) { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Reductions over the same axes of the same indices, none of which is of what another one makes.
+    fn shared_loop(&self, steps: &[Step]) -> Result<(), PlanFlaw> {
+        let mut shared = None;
+        for step in steps {
+            let Work::Reduce { axes, of, .. } = &step.work else { return Err(PlanFlaw::Loop(step.node.index())) };
+            if *shared.get_or_insert((axes, &of.extents)) != (axes, &of.extents) {
+                return Err(PlanFlaw::Loop(step.node.index()));
+            }
+            of.inputs.iter().try_for_each(|(node, _)| self.read(*node))?;
+        }
+        Ok(())
+    }
+}
+
+fn first_input(region: &Region) -> Option<NodeId> {
+    region.inputs.first().map(|(node, _)| *node)
+}
+
+/// True for the second index along one of so many leading axes.
+fn is_along(index: &[usize], depth: usize) -> bool {
+    index.iter().sum::<usize>() == 1 && index[..depth].contains(&1)
+}
+
+/// What a view sees from the first index of a space.
+fn first_of(view: &View, index: &[usize]) -> Index {
+    let first: Index = index.iter().map(|_| 0).collect();
+    view.index(&first).collect()
+}
+
+#[cfg(test)]
+mod tests;
