@@ -13,11 +13,7 @@ use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
 use cembra_batch::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
-#[cfg(feature = "tensors")]
-use cembra_batch::{Pace, Sink, Strips};
 use cembra_expr::Program;
-#[cfg(feature = "tensors")]
-use cembra_runtime::Context;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_value::{Diagnostic, Value};
 use std::sync::Arc;
@@ -163,24 +159,6 @@ impl Batch {
     #[must_use]
     pub fn start(&self) -> BatchRun<'_> {
         BatchRun { inner: &self.0, rows: None, how: RowSettings::new(BatchRun::KEPT) }
-    }
-
-    #[cfg(feature = "tensors")]
-    /// What evaluates lines of numbers of these paces, if something evaluates several rows at a time.
-    pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
-        match &*self.0 {
-            Inner::Plan(plan) => plan.strips(paces, sink),
-            Inner::Lists(_) => Ok(None),
-        }
-    }
-
-    #[cfg(feature = "tensors")]
-    /// A context of the model's limits; none for lists.
-    pub(crate) fn context(&self) -> Option<Context> {
-        match &*self.0 {
-            Inner::Plan(plan) => Some(plan.context()),
-            Inner::Lists(_) => None,
-        }
     }
 
     /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.

@@ -1,10 +1,13 @@
-//! An expression of elements on one element of each input: a session of its model, run on values.
+//! An expression of elements on one element of each input: a session that runs its plan on values.
 
+use crate::bodies::plan_of_body;
 use crate::error::Error;
-use crate::executor::{Executor, Session};
+use crate::executor::{Executor, Inner, Session};
+use crate::options::Started;
 use cembra_runtime::{FaultKind, Scalar};
 use cembra_tensor::{Body, ErrorKind, Single};
 use cembra_value::{ScalarValue, Value};
+use std::sync::Arc;
 
 /// An error of a model as one of tensors.
 pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
@@ -17,25 +20,35 @@ pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
     cembra_tensor::Error::new(kind, error.message_of_element())
 }
 
-/// A session of a body's model.
+/// A body that is compiled for single elements.
+#[derive(Clone, Debug)]
+pub(crate) struct BodyExecutor {
+    executor: Executor,
+    /// Which input of the body each input of the executor is, and its type.
+    inputs: Arc<[(usize, Scalar)]>,
+}
+
+impl BodyExecutor {
+    pub(crate) fn of(body: &Body, options: &Started) -> Result<BodyExecutor, Error> {
+        let (program, plan) = plan_of_body(body, options)?;
+        let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
+        let inputs = leaves.filter_map(|leaf| Some((leaf, *body.inputs.get(leaf)?))).collect();
+        Ok(BodyExecutor { executor: Inner::new(program, plan, None, options)?.into(), inputs })
+    }
+
+    pub(crate) fn single(&self) -> Box<dyn Single> {
+        let (session, inputs) = (self.executor.session(), self.inputs.clone());
+        Box::new(BodySession { session, inputs, values: Vec::new(), results: Vec::new() })
+    }
+}
+
+/// A session of a body.
 #[derive(Debug)]
 struct BodySession {
     session: Session,
-    /// Which input of the body each input of the model is, and its type.
-    inputs: Vec<(usize, Scalar)>,
+    inputs: Arc<[(usize, Scalar)]>,
     values: Vec<Value>,
     results: Vec<Value>,
-}
-
-/// A body's model, to be run on single elements.
-pub(crate) fn single(body: &Body, executor: &Executor) -> Result<Box<dyn Single>, cembra_tensor::Error> {
-    let mut inputs = Vec::with_capacity(executor.inputs().len());
-    for field in executor.inputs() {
-        let at = field.name.strip_prefix('x').and_then(|number| number.parse::<usize>().ok());
-        let input = at.and_then(|at| Some((at, *body.inputs.get(at)?)));
-        inputs.push(input.ok_or_else(|| misfit("an input that the expression does not have"))?);
-    }
-    Ok(Box::new(BodySession { session: executor.session(), inputs, values: Vec::new(), results: Vec::new() }))
 }
 
 #[cold]
@@ -46,7 +59,7 @@ fn misfit(message: &str) -> cembra_tensor::Error {
 impl Single for BodySession {
     fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::Error> {
         self.values.clear();
-        for (at, scalar) in &self.inputs {
+        for (at, scalar) in &*self.inputs {
             let bits = inputs.get(*at).ok_or_else(|| misfit("too few elements for an expression"))?;
             self.values.push(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar));
         }

@@ -34,6 +34,8 @@ mod backend;
 mod batch;
 mod binding;
 #[cfg(feature = "tensors")]
+mod bodies;
+#[cfg(feature = "tensors")]
 mod body_session;
 mod check;
 mod choice;

@@ -19,8 +19,12 @@ use cembra_plan::Plan;
 #[cfg(feature = "tensors")]
 use cembra_runtime::Context;
 use cembra_runtime::{BatchFunction, Cancellation};
-use cembra_value::{Budget, Code, Diagnostic, Limits};
-use std::sync::{Arc, Mutex, PoisonError};
+use cembra_value::{Budget, Code, Diagnostic, Limits, Recent};
+use std::sync::Arc;
+
+/// For how many forms of columns players are kept. Each form is a choice of the caller for each column: values, optionals, one value for all
+/// rows.
+const MOST_PLAYERS: usize = 16;
 
 /// What plays columns of some forms.
 #[derive(Debug)]
@@ -42,8 +46,8 @@ pub(crate) struct PlanRows {
     player: RowPlayer,
     tier: Tier,
     evaluation: Limits,
-    /// By forms of columns, of which most models meet one or two.
-    players: Mutex<Vec<(Forms, Arc<Played>)>>,
+    /// By forms of columns.
+    players: Recent<Forms, Played>,
 }
 
 /// How rows are run.
@@ -123,7 +127,7 @@ impl PlanRows {
             player,
             tier: options.tier,
             evaluation: *options.budget().limits(),
-            players: Mutex::default(),
+            players: Recent::new(MOST_PLAYERS),
             plan,
         }
     }
@@ -134,6 +138,12 @@ impl PlanRows {
 
     pub(crate) fn outputs(&self) -> &[Field] {
         &self.outputs
+    }
+
+    #[cfg(feature = "tensors")]
+    /// The leaves that the inputs are of the model that was planned.
+    pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.plan.inputs().iter().map(|input| input.leaf as usize)
     }
 
     /// What an evaluation may take.
@@ -174,9 +184,8 @@ impl PlanRows {
 
     /// Bytes of memory that it holds: plan, interpreted and machine code.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
-        let code = players.iter().filter_map(|(_, played)| played.player.function()).map(BatchFunction::memory_bytes);
-        size_of::<PlanRows>() + self.plan.memory_bytes() + self.batch.memory_bytes() + code.sum::<usize>()
+        let code = self.players.bytes(|played| played.player.function().map_or(0, BatchFunction::memory_bytes));
+        size_of::<PlanRows>() + self.plan.memory_bytes() + self.batch.memory_bytes() + code
     }
 
     /// What plays the columns of a job.
@@ -186,10 +195,7 @@ impl PlanRows {
 
     /// What plays columns of some forms: of those that are known, the ones for which `are_these` is true.
     fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl FnOnce() -> Forms) -> Result<Arc<Played>, Error> {
-        let of_forms = |players: &[(Forms, Arc<Played>)]| {
-            players.iter().find(|(known, _)| are_these(known)).map(|(_, played)| played.clone())
-        };
-        if let Some(played) = of_forms(&self.players.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(played) = self.players.find(are_these) {
             return Ok(played);
         }
         // Two threads may both compile it: the first to have done so is right.
@@ -198,17 +204,9 @@ impl PlanRows {
         let Chosen { function, player, because } = choose(&self.plan, &forms, self.player, self.tier, &budget)?;
         let made = self.batch.player(&forms, function);
         let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
-        let played = Played { player: made, name: player, because };
+        let played = Arc::new(Played { player: made, name: player, because });
         // A player that was too long in the making may not be the next time.
-        if budget.check_time().is_err() {
-            return Ok(Arc::new(played));
-        }
-        let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(of_forms(&players).unwrap_or_else(|| {
-            let played = Arc::new(played);
-            players.push((forms, played.clone()));
-            played
-        }))
+        Ok(if budget.check_time().is_err() { played } else { self.players.keep(forms, played) })
     }
 
     fn misfit(&self, refused: &Refused) -> Error {

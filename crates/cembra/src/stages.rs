@@ -5,6 +5,8 @@ use crate::options::Started;
 use crate::spans::StageSpan;
 use cembra_expr::Program;
 use cembra_plan::{Plan, PlanError};
+#[cfg(feature = "tensors")]
+use cembra_prepare::TypedModel;
 use cembra_prepare::{Pass, Placed, Prepared};
 use cembra_value::{Code, Diagnostic};
 
@@ -19,6 +21,15 @@ pub(crate) fn prepare(
     let prepared = cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?;
     span.made("prepared_nodes", prepared.model().graph.len());
     Ok(prepared)
+}
+
+/// Runs the passes that follow typing.
+#[cfg(feature = "tensors")]
+pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Started) -> Result<Placed, Error> {
+    let span = StageSpan::prepare(options.model_name(), model.graph.len());
+    let placed = cembra_prepare::prepare_typed(model, program, &options.prepare)?;
+    span.made("prepared_nodes", placed.model.graph.len());
+    Ok(placed)
 }
 
 /// The plan of a program for evaluation.

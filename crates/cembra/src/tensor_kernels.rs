@@ -1,9 +1,9 @@
 //! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
-//! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, a batch does it, and says why.
+//! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
 
-use crate::batch::Batch;
 use crate::body_session::in_elements;
 use crate::error::Error;
+use crate::plan_rows::{PlanRows, RowSettings};
 use crate::tensor_threads::Threads;
 use cembra_batch::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
 use cembra_runtime::{Cancellation, Chains};
@@ -14,43 +14,37 @@ use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The inputs of a batch of a body: which input of the body each is.
+/// Which input of a body each input of its plan is.
 type Order = SmallVec<[usize; 4]>;
 
 fn misfit() -> cembra_tensor::Error {
     cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
-/// Which inputs of a body a batch has.
-fn order(batch: &Batch) -> Result<Order, cembra_tensor::Error> {
-    let number = |name: &str| name.strip_prefix('x').and_then(|number| number.parse::<usize>().ok());
-    batch.inputs().iter().map(|field| number(&field.name).ok_or_else(misfit)).collect()
-}
-
 /// A body's function for lines of these steps, if one evaluates several rows at a time.
-fn strips(batch: &Batch, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
+fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
     let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
     let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
-    batch.strips(&paces, sink)
+    plan.strips(&paces, sink)
 }
 
 /// A body that is evaluated on lines.
 #[derive(Debug)]
 pub(crate) struct BodyLines {
-    batch: Arc<Batch>,
+    plan: Arc<PlanRows>,
     order: Order,
     strips: Option<Strips>,
 }
 
 impl BodyLines {
-    pub(crate) fn of(batch: Arc<Batch>, body: &Body, steps: &[isize]) -> Result<BodyLines, cembra_tensor::Error> {
-        let order = order(&batch)?;
-        let strips = strips(&batch, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
-        Ok(BodyLines { batch, order, strips })
+    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, cembra_tensor::Error> {
+        let order: Order = plan.leaves().collect();
+        let strips = strips(&plan, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
+        Ok(BodyLines { plan, order, strips })
     }
 }
 
-/// The lines of a batch's inputs: fewer where there are not as many.
+/// The lines of a plan's inputs: fewer where there are not as many.
 #[inline]
 fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Iterator<Item = Lines<'l>> {
     order.iter().map_while(move |at| {
@@ -94,7 +88,7 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 
 impl LineKernel for BodyLines {
     fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
-        BodyLine::of(&self.batch, &self.order, self.strips.as_ref()?, lines, length)
+        BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
 
     fn run(
@@ -114,7 +108,7 @@ impl LineKernel for BodyLines {
         let mut lines: SmallVec<[Line<'_>; 4]> = lines.into();
         for at in 0..count {
             let to = to.part(at * length, length).ok_or_else(misfit)?;
-            run(&self.batch, &lines, &mut [to], length, (None, None))?;
+            run(&self.plan, &lines, &mut [to], length, (None, None))?;
             lines.iter_mut().zip(shifts).for_each(|(line, shift)| line.first = line.first.wrapping_add_signed(*shift));
         }
         Ok(())
@@ -124,7 +118,7 @@ impl LineKernel for BodyLines {
 /// A body that is summed over lines.
 #[derive(Debug)]
 pub(crate) struct BodySums {
-    batch: Arc<Batch>,
+    plan: Arc<PlanRows>,
     order: Order,
     strips: Strips,
 }
@@ -132,19 +126,19 @@ pub(crate) struct BodySums {
 impl BodySums {
     /// None if nothing sums several rows at a time.
     pub(crate) fn of(
-        batch: Arc<Batch>,
+        plan: Arc<PlanRows>,
         body: &Body,
         steps: &[isize],
     ) -> Result<Option<BodySums>, cembra_tensor::Error> {
-        let order = order(&batch)?;
-        let strips = strips(&batch, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
-        Ok(strips.map(|strips| BodySums { batch, order, strips }))
+        let order: Order = plan.leaves().collect();
+        let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
+        Ok(strips.map(|strips| BodySums { plan, order, strips }))
     }
 }
 
 impl SumKernel for BodySums {
     fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
-        BodyLine::of(&self.batch, &self.order, &self.strips, lines, length)
+        BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
     fn sum_each(
@@ -169,13 +163,13 @@ struct BodyLine {
 
 impl BodyLine {
     fn of(
-        batch: &Batch,
+        plan: &PlanRows,
         order: &Order,
         strips: &Strips,
         inputs: &[InputLine],
         length: usize,
     ) -> Option<Box<dyn OneLine>> {
-        let call = strips.one_line(length, batch.context()?)?;
+        let call = strips.one_line(length, plan.context())?;
         let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
         // Whoever lies otherwise is seen when its line is found.
         let all = (0..inputs.len()).all(|input| wanted.contains(&input));
@@ -197,17 +191,17 @@ impl OneLine for BodyLine {
     }
 }
 
-/// Runs a batch of a body over lines of so many elements, and writes over the outputs; until a token is cancelled, on these threads.
+/// Runs the plan of a body over lines of so many elements, and writes over the outputs; until a token is cancelled, on these threads.
 pub(crate) fn run(
-    batch: &Batch,
+    plan: &PlanRows,
     lines: &[Line<'_>],
     outputs: &mut [DataMut<'_>],
     rows: usize,
     (token, threads): (Option<&Cancellation>, Option<&Threads>),
 ) -> Result<(), cembra_tensor::Error> {
     let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
-    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(batch.inputs().len());
-    for at in order(batch)? {
+    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());
+    for at in plan.leaves() {
         let column = match shared.get(at).ok_or_else(misfit)? {
             Some(value) => InputColumn::shared(value),
             None => column(&lines[at], rows).ok_or_else(misfit)?,
@@ -215,9 +209,9 @@ pub(crate) fn run(
         columns.push(column);
     }
     let places = outputs.iter_mut().map(|to| Some(column_mut(to.reborrow()))).collect();
-    let start = threads.map_or_else(|| batch.start(), |threads| threads.start(batch)).rows(rows);
-    let start = if let Some(token) = token { start.cancellation(token.clone()) } else { start };
-    start.run_into(&columns, places).map_err(|error| in_elements(&error))?;
+    let settings = threads.map_or_else(|| RowSettings::new(0), Threads::settings);
+    let settings = RowSettings { token: token.cloned(), ..settings };
+    plan.run(&columns, places, rows, &settings).map_err(|error| in_elements(&error))?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The threads that runs of tensor plans are shared out to: how many there are and whose. What is shared out is said by the plans.
 
-use crate::batch::{Batch, BatchRun};
+use crate::plan_rows::RowSettings;
 use cembra_tensor::Task;
 use std::sync::Arc;
 
@@ -21,12 +21,11 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// A run over a batch that has them.
-    pub(crate) fn start<'b>(&'b self, batch: &'b Batch) -> BatchRun<'b> {
-        match &self.pool {
-            Some(pool) => batch.start().pool(pool),
-            None => batch.start().threads(self.count),
-        }
+    /// A run over rows that has them.
+    pub(crate) fn settings(&self) -> RowSettings<'_> {
+        let pool = self.pool.as_deref();
+        let threads = pool.map_or(self.count, rayon::ThreadPool::current_num_threads);
+        RowSettings { threads, pool, ..RowSettings::new(0) }
     }
 
     /// Does all of these on the threads.

@@ -1,27 +1,24 @@
-//! Tensors: what evaluates the expressions of their elements. A body becomes a model whose inputs are the elements of its operands, and
-//! is run as a batch over them; so operators mean for elements what they mean for scalars, in every backend.
+//! Tensors: what evaluates the expressions of their elements. A body is prepared and planned as any typed model is, and its plan is run on
+//! rows of elements; so operators mean for elements what they mean for scalars, in every backend.
 
-use crate::batch::Batch;
-use crate::body_session::{self, in_elements};
+use crate::bodies::plan_of_body;
+use crate::body_session::{BodyExecutor, in_elements};
 use crate::error::Error;
-use crate::executor::Executor;
 use crate::kept::{CacheCounters, Kernels};
-use crate::model::Model;
-use crate::options::Options;
+use crate::options::{Options, Started};
+use crate::plan_rows::PlanRows;
 use crate::run_options::RunOptions;
 use crate::tensor_kernels::{BodyLines, BodySums, joined, run};
 use crate::tensor_session::{Binds, Runs, SessionOptions, TensorSession};
 use crate::tensor_threads::Threads;
 use crate::thread_count::useful_threads;
-use cembra_expr::{Builder, Expr};
 use cembra_ops::Registry;
-use cembra_runtime::{Cancellation, QType, Scalar};
+use cembra_runtime::Cancellation;
 use cembra_tensor::{
-    Body, BodyStep, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, KeptPlan, Labels, Layout, Line,
-    LineKernel, MatrixProduct, NodeId, Operation, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor,
-    pieces,
+    Body, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, KeptPlan, Labels, Layout, Line, LineKernel,
+    MatrixProduct, NodeId, Operation, Plan, Products, Rewriter, Rewritten, Single, SumKernel, Task, Tensor, pieces,
 };
-use cembra_value::{Budget, ScalarValue, Value};
+use cembra_value::Budget;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 /// The most expressions of elements that are kept compiled.
@@ -49,9 +46,9 @@ pub struct Evaluator {
     /// What computes products in plans; none where that is the reference.
     products: Option<Products>,
     /// What was compiled, by what it means.
-    kernels: Kernels<Arc<Batch>>,
+    kernels: Kernels<Arc<PlanRows>>,
     /// What was compiled to be run on single elements.
-    executors: Kernels<Executor>,
+    executors: Kernels<BodyExecutor>,
     threads: Threads,
 }
 
@@ -261,7 +258,7 @@ pub struct Planned<'e> {
     plan: Plan,
     /// The plan as it is bound to how inputs lay, once for each of some threads that run it at the same time.
     bound: [Mutex<Option<BoundPlan>>; MOST_BOUND],
-    /// The plan as it writes over a tensor, once for each thread that has run it so at the same time as others.
+    /// The plan as it writes over a tensor, once for each of some threads that ran it so at the same time.
     over: Mutex<Vec<BoundPlan>>,
 }
 
@@ -397,7 +394,10 @@ impl Planned<'_> {
             bound = other;
             is_written = bound.run_over(inputs, target, self.evaluator)?.is_some();
         }
-        all().push(bound);
+        let mut all = all();
+        if all.len() < MOST_BOUND {
+            all.push(bound);
+        }
         Ok(is_written)
     }
 
@@ -454,33 +454,6 @@ pub fn matrices() -> &'static dyn MatrixProduct {
     return &cembra_tensor::PlainProduct;
 }
 
-/// A body as a model: its inputs are `x0`, `x1`, .., its outputs `y0`, `y1`, ..
-fn model(body: &Body, registry: &Registry) -> Result<Model, Error> {
-    let builder = Builder::new();
-    let leaf = |(at, scalar): (usize, &Scalar)| builder.typed_leaf(&format!("x{at}"), QType::Scalar(*scalar));
-    let mut made: Vec<Expr<'_>> = body.inputs.iter().enumerate().map(leaf).collect();
-    for step in &body.steps {
-        made.push(match step {
-            BodyStep::Constant(scalar, bits) => {
-                builder.literal(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar))
-            }
-            BodyStep::Apply(op, operands) => {
-                let def = registry.get(op.id());
-                let elements = operands.iter().map(|at| made[*at as usize]);
-                let mut operands = op.with_texts(elements, |text| builder.literal(Value::text(text)));
-                // Nodes of models have all their operands.
-                let left_out = def.params.iter().skip(operands.len()).map_while(|parameter| parameter.default.clone());
-                operands.extend(left_out.map(|default| builder.literal(default)));
-                builder.call(def.name, &operands)
-            }
-        });
-    }
-    for (at, (output, _)) in body.outputs.iter().enumerate() {
-        builder.output(&format!("y{at}"), made[*output as usize]);
-    }
-    Ok(Model::from_program(builder.build()?))
-}
-
 /// The fewest rows that are worth a batch of their own, where operands do not lie so that all are one.
 const LONG_RUN: usize = 1 << 13;
 
@@ -488,9 +461,18 @@ const LONG_RUN: usize = 1 << 13;
 const BLOCK: usize = 1 << 14;
 
 impl Evaluator {
+    /// What a compilation that begins now is given.
+    fn started(&self) -> Started {
+        self.options.started(None, None, self.registry)
+    }
+
     /// A body, compiled for many rows.
-    fn batch(&self, body: &Body) -> Result<Arc<Batch>, cembra_tensor::Error> {
-        let compile = || Ok(Arc::new(model(body, self.registry)?.batch(&self.options)?));
+    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, cembra_tensor::Error> {
+        let compile = || {
+            let options = self.started();
+            let (program, plan) = plan_of_body(body, &options)?;
+            Ok(Arc::new(PlanRows::of(&program, plan, &options)))
+        };
         self.kernels.get(body, || compile().map_err(|error: Error| in_elements(&error)))
     }
 
@@ -504,7 +486,7 @@ impl Evaluator {
         token: Option<&Cancellation>,
         threads: &Threads,
     ) -> Result<(), cembra_tensor::Error> {
-        let batch = self.batch(body)?;
+        let plan = self.rows(body)?;
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -513,7 +495,7 @@ impl Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&batch, &lines(&seen), outputs, rows, (token, Some(threads)));
+            return run(&plan, &lines(&seen), outputs, rows, (token, Some(threads)));
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -539,7 +521,7 @@ impl Evaluator {
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
             let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
-            run(&batch, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, (token, Some(threads)))?;
+            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, (token, Some(threads)))?;
             first += rows;
         }
         Ok(())
@@ -571,18 +553,17 @@ impl Elements for Evaluator {
     }
 
     fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
-        Ok(Box::new(BodyLines::of(self.batch(body)?, body, steps)?))
+        Ok(Box::new(BodyLines::of(self.rows(body)?, body, steps)?))
     }
 
     fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, cembra_tensor::Error> {
-        let sums = BodySums::of(self.batch(body)?, body, steps)?;
+        let sums = BodySums::of(self.rows(body)?, body, steps)?;
         Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
     }
 
     fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
-        let compile = || model(body, self.registry)?.compile(&self.options);
-        let executor = self.executors.get(body, || compile().map_err(|error| in_elements(&error)))?;
-        body_session::single(body, &executor)
+        let compile = || BodyExecutor::of(body, &self.started()).map_err(|error| in_elements(&error));
+        Ok(self.executors.get(body, compile)?.single())
     }
 
     fn most_bytes(&self) -> u64 {

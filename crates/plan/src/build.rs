@@ -135,7 +135,7 @@ impl<'p> Builder<'p> {
         leaves.sort_unstable();
         for (leaf, id) in leaves {
             let value = self.new_value(id);
-            self.plan.inputs.push(Input { name: graph.leaf_name(leaf).clone(), value });
+            self.plan.inputs.push(Input { name: graph.leaf_name(leaf).clone(), leaf, value });
         }
     }
 

@@ -52,7 +52,7 @@ impl Plan {
             (steps, result).hash(state);
         }
         state.write_usize(inputs.len());
-        for Input { name: _, value } in inputs {
+        for Input { name: _, leaf: _, value } in inputs {
             value.hash(state);
         }
         literals.hash(state);

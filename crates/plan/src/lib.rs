@@ -145,6 +145,8 @@ pub struct Block {
 pub struct Input {
     /// The leaf's name.
     pub name: Arc<str>,
+    /// The number of the leaf in the model that was planned.
+    pub leaf: u32,
     /// Its value.
     pub value: ValueId,
 }

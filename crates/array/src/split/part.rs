@@ -199,8 +199,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
             rewritten: self.placed.model.rewritten,
         };
         let plan = (self.plan)(model).map_err(Unsplit::Part)?;
-        let position = |name: &str| names.iter().position(|known| **known == *name).unwrap_or(0);
-        let inputs = plan.inputs().iter().map(|input| position(&input.name)).collect();
+        let inputs = plan.inputs().iter().map(|input| input.leaf as usize).collect();
         self.program.parts.push(Part { plan, inputs });
         let part = PartId(self.program.parts.len() as u32 - 1);
         let action = if of_elements { Action::Map(part) } else { Action::Scalar(part) };

@@ -9,10 +9,13 @@ use cembra_runtime::{
     BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, MadeFor, PresenceForm, QType,
 };
 use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, Scalar, Scratch};
-use cembra_value::Array;
+use cembra_value::{Array, Recent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+/// For how many choices of arrays with bits of presence functions are kept.
+const MOST_VARIANTS: usize = 16;
 
 /// The most arrays from outside that a sweep goes over.
 const MOST_ARRAYS: u32 = u128::BITS;
@@ -120,7 +123,8 @@ pub struct SweepRunner {
     /// What is asked of accumulators once all strips are through.
     pub(super) results: Vec<(usize, Wanted)>,
     pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over, Side)>,
-    variants: Mutex<Vec<(u128, Arc<Variant>)>>,
+    /// By which arrays have bits of presence.
+    variants: Recent<u128, Variant>,
 }
 
 /// The functions of a sweep's plans, for columns of some forms.
@@ -327,7 +331,7 @@ impl SweepRunner {
             accumulators: Vec::new(),
             results: Vec::new(),
             scanners: Vec::new(),
-            variants: Mutex::default(),
+            variants: Recent::new(MOST_VARIANTS),
         };
         let sums = |stage: &'_ &Stage| {
             let in_strips = operator(program, &stage.step).and_then(|operator| operator.in_strips);
@@ -513,10 +517,7 @@ impl SweepRunner {
     /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
     /// a plan has no function.
     fn variant<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Arc<Variant>> {
-        let known = |variants: &[(u128, Arc<Variant>)]| {
-            variants.iter().find(|(of, _)| *of == with_bits).map(|(_, variant)| variant.clone())
-        };
-        if let Some(variant) = known(&self.variants.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(variant) = self.variants.find(|known| *known == with_bits) {
             return Some(variant);
         }
         let made = |adds: bool| {
@@ -525,13 +526,7 @@ impl SweepRunner {
         };
         // Not all that plays plans adds up.
         let adding = if self.lanes.iter().any(|lane| lane.sum.is_some()) { made(true) } else { None };
-        let variant = Arc::new(adding.or_else(|| made(false))?);
-        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two threads may both have made it: the first is right.
-        Some(known(&variants).unwrap_or_else(|| {
-            variants.push((with_bits, variant.clone()));
-            variant
-        }))
+        Some(self.variants.keep(with_bits, Arc::new(adding.or_else(|| made(false))?)))
     }
 
     /// How many elements a strip has: many, if there is one stage that sees them, which leaves nothing to another.
@@ -624,8 +619,7 @@ impl SweepRunner {
     /// Bytes of memory that machine code takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        let functions = variants.iter().flat_map(|(_, variant)| &variant.functions);
-        size_of::<SweepRunner>() + functions.map(|function| function.memory_bytes()).sum::<usize>()
+        let code = |variant: &Variant| variant.functions.iter().map(|function| function.memory_bytes()).sum();
+        size_of::<SweepRunner>() + self.variants.bytes(code)
     }
 }

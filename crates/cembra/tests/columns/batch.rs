@@ -2,7 +2,7 @@
 
 use cembra::{
     Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
-    RowPlayer, Session, Value,
+    RowPlayer, ScalarValue, Session, Value,
 };
 
 /// True if this machine has the player.
@@ -546,4 +546,33 @@ fn outputs_go_over_the_inputs_that_they_are_made_of() {
             }
         }
     }
+}
+
+#[test]
+fn players_are_kept_for_so_many_forms_of_columns() {
+    let model = Model::parse("input a, b, c: f64?; output y = a + b * c").expect("a model");
+    let batch = model.batch(&Options::default().row_player(RowPlayer::Lanes128)).expect("a batch");
+    let numbers = [1.0, 2.0, 3.0];
+    let optionals = numbers.map(Optional::from);
+    let two = Value::Present(ScalarValue::Float64(2.0));
+    let column = |form: usize| match form {
+        0 => (InputColumn::values(&numbers), numbers),
+        1 => (InputColumn::optionals(&optionals), numbers),
+        _ => (InputColumn::shared(&two), [2.0; 3]),
+    };
+    let mut held = vec![batch.memory_bytes()];
+    // The second time the first of them were dropped.
+    for forms in (0..27).chain(0..27) {
+        let [(a, of_a), (b, of_b), (c, of_c)] = [forms / 9, forms / 3 % 3, forms % 3].map(column);
+        let made = batch.start().rows(3).run(&[a, b, c]).expect("columns").columns;
+        for row in 0..3 {
+            let expected = ScalarValue::Float64(of_a[row] + of_b[row] * of_c[row]);
+            assert_eq!(made[0].value(row), Some(Value::Present(expected)), "{forms}");
+        }
+        held.push(batch.memory_bytes());
+    }
+    let added: Vec<usize> = held.windows(2).take(16).map(|held| held[1] - held[0]).collect();
+    let largest = added.iter().max().expect("some");
+    assert!(added.iter().all(|added| *added > 0), "{added:?}");
+    assert!(held.iter().all(|held_now| *held_now <= held[0] + 16 * largest + 4096), "{held:?}");
 }

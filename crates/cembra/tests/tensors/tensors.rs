@@ -4,9 +4,10 @@ use cembra::tensor::{
     Data, Element, Error, ErrorKind, Evaluator, Exactness, Expression, Graph, Layout, NodeId, Operation, Program,
     Reduction, Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
 };
-use cembra::{Options, Scalar, Span};
+use cembra::{Extension, Id, Options, Scalar, Span};
 use std::collections::BTreeMap;
 use std::slice::from_ref;
+use std::sync::Arc;
 
 fn evaluator() -> Evaluator {
     Evaluator::new(&Options::default())
@@ -480,4 +481,36 @@ fn parts_are_of_one_expression() {
     let mut e = Expression::new("i", here).unwrap();
     let own = e.tensor(x, "i", here).unwrap();
     assert_eq!(e.quotient(own, far, here).unwrap_err().kind(), ErrorKind::UnknownName);
+}
+
+/// Replaces the exponential by the square root.
+#[derive(Debug)]
+struct RootForExponential;
+
+impl Extension for RootForExponential {
+    fn transform(&self, rewriter: &mut cembra::Rewriter<'_>, node: Id) -> Option<Id> {
+        let operands = rewriter.matches(node, "math.exp")?.to_vec();
+        rewriter.apply("math.sqrt", &operands).ok()
+    }
+}
+
+#[test]
+fn rewrites_of_users_reach_expressions_of_elements() {
+    let mut g = Graph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
+    let exponential = g.apply("math.exp", &[x]).expect("a node");
+    let double = g.apply("math.add", &[exponential, exponential]).expect("a node");
+    let input = [Tensor::new(&[3], vec![0.0, 0.25, 4.0]).expect("a tensor")];
+    let on = |options: &Options| -> Vec<f64> {
+        let evaluator = Evaluator::new(options);
+        let values = [
+            evaluator.evaluate(&g, &[double], &input).expect("values"),
+            evaluator.plan(&g, &[double]).and_then(|planned| planned.run(&input)).expect("values"),
+        ];
+        let [one, other] = values.map(|values| values[0].to_vec::<f64>().expect("floats"));
+        assert_eq!(one, other);
+        one
+    };
+    assert_eq!(on(&Options::default().extension(Arc::new(RootForExponential))), [0.0, 1.0, 4.0]);
+    assert_eq!(on(&Options::default())[0], 2.0);
 }

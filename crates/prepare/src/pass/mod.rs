@@ -136,8 +136,21 @@ pub fn prepare(
 /// # Errors
 /// Problems with what operators stand for, or limits.
 pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+    run_passes(model, program, options, &["types", "extensions"])
+}
+
+/// Prepares a model that is typed already: what is done to each element of tensors.
+///
+/// # Errors
+/// Problems with what operators stand for, with what extensions made, or limits.
+pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+    run_passes(model, program, options, &["types"])
+}
+
+/// Runs all passes but some, and those that options leave out.
+fn run_passes(model: TypedModel, program: &Program, options: &Options, but: &[&str]) -> Result<Placed, Diagnostics> {
     let mut prepared = Prepared::Typed(model);
-    for pass in PASSES.iter().filter(|pass| pass.name != "types" && pass.name != "extensions") {
+    for pass in PASSES.iter().filter(|pass| !but.contains(&pass.name)) {
         options.budget.check_time()?;
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
             prepared = pass.run(prepared, program, options)?;
