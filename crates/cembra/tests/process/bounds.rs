@@ -6,8 +6,12 @@ use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Option
 
 const LIMIT: u64 = 32 << 20;
 
-/// How much more than the limit the process may hold in kibibytes: a quarter, and what the library and its stacks take by themselves.
-const BEYOND: usize = (LIMIT as usize / 1024) * 5 / 4 + (100 << 10);
+/// How much more the process may hold than before, in kibibytes: the limit and a quarter, and what the library and its stacks take by
+/// themselves. Anything under tools that keep freed memory to find who reads it.
+fn beyond() -> usize {
+    let is_watched = std::env::var_os("CEMBRA_WATCHED").is_some();
+    if is_watched { usize::MAX } else { (LIMIT as usize / 1024) * 5 / 4 + (100 << 10) }
+}
 
 fn options(backend: Backend) -> Options {
     Options::default().backend(backend).limits(Limits { array_bytes: LIMIT, ..Limits::default() })
@@ -60,7 +64,7 @@ fn a_short_model_takes_no_more_memory_than_the_limit() {
             let error = session.evaluate(&[Value::from(1_000_000_i64)]).expect_err(text);
             let taken = peak() - before;
             assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
-            assert!(taken < BEYOND, "{text}: {taken} KiB on {backend:?}, {error}");
+            assert!(taken < beyond(), "{text}: {taken} KiB on {backend:?}, {error}");
             // And few are made.
             assert!(session.evaluate(&[Value::from(10_i64)]).is_ok(), "{text}");
         }
@@ -90,7 +94,7 @@ fn lists_of_rows_take_no_more_memory_than_the_limit() {
             let error = rows(1_000_000).expect_err(text);
             let taken = peak() - before;
             assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
-            assert!(taken < BEYOND, "{text}: {taken} KiB on {backend:?}, {error}");
+            assert!(taken < beyond(), "{text}: {taken} KiB on {backend:?}, {error}");
         }
     }
 }
@@ -124,7 +128,7 @@ fn wide_values_of_rows_take_no_more_memory_than_the_limit() {
             let error = rows(200_000).map(drop).expect_err(text);
             let taken = peak() - before;
             assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
-            assert!(taken < BEYOND, "{text}: {taken} KiB on {backend:?}, {error}");
+            assert!(taken < beyond(), "{text}: {taken} KiB on {backend:?}, {error}");
         }
     }
 }
@@ -146,7 +150,7 @@ fn strings_that_nobody_needs_are_given_back() {
             executor.session().evaluate(&[Value::from(50_000_i64)]).expect("two arrays at a time are within the limit");
         let taken = peak() - before;
         assert_eq!(made, [Value::from(50_000_i64)]);
-        assert!(taken < BEYOND, "{taken} KiB on {backend:?}");
+        assert!(taken < beyond(), "{taken} KiB on {backend:?}");
     }
 }
 
@@ -168,7 +172,7 @@ fn a_large_group_takes_no_more_memory_than_the_limit() {
             let made = session.evaluate(&[Value::from(n)]).expect("four arrays at a time are within the limit");
             let taken = peak() - before;
             assert_eq!(made[0].to_string(), format!("[{}]", sum(n)));
-            assert!(taken < BEYOND, "{taken} KiB on {backend:?}");
+            assert!(taken < beyond(), "{taken} KiB on {backend:?}");
         }
     }
 }
