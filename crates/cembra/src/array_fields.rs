@@ -3,7 +3,7 @@
 
 use crate::fields::sealed::Sealed;
 use crate::{InputValue, Output, OutputField, OutputValue};
-use cembra_batch::{ArrayView, array_of_optionals, elements, optional_elements};
+use cembra_engine::rows::{ArrayView, array_of_optionals, elements, optional_elements};
 use cembra_runtime::{ArrayKind, FramePtr, Optional, QType, Scalar, for_each_scalar};
 use cembra_value::{Array, ScalarValue, Value};
 

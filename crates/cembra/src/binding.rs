@@ -1,16 +1,14 @@
 //! Binding: a model's names meet those of a loader, of an output's fields and of a listener. What nobody takes is not
 //! computed, what preparation drops is not loaded; what is left gets a place: in the caller's memory or in the frame.
 
-use crate::executor::Inner;
 use crate::fields::{Input, InputField, OutputField};
 use crate::listener::{Listener, Set};
 use crate::loader::{Access, Fields, Loader, Read};
 use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
-use crate::options::Started;
-use crate::signature::Field;
-use crate::stages::{only_sessions, plan, prepare};
+use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
+use cembra_engine::{Executable, Field, only_sessions, plan, prepare};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_prepare::Placed;
@@ -199,7 +197,7 @@ pub(crate) fn bind<S>(
 ) -> Result<Bound<S>, Error> {
     let options = &mut model.started(options);
     let (fields, absent) = given_fields(model, fields, options)?;
-    options.outputs = Some(output_names(model, &fields, listener, options)?);
+    options.binding.outputs = Some(output_names(model, &fields, listener, options)?);
     let mut program = model.selected(options)?;
     add_input_types(&program, source, options)?;
     let wanted = |at: usize, name: &str, given: &QType| match (fields.get(at), listener) {
@@ -207,7 +205,7 @@ pub(crate) fn bind<S>(
         (None, Some(listener)) => listener.qtype(name, given),
         (None, None) => given.clone(),
     };
-    if options.cast_outputs || options.require_present {
+    if options.binding.cast_outputs || options.binding.require_present {
         program = fit_outputs(&program, &wanted, options)?;
     }
     let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
@@ -241,7 +239,7 @@ pub(crate) fn bind<S>(
             }
         }
     }
-    let executor = Executor::from(Inner::new(program, plan, Some(binding), options)?);
+    let executor = Executor::from(Executable::new(program, plan, Some(binding), options)?);
     checked.sort_by_key(|moved| moved.field.expected.is_empty());
     let moves = Transfers {
         fields: loaded.into(),
@@ -262,9 +260,9 @@ fn bind_arrays<S>(
     source: &dyn Source,
     fields: Vec<OutputField>,
     absent: Vec<OutputField>,
-    options: &Started,
+    options: &StartedOptions,
 ) -> Result<Bound<S>, Error> {
-    let executor = Executor::from(Inner::of_arrays(program, placed, options)?);
+    let executor = Executor::from(Executable::of_arrays(program, placed, options)?);
     let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|output| (&*output.name, &output.qtype)).collect();
     check_outputs(&found, &|at, _, found| fields[at].wanted(found))?;
     let mut inputs = Vec::with_capacity(executor.inputs().len());
@@ -302,12 +300,12 @@ fn check_field(name: &str, qtype: &QType, field: &InputField) -> Result<(), Erro
 fn given_fields(
     model: &Model,
     fields: Vec<OutputField>,
-    options: &Options,
+    options: &StartedOptions,
 ) -> Result<(Vec<OutputField>, Vec<OutputField>), Error> {
     if fields.iter().all(|field| field.default.is_none()) {
         return Ok((fields, Vec::new()));
     }
-    let whole = model.selected(&Options { outputs: None, ..options.clone() })?;
+    let whole = model.whole(options)?;
     let known: HashSet<&str> = whole.outputs.iter().map(|output| &*output.name).collect();
     Ok(fields.into_iter().partition(|field| field.default.is_none() || known.contains(field.name)))
 }
@@ -317,18 +315,18 @@ fn output_names<S>(
     model: &Model,
     fields: &[OutputField],
     listener: Option<&dyn Listener<S>>,
-    options: &Options,
+    options: &StartedOptions,
 ) -> Result<Vec<String>, Error> {
     let main = model.program().outputs.first().map_or("", |output| &output.name);
     let taken: Vec<String> =
         fields.iter().map(|field| if field.name.is_empty() { main } else { field.name }.to_owned()).collect();
     let Some(listener) = listener else { return Ok(taken) };
-    let whole = model.selected(&Options { outputs: None, ..options.clone() })?;
+    let whole = model.whole(options)?;
     let known: HashSet<&str> = taken.iter().map(String::as_str).collect();
     let others = whole.outputs.iter().map(|output| &*output.name).filter(|name| !known.contains(name));
     let (heard, unheard): (Vec<&str>, Vec<&str>) = others.partition(|name| listener.knows(name));
     let names = taken.iter().map(String::as_str).chain(heard).map(str::to_owned).collect();
-    if unheard.is_empty() || options.ignore_unheard {
+    if unheard.is_empty() || options.binding.ignore_unheard {
         return Ok(names);
     }
     let problem = strange_names("nobody listens to output", &unheard, &listener.names());
@@ -336,7 +334,7 @@ fn output_names<S>(
 }
 
 /// Adds the types of the inputs that the loader gives to the options; an error if it knows not all that have none.
-fn add_input_types(program: &Program, source: &dyn Source, options: &mut Options) -> Result<(), Error> {
+fn add_input_types(program: &Program, source: &dyn Source, options: &mut StartedOptions) -> Result<(), Error> {
     let mut strange = Vec::new();
     let inputs = program.inputs.iter().zip(program.needed_inputs());
     for input in inputs.filter(|(_, needed)| *needed).map(|(input, _)| input) {
@@ -364,7 +362,7 @@ fn no_data(strange: &[(&str, Option<cembra_value::Span>)], source: &dyn Source) 
 fn fit_outputs(
     program: &Program,
     wanted: &dyn Fn(usize, &str, &QType) -> QType,
-    options: &Started,
+    options: &StartedOptions,
 ) -> Result<Arc<Program>, Error> {
     let prepared = prepare(program, options, &mut |_, _| {})?;
     let model = prepared.model();
@@ -373,11 +371,11 @@ fn fit_outputs(
         let found = model.graph.qtype(*node);
         let wanted = wanted(at, &output.name, found);
         let span = fitted.graph.span(output.node);
-        if options.require_present && found.is_optional() && !wanted.is_optional() {
+        if options.binding.require_present && found.is_optional() && !wanted.is_optional() {
             output.node = fitted.graph.operator("core.get_optional_value", &[output.node], span);
         }
         let differs = found.scalar() != wanted.scalar() || (!found.is_optional() && wanted.is_optional());
-        if options.cast_outputs && differs {
+        if options.binding.cast_outputs && differs {
             let target = fitted.graph.literal(Value::Type(wanted), None);
             let implicit = fitted.graph.literal(Value::from(false), None);
             output.node = fitted.graph.operator("core.cast", &[output.node, target, implicit], span);

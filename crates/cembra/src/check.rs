@@ -1,9 +1,9 @@
 //! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
 
-use crate::stages::prepare;
 #[cfg(feature = "tensors")]
 use crate::tensor_model::TensorModel;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
+use cembra_engine::prepare;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Diagnostic, Span, Warnings};
 use std::collections::HashSet;
@@ -61,8 +61,9 @@ impl Model {
     /// ```
     #[must_use]
     pub fn warnings(&self, options: &Options) -> Warnings {
-        let mut found = Warnings::new(options.prepare.budget.limits().problems.max(1), &options.allowed);
-        let is_typed = |name: &str| options.input_types.contains_key(name);
+        let mut found =
+            Warnings::new(options.compile.prepare.budget.limits().problems.max(1), &options.binding.allowed);
+        let is_typed = |name: &str| options.compile.input_types.contains_key(name);
         cembra_expr::find_warnings(self.program(), &is_typed, &mut found);
         self.find_typed_warnings(options, &mut found);
         found.sort();
@@ -84,9 +85,10 @@ impl Model {
     #[must_use]
     pub fn test_warnings(&self, options: &Options, run: &RunOptions) -> Warnings {
         let token = run.token();
-        let mut found = Warnings::new(options.prepare.budget.limits().problems.max(1), &options.allowed);
+        let mut found =
+            Warnings::new(options.compile.prepare.budget.limits().problems.max(1), &options.binding.allowed);
         let tested = || self.tests().iter().filter_map(|test| self.options_for(test, options).ok());
-        let given: HashSet<String> = tested().flat_map(|tested| tested.input_types.into_keys()).collect();
+        let given: HashSet<String> = tested().flat_map(|tested| tested.compile.input_types.into_keys()).collect();
         cembra_expr::find_warnings(self.program(), &|name| given.contains(name), &mut found);
         self.find_typed_warnings(options, &mut found);
         let mut before = None;
@@ -95,7 +97,7 @@ impl Model {
                 break;
             }
             // Tests in a row are often of the same.
-            let of = (tested.input_types.clone(), tested.outputs.clone());
+            let of = (tested.compile.input_types.clone(), tested.binding.outputs.clone());
             if before.as_ref() != Some(&of) {
                 self.find_typed_warnings(&tested, &mut found);
                 before = Some(of);

@@ -2,7 +2,7 @@
 //! then the graph is walked from the outputs of the test down, through the branches that are chosen. What runs models knows nothing
 //! of it.
 
-use crate::choice::Backend;
+use crate::Backend;
 use crate::model_tests::row_of;
 use crate::{Cancellation, Executor, Model, Options, RunOptions, Session};
 use cembra_expr::{Graph, Input, ModelTest, Node, NodeId, Output, Program, TestCase, place_within};
@@ -136,15 +136,15 @@ impl Model {
         let token = run.token();
         let options = options.clone().backend(Backend::Interpreter);
         // A program whose exports are wrong does not compile, so that no test takes anything.
-        let Ok(program) = self.selected(&options) else { return Coverage::default() };
-        let registry = options.registry.unwrap_or(self.registry());
+        let Ok(program) = self.selected(&self.started(&options)) else { return Coverage::default() };
+        let registry = options.compile.registry.unwrap_or(self.registry());
         let mut branches = Branches::of(&program, registry);
         for test in self.tests() {
             if token.as_ref().is_some_and(Cancellation::is_cancelled) {
                 break;
             }
             let Ok(options) = self.options_for(test, &options) else { continue };
-            let Ok(tested) = self.selected(&options) else { continue };
+            let Ok(tested) = self.selected(&self.started(&options)) else { continue };
             let roots: Vec<NodeId> = tested.outputs.iter().map(|output| output.node).collect();
             branches.take(self, &options, &program, &roots, test, token.as_ref());
         }
@@ -403,7 +403,7 @@ mod tests {
     fn work_within(text: &str, token: Option<&Cancellation>) -> (usize, usize) {
         let model = Model::parse(text).expect("a model");
         let options = Options::default().backend(Backend::Interpreter);
-        let program = model.selected(&options).expect("a program");
+        let program = model.selected(&model.started(&options)).expect("a program");
         let mut branches = Branches::of(&program, Registry::standard());
         let roots: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
         let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0], token);
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(work_within(&text, Some(&Cancellation::new())), work(&text));
         let model = Model::parse(&text).expect("a model");
         let options = Options::default().backend(Backend::Interpreter);
-        let program = model.selected(&options).expect("a program");
+        let program = model.selected(&model.started(&options)).expect("a program");
         let nodes: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
         let conditions: Vec<NodeId> = nodes.iter().map(|node| program.graph.operands(*node)[0]).collect();
         let token = Cancellation::new();

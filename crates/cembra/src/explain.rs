@@ -1,13 +1,8 @@
 //! Explaining a model: what each stage made of it, as text.
 
-use crate::arrays::ArrayModel;
-use crate::lists::ListRows;
-use crate::machine_code::refusal;
-use crate::options::Started;
-use crate::players;
-use crate::sites::operator_name;
-use crate::stages::{plan, prepare};
+use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
+use cembra_engine::{ArrayModel, ListRows, lane_listing, operator_name, plan, prepare, refusal};
 use cembra_expr::Program;
 use cembra_plan::StepId;
 use cembra_prepare::{Pass, Placed, Prepared};
@@ -155,7 +150,7 @@ impl Model {
                 match stage {
                     Stage::Arrays => Ok(ArrayModel::of(program, placed, options)?.listing()),
                     Stage::Lanes if has_arrays => Ok(ListRows::of(program, placed, options)?.listing()),
-                    Stage::Lanes => Ok(players::listing(&plan(&placed, &program, options)?)),
+                    Stage::Lanes => Ok(lane_listing(&plan(&placed, &program, options)?)),
                     Stage::Clif => Ok(machine_of(&placed, &program, options)?.clif),
                     Stage::Asm => Ok(machine_of(&placed, &program, options)?.vcode),
                     _ => Ok(plan(&placed, &program, options)?.to_string()),
@@ -179,7 +174,7 @@ impl Model {
 /// Prepares a program, and tells after each pass what the graph is then, if the pass changed it.
 pub(crate) fn prepare_watched(
     program: &Program,
-    options: &Started,
+    options: &StartedOptions,
     observe: &mut dyn FnMut(&Pass, Option<&str>),
 ) -> Result<Prepared, Error> {
     let mut last = String::new();
@@ -190,7 +185,7 @@ pub(crate) fn prepare_watched(
     })
 }
 
-fn machine_of(placed: &Placed, program: &Program, options: &Started) -> Result<Machine, Error> {
+fn machine_of(placed: &Placed, program: &Program, options: &StartedOptions) -> Result<Machine, Error> {
     let plan = plan(placed, program, options)?;
     let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
         .map_err(|error| Error::from(refusal(&error)))?;

@@ -2,7 +2,7 @@
 //! types those are is said elsewhere: in `plain_fields`, `text_fields`, `array_fields` and `field_types`.
 
 use crate::Error;
-use cembra_batch::{ColumnMut, InputColumn, ReadField};
+use cembra_engine::rows::{ColumnMut, InputColumn, ReadField};
 use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value};
 use std::marker::PhantomData;

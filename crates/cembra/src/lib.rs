@@ -29,24 +29,13 @@
 extern crate self as cembra;
 
 mod array_fields;
-mod arrays;
-mod backend;
-mod batch;
 mod binding;
-#[cfg(feature = "tensors")]
-mod bodies;
-#[cfg(feature = "tensors")]
-mod body_session;
 mod check;
-mod choice;
 mod combine;
 mod constant;
 mod coverage;
 #[cfg(doctest)]
 mod docs;
-mod error;
-mod evaluation;
-mod executor;
 mod explain;
 mod exports;
 #[cfg(feature = "faer")]
@@ -56,66 +45,37 @@ mod fields;
 mod folder;
 #[cfg(feature = "json")]
 mod json;
-#[cfg(feature = "tensors")]
-mod kept;
 mod listener;
-mod lists;
-mod loaded;
 mod loader;
-mod machine_code;
-#[cfg(feature = "tensor")]
-mod matrices;
-mod metrics;
 mod model;
 mod model_set;
 mod model_tests;
 mod moved_fields;
 mod names;
 mod object;
-mod once;
 mod options;
 mod plain_fields;
-mod plan_rows;
-mod players;
 mod pool;
-mod profiling;
-mod promises;
 pub mod reference;
-mod rendering;
-mod run_options;
 #[cfg(feature = "json")]
 mod serialized;
-mod signature;
-mod sites;
-mod spans;
-mod stages;
-#[cfg(feature = "tensors")]
-mod statements;
 mod summary;
 #[cfg(feature = "tensors")]
-mod tensor_access;
-#[cfg(feature = "tensors")]
-mod tensor_kernels;
-#[cfg(feature = "tensors")]
 mod tensor_model;
-#[cfg(feature = "tensors")]
-mod tensor_session;
-#[cfg(feature = "tensors")]
-mod tensor_threads;
-#[cfg(feature = "tensors")]
-mod tensors;
 mod text_fields;
 mod text_file;
-mod thread_count;
-mod tiers;
 mod typed;
 
-pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
-pub use cembra_batch::{
+pub use cembra_derive::{FieldType, Input, Output};
+pub use cembra_engine::rows::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, ListOffsets, OnError,
     OutputColumn, OutputParts, column_bytes,
 };
-pub use cembra_derive::{FieldType, Input, Output};
+pub use cembra_engine::{
+    Backend, Batch, BatchResult, BatchRun, Counters, Counts, Error, Event, Executor, Field, LoadedRows, Metrics,
+    Profile, Renderer, RowFailure, RowPlayer, RunOptions, Session, Signature, Source, Tiering, install_metrics,
+    profile_code,
+};
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
@@ -140,12 +100,9 @@ pub use cembra_value::{
     Code, Diagnostic, Diagnostics, Label, Limit, Limits, Lines, ScalarValue, Span, Value, ValueRef, Warnings,
 };
 pub use check::Checked;
-pub use choice::{Backend, RowPlayer, Tiering};
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};
 pub use coverage::{Branch, Coverage};
-pub use error::Error;
-pub use executor::{Executor, Session};
 pub use explain::{Machine, Origin, Stage};
 pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
@@ -153,9 +110,7 @@ pub use folder::Folder;
 #[cfg(feature = "json")]
 pub use json::{Json, JsonError, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
-pub use loaded::LoadedRows;
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
-pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
 pub use model::Model;
 pub use model_set::{FailedModel, ModelSet, Reload};
 pub use model_tests::{Mismatch, TestFailure, TestReport};
@@ -163,12 +118,8 @@ pub use object::Object;
 pub use options::Options;
 pub use plain_fields::Mask;
 pub use pool::{Evaluator, Pool};
-pub use profiling::{Profile, profile_code};
-pub use rendering::{Renderer, Source};
-pub use run_options::RunOptions;
 #[cfg(feature = "json")]
 pub use serialized::SerializeExecutor;
-pub use signature::{Field, Signature};
 pub use summary::{Summary, Work};
 pub use text_file::{UnreadText, read_text, without_mark};
 pub use typed::ModelExecutor;
@@ -178,13 +129,12 @@ pub use typed::ModelExecutor;
 pub mod tensor {
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
-    pub use crate::kept::CacheCounters;
+    pub use crate::tensor_model::{TensorExecutor, TensorModel};
     #[cfg(feature = "tensor")]
-    pub use crate::matrices::LibraryProduct;
-    pub use crate::statements::{StatementCounters, Written};
-    pub use crate::tensor_model::{MOST_MODEL_NODES, TensorExecutor, TensorModel};
-    pub use crate::tensor_session::TensorSession;
-    pub use crate::tensors::{Evaluator, Planned, matrices};
+    pub use cembra_engine::LibraryProduct;
+    pub use cembra_engine::{
+        CacheCounters, Evaluator, MOST_MODEL_NODES, Planned, StatementCounters, TensorSession, Written, matrices,
+    };
     pub use cembra_tensor::*;
 }
 

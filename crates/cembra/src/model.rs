@@ -1,14 +1,10 @@
 //! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
 
-use crate::batch::Batch;
-use crate::executor::Inner;
 use crate::exports::with_exports;
 use crate::names::unknown_name;
-use crate::options::Started;
-use crate::rendering::Source;
-use crate::signature::{Field, Signature};
-use crate::stages::{plan, prepare};
+use crate::options::StartedOptions;
 use crate::{Error, Executor, Options};
+use cembra_engine::{Batch, Executable, Field, Signature, Source, plan, prepare};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
@@ -164,7 +160,7 @@ impl Model {
     }
 
     /// The options of a compilation of this model that begins now.
-    pub(crate) fn started(&self, options: &Options) -> Started {
+    pub(crate) fn started(&self, options: &Options) -> StartedOptions {
         options.started(self.name.as_ref(), self.sources.as_ref(), self.registry)
     }
 
@@ -264,10 +260,10 @@ impl Model {
         let program = self.selected(options)?;
         let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
         if placed.model.has_arrays() {
-            return Ok(Executor::from(Inner::of_arrays(program, placed, options)?));
+            return Ok(Executor::from(Executable::of_arrays(program, placed, options)?));
         }
         let plan = plan(&placed, &program, options)?;
-        Ok(Executor::from(Inner::new(program, plan, None, options)?))
+        Ok(Executor::from(Executable::new(program, plan, None, options)?))
     }
 
     /// Compiles the model for many rows at a time.
@@ -304,7 +300,7 @@ impl Model {
     }
 
     /// Stops preparation where operators that the text declares must be there, if the host has not all of them.
-    pub(crate) fn prepare_without_externs(&self, options: &mut Started) {
+    pub(crate) fn prepare_without_externs(&self, options: &mut StartedOptions) {
         const TYPED: &str = "types";
         let registry = options.prepare.registry;
         if self.program.externs.iter().any(|declared| registry.find(&declared.name).is_none()) {
@@ -312,10 +308,15 @@ impl Model {
         }
     }
 
+    /// The program with its exports among the outputs.
+    pub(crate) fn whole(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
+        with_exports(&self.program, options.budget().limits().problems)
+    }
+
     /// The program with its exports among the outputs, and only the outputs asked for.
-    pub(crate) fn selected(&self, options: &Options) -> Result<Arc<Program>, Error> {
-        let whole = with_exports(&self.program, options.prepare.budget.limits().problems)?;
-        let Some(names) = &options.outputs else { return Ok(whole) };
+    pub(crate) fn selected(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
+        let whole = self.whole(options)?;
+        let Some(names) = &options.binding.outputs else { return Ok(whole) };
         let mut outputs = Vec::with_capacity(names.len());
         // The first of each name, and a model may have very many.
         let mut positions = HashMap::with_capacity(whole.outputs.len());

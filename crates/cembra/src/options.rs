@@ -1,14 +1,13 @@
 //! Options of compiling a model.
 
-use crate::metrics::UNNAMED;
 use crate::{Backend, Metrics, RowPlayer, Tiering};
+use cembra_engine::{CompileOptions, Started};
 use cembra_expr::Sources;
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_prepare::{Extension, Mode};
 use cembra_runtime::QType;
 use cembra_value::{Budget, Code, Limits};
-use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -29,23 +28,25 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    pub(crate) name: Option<Arc<str>>,
-    /// The texts of the model that is compiled.
-    pub(crate) sources: Option<Arc<Sources>>,
-    pub(crate) registry: Option<&'static Registry>,
-    pub(crate) backend: Backend,
-    pub(crate) tier: Tier,
-    pub(crate) row_player: RowPlayer,
-    pub(crate) tiering: Tiering,
-    pub(crate) metrics: Option<Arc<dyn Metrics>>,
-    pub(crate) code_cache: Option<CodeCache>,
-    pub(crate) input_types: BTreeMap<String, QType>,
+    pub(crate) compile: CompileOptions,
+    pub(crate) binding: BindingOptions,
+}
+
+/// How a model is bound to the caller's data, and which warnings the caller does not want: options that the engine need not know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BindingOptions {
+    /// Only these outputs, in this order.
     pub(crate) outputs: Option<Vec<String>>,
-    pub(crate) prepare: cembra_prepare::Options,
     pub(crate) cast_outputs: bool,
     pub(crate) require_present: bool,
     pub(crate) ignore_unheard: bool,
     pub(crate) allowed: Vec<Code>,
+}
+
+impl AsRef<CompileOptions> for Options {
+    fn as_ref(&self) -> &CompileOptions {
+        &self.compile
+    }
 }
 
 impl Options {
@@ -53,7 +54,7 @@ impl Options {
     /// operators of the user.
     #[must_use]
     pub fn registry(mut self, registry: &'static Registry) -> Self {
-        self.registry = Some(registry);
+        self.compile.registry = Some(registry);
         self
     }
 
@@ -61,14 +62,14 @@ impl Options {
     /// not said ([`Model::name`](crate::Model::name)), or `model`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        self.name = Some(name.into());
+        self.compile.name = Some(name.into());
         self
     }
 
     /// Which backend runs the model.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
-        self.backend = backend;
+        self.compile.backend = backend;
         self
     }
 
@@ -76,21 +77,21 @@ impl Options {
     /// the last tier that the model is compiled in.
     #[must_use]
     pub fn tier(mut self, tier: Tier) -> Self {
-        self.tier = tier;
+        self.compile.tier = tier;
         self
     }
 
     /// What plays the model on many rows, where that is to be a certain one: for tests and benchmarks.
     #[must_use]
     pub fn row_player(mut self, player: RowPlayer) -> Self {
-        self.row_player = player;
+        self.compile.row_player = player;
         self
     }
 
     /// When a model of `Backend::Tiered` is compiled, and when its calls take the machine code.
     #[must_use]
     pub fn tiering(mut self, tiering: Tiering) -> Self {
-        self.tiering = tiering;
+        self.compile.tiering = tiering;
         self
     }
 
@@ -98,7 +99,7 @@ impl Options {
     /// [`install_metrics`](crate::install_metrics) installed for the process.
     #[must_use]
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
-        self.metrics = Some(metrics);
+        self.compile.metrics = Some(metrics);
         self
     }
 
@@ -120,14 +121,14 @@ impl Options {
     /// ```
     #[must_use]
     pub fn code_cache(mut self, cache: CodeCache) -> Self {
-        self.code_cache = Some(cache);
+        self.compile.code_cache = Some(cache);
         self
     }
 
     /// The type of an input that the model does not declare (or declares the same). A name that is no input is ignored.
     #[must_use]
     pub fn input_type(mut self, name: &str, qtype: QType) -> Self {
-        self.input_types.insert(name.to_owned(), qtype);
+        self.compile.input_types.insert(name.to_owned(), qtype);
         self
     }
 
@@ -146,14 +147,14 @@ impl Options {
     /// ```
     #[must_use]
     pub fn without_input(mut self, name: &str) -> Self {
-        self.prepare.absent.insert(name.to_owned());
+        self.compile.prepare.absent.insert(name.to_owned());
         self
     }
 
     /// Arolla's rewrites too, some of which change the sign of a zero, a NaN or a rounding.
     #[must_use]
     pub fn compat(mut self, compat: bool) -> Self {
-        self.prepare.mode = if compat { Mode::Compat } else { Mode::Strict };
+        self.compile.prepare.mode = if compat { Mode::Compat } else { Mode::Strict };
         self
     }
 
@@ -161,7 +162,7 @@ impl Options {
     /// fields of its output struct instead.
     #[must_use]
     pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.outputs = Some(names.into_iter().map(Into::into).collect());
+        self.binding.outputs = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
@@ -169,7 +170,7 @@ impl Options {
     /// blame. With another name, the model does not compile (`option`).
     #[must_use]
     pub fn without_pass(mut self, pass: &str) -> Self {
-        self.prepare.without.push(pass.to_owned());
+        self.compile.prepare.without.push(pass.to_owned());
         self
     }
 
@@ -188,7 +189,7 @@ impl Options {
     /// ```
     #[must_use]
     pub fn without_rewrite(mut self, rewrite: &str) -> Self {
-        self.prepare.without_rewrites.push(rewrite.to_owned());
+        self.compile.prepare.without_rewrites.push(rewrite.to_owned());
         self
     }
 
@@ -196,7 +197,7 @@ impl Options {
     /// be explained either (`option`).
     #[must_use]
     pub fn stop_after(mut self, pass: &str) -> Self {
-        self.prepare.stop_after = Some(pass.to_owned());
+        self.compile.prepare.stop_after = Some(pass.to_owned());
         self
     }
 
@@ -204,21 +205,21 @@ impl Options {
     /// has a replacement for a node is taken. The guide has an example.
     #[must_use]
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
-        self.prepare.extensions.push(extension);
+        self.compile.prepare.extensions.push(extension);
         self
     }
 
     /// Keeps outputs that are weak floats as they are; otherwise they become f64.
     #[must_use]
     pub fn keep_weak_outputs(mut self, keep: bool) -> Self {
-        self.prepare.keep_weak_outputs = keep;
+        self.compile.prepare.keep_weak_outputs = keep;
         self
     }
 
     /// Lets a model have outputs that a listener does not know. They are not computed; otherwise they are an error.
     #[must_use]
     pub fn ignore_not_listened_named_outputs(mut self, ignore: bool) -> Self {
-        self.ignore_unheard = ignore;
+        self.binding.ignore_unheard = ignore;
         self
     }
 
@@ -226,7 +227,7 @@ impl Options {
     /// other, and a plain value to an optional. Otherwise another type is an error.
     #[must_use]
     pub fn cast_outputs(mut self, cast: bool) -> Self {
-        self.cast_outputs = cast;
+        self.binding.cast_outputs = cast;
         self
     }
 
@@ -234,7 +235,7 @@ impl Options {
     /// error of the evaluation (`missing-value`).
     #[must_use]
     pub fn require_present(mut self, require: bool) -> Self {
-        self.require_present = require;
+        self.binding.require_present = require;
         self
     }
 
@@ -253,66 +254,45 @@ impl Options {
     /// ```
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.prepare.budget = Budget::new(limits);
+        self.compile.prepare.budget = Budget::new(limits);
         self
     }
 
     /// Silences the warnings of a code, of [`Code::WARNINGS`]; that of an error is ignored.
     #[must_use]
     pub fn allow(mut self, warning: Code) -> Self {
-        self.allowed.push(warning);
+        self.binding.allowed.push(warning);
         self
     }
 
-    pub(crate) fn model_name(&self) -> &str {
-        self.name.as_deref().unwrap_or(UNNAMED)
-    }
-
-    /// The same options for a compilation that begins now, of a model that is called so, and was read from these texts with these
-    /// operators.
+    /// The same options for a compilation that begins now, of a model with this name, read from these texts with these operators.
     pub(crate) fn started(
         &self,
         name: Option<&Arc<str>>,
         sources: Option<&Arc<Sources>>,
         registry: &'static Registry,
-    ) -> Started {
-        let mut options = self.clone();
-        options.name = options.name.or_else(|| name.cloned());
-        options.sources = sources.cloned();
-        options.prepare.registry = options.registry.unwrap_or(registry);
-        options.restarted()
-    }
-
-    /// The same options for another compilation of the same model, that begins now.
-    pub(crate) fn restarted(&self) -> Started {
-        let mut options = self.clone();
-        options.prepare.budget = Budget::start(*self.prepare.budget.limits());
-        Started(options)
+    ) -> StartedOptions {
+        StartedOptions { compile: self.compile.started(name, sources, registry), binding: self.binding.clone() }
     }
 }
 
-/// The options of a compilation that has begun: its time passes. Every stage asks for these, so that no way to an executor can
-/// forget to begin.
+/// The options of a compilation that has begun, with those of binding. The engine takes it as [`Started`].
 #[derive(Debug)]
-pub(crate) struct Started(Options);
+pub(crate) struct StartedOptions {
+    compile: Started,
+    pub(crate) binding: BindingOptions,
+}
 
-impl Started {
-    /// The limits, and when the compilation began.
-    pub(crate) fn budget(&self) -> &Budget {
-        &self.prepare.budget
+impl Deref for StartedOptions {
+    type Target = Started;
+
+    fn deref(&self) -> &Started {
+        &self.compile
     }
 }
 
-impl Deref for Started {
-    type Target = Options;
-
-    fn deref(&self) -> &Options {
-        &self.0
-    }
-}
-
-impl DerefMut for Started {
-    fn deref_mut(&mut self) -> &mut Options {
-        &mut self.0
+impl DerefMut for StartedOptions {
+    fn deref_mut(&mut self) -> &mut Started {
+        &mut self.compile
     }
 }

@@ -1,13 +1,10 @@
 //! What becomes of a model, in numbers: what runs it, and how much there is of it in each stage. What the stages hold is shown by
 //! `explain`.
 
-use crate::arrays::ArrayModel;
-use crate::choice::Backend;
+use crate::Backend;
 use crate::explain::prepare_watched;
-use crate::machine_code::refusal;
-use crate::profiling::tier_name;
-use crate::stages::plan;
 use crate::{Error, Model, Options, Signature};
+use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 

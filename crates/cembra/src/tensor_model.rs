@@ -6,10 +6,8 @@ mod executor;
 mod lowering;
 mod nodes;
 
-use crate::error::Error;
 use crate::model::Model;
-use crate::signature::{Field, Signature};
-use crate::tensors::{Evaluator, Planned};
+use cembra_engine::{Error, Evaluator, Field, MOST_MODEL_NODES, Planned, Signature};
 use cembra_expr::{Input, Node, NodeId, Program};
 use cembra_ops::Meaning;
 use cembra_runtime::{Excerpt, QType, Scalar};
@@ -54,10 +52,6 @@ pub struct TensorModel {
 
 /// The extents of what no extents are known of.
 const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
-
-/// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
-/// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
-pub const MOST_MODEL_NODES: usize = 1 << 18;
 
 /// The element type and the number of axes of an input. One that may be missing has a default in its place, and is a scalar so.
 fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
@@ -376,40 +370,4 @@ fn leaves(program: &Program) -> BTreeMap<&str, NodeId> {
         _ => None,
     };
     nodes.filter_map(leaf).collect()
-}
-
-/// What is wrong with tensors as what is wrong with a model.
-impl From<cembra_tensor::Error> for Error {
-    fn from(error: cembra_tensor::Error) -> Error {
-        let code = match error.kind() {
-            ErrorKind::Broadcast
-            | ErrorKind::EmptyReduction
-            | ErrorKind::SizeMismatch
-            | ErrorKind::RankMismatch
-            | ErrorKind::Axis
-            | ErrorKind::Index => Code::Shape,
-            ErrorKind::BadLabel
-            | ErrorKind::UnknownOutputLabel
-            | ErrorKind::RepeatedOutputLabel
-            | ErrorKind::FreeLabel
-            | ErrorKind::ImplicitReduction
-            | ErrorKind::AddendLabels
-            | ErrorKind::RepeatedTargetLabel
-            | ErrorKind::UnboundTargetLabel => Code::Labels,
-            ErrorKind::ElementType => Code::TypeMismatch,
-            ErrorKind::OperandCount => Code::Arguments,
-            ErrorKind::UnknownName => Code::UnknownName,
-            ErrorKind::NotDifferentiable => Code::Derivative,
-            ErrorKind::Limit => Code::Limit,
-            ErrorKind::Evaluation => Code::Evaluation,
-            ErrorKind::Syntax => Code::Syntax,
-            ErrorKind::Literal => Code::Literal,
-            _ => Code::Tensors,
-        };
-        let problem = Diagnostic::new(code, error.to_string()).at(error.span());
-        match error.help() {
-            Some(hint) => problem.hint(hint).into(),
-            None => problem.into(),
-        }
-    }
 }

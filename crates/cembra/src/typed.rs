@@ -1,13 +1,13 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
-use crate::arrays::Memory;
-use crate::backend::Runnable;
 use crate::binding::{Bound, Load, Loaded, Source, Transfers, bind};
 use crate::fields::{Input, InputField, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
 use crate::{Error, Executor, InputColumn, Model, Options, RawFunction, RunOptions, ValueRef};
+use cembra_engine::Memory;
+use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::Value;
 use std::marker::PhantomData;
@@ -397,10 +397,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it. See
     /// [`RunOptions`](crate::RunOptions).
     pub fn set_run_options(&mut self, options: &RunOptions) {
-        self.context.set_cancellation(options.token());
-        let limits = self.executor.inner().limits().within(options.run_limits());
-        limits.hold_in(&mut self.context);
-        (self.memory.threads, self.memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
+        self.executor.inner().set_run_options(options, &mut self.context, &mut self.memory);
     }
 
     /// Bytes of memory that this executor holds by itself: its frame and the arena of its strings. What moves fields through
@@ -424,16 +421,13 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`.
     #[must_use]
     pub fn raw(&self) -> Option<RawFunction> {
-        match &self.executor.inner().runnable {
-            Runnable::Native(compiled, _) if !self.executor.inner().has_arrays() => Some(compiled.raw()),
-            _ => None,
-        }
+        self.executor.inner().machine_code().map(Compiled::raw)
     }
 
     /// The frame and context to call the raw function with; valid while this executor is neither moved nor dropped. Calls of a
     /// model with strings are between `Context::begin` and `Context::end`: they share their memory and work otherwise.
     pub fn scratch(&mut self) -> (*mut u8, *mut Context) {
-        if let Runnable::Native(compiled, _) = &self.executor.inner().runnable {
+        if let Some(compiled) = self.executor.inner().machine_code() {
             compiled.prepare_context(&mut self.context);
         }
         (self.frame.ptr().as_ptr(), &raw mut self.context)

@@ -2,7 +2,7 @@
 //! reads or writes in place; where the arrays come from, and what to do with rows that fail, is not known here.
 
 use crate::{Output, Tape};
-use cembra_runtime::{Context, LoopEntry, MachineType};
+use cembra_runtime::{CodePages, Context, LoopEntry, MachineType};
 use std::fmt::Debug;
 
 /// How an input or an output of a loop lies in memory.
@@ -97,6 +97,11 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     /// The code that does what `play` does, where it does nothing else for so many rows. It lives as long as this.
     fn entry(&self, rows: usize) -> Option<LoopEntry> {
         _ = rows;
+        None
+    }
+
+    /// The pages of the machine code that `play` runs, if it runs machine code: what profiles list.
+    fn pages(&self) -> Option<&CodePages> {
         None
     }
 

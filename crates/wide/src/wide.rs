@@ -560,6 +560,10 @@ unsafe impl TapeLoop for WideLoop {
             .then(|| self.entry_of(&self.pages))
     }
 
+    fn pages(&self) -> Option<&CodePages> {
+        Some(&self.pages)
+    }
+
     fn code_bytes(&self) -> usize {
         let streaming = self.streaming.get().and_then(Option::as_deref);
         let fetching = self.fetching.as_ref().map_or(0, |fetching| fetching.code_bytes());

@@ -6,11 +6,9 @@ mod lookups;
 mod rust;
 mod structs;
 
-use crate::machine_code::refusal;
-use crate::options::Started;
-use crate::sites::{Sites, operator_name};
-use crate::stages::plan_of;
+use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
+use cembra_engine::{Sites, operator_name, plan_of, refusal};
 use cembra_expr::Program;
 use cembra_native::{Site, Target};
 use cembra_plan::{Action, Binding, Plan, StepId};
@@ -98,7 +96,7 @@ fn compile(
     binding: &Binding,
     program: &Program,
     (name, target): (&str, &Target),
-    options: &Started,
+    options: &StartedOptions,
 ) -> Result<Vec<u8>, Error> {
     let sites = sites(plan, program, options);
     cembra_native::object(plan, binding, options.tier, options.budget(), target, name, &sites).map_err(|error| {
@@ -132,7 +130,7 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
 }
 
 /// The steps that can fail, as the program that runs the model tells them.
-fn sites(plan: &Plan, program: &Program, options: &Started) -> Vec<Site> {
+fn sites(plan: &Plan, program: &Program, options: &StartedOptions) -> Vec<Site> {
     let sites = Sites::of(plan, program, options);
     let told = sites.all().iter().map(|site| Site {
         step: site.step,

@@ -2,11 +2,8 @@
 //! its lowering, and what is run is a plan of the evaluator.
 
 use super::TensorModel;
-use crate::kept::{CacheCounters, Kept};
-use crate::run_options::RunOptions;
-use crate::tensor_session::{Binds, Runs, SessionOptions, TensorSession};
-use crate::tensors::{Evaluator, Planned};
 use arc_swap::ArcSwapOption;
+use cembra_engine::{Binds, CacheCounters, Evaluator, Kept, Planned, RunOptions, Runs, SessionOptions, TensorSession};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{Elements, Error, KeptPlan, Tensor};
 use smallvec::SmallVec;

@@ -6,6 +6,7 @@ mod counting;
 
 mod custom_gradients;
 mod einsum;
+mod events;
 mod matrices;
 mod products;
 mod tensor_access;

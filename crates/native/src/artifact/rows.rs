@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind};
 use crate::translate::Progress;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, FramePtr, MadeFor, Numbers, PresenceForm, STATUS_OK, Scratch,
-    ScratchLayout, Transfer,
+    BatchFunction, CodePages, Column, ColumnForm, Context, DataForm, FramePtr, MadeFor, Numbers, PresenceForm,
+    STATUS_OK, Scratch, ScratchLayout, Transfer,
 };
 use cembra_value::Budget;
 
@@ -68,6 +68,14 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
     let types = values.map(|value| plan.value(value).qtype.clone()).collect();
     let made_for = MadeFor { types, forms: forms.into() };
     Ok(CompiledRows { code, template: plan.template().clone(), way, outputs: of_outputs.len(), made_for })
+}
+
+impl CompiledRows {
+    /// The pages of its machine code.
+    #[must_use]
+    pub fn pages(&self) -> &CodePages {
+        self.code.pages()
+    }
 }
 
 /// Refuses forms that columns of the plan cannot have: code made for them would read and write beside the values.

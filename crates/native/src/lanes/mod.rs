@@ -70,7 +70,6 @@ type Loop = unsafe extern "C" fn(*const *mut u8, usize, *mut Context) -> i32;
 /// A tape as a loop over arrays. Its code lives as long as it does.
 #[derive(Debug)]
 pub struct LaneLoop {
-    #[expect(dead_code, reason = "the code lives in them")]
     pages: Arc<CodePages>,
     function: Loop,
     bytes: usize,
@@ -82,6 +81,10 @@ unsafe impl TapeLoop for LaneLoop {
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
         // SAFETY: PORTS, promised by the caller; CODE-ALIVE: the pages live as long as self.
         unsafe { (self.function)(ports.as_ptr(), rows, context) != STATUS_OK }
+    }
+
+    fn pages(&self) -> Option<&CodePages> {
+        Some(&self.pages)
     }
 
     fn code_bytes(&self) -> usize {

@@ -1,0 +1,654 @@
+//! Executors: a compiled model, immutable and shared; and sessions, each with a frame of its own, which evaluate it on
+//! values by name.
+
+use crate::arrays::{ArrayModel, Memory};
+use crate::backend::{Runnable, bind};
+use crate::batch::Batch;
+use crate::choice::Backend;
+use crate::compile_options::{CompileOptions, Started};
+use crate::error::Error;
+use crate::evaluation::EvaluationLimits;
+use crate::metrics::{Event, Watch};
+use crate::run_options::RunOptions;
+use crate::signature::Field;
+use crate::sites::Sites;
+use crate::stages::plan;
+use crate::tiers::{Tiered, TieredModel};
+use cembra_expr::{Program, Sources};
+use cembra_native::{Compiled, Tier};
+use cembra_plan::{Binding, Function, Plan, Template, ValueId};
+use cembra_prepare::{Placed, Regions, TypedGraph};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
+use cembra_value::{Code, Diagnostic, Value, ValueRun};
+use std::sync::{Arc, OnceLock};
+
+/// Everything a compiled model is; shared by executors and sessions. Not the plan: that is several times as large as what
+/// calls and errors need of it.
+#[derive(Debug)]
+pub struct Executable {
+    sites: Sites,
+    pub(crate) template: Template,
+    pub(crate) runnable: Runnable,
+    pub(crate) watch: Watch,
+    limits: EvaluationLimits,
+    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
+    has_strings: bool,
+    fallback: OnceLock<Box<Diagnostic>>,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    slots: Option<Slots>,
+    origin: Box<Origin>,
+    /// What evaluates a model with arrays, in place of all that is above.
+    arrays: Option<Box<ArrayModel>>,
+}
+
+/// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
+#[derive(Debug)]
+struct Origin {
+    program: Arc<Program>,
+    options: CompileOptions,
+    batch: OnceLock<Batch>,
+}
+
+/// The slots of the inputs and outputs of a model that is called by value.
+#[derive(Debug)]
+struct Slots {
+    inputs: Box<[ValueRun]>,
+    outputs: Box<[ValueRun]>,
+}
+
+impl Slots {
+    fn of(plan: &Plan) -> Slots {
+        let runs = |values: &mut dyn Iterator<Item = ValueId>| {
+            ValueRun::all(values.map(|value| (&plan.value(value).qtype, plan.value(value).slot))).into()
+        };
+        Slots {
+            inputs: runs(&mut plan.inputs().iter().map(|input| input.value)),
+            outputs: runs(&mut plan.outputs().iter().map(|output| output.value)),
+        }
+    }
+}
+
+impl TieredModel for Executable {
+    fn tiered(&self) -> Option<&Tiered> {
+        match &self.runnable {
+            Runnable::Tiered(tiered) => Some(tiered),
+            Runnable::Interpreted(_) | Runnable::Native(..) => None,
+        }
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    fn fall_back(&self, reason: Diagnostic) {
+        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| Box::new(reason)) });
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        self.watch.record(&Event::ExecutorDropped);
+    }
+}
+
+impl Executable {
+    /// Compiles a plan, for calls by value or for structs: then the binding says where their fields are.
+    pub fn new(
+        program: Arc<Program>,
+        plan: Plan,
+        structs: Option<Binding>,
+        options: &Started,
+    ) -> Result<Executable, Error> {
+        if !cembra_runtime::math::default_float_mode() {
+            let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
+            let diagnostic = Diagnostic::new(Code::FloatMode, message);
+            return Err(diagnostic
+                .hint("results would differ from those of other threads: set the default mode")
+                .into());
+        }
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
+        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        Field::add_defaults(&mut inputs, &program);
+        let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
+        let (sites, template) = (Sites::of(&plan, &program, options), plan.template().clone());
+        let slots = structs.is_none().then(|| Slots::of(&plan));
+        let has_strings = plan.has_strings();
+        let binding = structs.unwrap_or_else(|| plan.frame_binding());
+        let (runnable, reason) = bind(options, plan, binding, &watch)?;
+        watch.record(&Event::ExecutorMade);
+        let inner = Executable {
+            sites,
+            template,
+            runnable,
+            watch,
+            limits: EvaluationLimits::of(options),
+            has_strings,
+            fallback: OnceLock::new(),
+            inputs,
+            outputs,
+            slots,
+            origin: Box::new(Origin { program, options: CompileOptions::clone(options), batch: OnceLock::new() }),
+            arrays: None,
+        };
+        if let Some(reason) = reason {
+            inner.fall_back(reason);
+        }
+        Ok(inner)
+    }
+
+    /// Compiles a model with arrays.
+    pub fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Executable, Error> {
+        let mut nothing = placed.model.clone();
+        nothing.outputs.clear();
+        nothing.graph = TypedGraph::default();
+        let plan = plan(&Placed { model: nothing, regions: Regions::default() }, &program, options)?;
+        // There is nothing to compile in it, but tiers are climbed.
+        let mut inner = match options.backend {
+            Backend::Tiered => Executable::new(program.clone(), plan, None, options)?,
+            _ => {
+                let interpreted =
+                    CompileOptions { backend: Backend::Interpreter, ..CompileOptions::clone(options) }.restarted();
+                Executable::new(program.clone(), plan, None, &interpreted)?
+            }
+        };
+        let arrays = ArrayModel::of(program, placed, options)?;
+        let [inputs, outputs] = arrays.fields();
+        inner.inputs = inputs;
+        inner.outputs = outputs;
+        inner.arrays = Some(Box::new(arrays));
+        Ok(inner)
+    }
+
+    /// Evaluates a model with arrays on values of exactly its inputs' types.
+    pub fn evaluate_arrays(
+        &self,
+        values: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut Memory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        self.arrays.as_ref().map_or(Ok(()), |arrays| arrays.evaluate(values, token, memory, results))
+    }
+
+    /// True if it is an array program, whose runs are `evaluate_arrays`.
+    #[must_use]
+    pub const fn has_arrays(&self) -> bool {
+        self.arrays.is_some()
+    }
+
+    /// The machine code that every call runs; none if the interpreter runs, or may run until a tier is compiled, and of an array program.
+    #[must_use]
+    pub fn machine_code(&self) -> Option<&Compiled> {
+        match &self.runnable {
+            Runnable::Native(compiled, _) if !self.has_arrays() => Some(compiled),
+            _ => None,
+        }
+    }
+
+    /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
+    pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut Memory) {
+        context.set_cancellation(options.token());
+        let limits = self.limits.within(options.run_limits());
+        limits.hold_in(context);
+        (memory.threads, memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
+    }
+
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.arrays.as_ref().and_then(|arrays| arrays.tier()).or_else(|| self.runnable.tier())
+    }
+
+    /// A context for runs, within the limits of compilation.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        self.limits.context()
+    }
+
+    /// A frame with the literals of the plan.
+    #[must_use]
+    pub fn frame(&self) -> Frame {
+        self.template.frame()
+    }
+
+    /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
+    ///
+    /// # Safety
+    /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
+    #[inline]
+    pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
+        let Some(slots) = &self.slots else { return Err(bound_to_structs()) };
+        if values.len() != self.inputs.len() {
+            return Err(miscount(self.inputs.len(), values.len()));
+        }
+        let mut rest = values;
+        for run in &slots.inputs {
+            let (these, others) = rest.split_at_checked(run.len()).unwrap_or((rest, &[]));
+            // SAFETY: FRAME-SLOT: the run's slots are those of its inputs in a frame of the plan; texts outlive their use by the
+            // promise of the caller.
+            let written = unsafe { run.write(these, frame) };
+            if let Some(found) = these.get(written) {
+                return Err(self.inputs[values.len() - rest.len() + written].misfit(found));
+            }
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// The slots that outputs are read from, for calls by value.
+    #[inline]
+    fn output_runs(&self) -> &[ValueRun] {
+        self.slots.as_ref().map_or(&[], |slots| &slots.outputs)
+    }
+
+    /// Begins an evaluation: nothing that the last one took counts any more. Looks whether there is to be one at all.
+    #[inline]
+    pub fn begin(&self, context: &mut Context) -> Result<(), Error> {
+        debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
+        if context.poll_cancelled() {
+            return Err(Error::ended_by(context.cancellation().as_ref()));
+        }
+        if self.has_strings {
+            context.begin();
+        }
+        Ok(())
+    }
+
+    /// Runs the model; the caller began the evaluation and promises CALL (see `cembra_plan::Function::call`) for this plan
+    /// and binding.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(always)]
+    pub unsafe fn run(
+        self: &Arc<Self>,
+        input: FramePtr,
+        output: FramePtr,
+        frame: FramePtr,
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
+        // SAFETY: CALL, promised by the caller.
+        let status = unsafe {
+            match &self.runnable {
+                Runnable::Native(function, _) => function.call(input, output, frame, context),
+                Runnable::Interpreted(function) => function.call(input, output, frame, context),
+                Runnable::Tiered(tiered) => return self.run_tier(tiered, [input, output, frame], context),
+            }
+        };
+        self.end(status, context)
+    }
+
+    /// As `run`, with what there is by now. Apart, so that what others do is short.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(never)]
+    unsafe fn run_tier(
+        self: &Arc<Self>,
+        tiered: &Tiered,
+        [input, output, frame]: [FramePtr; 3],
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        // SAFETY: CALL, promised by the caller; every tier is of this plan and binding.
+        let status = unsafe { tiered.function_for_call(self).call(input, output, frame, context) };
+        self.end(status, context)
+    }
+
+    /// What an evaluation came to whose function returned this status.
+    #[inline(always)]
+    fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
+        let status = if self.has_strings { context.end(status) } else { status };
+        if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
+    }
+}
+
+/// The error that there are not as many values as inputs.
+#[cold]
+fn miscount(expected: usize, found: usize) -> Error {
+    Error::values(format!("the model takes {expected} inputs, found {found}"))
+}
+
+/// The error that values are given to an executor whose machine code looks elsewhere.
+#[cold]
+fn bound_to_structs() -> Error {
+    Diagnostic::new(Code::Binding, "the executor takes structs, not values")
+        .hint("run the `ModelExecutor` that it is part of, or compile the model with `Model::compile`")
+        .into()
+}
+
+/// A compiled model. Immutable, shared between threads, cheap to clone; each thread runs it through its own session.
+///
+/// ```
+/// use cembra::{Model, Options, Value};
+///
+/// let executor = Model::parse("input x, y: i32; output z = x // y")?.compile(&Options::default())?;
+/// let names: Vec<_> = executor.inputs().iter().map(|input| &*input.name).collect();
+/// assert_eq!(names, ["x", "y"]);
+/// let results: Vec<Value> = std::thread::scope(|scope| {
+///     let threads: Vec<_> = (1..4)
+///         .map(|y| {
+///             let mut session = executor.session();
+///             scope.spawn(move || session.evaluate(&[Value::from(6), Value::from(y)]).unwrap().remove(0))
+///         })
+///         .collect();
+///     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+/// });
+/// assert_eq!(results, [Value::from(6), Value::from(3), Value::from(2)]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Executor(Arc<Executable>);
+
+impl From<Executable> for Executor {
+    fn from(inner: Executable) -> Self {
+        let inner = Arc::new(inner);
+        if let Some(tiered) = inner.tiered() {
+            tiered.begin(&inner);
+        }
+        Executor(inner)
+    }
+}
+
+impl Executor {
+    #[inline]
+    /// What the executor shares with its clones and sessions.
+    #[doc(hidden)]
+    pub fn inner(&self) -> &Arc<Executable> {
+        &self.0
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Executable> {
+        self.0.clone()
+    }
+
+    /// The inputs that the prepared model really uses, in the order of the program: what a session wants values for. An
+    /// input that no bound output needs, or that preparation found to be of no effect, is not among them.
+    #[must_use]
+    pub fn inputs(&self) -> &[Field] {
+        &self.0.inputs
+    }
+
+    /// The outputs, the main one first.
+    #[must_use]
+    pub fn outputs(&self) -> &[Field] {
+        &self.0.outputs
+    }
+
+    /// The tier of the machine code that calls take now; none if the interpreter runs.
+    #[must_use]
+    pub fn tier(&self) -> Option<Tier> {
+        self.0.tier()
+    }
+
+    /// Compiles a model of `Backend::Tiered` in all its tiers, however often it was called, and returns when that is done: it
+    /// compiles in this thread if no other has begun, else waits for that one. Unless calls take new code
+    /// [by hand](crate::Tiering::by_hand), they do from now on. If there is no machine code to be had,
+    /// [`Executor::fallback`] tells why. Does nothing for other backends. Must not be called by
+    /// [`Metrics`](crate::Metrics), which would wait for themselves.
+    pub fn finish_tiers(&self) {
+        if let Some(tiered) = self.0.tiered() {
+            tiered.finish(&*self.0);
+        }
+    }
+
+    /// Whether every tier that there will be is compiled.
+    #[must_use]
+    pub fn tiers_are_finished(&self) -> bool {
+        self.0.tiered().is_none_or(Tiered::is_finished)
+    }
+
+    /// Lets calls take the next tier, if it is compiled, and returns the one they take. Calls that run go on with what they
+    /// have. Does nothing for backends other than `Backend::Tiered`.
+    pub fn advance(&self) -> Option<Tier> {
+        match self.0.tiered() {
+            Some(tiered) => tiered.choose_next(&*self.0),
+            None => self.tier(),
+        }
+    }
+
+    /// What runs now: `Backend::Interpreter` or `Backend::Native`.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        if self.tier().is_some() { Backend::Native } else { Backend::Interpreter }
+    }
+
+    /// Why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&Diagnostic> {
+        self.0.fallback.get().map(|reason| &**reason)
+    }
+
+    /// The most stack that native code takes in a call, in bytes, kernels and other functions outside of the model apart;
+    /// none for the interpreter, which takes little however large the model is. Of several tiers, that which calls take now.
+    #[must_use]
+    pub fn stack_bytes(&self) -> Option<usize> {
+        self.0.runnable.compiled().map(Compiled::stack_bytes)
+    }
+
+    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let inner = &*self.0;
+        let of_slots = |slots: &Slots| slots.inputs.iter().chain(&slots.outputs).map(ValueRun::memory_bytes).sum();
+        size_of::<Executable>()
+            + size_of::<Origin>()
+            + size_of::<Program>()
+            + inner.origin.program.memory_bytes()
+            + inner.origin.options.sources.as_ref().map_or(0, |sources| size_of::<Sources>() + sources.memory_bytes())
+            + inner.sites.memory_bytes()
+            + inner.template.memory_bytes()
+            + inner.runnable.memory_bytes()
+            + size_of_val(&*inner.inputs)
+            + size_of_val(&*inner.outputs)
+            + inner.slots.as_ref().map_or(0, of_slots)
+            + inner.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes())
+    }
+
+    /// The model for many rows at a time, compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// As for `Model::batch`.
+    pub fn batch(&self) -> Result<Batch, Error> {
+        let origin = &self.0.origin;
+        if let Some(batch) = origin.batch.get() {
+            return Ok(batch.clone());
+        }
+        let options = &origin.options.restarted();
+        let batch = Batch::of(&origin.program, options)?;
+        Ok(origin.batch.get_or_init(|| batch).clone())
+    }
+
+    /// A session: one frame, for one thread at a time. That of a `ModelExecutor` evaluates
+    /// nothing: it is bound to structs.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::of(self.0.clone())
+    }
+}
+
+/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
+/// be used again.
+///
+/// ```
+/// use cembra::{Model, Options, Scalar, Value};
+///
+/// let model = Model::parse("input x: f64?; output y = sqrt(x); output ok = y > 1.0")?;
+/// let mut session = model.compile(&Options::default())?.session();
+/// assert_eq!(session.evaluate(&[Value::from(Some(9.0))])?, [Value::from(Some(3.0)), cembra::Mask(true).into()]);
+/// assert_eq!(session.evaluate(&[Value::Missing(Scalar::Float64)])?[0], Value::from(None::<f64>));
+/// // Values must be of exactly the input's type.
+/// assert_eq!(session.evaluate(&[Value::from(9.0)]).unwrap_err().code(), "values");
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    inner: Arc<Executable>,
+    frame: Frame,
+    context: Context,
+    /// Of a model with arrays, what its runs leave to each other.
+    memory: Option<Box<Memory>>,
+    /// How many threads such a run may be shared by; 0 is one.
+    threads: usize,
+    /// What it may take, where that is not what the model was compiled with.
+    limits: Option<EvaluationLimits>,
+    /// The list of values that runs with arrays fill.
+    made: Vec<Value>,
+}
+
+impl Clone for Session {
+    fn clone(&self) -> Self {
+        Session::of(self.inner.clone())
+    }
+}
+
+impl Session {
+    fn of(inner: Arc<Executable>) -> Session {
+        let (frame, context) = (inner.frame(), inner.context());
+        Session { frame, context, memory: None, threads: 0, limits: None, made: Vec::new(), inner }
+    }
+
+    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
+    /// The results are in the order of the executor's outputs.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
+        let mut outputs = Vec::with_capacity(self.inner.outputs.len());
+        self.evaluate_into(inputs, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    /// Evaluates the model as `evaluate` does, into a list of the caller's, whose room is used again: results that are no
+    /// texts then allocate nothing, and arrays lie in memory of what was in the list, unless somebody else has it. If the evaluation fails the list is left as it was.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
+        if self.inner.arrays.is_some() {
+            let mut made = std::mem::take(&mut self.made);
+            self.run_arrays(inputs, &mut made)?;
+            // What lay there is memory for what is made next.
+            std::mem::swap(outputs, &mut made);
+            if let Some(memory) = &mut self.memory {
+                made.drain(..).for_each(|value| memory.recycle(value));
+            }
+            self.made = made;
+            return Ok(());
+        }
+        self.run(inputs)?;
+        outputs.clear();
+        let frame = self.frame.ptr();
+        for run in self.inner.output_runs() {
+            // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; a text views an input or a literal, and both are
+            // still alive.
+            unsafe { run.read(frame, outputs) };
+        }
+        Ok(())
+    }
+
+    /// Evaluates the model, returns the main output and tells the listener each side output.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
+        if self.inner.arrays.is_some() {
+            let mut made = Vec::new();
+            self.run_arrays(inputs, &mut made)?;
+            let mut made = made.into_iter();
+            let main = made.next();
+            for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
+                listener(&output.name, value);
+            }
+            return Ok(main.unwrap_or(Value::Nothing));
+        }
+        self.run(inputs)?;
+        let frame = self.frame.ptr();
+        // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
+        let values = self.inner.output_runs().iter().flat_map(|run| unsafe { run.values(frame) });
+        let mut outputs = self.inner.outputs.iter().zip(values);
+        let main = outputs.next();
+        for (output, value) in outputs {
+            listener(&output.name, value);
+        }
+        Ok(main.map_or(Value::Nothing, |(_, value)| value))
+    }
+
+    /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
+    /// `cancelled` once it is; none takes it away. A clone of the session has none.
+    ///
+    /// ```
+    /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
+    ///
+    /// let mut session = Model::parse("input x: f64; x * 2")?.compile(&Options::default())?.session();
+    /// let token = Cancellation::new();
+    /// session.set_cancellation(Some(token.clone()));
+    /// assert_eq!(session.evaluate(&[Value::from(1.5)])?, [Value::from(3.0)]);
+    /// token.cancel();
+    /// let error = session.evaluate(&[Value::from(1.5)]).unwrap_err();
+    /// assert_eq!((error.fault_kind(), error.code()), (Some(FaultKind::Cancelled), "cancelled"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.context.set_cancellation(token);
+    }
+
+    /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
+    /// the session has none of it. See [`RunOptions`].
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.context.set_cancellation(options.token());
+        self.threads = options.thread_count().unwrap_or(0);
+        self.inner.limits.within(options.run_limits()).hold_in(&mut self.context);
+        self.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
+    }
+
+    /// Shares the evaluations to come of a model with arrays out among so many threads of the process's pool (rayon's; or that in
+    /// which the caller is), where arrays are long enough to be worth it: 65,536 elements for each. Results are the same, bit for
+    /// bit. A session begins with one thread, as does a clone. Models without arrays take no notice.
+    ///
+    /// ```
+    /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
+    ///
+    /// let executor = Model::parse("input x: [f64]; math.sum(x * x)")?.compile(&Options::default())?;
+    /// let numbers = (0..300_000).map(|at| Some(ScalarValue::Float64(f64::from(at) * 0.1)));
+    /// let x = Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, numbers).into());
+    /// let (mut one, mut several) = (executor.session(), executor.session());
+    /// several.set_threads(3);
+    /// assert_eq!(one.evaluate(&[x.clone()])?, several.evaluate(&[x])?);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads;
+    }
+
+    /// Bytes of memory that the session holds by itself: its frame and the arena of its strings.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Session>() + self.frame.size() + self.context.arena_bytes()
+    }
+
+    /// Evaluates a model with arrays.
+    #[cold]
+    fn run_arrays(&mut self, values: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
+        let fields = &self.inner.inputs;
+        if values.len() != fields.len() {
+            return Err(miscount(fields.len(), values.len()));
+        }
+        if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
+            return Err(field.misfit(value));
+        }
+        let memory = self.memory.get_or_insert_default();
+        (memory.threads, memory.limits) = (self.threads, self.limits);
+        self.inner.evaluate_arrays(values, self.context.cancellation().as_ref(), memory, results)
+    }
+
+    #[inline]
+    fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
+        self.inner.begin(&mut self.context)?;
+        let frame = self.frame.ptr();
+        // SAFETY: STRING-VIEW: `inputs` outlives the call, and nothing reads the frame's inputs after it.
+        unsafe { self.inner.write_inputs(frame, inputs)? };
+        // SAFETY: CALL: an executor's binding is in its frame, which was made from the plan's template.
+        unsafe { self.inner.run(frame, frame, frame, &mut self.context) }
+    }
+}

@@ -1,0 +1,83 @@
+//! The engine: compiles plans, array programs and plans of tensors, keeps and counts what it compiled, and runs it. Compiling, caching,
+//! threads, cancellation and errors of a run are decided here, once for every kind of model.
+//!
+//! How a model is read, and how its inputs and outputs are bound to the caller's data, is decided elsewhere: the engine takes programs and
+//! values.
+
+// Examples name the library as its users do.
+mod arrays;
+mod backend;
+mod batch;
+#[cfg(feature = "tensors")]
+mod bodies;
+#[cfg(feature = "tensors")]
+mod body_session;
+mod choice;
+mod compile_options;
+mod error;
+mod evaluation;
+mod executor;
+#[cfg(feature = "tensors")]
+mod kept;
+mod lists;
+mod loaded;
+mod machine_code;
+#[cfg(feature = "tensor")]
+mod matrices;
+mod metrics;
+mod once;
+mod plan_rows;
+mod players;
+mod profiling;
+mod promises;
+mod rendering;
+pub mod rows;
+mod run_options;
+mod signature;
+mod sites;
+mod spans;
+mod stages;
+#[cfg(feature = "tensors")]
+mod statements;
+#[cfg(feature = "tensors")]
+mod tensor_access;
+#[cfg(feature = "tensors")]
+mod tensor_errors;
+#[cfg(feature = "tensors")]
+mod tensor_kernels;
+#[cfg(feature = "tensors")]
+mod tensor_session;
+#[cfg(feature = "tensors")]
+mod tensor_threads;
+#[cfg(feature = "tensors")]
+mod tensors;
+mod thread_count;
+mod tiers;
+
+pub use arrays::{ArrayModel, Memory};
+pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
+pub use choice::{Backend, RowPlayer, Tiering};
+pub use compile_options::{CompileOptions, Started};
+pub use error::Error;
+pub use executor::{Executable, Executor, Session};
+#[cfg(feature = "tensors")]
+pub use kept::{CacheCounters, Kept};
+pub use lists::ListRows;
+pub use loaded::LoadedRows;
+pub use machine_code::refusal;
+#[cfg(feature = "tensor")]
+pub use matrices::LibraryProduct;
+pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
+pub use players::listing as lane_listing;
+pub use profiling::{Profile, profile_code, tier_name};
+pub use rendering::{Expression, Renderer, Source};
+pub use run_options::RunOptions;
+pub use signature::{Field, Signature};
+pub use sites::{Site, Sites, operator_name};
+pub use stages::{only_sessions, plan, plan_of, prepare};
+#[cfg(feature = "tensors")]
+pub use statements::{MOST_MODEL_NODES, StatementCounters, Written};
+#[cfg(feature = "tensors")]
+pub use tensor_session::{Binds, Runs, SessionOptions, TensorSession};
+#[cfg(feature = "tensors")]
+pub use tensors::{Evaluator, Planned, matrices};

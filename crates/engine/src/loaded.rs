@@ -1,0 +1,65 @@
+//! Rows loaded ahead: one frame for each row, with the inputs in place. What running them then costs is the evaluation
+//! alone, which is what a measurement wants; services keep one frame and load it again and again.
+
+use crate::error::Error;
+use crate::executor::{Executable, Executor};
+use crate::stages::only_sessions;
+use cembra_runtime::{Context, Frame};
+use cembra_value::Value;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Rows of inputs in frames of a compiled model, to be evaluated any number of times.
+#[derive(Debug)]
+pub struct LoadedRows<'v> {
+    inner: Arc<Executable>,
+    frames: Vec<Frame>,
+    context: Context,
+    /// Frames hold views of the texts among the values.
+    values: PhantomData<&'v [Vec<Value>]>,
+}
+
+impl Executor {
+    /// Loads rows, each one value for each of the executor's inputs, in their order and of exactly their types.
+    ///
+    /// # Errors
+    /// Values that do not fit, or a model with arrays: those are not in frames.
+    pub fn load<'v>(&self, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
+        let inner = self.shared();
+        if inner.has_arrays() {
+            return Err(only_sessions());
+        }
+        let mut frames = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut frame = inner.frame();
+            // SAFETY: STRING-VIEW: the values are borrowed for as long as the frames live.
+            unsafe { inner.write_inputs(frame.ptr(), row)? };
+            frames.push(frame);
+        }
+        let context = inner.context();
+        Ok(LoadedRows { inner, frames, context, values: PhantomData })
+    }
+
+    /// Bytes of one frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        self.inner().template.frame_bytes()
+    }
+}
+
+impl LoadedRows<'_> {
+    /// Evaluates the model on every row, in order. Results stay in the frames.
+    ///
+    /// # Errors
+    /// The fault of the first row that has one.
+    pub fn evaluate(&mut self) -> Result<(), Error> {
+        for frame in &mut self.frames {
+            let frame = frame.ptr();
+            self.inner.begin(&mut self.context)?;
+            // SAFETY: CALL: the frame was made from the plan's template and its inputs are written. A call before has
+            // left them as they were: the slots of inputs and literals are given to nothing else.
+            unsafe { self.inner.run(frame, frame, frame, &mut self.context)? };
+        }
+        Ok(())
+    }
+}

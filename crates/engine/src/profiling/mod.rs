@@ -1,0 +1,154 @@
+//! Names for machine code in the system's profiler: files in which `perf` looks up what an address belongs to. For the whole
+//! process, because a profiler looks at the whole process.
+
+#[cfg(target_os = "linux")]
+mod jitdump;
+mod perf_map;
+
+use cembra_native::Tier;
+use cembra_runtime::CodePages;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A form in which `perf` learns what machine code is called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Profile {
+    /// `perf-PID.map`: a line of address, size and name for each model. `perf` reads it in `/tmp` and nowhere else. It does not
+    /// say when the code was there: an address that was used again has the name of what came last.
+    PerfMap,
+    /// `jit-PID.dump`: names, times and the code itself, so that `perf annotate` shows instructions. Record with
+    /// `perf record -k mono` and pass the result through `perf inject --jit`. On Linux only.
+    Jitdump,
+}
+
+/// A file that grows with each model that is compiled.
+trait Sink: Send {
+    /// Adds a function.
+    fn add(&mut self, name: &str, code: &CodePages) -> io::Result<()>;
+}
+
+/// Where functions are written to, until writing fails.
+type Place = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
+
+static PERF_MAP: Place = OnceLock::new();
+static JITDUMP: Place = OnceLock::new();
+
+/// Writes all machine code that is made from now on into a file of this form in a directory, and returns its path. In the
+/// profile a function is called as `Options::name` calls the model, with the tier behind it, or the player of rows (`avx512`).
+///
+/// ```
+/// use cembra::{Backend, Model, Options, Profile, profile_code};
+///
+/// let path = profile_code(Profile::PerfMap, &std::env::temp_dir())?;
+/// let options = Options::default().name("price").backend(Backend::Native);
+/// let executor = Model::parse("input x: f64; x * 2.0")?.compile(&options)?;
+/// let map = std::fs::read_to_string(&path)?;
+/// assert!(map.ends_with(" cembra::price::optimised\n"));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// If writing fails later, the rest is not written, and [`Event::ProfileFailed`](crate::Event::ProfileFailed) says so.
+///
+/// # Errors
+/// The file cannot be made (`Jitdump` also needs a directory from which the system may map code); the form is not known to this
+/// system (`Unsupported`); or this form is being written already, or something else has the file's name (`AlreadyExists`): the
+/// name can be foretold, and the directory may be open to others, so links are not followed, and nothing is overwritten. Only
+/// a file of this user that an earlier process of the same number left behind is removed.
+pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
+    let place = match profile {
+        Profile::PerfMap => &PERF_MAP,
+        Profile::Jitdump => &JITDUMP,
+    };
+    let place = place.get_or_init(Mutex::default);
+    let mut sink = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if sink.is_some() {
+        return Err(io::Error::from(ErrorKind::AlreadyExists));
+    }
+    let (opened, path) = open(profile, directory)?;
+    *sink = Some(opened);
+    Ok(path)
+}
+
+fn open(profile: Profile, directory: &Path) -> io::Result<(Box<dyn Sink>, PathBuf)> {
+    match profile {
+        Profile::PerfMap => {
+            let (map, path) = perf_map::PerfMap::create(directory)?;
+            Ok((Box::new(map), path))
+        }
+        #[cfg(target_os = "linux")]
+        Profile::Jitdump => {
+            let (dump, path) = jitdump::Jitdump::create(directory)?;
+            Ok((Box::new(dump), path))
+        }
+        #[cfg(not(target_os = "linux"))]
+        Profile::Jitdump => Err(io::Error::from(ErrorKind::Unsupported)),
+    }
+}
+
+/// Makes a file of a name that can be foretold, in a directory that others may write to.
+fn create(path: &Path) -> io::Result<File> {
+    // A new file, or none: what is there is not opened, and a link is not followed.
+    let new = || OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    match new() {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_left_behind(path) => {
+            std::fs::remove_file(path)?;
+            new()
+        }
+        made => made,
+    }
+}
+
+/// True for a file of the user that this process acts as.
+#[cfg(target_os = "linux")]
+fn is_left_behind(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let ours = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == ours)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_left_behind(_: &Path) -> bool {
+    false
+}
+
+/// Writes machine code of a model into the open profiles; `kind` is its tier, or the player of rows. A profile that cannot be written
+/// ends here, and `failed` gets the reason.
+pub(crate) fn write(model: &str, kind: &str, code: &CodePages, failed: &dyn Fn(&io::Error)) {
+    for place in [&PERF_MAP, &JITDUMP] {
+        let Some(place) = place.get() else { continue };
+        let mut sink = place.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &mut *sink else { continue };
+        if let Err(error) = open.add(&symbol(model, kind), code) {
+            *sink = None;
+            drop(sink);
+            failed(&error);
+        }
+    }
+}
+
+/// The name of a function: one line without a zero byte, which end names in the files.
+fn symbol(model: &str, kind: &str) -> String {
+    let model: String = model.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("cembra::{model}::{kind}")
+}
+
+/// A tier as functions are named after it.
+pub const fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Quick => "quick",
+        Tier::Optimised => "optimised",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_end_lines_or_records() {
+        assert_eq!(symbol("a\nb\0c d", "quick"), "cembra::a b c d::quick");
+    }
+}

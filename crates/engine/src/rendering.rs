@@ -1,0 +1,355 @@
+//! How problems look to people: with excerpts of the texts that they are of, marks under the places, and hints. What is wrong is
+//! decided elsewhere; this is the only place that knows of colours and of what is shown of a long line.
+//!
+//! An excerpt shows the first line of each place pointed at, cut to 160 characters around it, so that a model of one
+//! endless line gives a message of a few.
+
+use crate::metrics::UNNAMED;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet, normalize_untrusted_str};
+use cembra_expr::{SourcePlace, Sources};
+use cembra_value::{Diagnostic, Lines, Span};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+/// The longest excerpt of a line, in characters.
+const EXCERPT_CHARS: usize = 160;
+
+/// What problems are of: the texts that a model was read from, and what they are called.
+///
+/// It is made of a `Model`, of its text, or of [`Sources`]:
+///
+/// ```
+/// use cembra::{Model, Source};
+///
+/// let text = "output y = x +";
+/// let error = Model::parse(text).unwrap_err();
+/// assert_eq!(error.render(Source::new("rules/y.cem", text)).lines().nth(1), Some(" --> rules/y.cem:1:15"));
+/// assert_eq!(error.render(text).lines().nth(1), Some(" --> model:1:15"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Source<'s> {
+    texts: Cow<'s, Sources>,
+    /// False if there is no text to show: the model was not read from one.
+    is_text: bool,
+}
+
+impl<'s> Source<'s> {
+    /// A text, and what it is called: a file's name, or what says as much.
+    #[must_use]
+    pub fn new(name: &str, text: &str) -> Source<'s> {
+        Source { texts: Cow::Owned(Sources::alone(name, text)), is_text: true }
+    }
+
+    /// What was read from no text, and what it is called.
+    pub fn without_text(name: &str) -> Source<'s> {
+        Source { is_text: false, ..Source::new(name, "") }
+    }
+
+    /// The excerpt of a place, and what the text that it is of is called.
+    fn excerpt(&self, span: Span) -> (Excerpt<'_>, &str) {
+        let place = self.texts.place(span);
+        (Excerpt::of(place), shown_name(place.name))
+    }
+}
+
+impl<'s> From<&'s Sources> for Source<'s> {
+    fn from(texts: &'s Sources) -> Self {
+        Source { texts: Cow::Borrowed(texts), is_text: true }
+    }
+}
+
+impl From<&str> for Source<'_> {
+    fn from(text: &str) -> Self {
+        Source::new("", text)
+    }
+}
+
+fn shown_name(name: &str) -> &str {
+    if name.is_empty() { UNNAMED } else { name }
+}
+
+/// Shows problems and warnings to people.
+///
+/// ```
+/// use cembra::{Model, Options, Renderer};
+///
+/// let model = Model::parse("input x: f64?; if x == missing then 0.0 else 1.0")?.named("unknown.cem");
+/// let shown = Renderer::plain().warnings(model.warnings(&Options::default()).as_slice(), &[], &model);
+/// assert!(shown.starts_with("warning[missing-comparison]: ") && shown.contains(" --> unknown.cem:1:19"));
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Renderer(annotate_snippets::Renderer);
+
+impl Renderer {
+    /// Text alone, for logs and files.
+    #[must_use]
+    pub fn plain() -> Renderer {
+        Renderer::of(annotate_snippets::Renderer::plain())
+    }
+
+    /// Text with colours, for terminals that take them.
+    #[must_use]
+    pub fn styled() -> Renderer {
+        Renderer::of(annotate_snippets::Renderer::styled())
+    }
+
+    fn of(renderer: annotate_snippets::Renderer) -> Renderer {
+        // Lines are cut here already, by the rule above.
+        Renderer(renderer.term_width(4 * EXCERPT_CHARS))
+    }
+
+    /// Shows problems, with an empty line between them. The notes, about the circumstances, stand under the last.
+    #[must_use]
+    pub fn errors<'s>(&self, problems: &[Diagnostic], notes: &[String], source: impl Into<Source<'s>>) -> String {
+        self.render(&Level::ERROR, problems, notes, &source.into())
+    }
+
+    /// Shows warnings, with an empty line between them. The notes, about the circumstances, stand under the last.
+    #[must_use]
+    pub fn warnings<'s>(&self, warnings: &[Diagnostic], notes: &[String], source: impl Into<Source<'s>>) -> String {
+        self.render(&Level::WARNING, warnings, notes, &source.into())
+    }
+
+    fn render(&self, level: &Level<'_>, problems: &[Diagnostic], notes: &[String], source: &Source<'_>) -> String {
+        let shown = problems.iter().enumerate().map(|(index, one)| {
+            let notes = if index + 1 == problems.len() { notes } else { &[] };
+            self.0.render(&report(level, one, notes, source))
+        });
+        shown.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+/// A place in the text of a model, in a line: which file, line and column, and what stands there.
+pub struct Expression<'t>(SourcePlace<'t>);
+
+impl<'t> Expression<'t> {
+    pub(crate) fn at(place: SourcePlace<'t>) -> Self {
+        Expression(place)
+    }
+}
+
+impl fmt::Display for Expression<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (place, (line, column)) = (self.0, self.0.line_and_column());
+        match place.name {
+            "" => write!(f, "line {line}, column {column}")?,
+            name => write!(f, "{name}:{line}:{column}")?,
+        }
+        let written = place.span.text(place.text);
+        let first = written.lines().next().unwrap_or_default();
+        let quoted = cembra_runtime::Excerpt::quoted(first);
+        if written.is_empty() { Ok(()) } else { write!(f, ": `{quoted}`") }
+    }
+}
+
+/// One problem as annotated excerpts: one group, but for an excerpt whose line is cut on the left. The library would
+/// count the columns of the excerpt, so that one goes without a path into a group under an origin of its own.
+fn report<'a>(
+    level: &Level<'a>,
+    problem: &'a Diagnostic,
+    notes: &'a [String],
+    source: &'a Source<'_>,
+) -> Vec<Group<'a>> {
+    let primary = problem.span().map(|span| (span, AnnotationKind::Primary, problem.label_text()));
+    let others = problem.others().iter().map(|label| (label.span, AnnotationKind::Context, label.text.as_str()));
+    let places = primary.into_iter().chain(others).filter(|_| source.is_text);
+    let mut places: Vec<_> = places.map(|(span, kind, text)| (source.excerpt(span), kind, text)).collect();
+
+    let title = level.clone().primary_title(problem.message()).id(problem.code().as_str());
+    let mut group = Group::with_title(title);
+    if places.is_empty() {
+        group = group.element(Origin::path(shown_name(source.texts.names().next().unwrap_or_default())));
+    }
+    let mut groups = Vec::new();
+    while !places.is_empty() {
+        // Everything that the excerpt of the first place shows goes into one picture.
+        let (excerpt, name) = places[0].0.clone();
+        let here: Vec<_>;
+        (here, places) = places.into_iter().partition(|((other, file), ..)| *file == name && excerpt.shows(other));
+        let annotations = here.into_iter().map(|((place, _), kind, text)| {
+            let text = (!text.is_empty()).then(|| normalize_untrusted_str(text));
+            kind.span(excerpt.shown(&place.bytes)).label(text)
+        });
+        let annotations: Vec<_> = annotations.collect();
+        let snippet = Snippet::source(excerpt.text()).line_start(excerpt.line).annotations(annotations);
+        if excerpt.mark().is_empty() {
+            group = group.element(snippet.path(name));
+        } else {
+            let origin = Origin::path(name).line(excerpt.line).char_column(excerpt.column);
+            groups.extend([group.element(origin), Group::with_level(level.clone()).element(snippet)]);
+            group = Group::with_level(level.clone());
+        }
+    }
+    group = with_messages(group, &Level::NOTE, notes);
+    group = with_messages(group, &Level::HELP, problem.hints());
+    if !group.is_empty() {
+        groups.push(group);
+    }
+    groups
+}
+
+fn with_messages<'a>(mut group: Group<'a>, level: &Level<'a>, messages: &[String]) -> Group<'a> {
+    for message in messages {
+        group = group.element(level.clone().message(normalize_untrusted_str(message)));
+    }
+    group
+}
+
+/// The part of a line around a place.
+#[derive(Clone, Debug)]
+struct Excerpt<'a> {
+    source: &'a str,
+    /// The line, counted from 1.
+    line: usize,
+    /// The character of the line that the place starts at, counted from 1.
+    column: usize,
+    /// The place, as bytes of the source; ends with its first line.
+    bytes: Range<usize>,
+    /// What is shown of the line, as bytes of the source.
+    window: Range<usize>,
+    /// The whole line without its end, as bytes of the source.
+    whole: Range<usize>,
+}
+
+impl<'a> Excerpt<'a> {
+    fn of(place: SourcePlace<'a>) -> Excerpt<'a> {
+        let SourcePlace { text: source, span, .. } = place;
+        let (line, column) = place.line_and_column();
+        let start = source.floor_char_boundary((span.start as usize).min(source.len()));
+        let Range { start: from, end: to } = Lines::of(source).range(source, line - 1);
+        let start = start.min(to);
+        let end = source.ceil_char_boundary(span.end as usize).clamp(start, to);
+        // What is left of the width after the place itself, half before and half behind it.
+        let place_chars = source[start..end].chars().take(EXCERPT_CHARS).count();
+        let before = (EXCERPT_CHARS - place_chars) / 2;
+        let line_before = source[from..start].chars().rev().take(before).map(char::len_utf8);
+        let before_chars = line_before.clone().count();
+        let first = start - line_before.sum::<usize>();
+        let width = source[start..to].chars().take(EXCERPT_CHARS - before_chars).map(char::len_utf8);
+        let last = start + width.sum::<usize>();
+        Excerpt { source, line, column, bytes: start..end, window: first..last, whole: from..to }
+    }
+
+    /// True if `other` starts within what is shown here.
+    fn shows(&self, other: &Excerpt<'_>) -> bool {
+        self.line == other.line && (self.window.start..=self.window.end).contains(&other.bytes.start)
+    }
+
+    /// What is shown, with marks where the line goes on.
+    fn text(&self) -> String {
+        let end = if self.window.end < self.whole.end { "…" } else { "" };
+        format!("{}{}{end}", self.mark(), &self.source[self.window.clone()])
+    }
+
+    fn mark(&self) -> &'static str {
+        if self.window.start > self.whole.start { "…" } else { "" }
+    }
+
+    /// Where bytes of the source lie in `text`.
+    fn shown(&self, bytes: &Range<usize>) -> Range<usize> {
+        let shift = |at: usize| at.clamp(self.window.start, self.window.end) - self.window.start + self.mark().len();
+        shift(bytes.start)..shift(bytes.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::Code;
+
+    fn shown(problem: Diagnostic, text: &str) -> String {
+        Renderer::plain().errors(&[problem], &[], Source::new("model.cem", text))
+    }
+
+    #[test]
+    fn a_problem_shows_its_lines_and_its_hints() {
+        let text = "input x: f32\r\nlet y = x + é 'a'\r\noutput y";
+        let problem = Diagnostic::new(Code::TypeMismatch, "math.add takes numbers")
+            .at(Span::new(26, 32))
+            .label("this is text")
+            .also(Span::new(22, 23), "this is f32")
+            .also(Span::new(6, 7), "declared here")
+            .hint("convert it")
+            .hint("or not");
+        assert_eq!(
+            shown(problem, text),
+            "\
+error[type-mismatch]: math.add takes numbers
+ --> model.cem:2:13
+  |
+2 | let y = x + é 'a'
+  |         -   ^^^^^ this is text
+  |         |
+  |         this is f32
+  |
+ ::: model.cem:1:7
+  |
+1 | input x: f32
+  |       - declared here
+  |
+  = help: convert it
+  = help: or not"
+        );
+    }
+
+    #[test]
+    fn a_place_may_be_nowhere_empty_or_many_lines() {
+        let at = |span: Option<Span>| shown(Diagnostic::new(Code::NoOutput, "no output").at(span), "a b\n(\n)");
+        assert_eq!(at(None), "error[no-output]: no output\n--> model.cem");
+        assert_eq!(
+            at(Some(Span::new(3, 3))),
+            "error[no-output]: no output\n --> model.cem:1:4\n  |\n1 | a b\n  |    ^"
+        );
+        assert_eq!(at(Some(Span::new(4, 7))), "error[no-output]: no output\n --> model.cem:2:1\n  |\n2 | (\n  | ^");
+        assert_eq!(at(Some(Span::new(7, 7))), "error[no-output]: no output\n --> model.cem:3:2\n  |\n3 | )\n  |  ^");
+        // A span of another text is a mistake of ours, and still no reason to fall over.
+        assert_eq!(at(Some(Span::new(70, 90))), at(Some(Span::new(7, 7))));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let text = format!("a\n{} + bad + {}\nz", "1".repeat(300), "2".repeat(1_000_000));
+        let problem = Diagnostic::new(Code::UnknownName, "no name `bad`").at(Span::new(305, 308));
+        let expected = format!(
+            "error[unknown-name]: no name `bad`\n --> model.cem:2:304\n  |\n  |\n2 | …{} + bad + {}…\n  | {}^^^",
+            "1".repeat(75),
+            "2".repeat(76),
+            " ".repeat(79),
+        );
+        assert_eq!(shown(problem, &text), expected);
+
+        let whole = Diagnostic::new(Code::UnknownName, "all").at(Span::new(2, 1_000_000)).hint("less");
+        let expected = format!(
+            "error[unknown-name]: all\n --> model.cem:2:1\n  |\n2 | {}…\n  | {}\n  |\n  = help: less",
+            "1".repeat(160),
+            "^".repeat(160),
+        );
+        assert_eq!(shown(whole, &text), expected);
+    }
+
+    #[test]
+    fn nothing_shown_can_steer_a_terminal() {
+        let problem =
+            Diagnostic::new(Code::NoOutput, "a\u{1b}[31m").at(Span::new(5, 6)).label("b\u{1b}[31m").hint("c\u{1b}[31m");
+        let shown = shown(problem, "a b\n\tc\u{1b}[31m");
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.contains("2 |     c␛[31m\n  |     ^ b␛[31m"), "{shown}");
+    }
+
+    #[test]
+    fn colour_is_only_where_it_is_asked_for() {
+        let problem = Diagnostic::new(Code::NoOutput, "no output");
+        assert!(Renderer::styled().errors(&[problem], &[], "").contains('\u{1b}'));
+    }
+
+    #[test]
+    fn notes_stand_under_the_last_problem() {
+        let problems = [Diagnostic::new(Code::NoOutput, "one"), Diagnostic::new(Code::NoOutput, "two").hint("try")];
+        assert_eq!(
+            Renderer::plain().errors(&problems, &["in row 3".to_owned()], Source::new("m.cem", "")),
+            "error[no-output]: one\n--> m.cem\n\nerror[no-output]: two\n--> m.cem\n = note: in row 3\n = help: try"
+        );
+    }
+}

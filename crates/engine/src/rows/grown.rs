@@ -1,0 +1,392 @@
+//! Output columns that grow by arrays and values, for those who make them so; and lists among them.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::rows::output::{DataOut, OutputColumn};
+use crate::rows::strings::StringsMade;
+use cembra_runtime::{QType, Scalar, word_length};
+use cembra_value::{Array, ArrayData, Value, Words};
+use std::ops::DerefMut;
+
+/// Bits that grow by others.
+#[derive(Debug, Default)]
+struct Bits<L = Vec<u64>> {
+    words: L,
+    len: usize,
+}
+
+impl<L: DerefMut<Target = [u64]> + Extend<u64>> Bits<L> {
+    /// Adds bits; ones, if there are no words of them.
+    fn extend(&mut self, words: Option<&[u64]>, count: usize) {
+        let shift = self.len % 64;
+        for at in 0..count.div_ceil(64) {
+            let left = count.saturating_sub(at.saturating_mul(64)).min(64);
+            let mask = if left == 64 { u64::MAX } else { !(u64::MAX << left) };
+            let word = words.map_or(u64::MAX, |words| words[at]) & mask;
+            match self.words.last_mut() {
+                Some(last) if shift > 0 => {
+                    *last |= word << shift;
+                    if shift.saturating_add(left) > 64 {
+                        self.words.extend([word >> (64_usize.wrapping_sub(shift))]);
+                    }
+                }
+                _ => self.words.extend([word]),
+            }
+        }
+        self.len = self.len.saturating_add(count);
+    }
+}
+
+/// A column of scalars that grows.
+#[derive(Debug)]
+struct Scalars {
+    scalar: Scalar,
+    len: usize,
+    data: DataOut,
+    /// None as long as all are there.
+    presence: Option<Bits>,
+}
+
+impl Scalars {
+    fn new(scalar: Scalar, room: usize) -> Self {
+        let size = QType::Scalar(scalar).layout().size as usize;
+        let data = match scalar {
+            Scalar::Unit => DataOut::Nothing,
+            Scalar::Boolean => DataOut::Bits(Words::with_capacity(room.div_ceil(64))),
+            _ if scalar.is_string() => DataOut::Strings(StringsMade::default()),
+            _ => DataOut::Numbers(Words::with_capacity(word_length(room, size).unwrap_or(0))),
+        };
+        Scalars { scalar, len: 0, data, presence: None }
+    }
+
+    /// Adds the elements of an array of the same type; nothing of another's.
+    fn extend(&mut self, array: &Array) {
+        if array.scalar().representation() != self.scalar.representation() {
+            return;
+        }
+        let len = array.len();
+        match (&mut self.data, array.data()) {
+            (DataOut::Numbers(to), ArrayData::Numbers(from)) => add_numbers(to, (self.scalar, self.len), from, len),
+            (DataOut::Bits(to), ArrayData::Bits(from)) => add_bits(to, self.len, from, len),
+            (DataOut::Strings(to), ArrayData::Strings(from)) => {
+                // Strings of arrays are no longer than those of columns.
+                (0..len).for_each(|at| _ = to.push(from.get(at).unwrap_or_default()));
+            }
+            _ => {}
+        }
+        self.grow(len, array.presence());
+    }
+
+    /// Adds the rows of another column of the same type. The bytes of strings stay where they are.
+    fn append(&mut self, more: Scalars) {
+        match (&mut self.data, more.data) {
+            (DataOut::Numbers(to), DataOut::Numbers(from)) => {
+                add_numbers(to, (self.scalar, self.len), &from, more.len);
+            }
+            (DataOut::Bits(to), DataOut::Bits(from)) => add_bits(to, self.len, &from, more.len),
+            (DataOut::Strings(to), DataOut::Strings(from)) => to.append(from),
+            _ => {}
+        }
+        self.grow(more.len, more.presence.as_ref().map(|bits| &bits.words[..]));
+    }
+
+    /// So many elements were added, those of which are there whose bits are 1; all of them without bits.
+    fn grow(&mut self, len: usize, presence: Option<&[u64]>) {
+        if presence.is_some() && self.presence.is_none() {
+            let mut all: Bits = Bits::default();
+            all.extend(None, self.len);
+            self.presence = Some(all);
+        }
+        if let Some(all) = &mut self.presence {
+            all.extend(presence, len);
+        }
+        self.len = self.len.saturating_add(len);
+    }
+
+    /// Adds a missing one, or one that is there.
+    fn push(&mut self, value: &Value) {
+        self.extend(&Array::from_scalars(self.scalar, [value.as_scalar().cloned()]));
+    }
+
+    fn finish(self, qtype: QType) -> OutputColumn {
+        OutputColumn { qtype, rows: self.len, data: self.data, presence: self.presence.map(|bits| bits.words) }
+    }
+}
+
+/// Adds so many numbers to words that hold others.
+fn add_numbers(to: &mut Words, (scalar, before): (Scalar, usize), from: &[u64], len: usize) {
+    let size = QType::Scalar(scalar).layout().size as usize;
+    if size == 8 || before.is_multiple_of(2) {
+        to.extend_from_slice(&from[..len.saturating_mul(size).div_ceil(8)]);
+        return;
+    }
+    // The last word is half full.
+    for at in 0..len {
+        let bits = if at.is_multiple_of(2) { from[at / 2] & 0xFFFF_FFFF } else { from[at / 2] >> 32 };
+        match to.last_mut() {
+            Some(last) if at.is_multiple_of(2) => *last = *last & 0xFFFF_FFFF | bits << 32,
+            _ => to.push(bits),
+        }
+    }
+}
+
+/// Adds so many bits to words that hold others.
+fn add_bits(to: &mut Words, before: usize, from: &[u64], len: usize) {
+    let mut bits = Bits { words: std::mem::take(to), len: before };
+    bits.extend(Some(from), len);
+    *to = bits.words;
+}
+
+/// An empty list with room for so many; without, if there is no memory for them.
+fn room<T>(count: usize) -> Vec<T> {
+    let mut list = Vec::new();
+    // What there is no room for now is asked for when it is needed.
+    let _ = list.try_reserve_exact(count);
+    list
+}
+
+/// An output column of a type that grows by rows.
+#[derive(Debug)]
+pub struct GrowingColumn {
+    qtype: QType,
+    data: Growing,
+    /// Rows of lists and values of other types that are not there.
+    missing: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Growing {
+    Scalars(Scalars),
+    Lists(Vec<i64>, Scalars),
+    Any(Vec<Value>),
+}
+
+impl GrowingColumn {
+    /// A column without rows; room for so many, and so many elements.
+    #[must_use]
+    pub fn new(qtype: &QType, rows: usize, elements: usize) -> Self {
+        let data = match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => Growing::Scalars(Scalars::new(*scalar, rows)),
+            QType::Array(_, scalar) => {
+                let mut offsets = room(rows.saturating_add(1));
+                offsets.push(0);
+                Growing::Lists(offsets, Scalars::new(*scalar, elements))
+            }
+            _ => Growing::Any(room(rows)),
+        };
+        GrowingColumn { qtype: qtype.clone(), data, missing: Vec::new() }
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        match &self.data {
+            Growing::Scalars(scalars) => scalars.len,
+            Growing::Lists(offsets, _) => offsets.len().saturating_sub(1),
+            Growing::Any(values) => values.len(),
+        }
+    }
+
+    /// Adds a row for each element of an array, if it is a column of scalars of that type.
+    pub fn extend(&mut self, array: &Array) {
+        if let Growing::Scalars(scalars) = &mut self.data {
+            scalars.extend(array);
+        }
+    }
+
+    /// Adds rows of lists with these elements, each from one of the points up to the next. Nothing is added unless the first point is 0,
+    /// the last the number of elements, and none below the one before it.
+    pub fn extend_lists(&mut self, points: &[i64], elements: &Array) {
+        let ends = points
+            .first()
+            .zip(points.last())
+            .is_some_and(|(first, last)| (*first, *last) == (0, elements.len() as i64));
+        if !ends || !points.is_sorted() {
+            return;
+        }
+        if let Growing::Lists(offsets, all) = &mut self.data {
+            let before = all.len as i64;
+            offsets.extend(points.iter().skip(1).map(|point| before.saturating_add(*point)));
+            all.extend(elements);
+        }
+    }
+
+    /// Adds a row with a value of the column's type; none for a row that is missing.
+    pub fn push(&mut self, value: Option<&Value>) {
+        let row = self.rows();
+        match (&mut self.data, value) {
+            (Growing::Scalars(scalars), value) => scalars.push(value.unwrap_or(&Value::Nothing)),
+            (Growing::Lists(offsets, all), value) => {
+                if let Some(Value::Array(_, array)) = value {
+                    all.extend(array);
+                } else {
+                    self.missing.push(row);
+                }
+                offsets.push(all.len as i64);
+            }
+            (Growing::Any(values), Some(value)) => values.push(value.clone()),
+            (Growing::Any(values), None) => {
+                self.missing.push(row);
+                values.push(Value::Nothing);
+            }
+        }
+    }
+
+    /// Adds the rows of another column of the same type; nothing of another's.
+    pub fn append(&mut self, other: GrowingColumn) {
+        if self.qtype != other.qtype {
+            return;
+        }
+        let before = self.rows();
+        match (&mut self.data, other.data) {
+            (Growing::Scalars(all), Growing::Scalars(more)) => all.append(more),
+            (Growing::Lists(offsets, all), Growing::Lists(points, more)) => {
+                let elements = all.len as i64;
+                offsets.extend(points.iter().skip(1).map(|point| elements.saturating_add(*point)));
+                all.append(more);
+            }
+            (Growing::Any(values), Growing::Any(more)) => values.extend(more),
+            _ => return,
+        }
+        self.missing.extend(other.missing.iter().map(|row| before.saturating_add(*row)));
+    }
+
+    /// The column.
+    #[must_use]
+    pub fn finish(self) -> OutputColumn {
+        let rows = self.rows();
+        let mut presence = None;
+        if !self.missing.is_empty() {
+            let mut bits: Bits = Bits::default();
+            bits.extend(None, rows);
+            self.missing.iter().for_each(|row| bits.words[row / 64] &= !(1 << (row % 64)));
+            presence = Some(bits.words);
+        }
+        match self.data {
+            Growing::Scalars(scalars) => {
+                // What is not optional has no missing rows but those that failed.
+                let fails = scalars.presence.as_ref().is_some_and(|bits| !is_full(bits));
+                match (self.qtype.is_optional(), fails) {
+                    (false, true) => scalars.finish(self.qtype.to_optional()),
+                    (false, false) => OutputColumn { presence: None, ..scalars.finish(self.qtype) },
+                    (true, _) => scalars.finish(self.qtype),
+                }
+            }
+            Growing::Lists(offsets, elements) => {
+                let qtype = QType::Optional(elements.scalar);
+                let elements = Box::new(elements.finish(qtype));
+                OutputColumn { qtype: self.qtype, rows, data: DataOut::Lists(offsets, elements), presence }
+            }
+            Growing::Any(values) => OutputColumn { qtype: self.qtype, rows, data: DataOut::Any(values), presence },
+        }
+    }
+}
+
+/// True if all bits are ones.
+fn is_full(bits: &Bits) -> bool {
+    let (whole, left) = (bits.len / 64, bits.len % 64);
+    bits.words[..whole].iter().all(|word| *word == u64::MAX)
+        && (left == 0 || bits.words[whole].trailing_ones() as usize >= left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_runtime::ArrayKind;
+    use cembra_value::ScalarValue;
+
+    fn element(scalar: Scalar, at: usize) -> Option<ScalarValue> {
+        (at % 5 != 2).then(|| match scalar {
+            Scalar::Text => ScalarValue::Text("ab".repeat(at % 11).into()),
+            Scalar::Bytes => ScalarValue::Bytes(vec![7; at % 19].into()),
+            Scalar::Boolean => ScalarValue::Boolean(at.is_multiple_of(3)),
+            _ => ScalarValue::from_bits(scalar, at as u64).unwrap_or(ScalarValue::Unit),
+        })
+    }
+
+    /// Pieces of all lengths, so that they begin at all places of words.
+    #[test]
+    fn columns_grow_by_pieces_of_any_length() {
+        for scalar in Scalar::ALL {
+            for lengths in [&[3, 64, 1, 0, 127, 5][..], &[1, 1, 1, 63, 2], &[200, 7]] {
+                let mut all = GrowingColumn::new(&QType::Optional(scalar), 0, 0);
+                let (mut parts, mut at) = (GrowingColumn::new(&QType::Optional(scalar), 0, 0), 0);
+                for (number, length) in lengths.iter().enumerate() {
+                    // Some pieces know of no missing ones.
+                    let full = number % 2 == 0;
+                    let values = (at..at + length).map(|at| element(scalar, if full { 5 * at } else { at }));
+                    let piece = Array::from_scalars(scalar, values);
+                    all.extend(&piece);
+                    let mut part = GrowingColumn::new(&QType::Optional(scalar), 0, 0);
+                    part.extend(&piece);
+                    parts.append(part);
+                    at += length;
+                }
+                let (all, parts) = (all.finish(), parts.finish());
+                assert_eq!((all.rows(), parts.rows()), (at, at));
+                let mut row = 0;
+                for (number, length) in lengths.iter().enumerate() {
+                    for _ in 0..*length {
+                        let value = element(scalar, if number % 2 == 0 { 5 * row } else { row });
+                        let expected = Value::optional(scalar, value);
+                        assert_eq!(all.value(row), Some(expected.clone()), "{scalar} {lengths:?} {row}");
+                        assert_eq!(parts.value(row), Some(expected), "{scalar} {lengths:?} {row}");
+                        row += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lists_grow_by_rows_and_by_many() {
+        let qtype = QType::Array(ArrayKind::Dense, Scalar::Int32);
+        let array = |values: &[i32]| {
+            Array::from_scalars(Scalar::Int32, values.iter().map(|value| Some(ScalarValue::Int32(*value))))
+        };
+        let mut column = GrowingColumn::new(&qtype, 0, 0);
+        column.extend_lists(&[0, 1, 1], &array(&[5]));
+        column.push(Some(&Value::Array(ArrayKind::Dense, array(&[6, 7]).into())));
+        column.push(None);
+        let mut more = GrowingColumn::new(&qtype, 0, 0);
+        more.push(None);
+        more.extend_lists(&[0, 2], &array(&[8, 9]));
+        column.append(more);
+        let made = column.finish();
+        let (offsets, elements) = made.lists().unwrap();
+        assert_eq!((offsets, elements.values::<i32>()), (&[0, 1, 1, 3, 3, 3, 5][..], Some(&[5, 6, 7, 8, 9][..])));
+        assert_eq!(made.presence(), Some(&[0b10_0111][..]));
+        assert_eq!(made.value(2).unwrap().to_string(), "[6, 7]");
+        assert_eq!((made.value(3), made.value(6)), (Some(Value::Nothing), None));
+    }
+
+    #[test]
+    fn rows_that_are_not_among_the_elements_are_not_added() {
+        let two = Array::from_scalars(Scalar::Int32, [Some(ScalarValue::Int32(1)), Some(ScalarValue::Int32(2))]);
+        let mut column = GrowingColumn::new(&QType::Array(ArrayKind::Dense, Scalar::Int32), usize::MAX, usize::MAX);
+        for points in [&[][..], &[1, 2], &[0, 3], &[0, i64::MAX], &[0, 3, 2], &[0, -1, 2], &[0, 1]] {
+            column.extend_lists(points, &two);
+            assert_eq!(column.rows(), 0, "{points:?}");
+        }
+        let mut numbers = GrowingColumn::new(&QType::INT64, 0, 0);
+        numbers.push(Some(&Value::from(3_i64)));
+        let mut others = GrowingColumn::new(&QType::INT32, 0, 0);
+        others.append(numbers);
+        assert_eq!(others.rows(), 0);
+        column.extend_lists(&[0, 1, 2], &two);
+        assert_eq!(column.finish().value(1).unwrap().to_string(), "[2]");
+    }
+
+    #[test]
+    fn rows_that_failed_make_a_column_optional() {
+        let mut column = GrowingColumn::new(&QType::INT64, 0, 0);
+        column.push(Some(&Value::from(3_i64)));
+        assert_eq!(column.rows(), 1);
+        column.push(None);
+        let made = column.finish();
+        assert_eq!((made.qtype(), made.presence()), (&QType::Optional(Scalar::Int64), Some(&[0b01][..])));
+        let mut column = GrowingColumn::new(&QType::INT64, 0, 0);
+        column.push(Some(&Value::from(3_i64)));
+        assert_eq!((column.finish().qtype(), 1), (&QType::INT64, 1));
+    }
+}

@@ -1,0 +1,605 @@
+//! Input columns: values of the caller for many rows, in the layouts that callers have them in. They are borrowed, compared
+//! with the model's types once, and read where they lie.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::rows::lists::list_type;
+use crate::rows::strings::Strings;
+use crate::rows::{Bitmap, ListOffsets, Misfit};
+use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, for_each_scalar};
+use cembra_value::Value;
+use std::marker::PhantomData;
+
+/// A type whose slices are columns: it is as large as a value of the scalar type, and any bits of it may be read as one.
+///
+/// # Safety
+/// COLUMNS: a value of the type lies in memory as one of the scalar type does.
+pub unsafe trait ColumnValue: Plain {
+    /// The scalar type.
+    const SCALAR: Scalar;
+}
+
+macro_rules! column_values {
+    ([] unit $unit:tt plain { $($(#[$doc:meta])* $variant:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => { $(
+        // SAFETY: COLUMNS: `Plain` says so; a `bool` is a byte that is 0 or 1.
+        unsafe impl ColumnValue for $rust {
+            const SCALAR: Scalar = Scalar::$variant;
+        }
+    )* };
+}
+
+for_each_scalar!(column_values []);
+
+/// Which rows of a column are there.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rows) enum PresenceIn<'a> {
+    All,
+    Bits(Bitmap<'a>),
+    /// A byte a row, so far apart.
+    Bytes(*const u8, isize),
+}
+
+/// What writes a field of a struct to a cell in the layout of frames.
+///
+/// # Safety
+/// FIELD-TABLE: the first is a field of the type that it was made for, and there is room for a cell at the offset.
+pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
+
+/// Where the values of a column are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rows) enum DataIn<'a> {
+    /// Units have none.
+    Nothing,
+    /// In the layout of frames, so far apart.
+    Values(Scalar, *const u8, isize),
+    /// Truth values as bits.
+    Bits(Bitmap<'a>),
+    /// Texts, or bytes.
+    Strings(Scalar, Strings<'a>),
+    /// The numbers of values that lie elsewhere.
+    Dictionary(Keys<'a>, &'a InputColumn<'a>),
+    /// Values of any type.
+    Any(&'a [Value]),
+    /// One value for all rows.
+    Shared(&'a Value),
+    /// Lists of the values of another column.
+    Lists(ListOffsets<'a>, &'a InputColumn<'a>),
+    /// Fields of structs so far apart, which are written to cells one by one.
+    Fields(&'a QType, *const u8, isize, WriteField),
+    /// What is in the memory of an output before that is written.
+    Output(usize),
+}
+
+/// Numbers of values in a dictionary.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// Of 8 bits.
+    I8(&'a [i8]),
+    /// Of 16 bits.
+    I16(&'a [i16]),
+    /// Of 32 bits.
+    I32(&'a [i32]),
+    /// Of 64 bits.
+    I64(&'a [i64]),
+    /// Of 8 bits without a sign.
+    U8(&'a [u8]),
+    /// Of 16 bits without a sign.
+    U16(&'a [u16]),
+    /// Of 32 bits without a sign.
+    U32(&'a [u32]),
+    /// Of 64 bits without a sign.
+    U64(&'a [u64]),
+}
+
+/// The type of numbers of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyType {
+    /// Of 8 bits.
+    I8,
+    /// Of 16 bits.
+    I16,
+    /// Of 32 bits.
+    I32,
+    /// Of 64 bits.
+    I64,
+    /// Of 8 bits without a sign.
+    U8,
+    /// Of 16 bits without a sign.
+    U16,
+    /// Of 32 bits without a sign.
+    U32,
+    /// Of 64 bits without a sign.
+    U64,
+}
+
+impl KeyType {
+    /// Bytes of a number.
+    pub(in crate::rows) const fn size(self) -> usize {
+        match self {
+            KeyType::I8 | KeyType::U8 => 1,
+            KeyType::I16 | KeyType::U16 => 2,
+            KeyType::I32 | KeyType::U32 => 4,
+            KeyType::I64 | KeyType::U64 => 8,
+        }
+    }
+}
+
+macro_rules! with_keys {
+    ($keys:expr, $slice:ident => $result:expr) => {
+        match $keys {
+            Keys::I8($slice) => $result,
+            Keys::I16($slice) => $result,
+            Keys::I32($slice) => $result,
+            Keys::I64($slice) => $result,
+            Keys::U8($slice) => $result,
+            Keys::U16($slice) => $result,
+            Keys::U32($slice) => $result,
+            Keys::U64($slice) => $result,
+        }
+    };
+}
+
+pub(in crate::rows) use with_keys;
+
+impl Keys<'_> {
+    pub(in crate::rows) fn rows(&self) -> usize {
+        with_keys!(self, keys => keys.len())
+    }
+
+    pub(in crate::rows) fn key_type(&self) -> KeyType {
+        match self {
+            Keys::I8(_) => KeyType::I8,
+            Keys::I16(_) => KeyType::I16,
+            Keys::I32(_) => KeyType::I32,
+            Keys::I64(_) => KeyType::I64,
+            Keys::U8(_) => KeyType::U8,
+            Keys::U16(_) => KeyType::U16,
+            Keys::U32(_) => KeyType::U32,
+            Keys::U64(_) => KeyType::U64,
+        }
+    }
+
+    /// Where the first number is.
+    pub(in crate::rows) fn address(&self) -> *const u8 {
+        with_keys!(self, keys => keys.as_ptr().cast())
+    }
+
+    /// True if all numbers are those of so many values.
+    fn are_less(&self, values: usize) -> bool {
+        let values = values as u64;
+        // A negative one is more than any. Without a branch, so that several are compared at once.
+        with_keys!(self, keys => !keys.iter().fold(false, |wrong, key| wrong | (i128::from(*key) as u64 >= values)))
+    }
+
+    /// The number of a row's value; none for a negative one.
+    pub(in crate::rows) fn get(&self, row: usize) -> Option<usize> {
+        with_keys!(self, keys => usize::try_from(i128::from(*keys.get(row)?)).ok())
+    }
+}
+
+/// An input column of the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct InputColumn<'a> {
+    /// How many rows it has; any, if they share one value.
+    pub(in crate::rows) rows: Option<usize>,
+    pub(in crate::rows) data: DataIn<'a>,
+    pub(in crate::rows) presence: PresenceIn<'a>,
+    /// True if the numbers of a dictionary are those of its values without looking.
+    knows_keys: bool,
+    lives: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: COLUMNS: what a column points to is borrowed, shared, for as long as it lives.
+unsafe impl Send for InputColumn<'_> {}
+// SAFETY: COLUMNS, likewise: nothing is written through it.
+unsafe impl Sync for InputColumn<'_> {}
+
+impl<'a> InputColumn<'a> {
+    const fn new(rows: usize, data: DataIn<'a>) -> Self {
+        InputColumn { rows: Some(rows), data, presence: PresenceIn::All, knows_keys: false, lives: PhantomData }
+    }
+
+    /// Numbers, truth values, dates or timestamps, all of them there.
+    #[must_use]
+    pub fn values<T: ColumnValue>(values: &'a [T]) -> Self {
+        let stride = size_of::<T>().cast_signed();
+        InputColumn::new(values.len(), DataIn::Values(T::SCALAR, values.as_ptr().cast(), stride))
+    }
+
+    /// Some of the values of a slice: that at `first`, and from each to the next `step`, so many in all. None if one is not in the slice.
+    ///
+    /// ```
+    /// use cembra_engine::InputColumn;
+    ///
+    /// let numbers = [1.0, 2.0, 3.0, 4.0, 5.0];
+    /// assert_eq!(InputColumn::stepped(&numbers, 4, -2, 3).and_then(|column| column.rows()), Some(3));
+    /// assert!(InputColumn::stepped(&numbers, 3, -2, 3).is_none());
+    /// ```
+    #[must_use]
+    pub fn stepped<T: ColumnValue>(values: &'a [T], first: usize, step: isize, rows: usize) -> Option<Self> {
+        let last = match isize::try_from(rows).ok()? {
+            0 => return Some(InputColumn::values(&values[..0])),
+            rows => step.checked_mul(rows.saturating_sub(1)).and_then(|distance| first.checked_add_signed(distance))?,
+        };
+        if first >= values.len() || last >= values.len() {
+            return None;
+        }
+        let stride = step.checked_mul(size_of::<T>().cast_signed())?;
+        Some(InputColumn::new(rows, DataIn::Values(T::SCALAR, values[first..].as_ptr().cast(), stride)))
+    }
+
+    /// Optional values next to each other.
+    #[must_use]
+    pub fn optionals<T: ColumnValue>(values: &'a [Optional<T>]) -> Self {
+        let (start, stride): (*const u8, _) = (values.as_ptr().cast(), size_of::<Optional<T>>().cast_signed());
+        // An optional has its presence first, its value at the alignment of that.
+        let data = DataIn::Values(T::SCALAR, start.wrapping_add(align_of::<T>()), stride);
+        let presence = PresenceIn::Bytes(start, stride);
+        InputColumn { presence, ..InputColumn::new(values.len(), data) }
+    }
+
+    /// Truth values as bits.
+    #[must_use]
+    pub fn bits(bits: Bitmap<'a>) -> Self {
+        InputColumn::new(bits.rows(), DataIn::Bits(bits))
+    }
+
+    /// Units: there is nothing of them but, with [`present`](InputColumn::present), whether they are there.
+    #[must_use]
+    pub fn units(rows: usize) -> Self {
+        InputColumn::new(rows, DataIn::Nothing)
+    }
+
+    /// Texts.
+    #[must_use]
+    pub fn texts(texts: &'a [&'a str]) -> Self {
+        InputColumn::strings(Scalar::Text, Strings::Texts(texts))
+    }
+
+    /// Texts that are owned.
+    #[must_use]
+    pub fn owned_texts(texts: &'a [String]) -> Self {
+        InputColumn::strings(Scalar::Text, Strings::Owned(texts))
+    }
+
+    /// Strings of bytes.
+    #[must_use]
+    pub fn bytes(bytes: &'a [&'a [u8]]) -> Self {
+        InputColumn::strings(Scalar::Bytes, Strings::Bytes(bytes))
+    }
+
+    fn strings(scalar: Scalar, strings: Strings<'a>) -> Self {
+        InputColumn::new(strings.rows(), DataIn::Strings(scalar, strings))
+    }
+
+    /// Strings between neighbouring offsets, as in Arrow's `Utf8` and `Binary`: texts if `scalar` is TEXT, else bytes.
+    ///
+    /// # Safety
+    /// STRING-VIEW: offsets do not go down, the last lies in the bytes, and those of texts are UTF-8 from one to the next.
+    #[must_use]
+    pub unsafe fn offsets_32(scalar: Scalar, offsets: &'a [i32], bytes: &'a [u8]) -> Self {
+        InputColumn::strings(scalar, Strings::Offsets32(offsets, bytes))
+    }
+
+    /// The same with offsets of 64 bits, as in `LargeUtf8` and `LargeBinary`.
+    ///
+    /// # Safety
+    /// STRING-VIEW, as for [`offsets_32`](InputColumn::offsets_32).
+    #[must_use]
+    pub unsafe fn offsets_64(scalar: Scalar, offsets: &'a [i64], bytes: &'a [u8]) -> Self {
+        InputColumn::strings(scalar, Strings::Offsets64(offsets, bytes))
+    }
+
+    /// Views in Arrow's layout, as in `Utf8View` and `BinaryView`.
+    ///
+    /// # Safety
+    /// STRING-VIEW: views lie in the buffers, and those of texts are UTF-8.
+    #[must_use]
+    pub unsafe fn views(scalar: Scalar, views: &'a [u128], buffers: &'a [&'a [u8]]) -> Self {
+        InputColumn::strings(scalar, Strings::Views(views, buffers))
+    }
+
+    /// Texts by offsets of 32 bits, looked at first.
+    #[must_use]
+    pub fn checked_offsets(offsets: &'a [i32], bytes: &'a [u8]) -> Option<Self> {
+        let strings = Strings::Offsets32(offsets, bytes);
+        strings.first_fault(true).is_none().then(|| InputColumn::strings(Scalar::Text, strings))
+    }
+
+    /// The numbers of values that lie in a column of their own: a row without presence has none, and the number there may be
+    /// anything.
+    #[must_use]
+    pub fn dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
+        InputColumn::new(keys.rows(), DataIn::Dictionary(keys, values))
+    }
+
+    /// The numbers of values likewise, which are not looked at first.
+    ///
+    /// # Safety
+    /// COLUMNS: the numbers of rows that are present are those of values.
+    #[must_use]
+    pub unsafe fn known_dictionary(keys: Keys<'a>, values: &'a InputColumn<'a>) -> Self {
+        InputColumn { knows_keys: true, ..InputColumn::dictionary(keys, values) }
+    }
+
+    /// Lists of the values of another column.
+    pub(in crate::rows) const fn of_lists(offsets: ListOffsets<'a>, elements: &'a InputColumn<'a>) -> Self {
+        InputColumn::new(offsets.rows(), DataIn::Lists(offsets, elements))
+    }
+
+    /// Values of any type, each of exactly the input's.
+    #[must_use]
+    pub fn any(values: &'a [Value]) -> Self {
+        InputColumn::new(values.len(), DataIn::Any(values))
+    }
+
+    /// One value that all rows share, of exactly the input's type.
+    #[must_use]
+    pub fn shared(value: &'a Value) -> Self {
+        InputColumn { rows: None, ..InputColumn::new(0, DataIn::Shared(value)) }
+    }
+
+    /// The values that are in the memory for an output, by its number, before the output is written over them: the same array
+    /// in and out. Rows are read before they are written, whatever fails meanwhile. Only runs that are given such memory take it.
+    #[must_use]
+    pub fn of_output(output: usize) -> Self {
+        InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }
+    }
+
+    /// A column of memory that an output goes over.
+    pub(in crate::rows) const fn of_memory(rows: usize, data: DataIn<'a>, presence: PresenceIn<'a>) -> Self {
+        InputColumn { presence, ..InputColumn::new(rows, data) }
+    }
+
+    /// The output whose memory this is, if it is one's.
+    pub(in crate::rows) const fn output(&self) -> Option<usize> {
+        if let DataIn::Output(output) = self.data { Some(output) } else { None }
+    }
+
+    /// The same values, with the other column's bits of presence if it has any.
+    pub(in crate::rows) fn present_as(self, other: &InputColumn<'a>) -> Self {
+        if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
+    }
+
+    /// Values in the layout of frames, so many bytes apart: fields of structs. With `presence`, so many bytes from a row's
+    /// value to the byte that says whether it is there, wherever that is.
+    ///
+    /// # Safety
+    /// COLUMNS: there is such a value, and such a byte, for each row as long as the column lives.
+    #[must_use]
+    pub unsafe fn strided(
+        scalar: Scalar,
+        first: *const u8,
+        stride: isize,
+        presence: Option<isize>,
+        rows: usize,
+    ) -> Self {
+        let data = if scalar == Scalar::Unit { DataIn::Nothing } else { DataIn::Values(scalar, first, stride) };
+        let presence = presence.map_or(PresenceIn::All, |at| PresenceIn::Bytes(first.wrapping_offset(at), stride));
+        InputColumn { presence, ..InputColumn::new(rows, data) }
+    }
+
+    /// Fields of structs that are no values in the layout of frames; `write` puts one of the type there.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: there is such a field for each row as long as the column lives.
+    #[must_use]
+    pub unsafe fn fields(qtype: &'a QType, first: *const u8, stride: isize, write: WriteField, rows: usize) -> Self {
+        InputColumn::new(rows, DataIn::Fields(qtype, first, stride, write))
+    }
+
+    /// The same values, those present whose bits are 1; of a dictionary, the numbers.
+    #[must_use]
+    pub fn present(self, bits: Bitmap<'a>) -> Self {
+        InputColumn { presence: PresenceIn::Bits(bits), ..self }
+    }
+
+    /// How many rows there are; none if they share one value, so that there are as many as one likes.
+    #[must_use]
+    pub const fn rows(&self) -> Option<usize> {
+        self.rows
+    }
+
+    /// True if there is memory of the caller's for each row, so that rows are no more than that. Units, lists without elements
+    /// and what all rows share take none.
+    #[must_use]
+    pub fn is_backed(&self) -> bool {
+        let mut column = self;
+        while let (PresenceIn::All, DataIn::Lists(ListOffsets::Fixed { size: 1.., .. }, elements)) =
+            (column.presence, column.data)
+        {
+            column = elements;
+        }
+        let is_marked = match column.presence {
+            PresenceIn::All => false,
+            PresenceIn::Bits(_) => true,
+            PresenceIn::Bytes(_, stride) => stride != 0,
+        };
+        is_marked
+            || match column.data {
+                DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => false,
+                DataIn::Values(_, _, stride) | DataIn::Fields(_, _, stride, _) => stride != 0,
+                DataIn::Lists(ListOffsets::Fixed { size, .. }, _) => size > 0,
+                DataIn::Lists(..) | DataIn::Bits(_) | DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) => {
+                    true
+                }
+            }
+    }
+
+    /// True if no row is known to be missing without looking.
+    pub(in crate::rows) fn is_all_present(&self) -> bool {
+        let values = match self.data {
+            DataIn::Dictionary(_, values) => values.is_all_present(),
+            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) => false,
+            _ => true,
+        };
+        values && matches!(self.presence, PresenceIn::All)
+    }
+
+    /// The scalar type of its values; none for values of any type.
+    pub(in crate::rows) const fn scalar(&self) -> Option<Scalar> {
+        match self.data {
+            DataIn::Nothing => Some(Scalar::Unit),
+            DataIn::Values(scalar, ..) | DataIn::Strings(scalar, _) => Some(scalar),
+            DataIn::Bits(_) => Some(Scalar::Boolean),
+            DataIn::Dictionary(_, values) => values.scalar(),
+            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) | DataIn::Output(_) | DataIn::Lists(..) => None,
+        }
+    }
+
+    /// True if there is a row, and its value is there.
+    pub(in crate::rows) fn is_there(&self, row: usize) -> bool {
+        self.rows.is_some_and(|rows| row < rows) && self.is_present(row)
+    }
+
+    /// True if the value of a row is there.
+    pub(in crate::rows) fn is_present(&self, row: usize) -> bool {
+        self.is_marked(row)
+            && match self.data {
+                DataIn::Dictionary(keys, values) => keys.get(row).is_some_and(|key| values.is_present(key)),
+                _ => true,
+            }
+    }
+
+    /// True if the column's own presence says that a row, which there is, is there.
+    pub(in crate::rows) fn is_marked(&self, row: usize) -> bool {
+        match self.presence {
+            PresenceIn::All => true,
+            PresenceIn::Bits(bits) => bits.get(row),
+            // SAFETY: COLUMNS: there is a byte for each row.
+            PresenceIn::Bytes(first, stride) => unsafe { *first.offset(stride.wrapping_mul(row.cast_signed())) != 0 },
+        }
+    }
+
+    /// Compares the column with the type of an input, and looks for missing rows where there may be none.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
+        let bits = if let PresenceIn::Bits(bits) = self.presence { Some(bits.rows()) } else { None };
+        if let Some(found) = self.rows.filter(|found| *found != rows).or(bits.filter(|found| *found < rows)) {
+            return Err(Misfit::Rows { found, expected: rows });
+        }
+        let is_of = |value: &Value| value.is_of(qtype);
+        match self.data {
+            DataIn::Any(values) => {
+                if let Some(row) = values[..rows].iter().position(|value| !is_of(value)) {
+                    return Err(Misfit::Value { row, found: values[row].qtype() });
+                }
+            }
+            DataIn::Shared(value) if !is_of(value) => return Err(Misfit::Type { found: value.qtype() }),
+            DataIn::Fields(found, ..) if found != qtype => return Err(Misfit::Type { found: found.clone() }),
+            DataIn::Output(at) => return Err(Misfit::Output { at }),
+            DataIn::Shared(_) | DataIn::Fields(..) => {}
+            DataIn::Lists(offsets, elements) => {
+                let QType::Array(_, scalar) = qtype else {
+                    return Err(list_type(elements).map_or(Misfit::Lists, |found| Misfit::Type { found }));
+                };
+                // Elements lie in a column of their own, which has so many.
+                let Some(size) = elements.rows.filter(|_| elements.scalar().is_some()) else {
+                    return Err(Misfit::Lists);
+                };
+                elements.check(&QType::Optional(*scalar), size)?;
+                offsets.check(size)?;
+            }
+            _ => {
+                let found = self.scalar().unwrap_or(Scalar::Unit);
+                let fits = qtype.scalar().is_some_and(|scalar| scalar == found || scalar.representation() == found);
+                if !fits {
+                    return Err(Misfit::Type { found: QType::Scalar(found) });
+                }
+            }
+        }
+        if let DataIn::Dictionary(keys, values) = self.data {
+            let size = values.rows.unwrap_or(0);
+            values.check(&qtype.to_optional(), size)?;
+            // Others have no place of their own that a key could be of.
+            let lies_in_place =
+                matches!(values.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..));
+            if !lies_in_place {
+                return Err(Misfit::Dictionary);
+            }
+            let is_wrong = |row: &usize| match self.presence {
+                PresenceIn::Bits(bits) if !bits.get(*row) => false,
+                _ => keys.get(*row).is_none_or(|key| key >= size),
+            };
+            if !self.knows_keys
+                && !keys.are_less(size)
+                && let Some(row) = (0..rows).find(is_wrong)
+            {
+                return Err(Misfit::Key { row });
+            }
+        }
+        let may_be_missing = self.scalar().is_some() || matches!(self.data, DataIn::Lists(..));
+        if !qtype.is_optional() && may_be_missing && !self.is_all_present() {
+            let missing = match (self.presence, self.data) {
+                (PresenceIn::Bits(bits), data) if !matches!(data, DataIn::Dictionary(..)) => {
+                    bits.first_zero().filter(|row| *row < rows)
+                }
+                _ => (0..rows).find(|row| !self.is_present(*row)),
+            };
+            if let Some(row) = missing {
+                return Err(Misfit::Missing { row });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a [T]> for InputColumn<'a> {
+    fn from(values: &'a [T]) -> Self {
+        InputColumn::values(values)
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a Vec<T>> for InputColumn<'a> {
+    fn from(values: &'a Vec<T>) -> Self {
+        InputColumn::values(values)
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a [Optional<T>]> for InputColumn<'a> {
+    fn from(values: &'a [Optional<T>]) -> Self {
+        InputColumn::optionals(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_backed_by_memory_of_each() {
+        let bits = Bitmap::new(&[0b11], 0, 2).unwrap();
+        let (numbers, units) = (InputColumn::values(&[1.0, 2.0]), InputColumn::units(2));
+        let shared = Value::from(1.0);
+        let strided = |stride, presence| {
+            // SAFETY: COLUMNS: there are two numbers, 8 bytes apart, and the bytes of the first may be looked at twice.
+            unsafe { InputColumn::strided(Scalar::Float64, [1.0_f64, 2.0].as_ptr().cast(), stride, presence, 2) }
+        };
+        let fixed = |size, elements| InputColumn::lists(ListOffsets::Fixed { size, rows: 2 }, elements);
+        let backed = [
+            numbers,
+            units.present(bits),
+            InputColumn::bits(bits),
+            InputColumn::texts(&["a", "b"]),
+            InputColumn::dictionary(Keys::U8(&[0, 1]), &units),
+            strided(8, None),
+            fixed(1, &numbers),
+            fixed(0, &numbers).present(bits),
+            InputColumn::lists(&[0_i64, 1, 2][..], &units),
+        ];
+        assert_eq!(backed.map(|column| column.is_backed()), [true; 9]);
+        let of_units = fixed(1, &units);
+        let counted = [
+            units,
+            InputColumn::shared(&shared),
+            strided(0, None),
+            strided(0, Some(0)),
+            fixed(0, &numbers),
+            of_units,
+            fixed(1, &of_units),
+        ];
+        assert_eq!(counted.map(|column| column.is_backed()), [false; 7]);
+    }
+}

@@ -1,0 +1,243 @@
+//! From values to rows: results that lie in tables are put into columns by the numbers or places of rows, for the rows that ask.
+
+use crate::rows::lanes::kernels::{shared, word};
+use cembra_runtime::{MachineType, STRIP_ROWS, prefetch};
+
+/// Which rows ask.
+#[derive(Clone, Copy)]
+pub(super) struct Mask {
+    pub(super) first: *const u8,
+    pub(super) is_shared: bool,
+}
+
+impl Mask {
+    /// Calls `f` with each row that asks.
+    ///
+    /// # Safety
+    /// COLUMNS: there is a bit for each row, or a byte for all.
+    pub(super) unsafe fn for_each(self, rows: usize, mut f: impl FnMut(usize)) {
+        if self.is_shared {
+            // SAFETY: COLUMNS, promised by the caller.
+            if unsafe { shared(self.first, MachineType::Flag) } != 0 {
+                (0..rows).for_each(f);
+            }
+            return;
+        }
+        for start in (0..rows).step_by(64) {
+            // SAFETY: COLUMNS, promised by the caller.
+            let mut left = unsafe { word(self.first, start, rows) };
+            while left != 0 {
+                f(start + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+    }
+}
+
+/// What is no truth value.
+pub(super) const UNKNOWN: u8 = 0x80;
+
+/// A number that few results are, and that stands for those that are not known: one that is it is found in another way.
+const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
+
+/// The most bytes of a table of results by number, which is filled when it is made and is to stay in the first-level cache.
+const MOST_BYTES: usize = 1 << 15;
+
+/// Results by number: what most memos do is one step then, and not two.
+#[derive(Debug)]
+pub(super) enum ByNumber {
+    /// Truth values; `UNKNOWN` where there is none yet, or the value fails.
+    Flags(Vec<u8>),
+    /// Numbers; `UNKNOWN_WORD` likewise.
+    Words(Vec<u64>),
+}
+
+impl ByNumber {
+    /// The table of so many results of a type, none of them known; none if they are too many.
+    pub(super) fn new(ty: MachineType, values: usize) -> Option<ByNumber> {
+        match ty {
+            MachineType::Flag if values <= MOST_BYTES => Some(ByNumber::Flags(vec![UNKNOWN; values])),
+            MachineType::Flag => None,
+            _ if values <= MOST_BYTES / size_of::<u64>() => Some(ByNumber::Words(vec![UNKNOWN_WORD; values])),
+            _ => None,
+        }
+    }
+
+    /// Takes note of a result, if there is a place for it; of none, that it is not known.
+    pub(super) fn note(&mut self, number: u32, result: Option<u64>) {
+        let at = number as usize;
+        match self {
+            ByNumber::Flags(flags) => {
+                if let Some(flag) = flags.get_mut(at) {
+                    *flag = result.map_or(UNKNOWN, |bits| bits as u8);
+                }
+            }
+            ByNumber::Words(words) => {
+                if let Some(word) = words.get_mut(at) {
+                    *word = result.unwrap_or(UNKNOWN_WORD);
+                }
+            }
+        }
+    }
+
+    /// How many numbers there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            ByNumber::Flags(flags) => flags.len(),
+            ByNumber::Words(words) => words.len(),
+        }
+    }
+
+    /// Puts the results into a column by the numbers of rows; false if one is not known, which is not looked at if that is `sure`.
+    /// Meanwhile what lies `ahead` is fetched.
+    ///
+    /// # Safety
+    /// COLUMNS: each number is one of the table, and there is room for an element of the type for each row.
+    pub(super) unsafe fn gather(
+        &self,
+        numbers: &[u32],
+        (ty, to): (MachineType, *mut u8),
+        sure: bool,
+        ahead: &[Ahead],
+    ) -> bool {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match (self, ty.size(), sure) {
+                (ByNumber::Flags(flags), ..) => gather_flags(flags, numbers, to, ahead),
+                (ByNumber::Words(words), 4, false) => gather_words::<4, false>(words, numbers, to, ahead),
+                (ByNumber::Words(words), 4, true) => gather_words::<4, true>(words, numbers, to, ahead),
+                (ByNumber::Words(words), _, false) => gather_words::<8, false>(words, numbers, to, ahead),
+                (ByNumber::Words(words), _, true) => gather_words::<8, true>(words, numbers, to, ahead),
+            }
+        }
+    }
+}
+
+/// A column whose rows are read when the gathering is done: where they are, and the bytes of each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    pub(super) first: *const u8,
+    pub(super) size: usize,
+}
+
+impl Ahead {
+    /// Asks for some rows, which are in a line of the caches or two.
+    fn fetch(self, row: usize) {
+        let first = self.first.wrapping_add(row * self.size);
+        prefetch(first);
+        prefetch(first.wrapping_add((LINE - 1) * self.size));
+    }
+}
+
+/// Puts truth values into a column of bits by the numbers of rows: what most memos do, in one step. False if one is not known.
+///
+/// # Safety
+/// COLUMNS: each number is one of the table, and there is room for a bit for each row, in whole words.
+unsafe fn gather_flags(flags: &[u8], numbers: &[u32], to: *mut u8, ahead: &[Ahead]) -> bool {
+    // SAFETY: COLUMNS, promised by the caller.
+    let of = |number: &u32| unsafe { u64::from(*flags.get_unchecked(*number as usize)) };
+    let (whole, rest) = numbers.as_chunks::<8>();
+    let mut found = 0;
+    // SAFETY: COLUMNS, promised by the caller.
+    unsafe {
+        for (at, numbers) in whole.iter().enumerate() {
+            if at % 2 == 0 {
+                prefetch(numbers.as_ptr().wrapping_add(STRIP_ROWS));
+                ahead.iter().for_each(|column| column.fetch(8 * at));
+            }
+            let bytes = (0..8).fold(0, |bytes, lane| bytes | of(&numbers[lane]) << (8 * lane));
+            found |= bytes;
+            // The lowest bit of each byte, moved next to each other into the highest byte.
+            *to.add(at) = ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+        }
+        if !rest.is_empty() {
+            let (mut bits, mut all) = (0, 0);
+            for (lane, number) in rest.iter().enumerate() {
+                all |= of(number);
+                bits |= (of(number) & 1) << lane;
+            }
+            found |= all;
+            *to.add(whole.len()) = bits as u8;
+        }
+        clear_behind(to, numbers.len());
+    }
+    found & (u64::from(UNKNOWN) * 0x0101_0101_0101_0101) == 0
+}
+
+/// Puts numbers of so many bytes into a column by the numbers of rows, as `gather_flags` does.
+///
+/// # Safety
+/// COLUMNS: each number is one of the table, and there is room for an element for each row.
+unsafe fn gather_words<const SIZE: usize, const SURE: bool>(
+    words: &[u64],
+    numbers: &[u32],
+    to: *mut u8,
+    ahead: &[Ahead],
+) -> bool {
+    let mut unknown = false;
+    // SAFETY: COLUMNS, promised by the caller.
+    let mut put = |row: usize, number: u32| unsafe {
+        let word = *words.get_unchecked(number as usize);
+        unknown |= !SURE && word == UNKNOWN_WORD;
+        match SIZE {
+            4 => to.cast::<u32>().add(row).write_unaligned(word as u32),
+            _ => to.cast::<u64>().add(row).write_unaligned(word),
+        }
+    };
+    let (whole, rest) = numbers.as_chunks::<LINE>();
+    for (at, line) in whole.iter().enumerate() {
+        prefetch(line.as_ptr().wrapping_add(STRIP_ROWS));
+        ahead.iter().for_each(|column| column.fetch(LINE * at));
+        line.iter().enumerate().for_each(|(lane, number)| put(LINE * at + lane, *number));
+    }
+    let first = numbers.len() - rest.len();
+    rest.iter().enumerate().for_each(|(lane, number)| put(first + lane, *number));
+    !unknown
+}
+
+/// Clears what lies behind the bits of rows in whole words.
+///
+/// # Safety
+/// COLUMNS: there is room for the bits in whole words.
+unsafe fn clear_behind(to: *mut u8, rows: usize) {
+    let written = rows.div_ceil(8);
+    // SAFETY: COLUMNS, promised by the caller.
+    unsafe { to.add(written).write_bytes(0, rows.div_ceil(64) * 8 - written) };
+}
+
+/// The numbers of a line of the caches.
+pub(super) const LINE: usize = 16;
+
+/// Puts what is in a table into a column, by the places of rows.
+///
+/// # Safety
+/// COLUMNS: each place is one of the table, and there is room for an element for each row.
+pub(super) unsafe fn gather(table: &[u64], places: &[u32], ty: MachineType, to: *mut u8) {
+    // SAFETY: COLUMNS, promised by the caller.
+    let of = |place: &u32| unsafe { *table.get_unchecked(*place as usize) };
+    // SAFETY: COLUMNS, promised by the caller: room for an element for each row.
+    unsafe {
+        match ty.size() {
+            1 => {
+                let (whole, rest) = places.as_chunks::<8>();
+                for (at, places) in whole.iter().enumerate() {
+                    *to.add(at) = (0..8).fold(0, |bits, lane| bits | of(&places[lane]) << lane) as u8;
+                }
+                if !rest.is_empty() {
+                    *to.add(whole.len()) = rest.iter().rev().fold(0, |bits, place| bits << 1 | of(place)) as u8;
+                }
+                clear_behind(to, places.len());
+            }
+            4 => {
+                for (row, place) in places.iter().enumerate() {
+                    to.cast::<u32>().add(row).write_unaligned(of(place) as u32);
+                }
+            }
+            _ => {
+                for (row, place) in places.iter().enumerate() {
+                    to.cast::<u64>().add(row).write_unaligned(of(place));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,531 @@
+//! Memos at work: what a program computes of a dictionary's values, when the first row asks for a value, and how the results get to
+//! the rows that have its number. Results are kept for a run, by one thread, in tables with a place for each value that was asked for.
+
+use crate::rows::lanes::LaneFunction;
+use crate::rows::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather};
+use crate::rows::lanes::kernels::element;
+use cembra_plan::Plan;
+use cembra_runtime::{
+    Arena, BatchFunction, Bytes, Column, ColumnForm, Context, DataForm, Dictionary, MachineType, Numbers, PresenceForm,
+    QType, STRIP_ROWS, Scratch, prefetch,
+};
+use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Part, Port, TapeLoop};
+use smallvec::SmallVec;
+
+/// A chunk of values may take this part of what a row may; one that takes more is computed value by value, so that what one takes
+/// is known.
+const PART_OF_LIMIT: u64 = 4;
+
+/// A memo of a program with its code.
+#[derive(Debug)]
+pub(super) struct MemoFunction {
+    pub(super) input: u32,
+    rows: Option<ColumnId>,
+    function: LaneFunction,
+    /// How many inputs the model has.
+    inputs: usize,
+    /// Bytes of a value.
+    cell: usize,
+    results: Vec<Cells>,
+    /// The parts of results that are kept: of which, and the column of rows that they go to.
+    parts: Vec<(usize, Part, MachineType, ColumnId)>,
+}
+
+/// Where a result of a chunk of values is put.
+#[derive(Debug)]
+struct Cells {
+    form: ColumnForm,
+    /// Bytes of one; bits lie in words behind.
+    size: usize,
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        let (data, presence) = (DataForm::Nothing, PresenceForm::All);
+        Cells {
+            form: ColumnForm { data, presence, is_dictionary: false, is_shared: false, is_dense: true, paces: [0; 2] },
+            size: 0,
+        }
+    }
+}
+
+/// What a memo knows of a dictionary's values.
+#[derive(Debug)]
+pub(in crate::rows) struct Memo {
+    /// By number of a value, and behind them for none: the place of its results. 0 as long as nobody asked for it.
+    places: Vec<u32>,
+    /// The numbers by place, from 1 on.
+    pub(in crate::rows) numbers: Vec<u32>,
+    /// The kept parts by place, numbers or bits; in the first place zeros.
+    pub(in crate::rows) tables: Vec<Vec<u64>>,
+    /// The places of values that fail.
+    failing: Vec<u32>,
+    /// The kept parts by number, and behind them for none. Empty for memos that not all rows ask, those with strings, and large
+    /// dictionaries.
+    by_number: Vec<ByNumber>,
+    /// How many values are known there, and whether what none gives is.
+    known: (u32, bool),
+    /// The place of each row of a strip.
+    of_rows: Vec<u32>,
+    /// Strings of results.
+    texts: Arena,
+    /// How often all of it was forgotten.
+    pub(in crate::rows) forgotten: u32,
+    /// The most that one value takes of what a row may.
+    work: u64,
+    bytes: usize,
+    scratch: Scratch,
+    context: Context,
+    /// Memory of a chunk: values, presence, then the results.
+    cells: Vec<u64>,
+}
+
+/// Where the string of an output is that depends on a dictionary alone.
+#[derive(Debug)]
+pub(super) struct ByValue {
+    /// The memo.
+    pub(super) memo: usize,
+    /// Which of its tables has the presence, if it may be missing, and which the address and the length.
+    presence: Option<usize>,
+    pointer: usize,
+    length: usize,
+}
+
+/// Where the string of an output is, if all its parts are those of one result of a memo that all rows ask for, and nothing but the
+/// output needs them.
+pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], output: u32) -> Option<ByValue> {
+    let column = |part: Part| program.output(output as usize, part);
+    let (presence, pointer, length) = (column(Part::Presence), column(Part::Pointer)?, column(Part::Length)?);
+    let mut is_read = false;
+    for segment in &program.segments {
+        segment.for_each_read(|read| is_read |= read == pointer || read == length);
+    }
+    let (memo, function) =
+        memos.iter().enumerate().find(|(_, memo)| memo.parts.iter().any(|(.., column)| *column == pointer))?;
+    let table = |wanted: ColumnId| function.parts.iter().position(|(.., column)| *column == wanted);
+    let (pointer, length) = (table(pointer)?, table(length)?);
+    let presence = match presence {
+        Some(column) => Some(table(column)?),
+        None => None,
+    };
+    let result = |table: usize| function.parts[table].0;
+    let is_one = result(length) == result(pointer) && presence.is_none_or(|at| result(at) == result(pointer));
+    (is_one && !is_read && function.rows.is_none()).then_some(ByValue { memo, presence, pointer, length })
+}
+
+/// All memos of a thread.
+#[derive(Debug)]
+pub(in crate::rows) struct Memos(pub(in crate::rows) Vec<Memo>);
+
+impl MemoFunction {
+    pub(super) fn new(
+        plan: &Plan,
+        memo: &MemoSegment,
+        loops: &mut dyn Iterator<Item = Box<dyn TapeLoop>>,
+        forms: &[ColumnForm],
+    ) -> MemoFunction {
+        let qtype = &plan.value(plan.inputs()[memo.input as usize].value).qtype;
+        let cell = qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let mut results: Vec<Cells> = Vec::new();
+        for column in &memo.program.columns {
+            let Origin::Output { index, part } = column.origin else { continue };
+            if results.len() <= index as usize {
+                results.resize_with(index as usize + 1, Cells::default);
+            }
+            let Cells { form, size } = &mut results[index as usize];
+            match part {
+                Part::Presence => form.presence = PresenceForm::Bits,
+                Part::Flag => (form.data, *size) = (DataForm::Bits, 0),
+                Part::Number => (form.data, *size) = (DataForm::Values, column.ty.size()),
+                Part::Pointer | Part::Length => (form.data, *size) = (DataForm::Values, size_of::<Bytes<'_>>()),
+            }
+        }
+        let inside = forms[..plan.inputs().len()].iter().map(|form| ColumnForm { is_dictionary: false, ..*form });
+        let forms: Vec<ColumnForm> = inside.chain(results.iter().map(|cells| cells.form)).collect();
+        let part = |result: ColumnId| match memo.program.column(result).origin {
+            Origin::Output { index, part } => (index as usize, part, memo.program.column(result).ty),
+            // Results are outputs.
+            _ => (0, Part::Presence, MachineType::Flag),
+        };
+        let parts = memo.stores.iter().map(|store| {
+            let (index, part, ty) = part(store.result);
+            (index, part, ty, store.column)
+        });
+        MemoFunction {
+            input: memo.input,
+            rows: memo.rows,
+            function: LaneFunction::with(plan, memo.program.clone(), loops, &forms),
+            inputs: plan.inputs().len(),
+            cell,
+            results,
+            parts: parts.collect(),
+        }
+    }
+
+    /// What it knows before anything is asked.
+    fn memo(&self, context: &Context) -> Memo {
+        let most = self.chunk();
+        let results: usize = self.results.iter().map(|cells| cells.words(most)).sum();
+        Memo {
+            places: Vec::new(),
+            numbers: vec![0],
+            tables: vec![vec![0]; self.parts.len()],
+            failing: Vec::new(),
+            by_number: Vec::new(),
+            known: (0, false),
+            of_rows: Vec::new(),
+            texts: Arena::new(usize::MAX),
+            forgotten: 0,
+            work: 0,
+            bytes: 0,
+            scratch: Scratch::new(&self.function.scratch()),
+            context: context.like(),
+            cells: vec![0; words(most * self.cell) + most.div_ceil(64) + results],
+        }
+    }
+
+    /// Tables of the kept parts by number, if all rows ask for them, and they are few and no strings.
+    fn by_number(&self, values: usize) -> Vec<ByNumber> {
+        let is_string = |part: &Part| matches!(part, Part::Pointer | Part::Length);
+        if self.rows.is_some() || self.parts.iter().any(|(_, part, ..)| is_string(part)) {
+            return Vec::new();
+        }
+        let tables = self.parts.iter().map(|(_, _, ty, _)| ByNumber::new(*ty, values));
+        tables.collect::<Option<Vec<_>>>().unwrap_or_default()
+    }
+
+    /// The most values that are computed at once.
+    fn chunk(&self) -> usize {
+        BatchFunction::rows(&self.function).min(STRIP_ROWS)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.function.memory_bytes()
+    }
+}
+
+impl Memos {
+    pub(super) fn of(functions: &[MemoFunction], context: &Context) -> Memos {
+        Memos(functions.iter().map(|function| function.memo(context)).collect())
+    }
+
+    /// Forgets everything: a run begins, perhaps on other dictionaries.
+    pub(super) fn begin(&mut self, context: &Context) {
+        for memo in &mut self.0 {
+            memo.forget();
+            (memo.forgotten, memo.work, memo.bytes) = (0, 0, 0);
+            memo.context.set_cancellation(context.cancellation());
+        }
+    }
+
+    /// Forgets what has become more than a row may make.
+    pub(super) fn bound(&mut self) {
+        for memo in &mut self.0 {
+            if memo.texts.used() > memo.context.arena().limit() {
+                memo.forget();
+                memo.forgotten += 1;
+            }
+        }
+    }
+
+    /// The results that came to be known since they were asked for: how often all was forgotten, and how many were known then.
+    pub(super) fn results(&self, of: &ByValue, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
+        let memo = &self.0[of.memo];
+        let first = if *known >> 32 == u64::from(memo.forgotten) { (*known as u32).max(1) } else { 1 };
+        for place in first as usize..memo.numbers.len() {
+            let is_there = of.presence.is_none_or(|at| memo.tables[at][place] != 0);
+            let (address, len) = (memo.tables[of.pointer][place] as usize, memo.tables[of.length][place] as usize);
+            // SAFETY: STRING-VIEW: what is present is a view of the memo's texts.
+            let string = (is_there && len > 0)
+                .then(|| unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), len) });
+            f(memo.numbers[place], if is_there { Some(string.unwrap_or_default()) } else { None });
+        }
+        *known = u64::from(memo.forgotten) << 32 | memo.numbers.len() as u64;
+    }
+
+    /// True if a row, besides what a context has done, may do what the values of all memos take.
+    pub(super) fn fit(&self, context: &Context) -> bool {
+        let work = self.0.iter().map(|memo| memo.work).sum();
+        context.has_room(work, self.0.iter().map(|memo| memo.bytes).sum())
+    }
+}
+
+impl Memo {
+    /// Forgets everything, in time that is a part of what it took to find it out.
+    fn forget(&mut self) {
+        for number in self.numbers.drain(1..) {
+            if let Some(place) = self.places.get_mut(number as usize) {
+                *place = 0;
+            }
+            self.by_number.iter_mut().for_each(|results| results.note(number, None));
+        }
+        self.tables.iter_mut().for_each(|table| table.truncate(1));
+        self.known = (0, false);
+        self.failing.clear();
+        self.texts.reset();
+    }
+
+    /// Finds the results for the rows of a strip that ask, and puts them into their columns. Rows whose value fails are said to have
+    /// failed, counted from `start`. Meanwhile columns are fetched that are read behind it.
+    ///
+    /// # Safety
+    /// COLUMNS: the columns and numbers are those of the strip, from the same row on as the addresses; the scratch's memos are
+    /// those of the function. There is an address for each column of the program.
+    pub(super) unsafe fn play(
+        &mut self,
+        function: &MemoFunction,
+        (columns, numbers): (&[Column], &Numbers<'_>),
+        (program, addresses): (&LaneProgram, &[*mut u8]),
+        rows: usize,
+        ahead: &[Ahead],
+        mut fails: impl FnMut(usize),
+    ) {
+        let values = numbers.dictionary.values() as usize + 1;
+        if self.places.len() < values {
+            self.forget();
+            // Fresh memory is zero, and touched only where it is used.
+            self.places = vec![0; values];
+            self.by_number = function.by_number(values);
+        }
+        if self.of_rows.len() < rows {
+            self.of_rows.resize(rows.next_multiple_of(64), 0);
+        }
+        // SAFETY: COLUMNS, promised by the caller.
+        let of_rows = unsafe { std::slice::from_raw_parts(numbers.of_rows, rows) };
+        // What is known of one part is known of all, so that only the first is asked.
+        let (known, knows_none) = self.known;
+        let mut sure = known == numbers.dictionary.values() && (knows_none || numbers.all_present);
+        let mut ahead = ahead;
+        let mut is_known = !self.by_number.is_empty();
+        for ((_, _, ty, column), results) in function.parts.iter().zip(&self.by_number) {
+            let to = (*ty, addresses[column.index()]);
+            // SAFETY: COLUMNS, promised by the caller: numbers are those of values, or of none.
+            is_known = results.len() >= values && unsafe { results.gather(of_rows, to, sure, ahead) };
+            if !is_known {
+                break;
+            }
+            (sure, ahead) = (true, &[]);
+        }
+        if is_known {
+            return;
+        }
+        let mask = function
+            .rows
+            .map(|rows| Mask { first: addresses[rows.index()], is_shared: program.column(rows).port == Port::Shared });
+        // SAFETY: COLUMNS, promised by the caller: numbers are those of values, or of none.
+        if !unsafe { self.look_up(of_rows, mask) } {
+            // SAFETY: COLUMNS, promised by the caller.
+            unsafe {
+                self.compute(function, columns, numbers.dictionary, of_rows, mask);
+                self.look_up(of_rows, mask);
+            }
+        }
+        for ((_, _, ty, column), table) in function.parts.iter().zip(&self.tables) {
+            let to = addresses[column.index()];
+            // Strings that are taken by value.
+            if let Origin::Output { index, part: Part::Pointer | Part::Length } = program.column(*column).origin
+                && columns[function.inputs + index as usize].data.is_null()
+            {
+                continue;
+            }
+            // SAFETY: COLUMNS, promised by the caller; each place is one of the tables.
+            unsafe { gather(table, &self.of_rows[..rows], *ty, to) };
+        }
+        if !self.failing.is_empty() {
+            let is_failing = |place: &u32| self.failing.binary_search(place).is_ok();
+            let found = self.of_rows[..rows].iter().enumerate().filter(|(_, place)| is_failing(place));
+            found.for_each(|(row, _)| fails(row));
+        }
+    }
+
+    /// Finds the places of rows; those that do not ask have the first. False if that of some row is not known.
+    ///
+    /// # Safety
+    /// COLUMNS: there is a place for each number, and a bit for each row.
+    unsafe fn look_up(&mut self, of_rows: &[u32], mask: Option<Mask>) -> bool {
+        let Some(mask) = mask else {
+            // A place that is not known becomes a number with the highest bit: there are not as many values.
+            let (places, mut unknown) = (&self.places[..], 0);
+            // SAFETY: COLUMNS, promised by the caller.
+            let mut find = |to: &mut u32, number: u32| unsafe {
+                *to = *places.get_unchecked(number as usize);
+                unknown |= to.wrapping_sub(1);
+            };
+            let (to, of_rows) = (self.of_rows[..of_rows.len()].as_chunks_mut::<LINE>(), of_rows.as_chunks::<LINE>());
+            for (to, numbers) in to.0.iter_mut().zip(of_rows.0) {
+                prefetch(numbers.as_ptr().wrapping_add(STRIP_ROWS));
+                to.iter_mut().zip(numbers).for_each(|(to, number)| find(to, *number));
+            }
+            to.1.iter_mut().zip(of_rows.1).for_each(|(to, number)| find(to, *number));
+            return unknown >> 31 == 0;
+        };
+        let mut all = true;
+        self.of_rows[..of_rows.len()].fill(0);
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            mask.for_each(of_rows.len(), |row| {
+                let place = *self.places.get_unchecked(of_rows[row] as usize);
+                self.of_rows[row] = place;
+                all &= place != 0;
+            });
+        }
+        all
+    }
+
+    /// Computes the results of all values that rows ask for and that are not known.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `play`.
+    unsafe fn compute(
+        &mut self,
+        function: &MemoFunction,
+        columns: &[Column],
+        dictionary: &dyn Dictionary,
+        of_rows: &[u32],
+        mask: Option<Mask>,
+    ) {
+        let mut wanted: Vec<u32> = Vec::new();
+        let first = self.numbers.len();
+        let mut want = |row: usize| {
+            let place = &mut self.places[of_rows[row] as usize];
+            if *place == 0 {
+                *place = (first + wanted.len()) as u32;
+                wanted.push(of_rows[row]);
+            }
+        };
+        match mask {
+            None => (0..of_rows.len()).for_each(want),
+            // SAFETY: COLUMNS, promised by the caller.
+            Some(mask) => unsafe { mask.for_each(of_rows.len(), &mut want) },
+        }
+        for chunk in wanted.chunks(function.chunk()) {
+            // SAFETY: COLUMNS, promised by the caller.
+            unsafe {
+                if self.run(function, columns, dictionary, chunk, PART_OF_LIMIT) {
+                    self.keep(function, chunk.len());
+                } else {
+                    for (at, number) in chunk.iter().enumerate() {
+                        if self.run(function, columns, dictionary, std::slice::from_ref(number), 1) {
+                            self.keep(function, 1);
+                        } else {
+                            self.failing.push((self.numbers.len() + at) as u32);
+                            self.tables.iter_mut().for_each(|table| table.push(0));
+                        }
+                    }
+                }
+            }
+            self.numbers.extend_from_slice(chunk);
+        }
+        for place in first..self.numbers.len() {
+            if self.failing.binary_search(&(place as u32)).is_ok() {
+                continue;
+            }
+            let number = self.numbers[place];
+            for (results, table) in self.by_number.iter_mut().zip(&self.tables) {
+                results.note(number, Some(table[place]));
+            }
+            if number < dictionary.values() { self.known.0 += 1 } else { self.known.1 = true }
+        }
+    }
+
+    /// Computes the results of a chunk of values; false if one of them fails, or they take more than a part of what a row may.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `play`; there are no more values than a chunk has.
+    unsafe fn run(
+        &mut self,
+        function: &MemoFunction,
+        columns: &[Column],
+        dictionary: &dyn Dictionary,
+        chunk: &[u32],
+        part: u64,
+    ) -> bool {
+        let most = function.chunk();
+        let Memo { cells, scratch, context, .. } = self;
+        let data: *mut u8 = cells.as_mut_ptr().cast();
+        let presence = cells.as_mut_ptr().wrapping_add(words(most * function.cell));
+        let input = Column { data, stride: function.cell.cast_signed(), presence: presence.cast(), presence_stride: 0 };
+        for start in (0..chunk.len()).step_by(64) {
+            let mut bits = 0;
+            for (at, number) in chunk[start..].iter().take(64).enumerate() {
+                // SAFETY: COLUMNS: there is a cell for each value of a chunk.
+                let is_there = unsafe { dictionary.write(*number, data.add((start + at) * function.cell)) };
+                bits |= u64::from(is_there) << at;
+            }
+            // SAFETY: COLUMNS: there is a bit for each value of a chunk.
+            unsafe { presence.add(start / 64).write(bits) };
+        }
+        let mut inside: SmallVec<[Column; 16]> = columns[..function.inputs].into();
+        inside[function.input as usize] = input;
+        let mut next = presence.wrapping_add(most.div_ceil(64));
+        for cells in &function.results {
+            inside.push(cells.column(next, most));
+            next = next.wrapping_add(cells.words(most));
+        }
+        scratch.texts.reset();
+        // SAFETY: COLUMNS: columns of the forms that the function was made for, in memory of a chunk.
+        unsafe { function.function.run(&inside, &[], chunk.len(), scratch, context) };
+        if scratch.failed.any() {
+            scratch.failed.drain().for_each(drop);
+            return false;
+        }
+        let (work, bytes) = (context.work_done(), context.arena().used());
+        let is_little = context.string_work() / part >= work && context.arena().limit() as u64 / part >= bytes as u64;
+        if is_little {
+            (self.work, self.bytes) = (self.work.max(work), self.bytes.max(bytes));
+        }
+        is_little
+    }
+
+    /// Keeps the results of a chunk of values, which are in the cells.
+    ///
+    /// # Safety
+    /// COLUMNS: so many values were computed. STRING-VIEW: strings of results are alive.
+    unsafe fn keep(&mut self, function: &MemoFunction, values: usize) {
+        let most = function.chunk();
+        let first = self.cells.as_mut_ptr().wrapping_add(words(most * function.cell) + most.div_ceil(64));
+        for ((result, part, ty, _), table) in function.parts.iter().zip(&mut self.tables) {
+            let before: usize = function.results[..*result].iter().map(|cells| cells.words(most)).sum();
+            let cells = &function.results[*result];
+            let column = cells.column(first.wrapping_add(before), most);
+            for at in 0..values {
+                // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of what is missing nothing is looked at.
+                let bits = unsafe {
+                    let is_there = || {
+                        cells.form.presence == PresenceForm::All || element(column.presence, MachineType::Flag, at) != 0
+                    };
+                    match part {
+                        Part::Presence => element(column.presence, MachineType::Flag, at),
+                        Part::Flag | Part::Number => element(column.data, *ty, at),
+                        Part::Pointer | Part::Length if !is_there() => 0,
+                        Part::Length => element(column.data, *ty, 2 * at + 1),
+                        Part::Pointer => {
+                            let bytes = column.data.cast::<Bytes<'_>>().add(at).read_unaligned();
+                            let piece = self.texts.allocate(bytes.as_slice().len()).unwrap_or_default();
+                            piece.copy_from_slice(bytes.as_slice());
+                            piece.as_ptr().expose_provenance() as u64
+                        }
+                    }
+                };
+                table.push(bits);
+            }
+        }
+    }
+}
+
+impl Cells {
+    /// Words of a chunk of so many.
+    fn words(&self, most: usize) -> usize {
+        words(most * self.size) + 2 * most.div_ceil(64)
+    }
+
+    /// The column of a chunk of so many at some memory.
+    fn column(&self, memory: *mut u64, most: usize) -> Column {
+        let presence = memory.wrapping_add(words(most * self.size) + most.div_ceil(64)).cast();
+        Column { data: memory.cast(), stride: self.size.cast_signed(), presence, presence_stride: 0 }
+    }
+}
+
+fn words(bytes: usize) -> usize {
+    bytes.div_ceil(8)
+}

@@ -1,0 +1,385 @@
+//! Output columns: made by a batch and owned by its caller, or memory of the caller to be written.
+
+use crate::rows::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
+use crate::rows::strings::{NumberedStrings, StringsMade};
+use crate::rows::{BitmapMut, KeyType, Misfit};
+use cembra_runtime::{FramePtr, Optional, QType, Scalar};
+use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
+use std::marker::PhantomData;
+
+/// A column that a batch made.
+#[derive(Clone, Debug)]
+pub struct OutputColumn {
+    pub(in crate::rows) qtype: QType,
+    pub(in crate::rows) rows: usize,
+    pub(in crate::rows) data: DataOut,
+    /// A bit a row, the lowest first; none where all are present.
+    pub(in crate::rows) presence: Option<Vec<u64>>,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::rows) enum DataOut {
+    /// Units have none.
+    Nothing,
+    /// Numbers next to each other, in words.
+    Numbers(Words),
+    /// Truth values, a bit a row.
+    Bits(Words),
+    Strings(StringsMade),
+    Numbered(NumberedStrings),
+    /// Where the elements of each row begin, and where the last's end; and the elements.
+    Lists(Vec<i64>, Box<OutputColumn>),
+    /// Values of types that are no scalars.
+    Any(Vec<Value>),
+}
+
+impl OutputColumn {
+    /// The type of its values: optional where some may be missing.
+    #[must_use]
+    pub const fn qtype(&self) -> &QType {
+        &self.qtype
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The values, if they are of this type; of rows that are missing, anything. BOOLEAN is given as
+    /// [`bits`](OutputColumn::bits).
+    #[must_use]
+    pub fn values<T: ColumnValue>(&self) -> Option<&[T]> {
+        let is_of =
+            self.qtype.scalar().is_some_and(|scalar| scalar == T::SCALAR || scalar.representation() == T::SCALAR);
+        match &self.data {
+            DataOut::Numbers(words) if is_of => {
+                // SAFETY: COLUMNS: there is a number of this type for each row, in words that started as zeros.
+                Some(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), self.rows) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Truth values, a bit a row, the lowest first.
+    #[must_use]
+    pub fn bits(&self) -> Option<&[u64]> {
+        if let DataOut::Bits(words) = &self.data { Some(words) } else { None }
+    }
+
+    /// Which rows are present, a bit a row, the lowest first; none where all are.
+    #[must_use]
+    pub fn presence(&self) -> Option<&[u64]> {
+        self.presence.as_deref()
+    }
+
+    /// True if the value of a row is there.
+    #[must_use]
+    pub fn is_present(&self, row: usize) -> bool {
+        row < self.rows && self.presence.as_ref().is_none_or(|words| bit(words, row))
+    }
+
+    /// The bytes of a row's text, or bytes.
+    #[must_use]
+    pub fn string(&self, row: usize) -> Option<&[u8]> {
+        match &self.data {
+            DataOut::Strings(strings) if self.is_present(row) => strings.get(row),
+            DataOut::Numbered(strings) if self.is_present(row) => strings.get(row),
+            _ => None,
+        }
+    }
+
+    /// The text of a row.
+    #[must_use]
+    pub fn text(&self, row: usize) -> Option<&str> {
+        if self.qtype.scalar() == Some(Scalar::Text) { std::str::from_utf8(self.string(row)?).ok() } else { None }
+    }
+
+    /// Of lists, where the elements of each row begin and where the last's end, and all elements.
+    #[must_use]
+    pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {
+        if let DataOut::Lists(offsets, elements) = &self.data { Some((offsets, elements)) } else { None }
+    }
+
+    /// The value of a row; none behind the last, and nothing for a row of no scalar type that failed.
+    #[must_use]
+    pub fn value(&self, row: usize) -> Option<Value> {
+        if row >= self.rows {
+            return None;
+        }
+        if let DataOut::Any(values) = &self.data {
+            return values.get(row).cloned();
+        }
+        if let (DataOut::Lists(offsets, elements), QType::Array(kind, scalar)) = (&self.data, &self.qtype) {
+            let row_elements = offsets[row] as usize..offsets[row + 1] as usize;
+            let mut array = ArrayBuilder::new(*scalar, row_elements.len());
+            row_elements.for_each(|at| array.push(elements.value(at).as_ref().and_then(Value::as_scalar)));
+            return Some(if self.is_present(row) {
+                Value::Array(*kind, array.finish().into())
+            } else {
+                Value::Nothing
+            });
+        }
+        let scalar = self.qtype.scalar()?;
+        let value = if self.is_present(row) { self.scalar_value(scalar, row) } else { None };
+        Some(match (self.qtype.is_optional(), value) {
+            (true, value) => Value::optional(scalar, value),
+            (false, value) => Value::Scalar(value?),
+        })
+    }
+
+    fn scalar_value(&self, scalar: Scalar, row: usize) -> Option<ScalarValue> {
+        match &self.data {
+            DataOut::Nothing => Some(ScalarValue::Unit),
+            DataOut::Bits(words) => Some(ScalarValue::Boolean(bit(words, row))),
+            DataOut::Numbers(words) => {
+                let size = QType::Scalar(scalar).layout().size as usize;
+                let bits = if size == 8 { words[row] } else { words[row / 2] >> (32 * (row % 2)) & 0xFFFF_FFFF };
+                ScalarValue::from_bits(scalar, bits)
+            }
+            DataOut::Strings(_) | DataOut::Numbered(_) => {
+                let bytes = self.string(row)?;
+                Some(match scalar {
+                    Scalar::Text => ScalarValue::Text(std::str::from_utf8(bytes).ok()?.into()),
+                    _ => ScalarValue::Bytes(bytes.into()),
+                })
+            }
+            DataOut::Any(_) | DataOut::Lists(..) => None,
+        }
+    }
+
+    /// The type of the numbers of strings that rows have; none if each row has a string of its own.
+    #[must_use]
+    pub fn key_type(&self) -> Option<KeyType> {
+        if let DataOut::Numbered(strings) = &self.data { Some(strings.key_type) } else { None }
+    }
+
+    /// The same column with a string for each row, where rows have numbers of strings; the bytes stay where they are.
+    #[must_use]
+    pub fn spread(mut self) -> OutputColumn {
+        if let DataOut::Numbered(numbered) = self.data {
+            self.data = DataOut::Strings(numbered.spread(self.rows));
+        }
+        self
+    }
+
+    /// Its memory: numbers in words, bits, or strings as views and buffers in Arrow's layout; and presence.
+    #[must_use]
+    pub fn into_parts(self) -> (QType, OutputParts, Option<Vec<u64>>) {
+        let parts = match self.data {
+            DataOut::Nothing => OutputParts::Nothing,
+            DataOut::Numbers(words) => OutputParts::Numbers(words),
+            DataOut::Bits(words) => OutputParts::Bits(words),
+            DataOut::Strings(StringsMade { views, buffers }) => OutputParts::Strings(views, buffers),
+            DataOut::Numbered(NumberedStrings { key_type, keys, strings, present }) => {
+                OutputParts::Dictionary { key_type, keys, views: strings.views, buffers: strings.buffers, present }
+            }
+            DataOut::Lists(offsets, elements) => OutputParts::Lists(offsets, elements),
+            DataOut::Any(values) => OutputParts::Any(values),
+        };
+        (self.qtype, parts, self.presence)
+    }
+}
+
+/// The data of a column that a batch made.
+#[derive(Debug)]
+pub enum OutputParts {
+    /// Units have none.
+    Nothing,
+    /// Numbers next to each other, as many as there are rows.
+    Numbers(Words),
+    /// Truth values, a bit a row.
+    Bits(Words),
+    /// Strings as views, and what they view.
+    Strings(Vec<u128>, Vec<Vec<u8>>),
+    /// Strings that rows have numbers of: those that the rows of an input have, if an output's string depends on that alone.
+    Dictionary {
+        /// The type of numbers.
+        key_type: KeyType,
+        /// The numbers next to each other, as many as there are rows; anything where a row is missing.
+        keys: Vec<u64>,
+        /// The strings as views.
+        views: Vec<u128>,
+        /// What they view.
+        buffers: Vec<Vec<u8>>,
+        /// A bit for each string that is there: not one that is missing, nor one whose number no row has.
+        present: Vec<u64>,
+    },
+    /// Lists: where the elements of each row begin and where the last's end, and all elements.
+    Lists(Vec<i64>, Box<OutputColumn>),
+    /// Values of types that are no scalars.
+    Any(Vec<Value>),
+}
+
+pub(in crate::rows) fn bit(words: &[u64], row: usize) -> bool {
+    words[row / 64] >> (row % 64) & 1 != 0
+}
+
+/// What moves a value from a cell in the layout of frames to a field of a struct.
+///
+/// # Safety
+/// FIELD-TABLE: the first is a field of the type that it was made for, and there is a value in the cell at the offset.
+pub type ReadField = unsafe fn(*mut u8, FramePtr, u32);
+
+/// Memory of the caller for the values of an output.
+#[derive(Debug)]
+pub struct ColumnMut<'a> {
+    pub(in crate::rows) rows: usize,
+    pub(in crate::rows) data: DataTo<'a>,
+    /// Where bits of presence go; or the bytes, so far from the values.
+    pub(in crate::rows) presence: PresenceTo<'a>,
+    lives: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: COLUMNS: what a column points to is borrowed, alone, for as long as it lives.
+unsafe impl Send for ColumnMut<'_> {}
+
+#[derive(Debug)]
+pub(in crate::rows) enum DataTo<'a> {
+    Nothing,
+    Values(Scalar, *mut u8, isize),
+    Bits(BitmapMut<'a>),
+    Fields(&'a QType, *mut u8, isize, ReadField),
+}
+
+#[derive(Debug)]
+pub(in crate::rows) enum PresenceTo<'a> {
+    /// There is no place for it: the output is never missing.
+    Nowhere,
+    Bits(BitmapMut<'a>),
+    Bytes(*mut u8, isize),
+}
+
+impl<'a> ColumnMut<'a> {
+    const fn new(rows: usize, data: DataTo<'a>) -> Self {
+        ColumnMut { rows, data, presence: PresenceTo::Nowhere, lives: PhantomData }
+    }
+
+    /// Numbers, truth values, dates or timestamps that are never missing.
+    #[must_use]
+    pub fn values<T: ColumnValue>(values: &'a mut [T]) -> Self {
+        let stride = size_of::<T>().cast_signed();
+        ColumnMut::new(values.len(), DataTo::Values(T::SCALAR, values.as_mut_ptr().cast(), stride))
+    }
+
+    /// Optional values.
+    #[must_use]
+    pub fn optionals<T: ColumnValue>(values: &'a mut [Optional<T>]) -> Self {
+        let (start, stride): (*mut u8, _) = (values.as_mut_ptr().cast(), size_of::<Optional<T>>().cast_signed());
+        let data = DataTo::Values(T::SCALAR, start.wrapping_add(align_of::<T>()), stride);
+        ColumnMut { presence: PresenceTo::Bytes(start, stride), ..ColumnMut::new(values.len(), data) }
+    }
+
+    /// Truth values as bits.
+    #[must_use]
+    pub fn bits(bits: BitmapMut<'a>) -> Self {
+        ColumnMut::new(bits.rows(), DataTo::Bits(bits))
+    }
+
+    /// Units: with [`present`](ColumnMut::present), whether they are there.
+    #[must_use]
+    pub fn units(rows: usize) -> Self {
+        ColumnMut::new(rows, DataTo::Nothing)
+    }
+
+    /// The same values, and bits that say which of them are there.
+    #[must_use]
+    pub fn present(self, bits: BitmapMut<'a>) -> Self {
+        ColumnMut { presence: PresenceTo::Bits(bits), ..self }
+    }
+
+    /// Fields of structs in the layout of frames, so many bytes apart; with `presence`, so many bytes from a row's value to
+    /// the byte that says whether it is there.
+    ///
+    /// # Safety
+    /// COLUMNS: there is such a value, and such a byte, for each row as long as the column lives, and nobody else uses them.
+    #[must_use]
+    pub unsafe fn strided(scalar: Scalar, first: *mut u8, stride: isize, presence: Option<isize>, rows: usize) -> Self {
+        let data = if scalar == Scalar::Unit { DataTo::Nothing } else { DataTo::Values(scalar, first, stride) };
+        let presence = presence.map_or(PresenceTo::Nowhere, |at| PresenceTo::Bytes(first.wrapping_offset(at), stride));
+        ColumnMut { presence, ..ColumnMut::new(rows, data) }
+    }
+
+    /// Fields of structs that are no values in the layout of frames; `read` moves one of the type there.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: there is such a field for each row as long as the column lives, and nobody else uses it.
+    #[must_use]
+    pub unsafe fn fields(qtype: &'a QType, first: *mut u8, stride: isize, read: ReadField, rows: usize) -> Self {
+        ColumnMut::new(rows, DataTo::Fields(qtype, first, stride, read))
+    }
+
+    /// How many rows there is memory for.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// True if there is memory for each row, so that they are no more than that: units take none.
+    #[must_use]
+    pub const fn is_backed(&self) -> bool {
+        let data = match self.data {
+            DataTo::Nothing => false,
+            DataTo::Values(_, _, stride) | DataTo::Fields(_, _, stride, _) => stride != 0,
+            DataTo::Bits(_) => true,
+        };
+        data || match self.presence {
+            PresenceTo::Nowhere => false,
+            PresenceTo::Bits(_) => true,
+            PresenceTo::Bytes(_, stride) => stride != 0,
+        }
+    }
+
+    /// What is in the memory now, for so many rows of it; none where there is no column but fields of structs.
+    pub(in crate::rows) fn as_input(&self, rows: usize) -> Option<InputColumn<'_>> {
+        let data = match &self.data {
+            DataTo::Nothing => DataIn::Nothing,
+            DataTo::Values(scalar, first, stride) => DataIn::Values(*scalar, *first, *stride),
+            DataTo::Bits(bits) => DataIn::Bits(bits.as_bits()),
+            DataTo::Fields(..) => return None,
+        };
+        let presence = match &self.presence {
+            PresenceTo::Nowhere => PresenceIn::All,
+            PresenceTo::Bits(bits) => PresenceIn::Bits(bits.as_bits()),
+            PresenceTo::Bytes(first, stride) => PresenceIn::Bytes(*first, *stride),
+        };
+        Some(InputColumn::of_memory(self.rows.min(rows), data, presence))
+    }
+
+    /// Compares the memory with the type of an output.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(in crate::rows) fn check(&self, qtype: &QType, rows: usize) -> Result<(), Misfit> {
+        let has_bits = !matches!(&self.presence, PresenceTo::Bits(bits) if bits.rows() < rows);
+        if self.rows < rows || !has_bits {
+            return Err(Misfit::Rows { found: self.rows, expected: rows });
+        }
+        let found = match &self.data {
+            DataTo::Fields(found, ..) if *found == qtype => return Ok(()),
+            DataTo::Fields(found, ..) => return Err(Misfit::Type { found: (*found).clone() }),
+            DataTo::Nothing => Scalar::Unit,
+            DataTo::Values(scalar, ..) => *scalar,
+            DataTo::Bits(_) => Scalar::Boolean,
+        };
+        if !qtype.scalar().is_some_and(|scalar| scalar == found || scalar.representation() == found) {
+            return Err(Misfit::Type { found: QType::Scalar(found) });
+        }
+        if qtype.is_optional() && matches!(self.presence, PresenceTo::Nowhere) {
+            return Err(Misfit::Presence);
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a mut [T]> for ColumnMut<'a> {
+    fn from(values: &'a mut [T]) -> Self {
+        ColumnMut::values(values)
+    }
+}
+
+impl<'a, T: ColumnValue> From<&'a mut [Optional<T>]> for ColumnMut<'a> {
+    fn from(values: &'a mut [Optional<T>]) -> Self {
+        ColumnMut::optionals(values)
+    }
+}

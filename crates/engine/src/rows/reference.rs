@@ -1,0 +1,117 @@
+//! Interpreter rows: the reference of all that evaluates rows. A row's inputs are copied to their slots of a frame, the plan is
+//! interpreted, its outputs are copied from theirs. It is what finds which row fails, where and why; and it is what runs a
+//! model that nothing else may run.
+
+use cembra_interp::Interpreted;
+use cembra_plan::{Function, Plan, Template};
+use cembra_runtime::{Column, ColumnForm, Context, Frame, FramePtr, QType, STATUS_OK, Scratch, Transfer};
+
+/// A plan that is interpreted row by row.
+#[derive(Debug)]
+pub(in crate::rows) struct Reference {
+    function: Interpreted,
+    template: Template,
+    has_strings: bool,
+    /// Type and slot of each input, then of each output.
+    inputs: Vec<(QType, u32)>,
+    outputs: Vec<(QType, u32)>,
+}
+
+/// How a row's values get to a frame and from there, for columns of some forms.
+#[derive(Debug)]
+pub(in crate::rows) struct Transfers {
+    inputs: Vec<Transfer>,
+    outputs: Vec<Transfer>,
+}
+
+/// What came of a row.
+pub(in crate::rows) enum RowEnd {
+    /// Its outputs are written.
+    Done,
+    /// It failed.
+    Failed,
+    /// The scratch has no room for its strings.
+    NoRoom,
+}
+
+impl Reference {
+    pub(in crate::rows) fn of(plan: &Plan) -> Reference {
+        let place = |value| (plan.value(value).qtype.clone(), plan.value(value).slot);
+        Reference {
+            function: cembra_interp::bind(plan, &plan.frame_binding()),
+            template: plan.template().clone(),
+            has_strings: plan.has_strings(),
+            inputs: plan.inputs().iter().map(|input| place(input.value)).collect(),
+            outputs: plan.outputs().iter().map(|output| place(output.value)).collect(),
+        }
+    }
+
+    pub(in crate::rows) fn frame(&self) -> Frame {
+        self.template.frame()
+    }
+
+    pub(in crate::rows) fn memory_bytes(&self) -> usize {
+        self.function.memory_bytes() + self.template.memory_bytes()
+    }
+
+    /// The ways for columns of these forms: of the inputs, then of the outputs.
+    pub(in crate::rows) fn transfers(&self, forms: &[ColumnForm]) -> Transfers {
+        let (of_inputs, of_outputs) = forms.split_at(self.inputs.len());
+        let all = |places: &[(QType, u32)], forms: &[ColumnForm]| {
+            places.iter().zip(forms).map(|((qtype, slot), form)| Transfer::of(qtype, *slot, *form)).collect()
+        };
+        Transfers { inputs: all(&self.inputs, of_inputs), outputs: all(&self.outputs, of_outputs) }
+    }
+
+    /// Evaluates a row. If it fails nothing was written, and the context says why.
+    ///
+    /// # Safety
+    /// COLUMNS: columns of the forms of the transfers, which have the row; the frame is one of this reference's.
+    pub(in crate::rows) unsafe fn row(
+        &self,
+        transfers: &Transfers,
+        columns: &[Column],
+        row: usize,
+        frame: FramePtr,
+        scratch: &mut Scratch,
+        context: &mut Context,
+    ) -> RowEnd {
+        let (inputs, outputs) = columns.split_at(transfers.inputs.len());
+        // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller: transfers are of the plan's slots. CALL: the frame is of the
+        // plan and bound to itself.
+        unsafe {
+            for (transfer, column) in transfers.inputs.iter().zip(inputs) {
+                transfer.load(column, row, frame);
+            }
+            if self.has_strings {
+                context.begin();
+            }
+            let mut status = self.function.call(frame, frame, frame, context);
+            if self.has_strings {
+                status = context.end(status);
+            }
+            if status != STATUS_OK {
+                return RowEnd::Failed;
+            }
+            for (transfer, column) in transfers.outputs.iter().zip(outputs) {
+                transfer.store(column, row, frame);
+                if transfer.keep_strings(column, row, &mut scratch.texts).is_err() {
+                    return RowEnd::NoRoom;
+                }
+            }
+        }
+        RowEnd::Done
+    }
+
+    /// Says that a row's outputs are missing.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `row`.
+    pub(in crate::rows) unsafe fn missing(&self, transfers: &Transfers, columns: &[Column], row: usize) {
+        let outputs = &columns[transfers.inputs.len()..];
+        for (transfer, column) in transfers.outputs.iter().zip(outputs) {
+            // SAFETY: COLUMNS, promised by the caller.
+            unsafe { transfer.set_missing(column, row) };
+        }
+    }
+}

@@ -1,0 +1,681 @@
+//! The run of a batch: rows are shared out in ranges, ranges cut into strips; each strip is evaluated by the function that was
+//! chosen, its failed rows again by the reference. Results never depend on the threads or on the cut.
+
+use crate::rows::output::OutputColumn;
+use crate::rows::reference::{Reference, RowEnd, Transfers};
+use crate::rows::source::Source;
+use crate::rows::strings::{OutputRoom, Unkept};
+use crate::rows::strip::Strip;
+use crate::rows::target::{Made, Target};
+use crate::rows::{ColumnMut, InputColumn, Misfit};
+use cembra_plan::Plan;
+use cembra_runtime::{
+    Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,
+    QType, STRIP_ROWS, Scratch, drain_past_caches,
+};
+use rayon::prelude::*;
+use smallvec::{SmallVec, smallvec};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The least strips of all the rows that they may have that are worth a thread.
+const RANGE_STRIPS: usize = 8;
+
+/// What to do with rows that fail.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum OnError {
+    /// Stop: the error is that of the first row.
+    #[default]
+    Fail,
+    /// Go on: the outputs of such a row are missing.
+    Missing,
+}
+
+/// Why a job is refused before anything runs.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There are not as many columns as inputs.
+    #[error("there are {found} input columns for {expected} inputs")]
+    Inputs {
+        /// How many columns there are.
+        found: usize,
+        /// How many inputs.
+        expected: usize,
+    },
+    /// There are not as many columns as outputs.
+    #[error("there are {found} output columns for {expected} outputs")]
+    Outputs {
+        /// How many columns there are.
+        found: usize,
+        /// How many outputs.
+        expected: usize,
+    },
+    /// An input column does not fit.
+    #[error("input {at} {misfit}")]
+    Input {
+        /// Which.
+        at: usize,
+        /// Why.
+        misfit: Misfit,
+    },
+    /// Memory for an output does not fit.
+    #[error("output {at} {misfit}")]
+    Output {
+        /// Which.
+        at: usize,
+        /// Why.
+        misfit: Misfit,
+    },
+}
+
+/// Why a run ended before its last row.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stop<E> {
+    /// A row failed, and that was to stop the run.
+    Row(usize, E),
+    /// The run was cancelled.
+    Cancelled,
+    /// A string that was made is longer than one of a column may be.
+    TooLong,
+    /// The strings that were made take more bytes than the run has room for.
+    Strings,
+    /// The job or the player is another batch's, the player is for columns of other forms, or the job has run.
+    Foreign,
+}
+
+/// Which batch a job or a player is of: there is no other of its number in the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct BatchId(u64);
+
+impl BatchId {
+    fn next() -> BatchId {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        BatchId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The forms of a job's columns: what a function is made for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
+
+/// A model to be run on many rows, by whatever function.
+#[derive(Debug)]
+pub struct RowPlan {
+    id: BatchId,
+    reference: Reference,
+    inputs: Vec<QType>,
+    outputs: Vec<QType>,
+}
+
+/// Columns that fit a model.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// None once it has run: its targets are gone.
+    of: Option<BatchId>,
+    rows: usize,
+    pub(in crate::rows) sources: Vec<Source<'a>>,
+    pub(in crate::rows) targets: Vec<Target<'a>>,
+    on_error: OnError,
+    /// True if rows of an input are written down strip by strip, or of an output put into their place.
+    is_staged: bool,
+    /// The latter.
+    finishes: bool,
+}
+
+/// A function for columns of some forms, with the memory that its threads have used.
+#[derive(Debug)]
+pub struct Player {
+    of: BatchId,
+    /// Of the columns that the function is made for.
+    forms: Forms,
+    function: Option<Arc<dyn BatchFunction>>,
+    transfers: Transfers,
+    #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
+    pool: Mutex<Vec<Box<Workspace>>>,
+}
+
+impl Player {
+    /// What evaluates strips; none if the reference does.
+    #[must_use]
+    pub fn function(&self) -> Option<&dyn BatchFunction> {
+        self.function.as_deref()
+    }
+
+    /// The same for who runs it on columns of these forms, if it is made for them and the model of the batch.
+    pub(in crate::rows) fn shared_function(&self, batch: &RowPlan, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
+        self.function.clone().filter(|_| self.of == batch.id && self.forms == *forms)
+    }
+}
+
+/// How a run goes.
+pub struct Settings<'s, E> {
+    /// How many threads work on it, where the rows are worth as many.
+    pub threads: usize,
+    /// Whose threads; the process's own pool if there is none.
+    pub pool: Option<&'s rayon::ThreadPool>,
+    /// The most rows that are evaluated before the next are looked at; in whole words of bits, so 64 at least.
+    pub strip: usize,
+    /// How many of the errors of failed rows are kept.
+    pub keep: usize,
+    /// The bytes that the strings of new columns may take.
+    pub strings: &'s OutputRoom,
+    /// Contexts of the model's limits.
+    pub context: &'s (dyn Fn() -> Context + Sync),
+    /// Readies a context for a run: tokens, and whatever else belongs to one.
+    pub begin: &'s (dyn Fn(&mut Context) + Sync),
+    /// The error of the fault that a context recorded.
+    pub fault: &'s (dyn Fn(&Context) -> E + Sync),
+}
+
+impl<E> std::fmt::Debug for Settings<'_, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+/// What one thread needs.
+#[derive(Debug)]
+struct Workspace {
+    scratch: Scratch,
+    frame: Frame,
+    context: Context,
+    staging: Vec<u64>,
+    columns: Vec<Column>,
+}
+
+/// What a run made.
+#[derive(Debug)]
+pub struct Finished<E> {
+    /// The new columns, in the order of the outputs; none for those that went into memory of the caller.
+    pub columns: Vec<Option<OutputColumn>>,
+    /// The rows that failed, in order.
+    pub failed: Vec<usize>,
+    /// The first of them, as many as were to be kept, with their errors.
+    pub failures: Vec<(usize, E)>,
+}
+
+/// What became of a range of rows.
+pub(in crate::rows) struct Range<E> {
+    pub(in crate::rows) made: Vec<Made>,
+    failed: Vec<usize>,
+    failures: Vec<(usize, E)>,
+    pub(in crate::rows) stop: Option<Stop<E>>,
+}
+
+impl<E> Range<E> {
+    fn empty(outputs: usize) -> Range<E> {
+        let made = (0..outputs).map(|_| Made::default()).collect();
+        Range { made, failed: Vec::new(), failures: Vec::new(), stop: None }
+    }
+
+    /// Ends the range if strings are not kept.
+    fn note(&mut self, unkept: Option<Unkept>) {
+        match unkept {
+            None => {}
+            Some(Unkept::TooLong) => self.stop = Some(Stop::TooLong),
+            Some(Unkept::NoRoom) => self.stop = Some(Stop::Strings),
+        }
+    }
+}
+
+impl RowPlan {
+    /// A batch of a plan.
+    #[must_use]
+    pub fn of(plan: &Plan) -> RowPlan {
+        RowPlan {
+            id: BatchId::next(),
+            reference: Reference::of(plan),
+            inputs: plan.inputs().iter().map(|input| plan.value(input.value).qtype.clone()).collect(),
+            outputs: plan.outputs().iter().map(|output| plan.value(output.value).qtype.clone()).collect(),
+        }
+    }
+
+    /// The types of the inputs, and of the outputs.
+    pub(in crate::rows) fn types(&self) -> [&[QType]; 2] {
+        [&self.inputs, &self.outputs]
+    }
+
+    /// Bytes of memory besides itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.reference.memory_bytes()
+    }
+
+    /// Compares columns with the model. There is a place for each output, or none, where a new column is to be made.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn job<'a>(
+        &self,
+        inputs: &[InputColumn<'a>],
+        outputs: Vec<Option<ColumnMut<'a>>>,
+        rows: usize,
+        on_error: OnError,
+    ) -> Result<Job<'a>, Refused> {
+        let (found, expected) = (inputs.len(), self.inputs.len());
+        if found != expected {
+            return Err(Refused::Inputs { found, expected });
+        }
+        let (found, expected) = (outputs.len(), self.outputs.len());
+        if found != expected {
+            return Err(Refused::Outputs { found, expected });
+        }
+        let mut sources = Vec::with_capacity(inputs.len());
+        for (at, (column, qtype)) in inputs.iter().zip(&self.inputs).enumerate() {
+            let misfits = |misfit| Refused::Input { at, misfit };
+            let Some(index) = column.output() else {
+                column.check(qtype, rows).map_err(misfits)?;
+                sources.push(Source::of(*column, qtype));
+                continue;
+            };
+            let memory = outputs.get(index).and_then(Option::as_ref).and_then(|output| output.as_input(rows));
+            let memory = memory.ok_or(misfits(Misfit::Output { at: index }))?.present_as(column);
+            memory.check(qtype, rows).map_err(misfits)?;
+            sources.push(Source::read_first(memory, qtype));
+        }
+        // Memory of the caller has the rows before there is memory for other columns of so many.
+        for (at, (column, qtype)) in outputs.iter().zip(&self.outputs).enumerate() {
+            let Some(column) = column else { continue };
+            column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
+            if on_error == OnError::Missing && !qtype.is_optional() {
+                return Err(Refused::Output { at, misfit: Misfit::Presence });
+            }
+        }
+        let mut targets = Vec::with_capacity(outputs.len());
+        for (at, (column, qtype)) in outputs.into_iter().zip(&self.outputs).enumerate() {
+            targets.push(match column {
+                None => Target::new(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?,
+                Some(column) => Target::into(column, qtype, rows),
+            });
+        }
+        let finishes = targets.iter().any(Target::is_staged);
+        let is_staged = finishes || sources.iter().any(Source::is_staged);
+        number_paces(&mut sources, &mut targets);
+        Ok(Job { of: Some(self.id), rows, sources, targets, on_error, is_staged, finishes })
+    }
+
+    /// A function, or the reference, as what plays jobs of these forms; none if the function was made for other columns, or there
+    /// are not as many forms as columns.
+    #[must_use]
+    pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
+        let types = self.inputs.iter().chain(&self.outputs);
+        let is_right = |function: &dyn BatchFunction| {
+            let made_for = function.made_for();
+            made_for.forms[..] == forms.0[..] && made_for.types.iter().eq(types.clone())
+        };
+        if forms.0.len() != types.clone().count() || !function.as_deref().is_none_or(is_right) {
+            return None;
+        }
+        let function = function.map(Arc::from);
+        let transfers = self.reference.transfers(&forms.0);
+        Some(Player { of: self.id, forms: forms.clone(), function, transfers, pool: Mutex::default() })
+    }
+
+    /// Evaluates the model on all rows of a job. A player without a function evaluates row by row, in order, on one thread,
+    /// none twice. A job runs once.
+    ///
+    /// # Errors
+    /// The first row that fails, if such a row is to stop the run: then the caller's memory holds what it may. Or that the run
+    /// was cancelled, or a string is too long; or that the job has run, the job or the player is not of this batch, or the player not of the job's
+    /// forms: then nothing ran.
+    pub fn run<E: Send>(
+        &self,
+        job: &mut Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+    ) -> Result<Finished<E>, Stop<E>> {
+        if [job.of.take(), Some(player.of)] != [Some(self.id); 2] || !job.has_forms(&player.forms) {
+            return Err(Stop::Foreign);
+        }
+        if let Some(function) = player.function() {
+            job.number(function);
+        }
+        let ready = &*job;
+        let ranges = ranges(ready, player, settings.threads, settings.strip);
+        let failed_first = AtomicUsize::new(usize::MAX);
+        let one = |start: usize, end: usize| {
+            // Rows behind one that stops the run are of no use to anybody.
+            if failed_first.load(Ordering::Relaxed) < start {
+                return Range::empty(0);
+            }
+            let range = self.range(ready, player, settings, start, end);
+            if matches!(range.stop, Some(Stop::Row(..))) {
+                failed_first.fetch_min(start, Ordering::Relaxed);
+            }
+            range
+        };
+        let done: SmallVec<[Range<E>; 1]> = match (&ranges[..], settings.pool) {
+            ([(start, end)], _) => smallvec![one(*start, *end)],
+            (several, Some(pool)) => {
+                pool.install(|| several.par_iter().map(|(start, end)| one(*start, *end)).collect::<Vec<_>>()).into()
+            }
+            (several, None) => several.par_iter().map(|(start, end)| one(*start, *end)).collect::<Vec<_>>().into(),
+        };
+        let (mut failed, mut failures) = (Vec::new(), Vec::new());
+        let mut made: SmallVec<[_; 1]> = SmallVec::new();
+        for range in done {
+            if let Some(stop) = range.stop {
+                return Err(stop);
+            }
+            failed.extend(range.failed);
+            failures.extend(range.failures);
+            made.push(range.made.into_iter());
+        }
+        failures.truncate(settings.keep);
+        // Of each range the part of one output after the other.
+        let finish = |target: Target<'_>| target.finish(made.iter_mut().filter_map(Iterator::next), &failed);
+        Ok(Finished { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
+    }
+
+    /// Evaluates the rows of a range.
+    fn range<E>(
+        &self,
+        job: &Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+        start: usize,
+        end: usize,
+    ) -> Range<E> {
+        let mut workspace = self.workspace(job, player, settings);
+        (settings.begin)(&mut workspace.context);
+        if let Some(function) = &player.function {
+            function.begin(&mut workspace.scratch, &workspace.context);
+        }
+        let mut range = Range::empty(if job.finishes { job.targets.len() } else { 0 });
+        let most = job.strip_rows(player, settings.strip);
+        let mut at = start;
+        let past_caches = workspace.scratch.past_caches;
+        let mut head = if past_caches { job.head(start) } else { 0 };
+        while at < end && range.stop.is_none() {
+            let rows = if head > 0 { std::mem::take(&mut head) } else { most }.min(end - at);
+            if workspace.context.poll_cancelled() {
+                range.stop = Some(Stop::Cancelled);
+                break;
+            }
+            // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
+            // multiples of 64 rows, where there are bits, and do not overlap; the workspace is this thread's.
+            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut range) };
+            at += rows;
+        }
+        if past_caches {
+            drain_past_caches();
+        }
+        let mut pool = player.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.push(workspace);
+        range
+    }
+
+    /// Memory for a thread: another's that has ended, if there is one.
+    fn workspace<E>(&self, job: &Job<'_>, player: &Player, settings: &Settings<'_, E>) -> Box<Workspace> {
+        let kept = player.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut workspace = kept.unwrap_or_else(|| {
+            let layout = player.function.as_ref().map(|function| function.scratch()).unwrap_or_default();
+            Box::new(Workspace {
+                scratch: Scratch::new(&layout),
+                frame: self.reference.frame(),
+                context: (settings.context)(),
+                staging: Vec::new(),
+                columns: Vec::new(),
+            })
+        });
+        workspace.scratch.past_caches = job.targets.iter().map(Target::bytes_in_place).sum::<usize>() >= PAST_CACHES;
+        if job.is_staged {
+            let words = job.staged_words(job.strip_rows(player, settings.strip));
+            if workspace.staging.len() < words {
+                workspace.staging.resize(words, 0);
+            }
+        }
+        workspace
+    }
+
+    /// Evaluates the rows of a strip.
+    ///
+    /// # Safety
+    /// COLUMNS: the job's columns have the rows, nobody else writes them, and the first is a multiple of 64, or no column has
+    /// bits.
+    #[expect(clippy::too_many_arguments, reason = "a strip is of a job, a player, a thread and a range")]
+    unsafe fn strip<E>(
+        &self,
+        job: &Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+        start: usize,
+        rows: usize,
+        workspace: &mut Workspace,
+        range: &mut Range<E>,
+    ) {
+        let mut columns = std::mem::take(&mut workspace.columns);
+        columns.clear();
+        let Workspace { scratch, context, staging, .. } = &mut *workspace;
+        let mut words = staging.as_mut_ptr();
+        let mut numbers: SmallVec<[Numbers<'_>; 4]> = SmallVec::new();
+        let mut unread: SmallVec<[(usize, *mut u64); 4]> = SmallVec::new();
+        let mut unwritten: SmallVec<[(usize, Column); 4]> = SmallVec::new();
+        for (at, source) in job.sources.iter().enumerate() {
+            let function = player.function.as_deref().filter(|_| source.form.is_dictionary);
+            // SAFETY: COLUMNS, promised by the caller; the staging memory is as long as the job says.
+            unsafe {
+                if function.is_some_and(|function| function.numbered().contains(&(at as u32))) {
+                    numbers.extend(source.numbers(start, rows, words));
+                }
+                if function.is_none_or(|function| function.reads(at)) {
+                    columns.push(source.column(start, rows, words));
+                } else {
+                    columns.push(Column::nowhere());
+                    unread.push((at, words));
+                }
+            }
+            words = words.wrapping_add(source.staged_words(rows));
+        }
+        for (at, target) in job.targets.iter().enumerate() {
+            // SAFETY: COLUMNS, promised by the caller; the staging memory is as long as the job says.
+            let column = unsafe { target.column(start, words) };
+            let data = if target.is_numbered() { std::ptr::null_mut() } else { column.data };
+            if target.is_numbered() {
+                unwritten.push((job.sources.len() + at, column));
+            }
+            columns.push(Column { data, ..column });
+            words = words.wrapping_add(target.staged_words(rows));
+        }
+        scratch.texts.reset_to(Arena::LIMIT);
+        let fails = match &player.function {
+            Some(function) => {
+                // SAFETY: COLUMNS: the function was made for columns of these forms.
+                unsafe { function.run(&columns, &numbers, rows, scratch, context) };
+                scratch.failed.any()
+            }
+            None => {
+                scratch.failed.add_all(0..rows);
+                rows > 0
+            }
+        };
+        if fails {
+            if scratch.past_caches {
+                drain_past_caches();
+            }
+            for (at, words) in unread {
+                // SAFETY: COLUMNS, promised by the caller; this part of the staging memory is the column's.
+                columns[at] = unsafe { job.sources[at].column(start, rows, words) };
+            }
+            unwritten.into_iter().for_each(|(at, column)| columns[at] = column);
+        }
+        let mut strip = Strip { columns, start, rows, finished: 0, room: settings.strings };
+        if fails {
+            // SAFETY: COLUMNS, promised by the caller.
+            unsafe { self.failed_rows(job, player, settings, &mut strip, workspace, range) };
+        }
+        if range.stop.is_none() {
+            // SAFETY: COLUMNS, promised by the caller: all rows were written.
+            let unkept =
+                unsafe { strip.finish(&job.targets, player.function(), rows, &workspace.scratch, &mut range.made) };
+            range.note(unkept);
+        }
+        workspace.columns = strip.columns;
+    }
+
+    /// Evaluates the failed rows of a strip again, with the reference. Where the strings of a strip have no room together, its rows are put
+    /// into their place before the next are evaluated.
+    ///
+    /// # Safety
+    /// COLUMNS: the columns are of the job, and all other rows of the strip were written.
+    unsafe fn failed_rows<E>(
+        &self,
+        job: &Job<'_>,
+        player: &Player,
+        settings: &Settings<'_, E>,
+        strip: &mut Strip<'_>,
+        workspace: &mut Workspace,
+        range: &mut Range<E>,
+    ) {
+        let Workspace { scratch, frame, context, .. } = workspace;
+        let mut failed = std::mem::take(&mut scratch.failed);
+        // True once all rows behind are evaluated here, so that nothing but rows before has strings in the scratch.
+        let mut all_behind = false;
+        let mut next = 0;
+        while range.stop.is_none()
+            && let Some(row) = failed.next(next)
+        {
+            next = row + 1;
+            if all_behind && scratch.texts.used() > Arena::LIMIT {
+                // SAFETY: COLUMNS, promised by the caller: the rows before this one were written.
+                let unkept = unsafe { strip.finish(&job.targets, player.function(), row, scratch, &mut range.made) };
+                range.note(unkept);
+                scratch.texts.reset_to(Arena::LIMIT);
+            }
+            // SAFETY: COLUMNS, promised by the caller.
+            match unsafe { self.reference.row(&player.transfers, &strip.columns, row, frame.ptr(), scratch, context) } {
+                RowEnd::Done => {}
+                RowEnd::NoRoom => {
+                    let is_alone = all_behind && strip.finished == row;
+                    let room = if is_alone { strip.room.left() } else { Arena::LIMIT };
+                    if is_alone && scratch.texts.limit() >= room {
+                        range.stop = Some(Stop::Strings);
+                        break;
+                    }
+                    // SAFETY: COLUMNS, promised by the caller: the rows before this one were written.
+                    let unkept =
+                        unsafe { strip.finish(&job.targets, player.function(), row, scratch, &mut range.made) };
+                    range.note(unkept);
+                    scratch.texts.reset_to(room);
+                    failed.add_all(row..strip.rows);
+                    (all_behind, next) = (true, row);
+                }
+                RowEnd::Failed => {
+                    let number = strip.start + row;
+                    range.stop = match job.on_error {
+                        _ if context.poll_cancelled() => Some(Stop::Cancelled),
+                        OnError::Fail => Some(Stop::Row(number, (settings.fault)(context))),
+                        OnError::Missing => None,
+                    };
+                    if range.stop.is_none() {
+                        // SAFETY: COLUMNS, promised by the caller.
+                        unsafe { self.reference.missing(&player.transfers, &strip.columns, row) };
+                        range.failed.push(number);
+                        if range.failures.len() < settings.keep {
+                            range.failures.push((number, (settings.fault)(context)));
+                        }
+                    }
+                }
+            }
+        }
+        failed.drain().for_each(drop);
+        scratch.failed = failed;
+    }
+}
+
+/// The number of a stride among those that are known, from 1 on; 0 for one too many.
+fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
+    let at = known.iter().position(|one| *one == stride).unwrap_or(known.len());
+    if at == known.len() && at < usize::from(u8::MAX) {
+        known.push(stride);
+    }
+    u8::try_from(at + 1).unwrap_or(0)
+}
+
+/// Numbers the strides of columns in their forms, in the order in which they first appear: of the inputs, then of the outputs.
+fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
+    let mut known = SmallVec::new();
+    let mut paces =
+        |strides: [Option<isize>; 2]| strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
+    for source in sources {
+        source.form.paces = paces(source.read_strides());
+    }
+    for target in targets {
+        target.form.paces = paces(target.read_strides());
+    }
+}
+
+impl Job<'_> {
+    /// Takes strings of outputs by their numbers where a function makes them of an input's.
+    fn number(&mut self, function: &dyn BatchFunction) {
+        for (at, target) in self.targets.iter_mut().enumerate() {
+            let source = function.result_of(at).map(|input| &self.sources[input as usize]);
+            if let Some(numbering) = source.and_then(Source::numbering) {
+                target.number(numbering);
+            }
+        }
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The forms of the columns: of the inputs, then of the outputs.
+    #[must_use]
+    pub fn forms(&self) -> Forms {
+        Forms(self.each_form().copied().collect())
+    }
+
+    /// True if its columns have these forms, which is faster than to compare [`Job::forms`] with them.
+    #[must_use]
+    pub fn has_forms(&self, forms: &Forms) -> bool {
+        self.each_form().eq(&forms.0)
+    }
+
+    fn each_form(&self) -> impl Iterator<Item = &ColumnForm> {
+        self.sources.iter().map(|source| &source.form).chain(self.targets.iter().map(|target| &target.form))
+    }
+
+    /// The rows of a strip, where no more than so many are wanted.
+    fn strip_rows(&self, player: &Player, wanted: usize) -> usize {
+        let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
+        let most = most.min((wanted / 64).max(1).saturating_mul(64));
+        // A dictionary is not, if only its numbers are looked at.
+        let is_written = |(at, source): (usize, &Source<'_>)| {
+            source.is_staged() && !(source.form.is_dictionary && player.function().is_some_and(|f| !f.reads(at)))
+        };
+        let is_short = self.finishes || (self.is_staged && self.sources.iter().enumerate().any(is_written));
+        if is_short { most.min(STRIP_ROWS) } else { most }
+    }
+
+    /// The rows of a range that come before the first whose outputs begin a line of the cache: what goes past the caches is
+    /// written in whole lines, and else each strip would begin and end with a part of one. None if no row is the first in all
+    /// outputs, or a column has bits, which begin with a word.
+    fn head(&self, start: usize) -> usize {
+        let has_bits = |form: &ColumnForm| form.data == DataForm::Bits || form.presence == PresenceForm::Bits;
+        if self.finishes || self.each_form().any(has_bits) {
+            return 0;
+        }
+        (0..LINE).find(|head| self.targets.iter().all(|target| target.begins_line(start + head))).unwrap_or(0)
+    }
+
+    fn staged_words(&self, rows: usize) -> usize {
+        let sources: usize = self.sources.iter().map(|source| source.staged_words(rows)).sum();
+        sources + self.targets.iter().map(|target| target.staged_words(rows)).sum::<usize>()
+    }
+}
+
+/// The rows in ranges of whole strips, one for each thread that they are worth. Who wants strips shorter has rows that cost more.
+fn ranges(job: &Job<'_>, player: &Player, threads: usize, strip: usize) -> SmallVec<[(usize, usize); 1]> {
+    let worth = RANGE_STRIPS * STRIP_ROWS.min(strip.max(64));
+    let threads = if player.function.is_some() { threads.min(job.rows / worth).max(1) } else { 1 };
+    // A few for each, so that none waits long for another.
+    let parts = if threads == 1 { 1 } else { 4 * threads };
+    let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player, strip)).max(1);
+    let starts = (0..job.rows).step_by(each);
+    let ranges: SmallVec<_> = starts.map(|start| (start, (start + each).min(job.rows))).collect();
+    if ranges.is_empty() { smallvec![(0, 0)] } else { ranges }
+}

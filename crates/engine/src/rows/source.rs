@@ -1,0 +1,418 @@
+//! Where a strip's inputs come from: columns that code can read where they lie, and others that are written down for a strip
+//! at a time in the memory of whoever runs it.
+
+use crate::rows::Bitmap;
+use crate::rows::input::{DataIn, InputColumn, Keys, PresenceIn, with_keys};
+use crate::rows::numbering::Numbering;
+use cembra_runtime::{Column, ColumnForm, DataForm, Dictionary, Frame, FramePtr, Numbers, PresenceForm, QType};
+use std::mem::MaybeUninit;
+
+/// How the data of an input get to code.
+#[derive(Debug)]
+enum Data {
+    /// In place: the first, and how far apart.
+    At(*const u8, isize),
+    /// Bits in place, from a byte on.
+    BitsAt(*const u8),
+    /// All that code needs is written down.
+    Staged,
+}
+
+/// How the presence of an input gets to code.
+#[derive(Debug)]
+enum Presence {
+    All,
+    BitsAt(*const u8),
+    BytesAt(*const u8, isize),
+    /// Bits are moved to where a byte begins, or asked for one by one.
+    Staged,
+    /// With the data, in cells of the type.
+    InCells,
+}
+
+/// An input of a batch.
+#[derive(Debug)]
+pub(in crate::rows) struct Source<'a> {
+    column: InputColumn<'a>,
+    data: Data,
+    presence: Presence,
+    qtype: QType,
+    pub(in crate::rows) form: ColumnForm,
+    /// The bytes of a cell, where values are staged.
+    cell: usize,
+    /// Memory of one value that all rows share.
+    #[expect(dead_code, reason = "the value lies in it")]
+    shared: Option<Frame>,
+    /// Memory of bits that were copied because an output goes over them.
+    #[expect(dead_code, reason = "the bits lie in it")]
+    copied: [Vec<u64>; 2],
+}
+
+// SAFETY: COLUMNS: what an input points to is borrowed, shared, for the run.
+unsafe impl Send for Source<'_> {}
+// SAFETY: COLUMNS, likewise: nothing is written through it.
+unsafe impl Sync for Source<'_> {}
+
+/// True if rows may have numbers of these values, and one for none, of 32 bits. There are tables with a place for each value: of those
+/// that take less memory than a number there may be few.
+fn is_numbered(values: &InputColumn<'_>) -> bool {
+    const FEW: usize = 1 << 20;
+    let takes_bytes = matches!(values.data, DataIn::Values(..) | DataIn::Strings(..)) && values.is_backed();
+    values.rows.is_some_and(|rows| rows < if takes_bytes { u32::MAX as usize } else { FEW })
+}
+
+impl Dictionary for Source<'_> {
+    fn values(&self) -> u32 {
+        match self.column.data {
+            DataIn::Dictionary(_, values) => values.rows.unwrap_or(0) as u32,
+            _ => 0,
+        }
+    }
+
+    // SAFETY: COLUMNS, as the trait says.
+    unsafe fn write(&self, number: u32, to: *mut u8) -> bool {
+        let DataIn::Dictionary(_, values) = self.column.data else { return false };
+        let number = Some(number as usize).filter(|number| values.is_there(*number));
+        // SAFETY: COLUMNS, promised by the caller: room for a value.
+        unsafe { self.write_one(values, number, to) };
+        number.is_some()
+    }
+}
+
+/// Where bits are staged: for up to so many rows.
+fn bit_bytes(rows: usize) -> usize {
+    rows.div_ceil(64) * 8
+}
+
+/// The strides of a column of a form that code reads: others are told by the form, or there are none.
+pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 2]) -> [Option<isize>; 2] {
+    let reads_data = form.data == DataForm::Values && !form.is_dense && !form.is_shared;
+    let reads_presence = form.presence == PresenceForm::Bytes && !form.is_shared;
+    [Some(data).filter(|_| reads_data), Some(presence).filter(|_| reads_presence)]
+}
+
+impl<'a> Source<'a> {
+    /// The way of a column, which fits the type.
+    pub(in crate::rows) fn of(column: InputColumn<'a>, qtype: &QType) -> Source<'a> {
+        let layout = qtype.layout();
+        let cell = (layout.size as usize).max(1);
+        let optional = qtype.is_optional();
+        let mut shared = None;
+        let (data, form) = match column.data {
+            // What is in an output's memory has a way of its own.
+            // No input of a plan takes lists.
+            DataIn::Nothing | DataIn::Output(_) | DataIn::Lists(..) => {
+                (Data::At(std::ptr::null(), 0), DataForm::Nothing)
+            }
+            DataIn::Values(_, first, stride) => (Data::At(first, stride), DataForm::Values),
+            DataIn::Bits(bits) => match bits.address() {
+                Some(first) => (Data::BitsAt(first), DataForm::Bits),
+                None => (Data::Staged, DataForm::Bits),
+            },
+            DataIn::Shared(value) => {
+                let mut frame = Frame::zeroed(cell);
+                // SAFETY: FRAME-SLOT: a frame of one value of the type, which was compared; its texts are borrowed for the run.
+                unsafe { value.write_to(frame.ptr(), 0) };
+                let first = frame.ptr().as_ptr();
+                shared = Some(frame);
+                (Data::At(first.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize), 0), DataForm::Values)
+            }
+            DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) | DataIn::Fields(..) => {
+                (Data::Staged, DataForm::Values)
+            }
+        };
+        let is_unit = qtype.scalar() == Some(cembra_runtime::Scalar::Unit);
+        let form = if is_unit { DataForm::Nothing } else { form };
+        let in_cells = matches!(column.data, DataIn::Any(_) | DataIn::Fields(..));
+        let presence = match (optional, column.data, column.presence) {
+            (false, ..) => Presence::All,
+            _ if in_cells => Presence::InCells,
+            (_, DataIn::Shared(_), _) => {
+                let first = shared.as_mut().map_or(std::ptr::null(), |frame| frame.ptr().as_ptr().cast_const());
+                Presence::BytesAt(first, 0)
+            }
+            _ if column.is_all_present() => Presence::All,
+            (_, DataIn::Dictionary(..), _) => Presence::Staged,
+            (.., PresenceIn::Bits(bits)) => bits.address().map_or(Presence::Staged, Presence::BitsAt),
+            (.., PresenceIn::Bytes(first, stride)) => Presence::BytesAt(first, stride),
+            (.., PresenceIn::All) => Presence::All,
+        };
+        let size = qtype.scalar().map_or(cell, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let is_dense = match (&data, in_cells) {
+            (Data::At(_, stride), _) => *stride == size.cast_signed(),
+            (Data::BitsAt(_), _) => true,
+            (Data::Staged, in_cells) => !in_cells || cell == size,
+        };
+        let form = ColumnForm {
+            data: form,
+            presence: match presence {
+                Presence::All => PresenceForm::All,
+                Presence::BitsAt(_) | Presence::Staged => PresenceForm::Bits,
+                Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
+            },
+            is_dictionary: matches!(column.data, DataIn::Dictionary(_, values) if is_numbered(values)),
+            is_shared: matches!(column.data, DataIn::Shared(_)),
+            is_dense,
+            paces: [0; 2],
+        };
+        // Cells hold a value with its presence only where both are staged together.
+        let cell = if in_cells { cell } else { size };
+        Source { column, data, presence, qtype: qtype.clone(), form, cell, shared, copied: Default::default() }
+    }
+
+    /// The way of what is in an output's memory, which fits the type. The values of a strip are written down before anything
+    /// is written over them: so code sees no column that overlaps another, and rows can be run again. Bits are copied at once,
+    /// because nobody may read them while they belong to the output.
+    pub(in crate::rows) fn read_first(column: InputColumn<'_>, qtype: &QType) -> Source<'a> {
+        let optional = qtype.is_optional();
+        let rows = column.rows.unwrap_or(0);
+        let copy = |bits: Bitmap<'_>| (0..rows).step_by(64).map(|row| bits.word(row)).collect::<Vec<u64>>();
+        let mut copied = [Vec::new(), Vec::new()];
+        let (data, data_form, values) = match column.data {
+            DataIn::Bits(bits) => {
+                copied[0] = copy(bits);
+                (Data::BitsAt(copied[0].as_ptr().cast()), DataForm::Bits, DataIn::Nothing)
+            }
+            DataIn::Values(scalar, first, stride) => {
+                (Data::Staged, DataForm::Values, DataIn::Values(scalar, first, stride))
+            }
+            _ => (Data::At(std::ptr::null(), 0), DataForm::Nothing, DataIn::Nothing),
+        };
+        let (presence, presence_form, bytes) = match column.presence {
+            PresenceIn::Bits(bits) if optional => {
+                copied[1] = copy(bits);
+                (Presence::BitsAt(copied[1].as_ptr().cast()), PresenceForm::Bits, PresenceIn::All)
+            }
+            PresenceIn::Bytes(first, stride) if optional => {
+                (Presence::Staged, PresenceForm::Bits, PresenceIn::Bytes(first, stride))
+            }
+            _ => (Presence::All, PresenceForm::All, PresenceIn::All),
+        };
+        let form = ColumnForm {
+            data: data_form,
+            presence: presence_form,
+            is_dictionary: false,
+            is_shared: false,
+            is_dense: true,
+            paces: [0; 2],
+        };
+        let cell = qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let column = InputColumn::of_memory(rows, values, bytes);
+        Source { column, data, presence, qtype: qtype.clone(), form, cell, shared: None, copied }
+    }
+
+    /// The strides of the data and of the presence; not used for bits.
+    fn strides(&self) -> [isize; 2] {
+        let data = match self.data {
+            Data::At(_, stride) => stride,
+            Data::BitsAt(_) | Data::Staged => self.cell.cast_signed(),
+        };
+        let presence = match self.presence {
+            Presence::BytesAt(_, stride) => stride,
+            Presence::InCells => data,
+            Presence::All | Presence::BitsAt(_) | Presence::Staged => 0,
+        };
+        [data, presence]
+    }
+
+    /// The same where code reads them, because the form does not tell them.
+    pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
+        read_strides(self.form, self.strides())
+    }
+
+    /// True if rows are written down strip by strip.
+    pub(in crate::rows) fn is_staged(&self) -> bool {
+        matches!(self.data, Data::Staged) || matches!(self.presence, Presence::Staged)
+    }
+
+    /// How many words of memory the rows of a strip are written down in.
+    pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
+        let data = match (&self.data, self.form.data) {
+            (Data::Staged, DataForm::Bits) => bit_bytes(rows),
+            (Data::Staged, _) => rows * self.cell,
+            _ => 0,
+        };
+        let presence = if matches!(self.presence, Presence::Staged) { bit_bytes(rows) } else { 0 };
+        let numbers = if self.form.is_dictionary { rows * size_of::<u32>() } else { 0 };
+        data.div_ceil(8) + presence.div_ceil(8) + numbers.div_ceil(8)
+    }
+
+    /// The numbers that rows of a dictionary have.
+    pub(in crate::rows) fn numbering(&self) -> Option<Numbering<'a>> {
+        let rows = if let PresenceIn::Bits(bits) = self.column.presence { Some(bits) } else { None };
+        match self.column.data {
+            DataIn::Dictionary(keys, values) if self.form.is_dictionary => {
+                Some(Numbering { keys, values: values.rows.unwrap_or(0), rows })
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers of the values of some rows of a dictionary, from a multiple of 64 on, in place or written down behind all else
+    /// that is.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `column`.
+    pub(in crate::rows) unsafe fn numbers(&self, start: usize, rows: usize, words: *mut u64) -> Option<Numbers<'_>> {
+        let DataIn::Dictionary(keys, values) = self.column.data else { return None };
+        let in_place = match (keys, self.column.presence) {
+            (Keys::I32(keys), PresenceIn::All) => Some(keys[start..].as_ptr().cast()),
+            (Keys::U32(keys), PresenceIn::All) => Some(keys[start..].as_ptr()),
+            _ => None,
+        };
+        let of_rows = in_place.unwrap_or_else(|| {
+            let to: *mut u32 =
+                words.wrapping_add(self.staged_words(rows) - (rows * size_of::<u32>()).div_ceil(8)).cast();
+            with_keys!(keys, keys => {
+                // SAFETY: COLUMNS, promised by the caller: room for a number a row, and a key for each.
+                let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<MaybeUninit<u32>>(), rows) };
+                to.iter_mut().zip(&keys[start..]).for_each(|(to, key)| _ = to.write(i128::from(*key) as u32));
+            });
+            let none = values.rows.unwrap_or(0) as u32;
+            if let PresenceIn::Bits(bits) = self.column.presence {
+                for first in (0..rows).step_by(64) {
+                    let mut missing = !bits.word(start + first);
+                    if let left @ 1..64 = rows - first {
+                        missing &= (1 << left) - 1;
+                    }
+                    while missing != 0 {
+                        // SAFETY: COLUMNS, promised by the caller: room for a number a row.
+                        unsafe { to.add(first + missing.trailing_zeros() as usize).write(none) };
+                        missing &= missing - 1;
+                    }
+                }
+            }
+            to.cast_const()
+        });
+        let all_present = matches!(self.column.presence, PresenceIn::All);
+        Some(Numbers { of_rows, all_present, dictionary: self })
+    }
+
+    /// The column of some rows, from a multiple of 64 on; what is staged is written down first.
+    ///
+    /// # Safety
+    /// COLUMNS: the column was compared with the type and has these rows; there are as many words as `staged_words` says of
+    /// them, and nobody else uses them.
+    pub(in crate::rows) unsafe fn column(&self, start: usize, rows: usize, words: *mut u64) -> Column {
+        let at = |first: *const u8, stride: isize| first.wrapping_offset(stride * start.cast_signed()).cast_mut();
+        let [stride, presence_stride] = self.strides();
+        let mut used = 0;
+        let mut data: *mut u8 = match &self.data {
+            Data::At(first, _) => at(*first, stride),
+            Data::BitsAt(first) => first.wrapping_add(start / 8).cast_mut(),
+            Data::Staged => {
+                let bytes = if self.form.data == DataForm::Bits { bit_bytes(rows) } else { rows * self.cell };
+                used = bytes.div_ceil(8);
+                // SAFETY: COLUMNS, promised by the caller.
+                unsafe { self.write_data(start, rows, words) };
+                words.cast()
+            }
+        };
+        let mut presence = std::ptr::null_mut();
+        match &self.presence {
+            Presence::All => {}
+            Presence::BitsAt(first) => presence = first.wrapping_add(start / 8).cast_mut(),
+            Presence::BytesAt(first, _) => presence = at(*first, presence_stride),
+            Presence::InCells => {
+                presence = data;
+                data = data.wrapping_add(self.qtype.optional_value_offset().unwrap_or(0) as usize);
+            }
+            Presence::Staged => {
+                presence = words.wrapping_add(used).cast();
+                // SAFETY: COLUMNS, promised by the caller: room for a bit a row.
+                let to = unsafe { std::slice::from_raw_parts_mut(words.add(used), rows.div_ceil(64)) };
+                let column = &self.column;
+                match (column.presence, column.data) {
+                    (PresenceIn::Bits(bits), data) if !matches!(data, DataIn::Dictionary(..)) => {
+                        to.iter_mut().enumerate().for_each(|(at, word)| *word = bits.word(start + 64 * at));
+                    }
+                    _ => {
+                        to.fill(0);
+                        for row in (0..rows).filter(|row| column.is_present(start + row)) {
+                            to[row / 64] |= 1 << (row % 64);
+                        }
+                    }
+                }
+            }
+        }
+        Column { data, stride, presence, presence_stride }
+    }
+
+    /// Writes down the data of some rows.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `column`.
+    unsafe fn write_data(&self, start: usize, rows: usize, words: *mut u64) {
+        match self.column.data {
+            DataIn::Bits(bits) => {
+                // SAFETY: COLUMNS, promised by the caller: room for a bit a row.
+                let to = unsafe { std::slice::from_raw_parts_mut(words, rows.div_ceil(64)) };
+                to.iter_mut().enumerate().for_each(|(at, word)| *word = bits.word(start + 64 * at));
+            }
+            DataIn::Strings(_, strings) => {
+                // SAFETY: COLUMNS, promised by the caller: room for an address and a length a row.
+                let to =
+                    unsafe { std::slice::from_raw_parts_mut(words.cast::<MaybeUninit<(*const u8, usize)>>(), rows) };
+                strings.write(start, to);
+            }
+            DataIn::Fields(_, first, stride, write) => {
+                for row in 0..rows {
+                    let field = first.wrapping_offset(stride * (start + row).cast_signed());
+                    let cell = FramePtr::from_raw(words.cast::<u8>().wrapping_add(row * self.cell));
+                    // SAFETY: FIELD-TABLE: there is a field for each row. COLUMNS, promised by the caller: room for a cell.
+                    unsafe { write(field, cell, 0) };
+                }
+            }
+            DataIn::Any(values) => {
+                for (row, value) in values[start..start + rows].iter().enumerate() {
+                    let cell = FramePtr::from_raw(words.cast::<u8>().wrapping_add(row * self.cell));
+                    // SAFETY: COLUMNS, promised by the caller: room for a cell; the value was compared with the type.
+                    unsafe { value.write_to(cell, 0) };
+                }
+            }
+            DataIn::Dictionary(keys, values) => {
+                for row in 0..rows {
+                    let key = keys.get(start + row).filter(|key| values.rows.is_none_or(|rows| *key < rows));
+                    // SAFETY: COLUMNS, promised by the caller: room for a value.
+                    unsafe { self.write_one(values, key, words.cast::<u8>().add(row * self.cell)) };
+                }
+            }
+            DataIn::Values(_, first, stride) => {
+                let first = first.wrapping_offset(stride * start.cast_signed());
+                // Most are next to each other: those are one copy.
+                let (each, copies) =
+                    if stride == self.cell.cast_signed() { (rows * self.cell, 1) } else { (self.cell, rows) };
+                for copy in 0..copies {
+                    // SAFETY: COLUMNS: there is a value for each row. COLUMNS, promised by the caller: room for it.
+                    unsafe {
+                        let from = first.offset(stride * copy.cast_signed());
+                        std::ptr::copy_nonoverlapping(from, words.cast::<u8>().add(copy * self.cell), each);
+                    }
+                }
+            }
+            DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) | DataIn::Lists(..) => {}
+        }
+    }
+
+    /// Writes down one value of a dictionary; zeros, or an empty string, for none.
+    ///
+    /// # Safety
+    /// COLUMNS: there is room for a value of the scalar type.
+    unsafe fn write_one(&self, values: &InputColumn<'a>, key: Option<usize>, to: *mut u8) {
+        // SAFETY: COLUMNS, promised by the caller; the values were compared with the type, and have one for the key.
+        unsafe {
+            match (values.data, key) {
+                (DataIn::Values(_, first, stride), Some(key)) => {
+                    let from = first.offset(stride * key.cast_signed());
+                    std::ptr::copy_nonoverlapping(from, to, self.cell);
+                }
+                (DataIn::Strings(_, strings), Some(key)) => {
+                    let bytes = strings.get(key).unwrap_or_default();
+                    to.cast::<(*const u8, usize)>().write_unaligned((bytes.as_ptr(), bytes.len()));
+                }
+                (DataIn::Bits(bits), Some(key)) => *to = u8::from(bits.get(key)),
+                _ => std::ptr::write_bytes(to, 0, self.cell),
+            }
+        }
+    }
+}

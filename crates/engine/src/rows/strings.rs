@@ -1,0 +1,413 @@
+//! Strings of many rows, in the layouts that callers have them in. Code wants an address and a length for each; these are
+//! written down strip by strip, the bytes stay where they are.
+
+use crate::rows::{Bitmap, KeyType};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ArrayData, ScalarValue, Value};
+use smallvec::{SmallVec, smallvec};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Strings of the caller, one a row. Whether they are texts or bytes is said by whoever has them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rows) enum Strings<'a> {
+    Texts(&'a [&'a str]),
+    Owned(&'a [String]),
+    Bytes(&'a [&'a [u8]]),
+    /// Row `n` is what lies between two neighbours.
+    Offsets32(&'a [i32], &'a [u8]),
+    Offsets64(&'a [i64], &'a [u8]),
+    /// Arrow's views.
+    Views(&'a [u128], &'a [&'a [u8]]),
+}
+
+/// The most bytes that a view of Arrow's layout holds itself.
+pub(in crate::rows) const INLINE: usize = 12;
+
+impl<'a> Strings<'a> {
+    pub(in crate::rows) fn rows(&self) -> usize {
+        match self {
+            Strings::Texts(all) => all.len(),
+            Strings::Owned(all) => all.len(),
+            Strings::Bytes(all) => all.len(),
+            Strings::Offsets32(offsets, _) => offsets.len().saturating_sub(1),
+            Strings::Offsets64(offsets, _) => offsets.len().saturating_sub(1),
+            Strings::Views(views, _) => views.len(),
+        }
+    }
+
+    /// The bytes of a row; none where its place is not in memory that was given.
+    pub(in crate::rows) fn get(&self, row: usize) -> Option<&'a [u8]> {
+        Some(match *self {
+            Strings::Texts(all) => all.get(row)?.as_bytes(),
+            Strings::Owned(all) => all.get(row)?.as_bytes(),
+            Strings::Bytes(all) => all.get(row)?,
+            Strings::Offsets32(offsets, bytes) => {
+                let ends = [offsets.get(row)?, offsets.get(row + 1)?].map(|at| usize::try_from(*at));
+                between(bytes, ends)?
+            }
+            Strings::Offsets64(offsets, bytes) => {
+                let ends = [offsets.get(row)?, offsets.get(row + 1)?].map(|at| usize::try_from(*at));
+                between(bytes, ends)?
+            }
+            Strings::Views(views, buffers) => view(views.get(row)?, buffers)?,
+        })
+    }
+
+    /// True if every row's place is in the memory that was given, and is UTF-8 if it has to be.
+    pub(in crate::rows) fn first_fault(&self, is_text: bool) -> Option<usize> {
+        if matches!(self, Strings::Texts(_) | Strings::Owned(_)) {
+            return None;
+        }
+        let is_right = |bytes: &[u8]| !is_text || std::str::from_utf8(bytes).is_ok();
+        (0..self.rows()).find(|row| !self.get(*row).is_some_and(is_right))
+    }
+
+    /// Writes where the strings of rows lie.
+    pub(in crate::rows) fn write(&self, start: usize, to: &mut [MaybeUninit<(*const u8, usize)>]) {
+        // What to do is decided once, and not for each row.
+        fn each<'a>(to: &mut [MaybeUninit<(*const u8, usize)>], get: impl Fn(usize) -> Option<&'a [u8]>) {
+            for (at, to) in to.iter_mut().enumerate() {
+                let bytes = get(at).unwrap_or_default();
+                to.write((bytes.as_ptr(), bytes.len()));
+            }
+        }
+        match *self {
+            Strings::Texts(all) => each(to, |at| all.get(start + at).map(|text| text.as_bytes())),
+            Strings::Owned(all) => each(to, |at| all.get(start + at).map(String::as_bytes)),
+            Strings::Bytes(all) => each(to, |at| all.get(start + at).copied()),
+            Strings::Offsets32(..) | Strings::Offsets64(..) | Strings::Views(..) => each(to, |at| self.get(start + at)),
+        }
+    }
+}
+
+fn between<E>(bytes: &[u8], [from, to]: [Result<usize, E>; 2]) -> Option<&[u8]> {
+    bytes.get(from.ok()?..to.ok()?)
+}
+
+/// The bytes of a view: its length, then they themselves, or four of them, the number of their buffer, and where they begin.
+fn view<'a>(view: &'a u128, buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let [len, _, buffer, offset] = words(*view).map(|word| word as usize);
+    if len > INLINE {
+        return buffers.get(buffer)?.get(offset..offset.checked_add(len)?);
+    }
+    // SAFETY: STRING-VIEW: the view is 16 bytes, and the string in it lies behind the first four, little-endian as it is in Arrow.
+    let bytes: &'a [u8] = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(view).cast(), 16) };
+    bytes.get(4..4 + len)
+}
+
+fn words(view: u128) -> [u32; 4] {
+    [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
+}
+
+/// How many bytes the strings, lists and tuples of a run's new columns may still take, all of its threads together. It is asked before
+/// they are copied. Strings that a view holds itself are not counted.
+#[derive(Debug)]
+pub struct OutputRoom(AtomicU64);
+
+impl OutputRoom {
+    /// Room for so many bytes.
+    #[must_use]
+    pub const fn of(bytes: u64) -> Self {
+        OutputRoom(AtomicU64::new(bytes))
+    }
+
+    /// How many are left, as far as memory has addresses.
+    pub(in crate::rows) fn left(&self) -> usize {
+        usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
+    /// Takes so many; false, and nothing is taken, if fewer are left.
+    #[must_use]
+    pub fn take(&self, bytes: u64) -> bool {
+        let less = |left: u64| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+/// The bytes that a string takes beside its view.
+fn counted(bytes: &[u8]) -> u64 {
+    if bytes.len() > INLINE { bytes.len() as u64 } else { 0 }
+}
+
+/// The bytes that an element of a type takes in a column: a string that of its view.
+#[must_use]
+pub fn element_bytes(scalar: Scalar) -> u64 {
+    u64::from(QType::Scalar(scalar).layout().size)
+}
+
+/// The bytes that a value takes in a column: those of a number, or of each element of a list, a view for each string with what it does
+/// not hold itself, and a value for each field of a tuple, however deep it is.
+///
+/// ```
+/// use cembra_engine::column_bytes;
+/// use cembra_value::Value;
+///
+/// assert_eq!(column_bytes(&Value::from(1_i64)), 8);
+/// assert_eq!([column_bytes(&Value::from("short")), column_bytes(&Value::from("thirteen byte"))], [16, 16 + 13]);
+/// let pair = Value::Tuple([Value::from(1_i64), Value::from(2_i64)].into());
+/// assert_eq!(column_bytes(&pair), 2 * (8 + size_of::<Value>() as u64));
+/// ```
+#[must_use]
+pub fn column_bytes(value: &Value) -> u64 {
+    let mut open: SmallVec<[&Value; 4]> = smallvec![value];
+    let mut all = 0_u64;
+    while let Some(value) = open.pop() {
+        all = all.saturating_add(match value {
+            Value::Tuple(fields) => {
+                open.extend(fields.iter());
+                size_of_val(&fields[..]) as u64
+            }
+            Value::Array(_, array) => {
+                let elements = (array.len() as u64).saturating_mul(element_bytes(array.scalar()));
+                let strings = match array.data() {
+                    ArrayData::Strings(_) => (0..array.len()).filter_map(|at| array.string(at)).map(counted).sum(),
+                    _ => 0,
+                };
+                elements.saturating_add(strings)
+            }
+            other => match other.as_scalar() {
+                Some(scalar) => {
+                    let string = match scalar {
+                        ScalarValue::Text(text) => counted(text.as_bytes()),
+                        ScalarValue::Bytes(bytes) => counted(bytes),
+                        _ => 0,
+                    };
+                    element_bytes(scalar.scalar()).saturating_add(string)
+                }
+                None => 0,
+            },
+        });
+    }
+    all
+}
+
+/// Why a string is not in a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::rows) enum Unkept {
+    /// It is longer than a view can say, 2 GiB.
+    TooLong,
+    /// What the run makes may not take so much.
+    NoRoom,
+}
+
+/// Strings that were made, in Arrow's layout of views.
+#[derive(Clone, Debug, Default)]
+pub(in crate::rows) struct StringsMade {
+    pub(in crate::rows) views: Vec<u128>,
+    pub(in crate::rows) buffers: Vec<Vec<u8>>,
+}
+
+/// When a buffer is full: offsets are 32 bits wide.
+const BUFFER: usize = 1 << 30;
+
+impl StringsMade {
+    /// Adds strings of a run, all of them or none.
+    ///
+    /// # Errors
+    /// Why they were not added.
+    pub(in crate::rows) fn extend<'s>(
+        &mut self,
+        strings: impl Iterator<Item = &'s [u8]> + Clone,
+        room: &OutputRoom,
+    ) -> Result<(), Unkept> {
+        let bytes = strings.clone().map(counted).fold(0, u64::saturating_add);
+        if bytes > 0 && !room.take(bytes) {
+            return Err(Unkept::NoRoom);
+        }
+        let all_fit = strings.fold(true, |all_fit, string| all_fit & self.push(string));
+        if all_fit { Ok(()) } else { Err(Unkept::TooLong) }
+    }
+
+    /// Adds a string. False if it is longer than a view can say, 2 GiB: then it is an empty one.
+    pub(in crate::rows) fn push(&mut self, bytes: &[u8]) -> bool {
+        let len = bytes.len();
+        if len > i32::MAX as usize {
+            self.views.push(0);
+            return false;
+        }
+        if len <= INLINE {
+            let mut view = [0; 16];
+            view[..4].copy_from_slice(&(len as u32).to_le_bytes());
+            view[4..4 + len].copy_from_slice(bytes);
+            self.views.push(u128::from_le_bytes(view));
+            return true;
+        }
+        if self.buffers.last().is_none_or(|last| last.len() + len > BUFFER) {
+            self.buffers.push(Vec::new());
+        }
+        let (number, offset) = match self.buffers.last_mut() {
+            Some(last) => {
+                let offset = last.len();
+                last.extend_from_slice(bytes);
+                (self.buffers.len() - 1, offset)
+            }
+            None => return false,
+        };
+        let prefix = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let parts = [len as u32, prefix, number as u32, offset as u32];
+        self.views.push(parts.iter().rev().fold(0, |view, part| view << 32 | u128::from(*part)));
+        true
+    }
+
+    /// Adds the strings of others behind its own.
+    pub(in crate::rows) fn append(&mut self, other: StringsMade) {
+        let before = self.buffers.len();
+        self.views.extend(other.views.into_iter().map(|view| moved(view, before)));
+        self.buffers.extend(other.buffers);
+    }
+
+    /// The bytes of a row.
+    pub(in crate::rows) fn get(&self, row: usize) -> Option<&[u8]> {
+        let found = self.views.get(row)?;
+        let [len, _, buffer, offset] = words(*found).map(|word| word as usize);
+        if len > INLINE { self.buffers.get(buffer)?.get(offset..offset + len) } else { view(found, &[]) }
+    }
+}
+
+/// Strings that rows have numbers of.
+#[derive(Clone, Debug)]
+pub(in crate::rows) struct NumberedStrings {
+    pub(in crate::rows) key_type: KeyType,
+    /// The numbers, next to each other.
+    pub(in crate::rows) keys: Vec<u64>,
+    /// The strings by number; nothing where a string is missing or no row has the number.
+    pub(in crate::rows) strings: StringsMade,
+    /// A bit for each string that is there.
+    pub(in crate::rows) present: Vec<u64>,
+}
+
+impl NumberedStrings {
+    /// No strings, of so many numbers, and behind them of none; the memory is touched only where there will be some.
+    pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> NumberedStrings {
+        let strings = StringsMade { views: vec![0; values + 1], buffers: Vec::new() };
+        NumberedStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
+    }
+
+    /// The number of a row's string.
+    pub(in crate::rows) fn number(&self, row: usize) -> usize {
+        let size = self.key_type.size();
+        let word = self.keys[row * size / 8] >> (8 * (row * size % 8));
+        (if size == 8 { word } else { word & ((1 << (8 * size)) - 1) }) as usize
+    }
+
+    /// True if rows without a number have a string.
+    pub(in crate::rows) fn has_none(&self) -> bool {
+        let none = self.strings.views.len() - 1;
+        self.present[none / 64] >> (none % 64) & 1 != 0
+    }
+
+    /// The bytes of a row.
+    pub(in crate::rows) fn get(&self, row: usize) -> Option<&[u8]> {
+        let number = self.number(row);
+        let is_there = self.present.get(number / 64)? >> (number % 64) & 1 != 0;
+        if is_there { self.strings.get(number) } else { None }
+    }
+
+    /// A string for each row.
+    pub(in crate::rows) fn spread(self, rows: usize) -> StringsMade {
+        // The number of a row that is missing may be anything; strings that are not there are empty.
+        let view = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
+        let views = (0..rows).map(view).collect();
+        StringsMade { views, buffers: self.strings.buffers }
+    }
+
+    /// The same, where rows without a number have the last of the strings.
+    pub(in crate::rows) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringsMade {
+        let none = self.strings.views.last().copied().unwrap_or_default();
+        let of_number = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
+        let views = (0..rows).map(|row| if numbered.get(row) { of_number(row) } else { none }).collect();
+        StringsMade { views, buffers: self.strings.buffers }
+    }
+
+    /// Adds the strings of a range of rows, which are in the order of their numbers.
+    pub(in crate::rows) fn add(&mut self, numbers: &[u32], others: StringsMade) {
+        let before = self.strings.buffers.len();
+        for (number, view) in numbers.iter().zip(others.views) {
+            let number = *number as usize;
+            self.strings.views[number] = moved(view, before);
+            self.present[number / 64] |= 1 << (number % 64);
+        }
+        self.strings.buffers.extend(others.buffers);
+    }
+}
+
+/// A view of a buffer that others come before.
+fn moved(view: u128, buffers: usize) -> u128 {
+    if view as u32 as usize > INLINE { view + ((buffers as u128) << 64) } else { view }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_come_back_from_every_layout() {
+        let texts = ["", "a", "twelve bytes", "thirteen byte", "a text that is too long for a view", "é"];
+        let owned: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let slices: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        let (mut bytes, mut ends) = (Vec::new(), vec![0_i32]);
+        for text in texts {
+            bytes.extend_from_slice(text.as_bytes());
+            ends.push(bytes.len() as i32);
+        }
+        let wide: Vec<i64> = ends.iter().map(|end| i64::from(*end)).collect();
+        let mut made = StringsMade::default();
+        texts[..2].iter().for_each(|text| assert!(made.push(text.as_bytes())));
+        // Behind others with buffers of their own.
+        let mut rest = StringsMade::default();
+        texts[2..].iter().for_each(|text| assert!(rest.push(text.as_bytes())));
+        assert!(made.push(texts[4].as_bytes()));
+        made.append(rest);
+        made.views.remove(2);
+        let buffers: Vec<&[u8]> = made.buffers.iter().map(Vec::as_slice).collect();
+        let all = [
+            Strings::Texts(&texts),
+            Strings::Owned(&owned),
+            Strings::Bytes(&slices),
+            Strings::Offsets32(&ends, &bytes),
+            Strings::Offsets64(&wide, &bytes),
+            Strings::Views(&made.views, &buffers),
+        ];
+        for strings in all {
+            assert_eq!((strings.rows(), strings.first_fault(true)), (texts.len(), None));
+            let mut places = vec![MaybeUninit::uninit(); 4];
+            strings.write(2, &mut places);
+            for (row, text) in texts.iter().enumerate() {
+                assert_eq!((strings.get(row), made.get(row)), (Some(text.as_bytes()), Some(text.as_bytes())));
+            }
+            for (place, text) in places.iter().zip(&texts[2..]) {
+                // SAFETY: STRING-VIEW: `write` wrote it, and the strings are alive.
+                let found = unsafe {
+                    let (start, len) = place.assume_init();
+                    std::slice::from_raw_parts(start, len)
+                };
+                assert_eq!(found, text.as_bytes());
+            }
+        }
+    }
+
+    /// Of 4 GiB and 5 bytes a view of 32 bits would say that they are 5.
+    #[test]
+    fn strings_that_are_too_long_for_a_view_are_not_cut() {
+        // Zeros that take no memory as long as they are not written to.
+        let long = vec![0; (1 << 32) + 5];
+        let mut made = StringsMade::default();
+        for bytes in [&long[..], &long[..1 << 31]] {
+            assert!(!made.push(bytes));
+        }
+        assert!(made.push(b"thirteen byte") && made.buffers.len() == 1);
+        assert_eq!([made.get(0), made.get(1), made.get(2)], [Some(&b""[..]), Some(b""), Some(b"thirteen byte")]);
+    }
+
+    #[test]
+    fn places_outside_of_the_memory_are_found() {
+        assert_eq!(Strings::Offsets32(&[0, 2, 5, -1], b"abcd").first_fault(false), Some(1));
+        assert_eq!(Strings::Offsets64(&[0, 2, 1, 4], b"abcd").first_fault(false), Some(1));
+        assert_eq!(Strings::Offsets32(&[0, 1, 2], b"a\xFF").first_fault(true), Some(1));
+        assert_eq!(Strings::Offsets32(&[0, 1, 2], b"a\xFF").first_fault(false), None);
+        let far = 13 | 1_u128 << 96;
+        assert_eq!(Strings::Views(&[far], &[&[0; 13]]).first_fault(false), Some(0));
+        assert_eq!(Strings::Views(&[13], &[&[0; 13]]).first_fault(false), None);
+    }
+}

@@ -1,0 +1,410 @@
+//! Where a strip's outputs go: memory that code writes in place, and values that code leaves in the memory of whoever runs
+//! it, to be put where they belong once the strip is done.
+
+use crate::rows::numbering::Numbering;
+use crate::rows::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
+use crate::rows::source::read_strides;
+use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade, Unkept, column_bytes};
+use crate::rows::{BitmapMut, Misfit};
+use cembra_runtime::{
+    Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length,
+};
+use cembra_value::{Value, Words};
+use std::ops::{DerefMut, Range};
+
+/// Words of a new column, which threads write while it is built.
+#[derive(Debug)]
+struct Written<L> {
+    list: L,
+    first: *mut u64,
+}
+
+impl<L: DerefMut<Target = [u64]>> Written<L> {
+    fn new(mut list: L) -> Self {
+        // It stays where it is when the list is moved.
+        let first = list.as_mut_ptr();
+        Written { list, first }
+    }
+
+    /// Where the bits of some rows are, from a multiple of 64 on. The words are shared out by ranges of such rows.
+    fn bits(&self, start: usize) -> *mut u8 {
+        self.first.wrapping_add(start / 64).cast()
+    }
+}
+
+/// How the data of an output get to their place.
+#[derive(Debug)]
+enum Data<'a> {
+    Nothing,
+    /// In place: the first, and how far apart.
+    At(*mut u8, isize),
+    /// Numbers of a new column.
+    Numbers(Written<Words>),
+    /// Bits of a new column, or of memory of the caller at the end.
+    Bits(Written<Words>, Option<BitmapMut<'a>>),
+    /// Strings of a new column, written down strip by strip as views.
+    Strings,
+    /// Strings of a new column that rows have numbers of, as those of an input: so many.
+    Numbered(Written<Vec<u64>>, Numbering<'a>),
+    /// Cells, read one by one into values or fields.
+    Values,
+    Fields(*mut u8, isize, ReadField),
+}
+
+/// How the presence of an output gets to its place.
+#[derive(Debug)]
+enum Presence<'a> {
+    All,
+    Bits(Written<Vec<u64>>, Option<BitmapMut<'a>>),
+    BytesAt(*mut u8, isize),
+    InCells,
+}
+
+/// An output of a batch.
+#[derive(Debug)]
+pub(in crate::rows) struct Target<'a> {
+    qtype: QType,
+    rows: usize,
+    is_new: bool,
+    data: Data<'a>,
+    presence: Presence<'a>,
+    pub(in crate::rows) form: ColumnForm,
+    cell: usize,
+}
+
+// SAFETY: COLUMNS: what an output points to is borrowed, alone, for the run; threads write different rows of it.
+unsafe impl Send for Target<'_> {}
+// SAFETY: COLUMNS, likewise: rows are shared out in whole words of bits.
+unsafe impl Sync for Target<'_> {}
+
+/// What a range of rows made besides what it wrote in place.
+#[derive(Debug, Default)]
+pub(in crate::rows) struct Made {
+    strings: StringsMade,
+    /// Why a string was not kept, if one was not.
+    unkept: Option<Unkept>,
+    values: Vec<Value>,
+    /// Of strings with numbers: theirs, and how far they are known.
+    numbers: Vec<u32>,
+    known: u64,
+}
+
+impl Made {
+    /// Why a string was not kept, if one was not.
+    pub(in crate::rows) const fn unkept(&self) -> Option<Unkept> {
+        self.unkept
+    }
+}
+
+impl<'a> Target<'a> {
+    /// A new column of a type.
+    ///
+    /// # Errors
+    /// There is no memory for so many rows.
+    pub(in crate::rows) fn new(qtype: &QType, rows: usize) -> Result<Target<'a>, Misfit> {
+        let zeros = |words: Option<usize>| words.and_then(Words::try_zeros).ok_or(Misfit::Room { rows });
+        let words = rows.div_ceil(64);
+        let data = match qtype.scalar() {
+            None => Data::Values,
+            Some(Scalar::Unit) => Data::Nothing,
+            Some(Scalar::Boolean) => Data::Bits(Written::new(zeros(Some(words))?), None),
+            Some(scalar) if scalar.is_string() => Data::Strings,
+            Some(scalar) => {
+                let words = word_length(rows, QType::Scalar(scalar).layout().size as usize);
+                Data::Numbers(Written::new(zeros(words)?))
+            }
+        };
+        let presence = if qtype.is_optional() {
+            if !has_room(words.saturating_mul(8)) {
+                return Err(Misfit::Room { rows });
+            }
+            Presence::Bits(Written::new(vec![0; words]), None)
+        } else {
+            Presence::All
+        };
+        Ok(Target::with(qtype, rows, true, data, presence))
+    }
+
+    /// Memory of the caller, which fits the type.
+    pub(in crate::rows) fn into(column: ColumnMut<'a>, qtype: &QType, rows: usize) -> Target<'a> {
+        let words = rows.div_ceil(64);
+        let mut in_cells = false;
+        let data = match column.data {
+            DataTo::Nothing => Data::Nothing,
+            DataTo::Values(_, first, stride) => Data::At(first, stride),
+            DataTo::Bits(bits) => Data::Bits(Written::new(Words::zeros(words)), Some(bits)),
+            DataTo::Fields(_, first, stride, read) => {
+                in_cells = qtype.is_optional();
+                Data::Fields(first, stride, read)
+            }
+        };
+        let presence = match column.presence {
+            _ if in_cells => Presence::InCells,
+            _ if !qtype.is_optional() => Presence::All,
+            PresenceTo::Bits(bits) => Presence::Bits(Written::new(vec![0; words]), Some(bits)),
+            PresenceTo::Bytes(first, stride) => Presence::BytesAt(first, stride),
+            PresenceTo::Nowhere => Presence::All,
+        };
+        Target::with(qtype, rows, false, data, presence)
+    }
+
+    fn with(qtype: &QType, rows: usize, is_new: bool, data: Data<'a>, presence: Presence<'a>) -> Target<'a> {
+        let cell = (qtype.layout().size as usize).max(1);
+        let size = qtype.scalar().map_or(cell, |scalar| QType::Scalar(scalar).layout().size as usize);
+        let form = ColumnForm {
+            data: match (&data, qtype.scalar()) {
+                (_, Some(Scalar::Unit)) | (Data::Nothing, _) => DataForm::Nothing,
+                (Data::Bits(..), _) => DataForm::Bits,
+                _ => DataForm::Values,
+            },
+            presence: match presence {
+                Presence::All => PresenceForm::All,
+                Presence::Bits(..) => PresenceForm::Bits,
+                Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
+            },
+            is_dictionary: false,
+            is_shared: false,
+            is_dense: match &data {
+                Data::At(_, stride) => *stride == size.cast_signed(),
+                Data::Fields(..) => cell == size,
+                _ => true,
+            },
+            paces: [0; 2],
+        };
+        let cell = if matches!(data, Data::Fields(..)) { cell } else { size };
+        Target { qtype: qtype.clone(), rows, is_new, data, presence, form, cell }
+    }
+
+    /// The strides of the data and of the presence; not used for bits.
+    fn strides(&self) -> [isize; 2] {
+        let data = match self.data {
+            Data::At(_, stride) => stride,
+            _ => self.cell.cast_signed(),
+        };
+        let presence = match self.presence {
+            Presence::BytesAt(_, stride) => stride,
+            Presence::InCells => data,
+            Presence::All | Presence::Bits(..) => 0,
+        };
+        [data, presence]
+    }
+
+    /// The same where code reads them, because the form does not tell them.
+    pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
+        read_strides(self.form, self.strides())
+    }
+
+    /// Takes the strings of the output by their numbers, which are the keys of an input, if that is less to do than row by row.
+    pub(in crate::rows) fn number(&mut self, numbering: Numbering<'a>) {
+        if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
+            let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
+            self.data = Data::Numbered(Written::new(vec![0; words]), numbering);
+        }
+    }
+
+    /// True if strings are taken by their numbers, so that code need not write them for each row.
+    pub(in crate::rows) fn is_numbered(&self) -> bool {
+        matches!(self.data, Data::Numbered(..))
+    }
+
+    /// True if rows are put into their place strip by strip.
+    pub(in crate::rows) fn is_staged(&self) -> bool {
+        matches!(self.data, Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..))
+    }
+
+    /// Bytes of numbers that code writes where they belong.
+    pub(in crate::rows) fn bytes_in_place(&self) -> usize {
+        match self.data {
+            Data::At(..) | Data::Numbers(_) if self.form.is_dense => self.rows * self.cell,
+            _ => 0,
+        }
+    }
+
+    /// True if the number of a row begins a line of the cache, or there are no numbers in place.
+    pub(in crate::rows) fn begins_line(&self, row: usize) -> bool {
+        let first: *const u8 = match &self.data {
+            Data::At(first, _) if self.form.is_dense => first.cast_const(),
+            Data::Numbers(numbers) => numbers.first.cast_const().cast(),
+            _ => return true,
+        };
+        (first.addr() + row * self.cell).is_multiple_of(LINE)
+    }
+
+    /// How many words of memory the rows of a strip are left in.
+    pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
+        if self.is_staged() { (rows * self.cell).div_ceil(8) } else { 0 }
+    }
+
+    /// The column of some rows, from a multiple of 64 on.
+    ///
+    /// # Safety
+    /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says of them, and nobody else uses them.
+    pub(in crate::rows) unsafe fn column(&self, start: usize, words: *mut u64) -> Column {
+        let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
+        let [stride, presence_stride] = self.strides();
+        let data: *mut u8 = match &self.data {
+            Data::Nothing => std::ptr::null_mut(),
+            Data::At(first, _) => at(*first, stride),
+            Data::Numbers(numbers) => at(numbers.first.cast(), stride),
+            Data::Bits(words, _) => words.bits(start),
+            Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..) => words.cast(),
+        };
+        let presence = match &self.presence {
+            Presence::All => std::ptr::null_mut(),
+            Presence::Bits(words, _) => words.bits(start),
+            Presence::BytesAt(first, _) => at(*first, presence_stride),
+            Presence::InCells => data,
+        };
+        let inside = if matches!(self.presence, Presence::InCells) { self.qtype.optional_value_offset() } else { None };
+        let data = data.wrapping_add(inside.unwrap_or(0) as usize);
+        Column { data, stride, presence, presence_stride }
+    }
+
+    /// Puts the values that some rows of a strip left behind into their place; the strip begins with row `start` of all.
+    ///
+    /// # Safety
+    /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that they view are alive.
+    pub(in crate::rows) unsafe fn finish_strip(
+        &self,
+        column: &Column,
+        start: usize,
+        rows: Range<usize>,
+        made: &mut Made,
+        room: &OutputRoom,
+        results: impl FnOnce(&mut u64, &mut dyn FnMut(u32, Option<&[u8]>)),
+    ) {
+        let cells = FramePtr::from_raw(match self.presence {
+            Presence::InCells => column.presence,
+            _ => column.data,
+        });
+        match &self.data {
+            Data::Strings => {
+                let strings = rows.map(|row| {
+                    // SAFETY: COLUMNS and STRING-VIEW, promised by the caller; of a missing row the view is not looked at.
+                    unsafe {
+                        let is_present = self.is_present(column, row);
+                        let view = column.data.cast::<[u64; 2]>().add(row);
+                        if is_present { view.cast::<Bytes<'_>>().read_unaligned().as_slice() } else { &[] }
+                    }
+                });
+                made.unkept = made.strings.extend(strings, room).err();
+            }
+            Data::Values => {
+                for row in rows {
+                    // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
+                    let value = unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) };
+                    if !room.take(column_bytes(&value)) {
+                        made.unkept = Some(Unkept::NoRoom);
+                        return;
+                    }
+                    made.values.push(value);
+                }
+            }
+            Data::Fields(first, stride, read) => {
+                for row in rows {
+                    let field = first.wrapping_offset(stride * (start + row).cast_signed());
+                    // SAFETY: FIELD-TABLE: there is a field for each row; COLUMNS, promised by the caller, for the cell.
+                    unsafe { read(field, cells, (row * self.cell) as u32) };
+                }
+            }
+            Data::Numbered(words, Numbering { keys, .. }) => {
+                let size = keys.key_type().size();
+                let first = start + rows.start;
+                let from = keys.address().wrapping_add(first * size);
+                // SAFETY: COLUMNS, promised by the caller: there is a key for each row, and room for it.
+                unsafe { words.first.cast::<u8>().add(first * size).copy_from_nonoverlapping(from, rows.len() * size) };
+                let Made { strings, unkept, numbers, known, .. } = made;
+                results(known, &mut |number, string| {
+                    if let Some(string) = string
+                        && unkept.is_none()
+                    {
+                        numbers.push(number);
+                        *unkept = strings.extend(std::iter::once(string), room).err();
+                    }
+                });
+            }
+            Data::Nothing | Data::At(..) | Data::Numbers(_) | Data::Bits(..) => {}
+        }
+    }
+
+    /// True if a row of a strip is present.
+    ///
+    /// # Safety
+    /// COLUMNS: the row was written.
+    unsafe fn is_present(&self, column: &Column, row: usize) -> bool {
+        // SAFETY: COLUMNS, promised by the caller.
+        unsafe {
+            match self.presence {
+                Presence::All => true,
+                Presence::Bits(..) => *column.presence.add(row / 8) >> (row % 8) & 1 != 0,
+                Presence::BytesAt(..) | Presence::InCells => {
+                    *column.presence.offset(column.presence_stride * row.cast_signed()) != 0
+                }
+            }
+        }
+    }
+
+    /// All rows are written: puts what ranges made behind each other, in their order, and bits where the caller wants them.
+    /// A column, if it is a new one: rows that failed are missing in it, whatever the output's type.
+    pub(in crate::rows) fn finish(self, made: impl Iterator<Item = Made>, failed: &[usize]) -> Option<OutputColumn> {
+        let mut all = Made::default();
+        let mut numbered = match &self.data {
+            Data::Numbered(_, Numbering { keys, values, .. }) => Some(NumberedStrings::of(keys.key_type(), *values)),
+            _ => None,
+        };
+        for (at, made) in made.enumerate() {
+            if let Some(numbered) = &mut numbered {
+                numbered.add(&made.numbers, made.strings);
+                continue;
+            }
+            if at == 0 {
+                all = made;
+            } else {
+                all.strings.append(made.strings);
+                all.values.extend(made.values);
+            }
+        }
+        let data = match self.data {
+            Data::Numbers(words) => DataOut::Numbers(words.list),
+            Data::Bits(words, None) => DataOut::Bits(words.list),
+            Data::Bits(words, Some(mut to)) => {
+                to.set(&words.list);
+                DataOut::Nothing
+            }
+            Data::Strings => DataOut::Strings(all.strings),
+            Data::Numbered(words, numbering) => match (numbered, numbering.rows) {
+                (Some(strings), rows) => {
+                    let strings = NumberedStrings { keys: words.list, ..strings };
+                    match rows {
+                        // There is no number to say that of a row which has none.
+                        Some(numbered) if strings.has_none() => {
+                            DataOut::Strings(strings.spread_by(self.rows, &numbered))
+                        }
+                        _ => DataOut::Numbered(strings),
+                    }
+                }
+                (None, _) => DataOut::Nothing,
+            },
+            Data::Values => DataOut::Any(all.values),
+            Data::Nothing | Data::At(..) | Data::Fields(..) => DataOut::Nothing,
+        };
+        let (mut qtype, mut lost) = (self.qtype, None);
+        if !failed.is_empty() && !qtype.is_optional() && qtype.scalar().is_some() {
+            let mut present = vec![u64::MAX; self.rows.div_ceil(64)];
+            if let (Some(last), left @ 1..) = (present.last_mut(), self.rows % 64) {
+                *last = (1 << left) - 1;
+            }
+            failed.iter().for_each(|row| present[row / 64] &= !(1 << (row % 64)));
+            (qtype, lost) = (qtype.to_optional(), Some(present));
+        }
+        let presence = match self.presence {
+            Presence::Bits(words, None) => Some(words.list),
+            Presence::Bits(words, Some(mut to)) => {
+                to.set(&words.list);
+                None
+            }
+            _ => lost,
+        };
+        self.is_new.then_some(OutputColumn { qtype, rows: self.rows, data, presence })
+    }
+}

@@ -1,0 +1,93 @@
+//! How runs go, said once for sessions, executors of structs, batches, tensors and the tests of models: what ends them, on how many
+//! threads they are, and within which limits. How a model is compiled is said by `Options`.
+
+use cembra_runtime::Cancellation;
+use cembra_value::Limits;
+use std::time::{Duration, Instant};
+
+/// What ends a run, how many threads it has, and what it may take. What is not said is as it is without: no end, one thread, the limits
+/// that the model was compiled with.
+///
+/// ```
+/// use cembra::{FaultKind, Limits, Model, Options, RunOptions, Value};
+/// use std::time::{Duration, Instant};
+///
+/// let model = Model::parse("input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)")?;
+/// let options = Options::default().limits(Limits { loop_iterations: u64::MAX, ..Limits::default() });
+/// let mut session = model.compile(&options)?.session();
+/// // For an hour, if nothing ends it.
+/// let forever = [Value::from(1_i64 << 45)];
+/// session.set_run_options(&RunOptions::new().time_limit(Duration::from_millis(5)));
+/// let error = session.evaluate(&forever).unwrap_err();
+/// assert_eq!((error.fault_kind(), error.code()), (Some(FaultKind::Deadline), "deadline"));
+///
+/// let few = Limits { loop_iterations: 1000, ..Limits::default() };
+/// session.set_run_options(&RunOptions::new().limits(few));
+/// assert_eq!(session.evaluate(&forever).unwrap_err().code(), "iteration-limit");
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    cancellation: Option<Cancellation>,
+    deadline: Option<Instant>,
+    threads: Option<usize>,
+    limits: Option<Limits>,
+}
+
+impl RunOptions {
+    /// Runs that nothing ends, on one thread.
+    #[must_use]
+    pub fn new() -> Self {
+        RunOptions::default()
+    }
+
+    /// Ends runs with the fault `cancelled` once the token is cancelled.
+    #[must_use]
+    pub fn cancellation(self, token: Cancellation) -> Self {
+        RunOptions { cancellation: Some(token), ..self }
+    }
+
+    /// Ends runs with the fault `deadline` at a moment. A run that was not begun until then does not begin.
+    #[must_use]
+    pub fn deadline(self, deadline: Instant) -> Self {
+        RunOptions { deadline: Some(deadline), ..self }
+    }
+
+    /// Sets the [deadline](RunOptions::deadline) so long from now on.
+    #[must_use]
+    pub fn time_limit(self, limit: Duration) -> Self {
+        // A moment that no clock can say is none.
+        RunOptions { deadline: Instant::now().checked_add(limit), ..self }
+    }
+
+    /// Shares a run out to so many threads of the process's pool, where it is worth them. Results do not depend on it.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        RunOptions { threads: Some(threads), ..self }
+    }
+
+    /// What a run may take: bytes of strings and arrays, rounds of loops, work on strings. Where the model was compiled with a lower limit,
+    /// that one holds. Limits on compiling and texts are not looked at.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        RunOptions { limits: Some(limits), ..self }
+    }
+
+    /// What ends a run.
+    pub fn token(&self) -> Option<Cancellation> {
+        match self.deadline {
+            None => self.cancellation.clone(),
+            Some(deadline) => Some(self.cancellation.clone().unwrap_or_default().until(deadline)),
+        }
+    }
+
+    /// How many threads there are, if that is said.
+    pub const fn thread_count(&self) -> Option<usize> {
+        self.threads
+    }
+
+    /// The limits of a run, if they are said.
+    pub const fn run_limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
+    }
+}

@@ -1,0 +1,94 @@
+//! Names and types: of an input or output, and of all of a model.
+
+use crate::Error;
+use cembra_array::fullness;
+use cembra_expr::{Program, print_default, print_input_type};
+use cembra_prepare::{Id, TypedGraph, TypedModel};
+use cembra_runtime::QType;
+use cembra_value::{Promise, ScalarValue, Value};
+use std::cell::LazyCell;
+use std::sync::Arc;
+
+/// A named input or output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// The name.
+    pub name: Arc<str>,
+    /// The type.
+    pub qtype: QType,
+    /// What the input promises of its values beyond the type; or what the model is known to promise of the output's, which is
+    /// never the form of an edge.
+    pub promise: Promise,
+    /// What is read where the input is missing; data may leave such an input out. Outputs have none.
+    pub default: Option<ScalarValue>,
+}
+
+impl Field {
+    /// A field that promises nothing.
+    pub fn new(name: &Arc<str>, qtype: &QType) -> Field {
+        Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing, default: None }
+    }
+
+    /// The input of a prepared model that this leaf is.
+    pub fn of_leaf(graph: &TypedGraph, leaf: u32, qtype: &QType) -> Field {
+        Field { promise: graph.leaf_promise(leaf), ..Field::new(graph.leaf_name(leaf), qtype) }
+    }
+
+    /// Adds their defaults to inputs, which are some of the program's in its order.
+    pub fn add_defaults(inputs: &mut [Field], program: &Program) {
+        let mut declared = program.inputs.iter();
+        for field in inputs {
+            let input = declared.find(|input| input.name == field.name);
+            field.default = input.filter(|_| field.qtype.is_optional()).and_then(|input| input.default.clone());
+        }
+    }
+
+    /// The error that an input was given a value of another type.
+    #[cold]
+    pub(crate) fn misfit(&self, found: &Value) -> Error {
+        Error::values(format!("input `{}` is {}, found {}", self.name, self.qtype, found.qtype()))
+    }
+
+    /// The outputs of a prepared model.
+    pub fn of_outputs(model: &TypedModel) -> Box<[Field]> {
+        // Asked for only if some output is an array.
+        let full = LazyCell::new(|| fullness(model));
+        let field = |(name, node): &(Arc<str>, Id)| {
+            let qtype = model.graph.qtype(*node);
+            let is_full = Promise::Full.is_of(qtype) && full[node.index()];
+            let promise = if is_full { Promise::Full } else { Promise::Nothing };
+            Field { promise, ..Field::new(name, qtype) }
+        };
+        model.outputs.iter().map(field).collect()
+    }
+
+    /// True for an input that takes only arrays that have all of their elements, and for an output whose arrays surely have.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.promise == Promise::Full
+    }
+
+    /// The type as the text language writes it, with what is promised: `[f64]`, `splits`, `f32?`.
+    #[must_use]
+    pub fn spelled_type(&self) -> String {
+        print_input_type(&self.qtype, self.promise)
+    }
+
+    /// The type likewise, and behind it the default, as the text declares an input: `f32? = 0.5`.
+    #[must_use]
+    pub fn declaration(&self) -> String {
+        match &self.default {
+            Some(default) => format!("{} = {}", self.spelled_type(), print_default(default)),
+            None => self.spelled_type(),
+        }
+    }
+}
+
+/// Names and types of what goes into a model and what comes out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// The inputs that the outputs need, in the order of the program.
+    pub inputs: Vec<Field>,
+    /// The outputs, the main one first.
+    pub outputs: Vec<Field>,
+}

@@ -1,0 +1,268 @@
+//! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
+//! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
+
+use crate::body_session::in_elements;
+use crate::error::Error;
+use crate::plan_rows::{PlanRows, RowSettings};
+use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
+use crate::tensor_threads::Threads;
+use cembra_runtime::{Cancellation, Chains};
+use cembra_tensor::{
+    Body, Data, DataMut, ErrorKind, InputLine, Line, LineKernel, OneLine, OneTarget, Soon, SumKernel, Tensor,
+};
+use cembra_value::{ScalarValue, Value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Which input of a body each input of its plan is.
+type Order = SmallVec<[usize; 4]>;
+
+fn misfit() -> cembra_tensor::Error {
+    cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
+}
+
+/// A body's function for lines of these steps, if one evaluates several rows at a time.
+fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
+    let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
+    let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
+    plan.strips(&paces, sink)
+}
+
+/// A body that is evaluated on lines.
+#[derive(Debug)]
+pub(crate) struct BodyLines {
+    plan: Arc<PlanRows>,
+    order: Order,
+    strips: Option<Strips>,
+}
+
+impl BodyLines {
+    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, cembra_tensor::Error> {
+        let order: Order = plan.leaves().collect();
+        let strips = strips(&plan, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
+        Ok(BodyLines { plan, order, strips })
+    }
+}
+
+/// The lines of a plan's inputs: fewer where there are not as many.
+#[inline]
+fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Iterator<Item = Lines<'l>> {
+    order.iter().map_while(move |at| {
+        let line = lines.get(*at)?;
+        Some(Lines::of(start(line.data, line.first), [line.step, *shifts.get(*at)?]))
+    })
+}
+
+/// The element of memory, with which a line begins.
+#[inline]
+const fn start(data: &Data, first: usize) -> Start<'_> {
+    match data {
+        Data::Bool(elements) => Start::of(elements.as_slice(), first),
+        Data::Int32(elements) => Start::of(elements.as_slice(), first),
+        Data::Int64(elements) => Start::of(elements.as_slice(), first),
+        Data::Float32(elements) => Start::of(elements.as_slice(), first),
+        Data::Float64(elements) => Start::of(elements.as_slice(), first),
+    }
+}
+
+fn ahead(soon: &Soon<'_>) -> Ahead {
+    let Soon { data, first, shift } = *soon;
+    match data {
+        Data::Bool(elements) => Ahead::of(elements, first, shift),
+        Data::Int32(elements) => Ahead::of(elements, first, shift),
+        Data::Int64(elements) => Ahead::of(elements, first, shift),
+        Data::Float32(elements) => Ahead::of(elements, first, shift),
+        Data::Float64(elements) => Ahead::of(elements, first, shift),
+    }
+}
+
+fn output(to: DataMut<'_>) -> LineMut<'_> {
+    match to {
+        DataMut::Bool(elements) => LineMut::values(elements),
+        DataMut::Int32(elements) => LineMut::values(elements),
+        DataMut::Int64(elements) => LineMut::values(elements),
+        DataMut::Float32(elements) => LineMut::values(elements),
+        DataMut::Float64(elements) => LineMut::values(elements),
+    }
+}
+
+impl LineKernel for BodyLines {
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+        BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
+    }
+
+    fn run(
+        &mut self,
+        lines: &[Line<'_>],
+        shifts: &[isize],
+        length: usize,
+        to: &mut DataMut<'_>,
+    ) -> Result<(), cembra_tensor::Error> {
+        let count = to.len().checked_div(length).unwrap_or(0);
+        let counts = [length, count];
+        if let Some(strips) = &mut self.strips
+            && strips.run(inputs(&self.order, lines, shifts), output(to.reborrow()), counts)
+        {
+            return Ok(());
+        }
+        let mut lines: SmallVec<[Line<'_>; 4]> = lines.into();
+        for at in 0..count {
+            let to = to.part(at * length, length).ok_or_else(misfit)?;
+            run(&self.plan, &lines, &mut [to], length, (None, None))?;
+            lines.iter_mut().zip(shifts).for_each(|(line, shift)| line.first = line.first.wrapping_add_signed(*shift));
+        }
+        Ok(())
+    }
+}
+
+/// A body that is summed over lines.
+#[derive(Debug)]
+pub(crate) struct BodySums {
+    plan: Arc<PlanRows>,
+    order: Order,
+    strips: Strips,
+}
+
+impl BodySums {
+    /// None if nothing sums several rows at a time.
+    pub(crate) fn of(
+        plan: Arc<PlanRows>,
+        body: &Body,
+        steps: &[isize],
+    ) -> Result<Option<BodySums>, cembra_tensor::Error> {
+        let order: Order = plan.leaves().collect();
+        let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
+        Ok(strips.map(|strips| BodySums { plan, order, strips }))
+    }
+}
+
+impl SumKernel for BodySums {
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+        BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
+    }
+
+    fn sum_each(
+        &mut self,
+        (lines, soon): (&[Line<'_>], &[Soon<'_>]),
+        shifts: &[isize],
+        counts: [usize; 2],
+        sums: &mut [Chains],
+    ) -> bool {
+        let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
+        self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums)
+    }
+}
+
+/// A body on one line of memory of somebody else.
+#[derive(Debug)]
+struct BodyLine {
+    call: LineCall,
+    /// The lines that the call wants.
+    lines: SmallVec<[InputLine; 4]>,
+}
+
+impl BodyLine {
+    fn of(
+        plan: &PlanRows,
+        order: &Order,
+        strips: &Strips,
+        inputs: &[InputLine],
+        length: usize,
+    ) -> Option<Box<dyn OneLine>> {
+        let call = strips.one_line(length, plan.context())?;
+        let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
+        // Whoever lies otherwise is seen when its line is found.
+        let all = (0..inputs.len()).all(|input| wanted.contains(&input));
+        let lines =
+            wanted.iter().map(|input| inputs.get(*input).cloned()).collect::<Option<SmallVec<[InputLine; 4]>>>()?;
+        all.then(|| -> Box<dyn OneLine> { Box::new(BodyLine { call, lines }) })
+    }
+}
+
+impl OneLine for BodyLine {
+    #[inline]
+    fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
+        let BodyLine { call, lines } = self;
+        let starts = lines.iter().map_while(|line| line.find(tensors).map(|(data, first)| start(data, first)));
+        match to {
+            OneTarget::Elements(to) => call.run(starts, output(to)),
+            OneTarget::Sums(sums) => call.sum(starts, sums),
+        }
+    }
+}
+
+/// Runs the plan of a body over lines of so many elements, and writes over the outputs; until a token is cancelled, on these threads.
+pub(crate) fn run(
+    plan: &PlanRows,
+    lines: &[Line<'_>],
+    outputs: &mut [DataMut<'_>],
+    rows: usize,
+    (token, threads): (Option<&Cancellation>, Option<&Threads>),
+) -> Result<(), cembra_tensor::Error> {
+    let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
+    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());
+    for at in plan.leaves() {
+        let column = match shared.get(at).ok_or_else(misfit)? {
+            Some(value) => InputColumn::shared(value),
+            None => column(&lines[at], rows).ok_or_else(misfit)?,
+        };
+        columns.push(column);
+    }
+    let places = outputs.iter_mut().map(|to| Some(column_mut(to.reborrow()))).collect();
+    let settings = threads.map_or_else(|| RowSettings::new(0), Threads::settings);
+    let settings = RowSettings { token: token.cloned(), ..settings };
+    plan.run(&columns, places, rows, &settings).map_err(|error| in_elements(&error))?;
+    Ok(())
+}
+
+/// The value that all elements of a line are.
+fn shared(line: &Line<'_>) -> Option<Value> {
+    let at = Some(line.first).filter(|at| line.step == 0 && *at < line.data.len())?;
+    Some(Value::Scalar(match line.data {
+        Data::Bool(elements) => ScalarValue::Boolean(elements[at]),
+        Data::Int32(elements) => ScalarValue::Int32(elements[at]),
+        Data::Int64(elements) => ScalarValue::Int64(elements[at]),
+        Data::Float32(elements) => ScalarValue::Float32(elements[at]),
+        Data::Float64(elements) => ScalarValue::Float64(elements[at]),
+    }))
+}
+
+fn column<'l>(line: &Line<'l>, rows: usize) -> Option<InputColumn<'l>> {
+    let Line { data, first, step } = *line;
+    match data {
+        Data::Bool(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Int32(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Int64(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Float32(elements) => InputColumn::stepped(elements, first, step, rows),
+        Data::Float64(elements) => InputColumn::stepped(elements, first, step, rows),
+    }
+}
+
+fn column_mut(to: DataMut<'_>) -> ColumnMut<'_> {
+    match to {
+        DataMut::Bool(elements) => ColumnMut::values(elements),
+        DataMut::Int32(elements) => ColumnMut::values(elements),
+        DataMut::Int64(elements) => ColumnMut::values(elements),
+        DataMut::Float32(elements) => ColumnMut::values(elements),
+        DataMut::Float64(elements) => ColumnMut::values(elements),
+    }
+}
+
+/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the stride
+/// of each operand.
+pub(crate) fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
+    let mut joined: Vec<(usize, Vec<isize>)> = Vec::with_capacity(extents.len());
+    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        let strides: Vec<isize> = operands.iter().map(|operand| operand.layout().strides()[axis]).collect();
+        match joined.last_mut() {
+            Some((count, outer))
+                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
+            {
+                *count *= extent;
+                *outer = strides;
+            }
+            _ => joined.push((*extent, strides)),
+        }
+    }
+    joined
+}
