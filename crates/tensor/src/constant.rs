@@ -74,7 +74,7 @@ impl Graph {
     /// # Errors
     /// There may not be as many elements, or there is no room for another node.
     pub fn iota(&mut self, extent: usize) -> Result<NodeId, Error> {
-        crate::layout::count(&[extent])?;
+        cembra_value::tensor::index_count(&[extent])?;
         let extents = Extents::from_slice(&[extent]);
         self.intern(Node { operation: Operation::Iota, operands: SmallVec::new(), scalar: Scalar::Int64, extents })
     }

@@ -2,9 +2,9 @@
 //! of magnitude. Up to [`EXHAUSTIVE`] factors the best order is found, for more a good one.
 
 use crate::body::{Elements, LOOKED_AT};
-use crate::layout::count;
 use crate::node::{Axis, Labels, Operation};
 use crate::{Error, Extents, Graph, NodeId};
+use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -459,7 +459,7 @@ impl Graph {
             // The last product has the labels in the order of the result.
             let output: SmallVec<[Axis; 8]> =
                 if left.is_empty() { labels.output.clone() } else { kept.labels().collect() };
-            if count(&output.iter().map(|label| extents[usize::from(*label)]).collect::<Extents>()).is_err() {
+            if index_count(&output.iter().map(|label| extents[usize::from(*label)]).collect::<Extents>()).is_err() {
                 return Ok((product, None));
             }
             let pair = Labels { operands: vec![first.1, second.1], output: output.clone() };

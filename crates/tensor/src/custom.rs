@@ -1,12 +1,11 @@
 //! Operations of users: what a whole tensor is made of is code of theirs, which graphs take as it is. What it answers is checked, and what it
 //! writes goes to memory of ours, whose size it cannot change; so it can be wrong, but not more.
 
-use crate::element::no_element;
-use crate::layout::count;
 use crate::node::{Node, Operation};
 use crate::{Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor, TensorMut};
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;
+use cembra_value::tensor::{index_count, no_element};
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -354,7 +353,7 @@ impl Graph {
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
         }
-        count(&extents)?;
+        index_count(&extents)?;
         let identity = match op.identity() {
             Some(bytes) => Identity::Of(bytes.into()),
             None => Identity::Unique(self.unique()),

@@ -2,10 +2,9 @@
 //! does to a cotangent is said by its record; what is said here is about the operations of graphs.
 
 use crate::custom_gradient::CustomVjp;
-use crate::layout::Slice;
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::residuals::{Copies, Residuals};
-use crate::{Error, ErrorKind, Extents, Graph, NodeId};
+use crate::{Error, ErrorKind, Extents, Graph, NodeId, Slice};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};

@@ -2,13 +2,12 @@
 //! Equal nodes are one: the same operation on the same operands is made once. What is wrong with a node is told when it is made; what
 //! nodes mean is said by the reference.
 
-use crate::element::no_element;
-use crate::layout::{Slice, count};
 use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
-use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES};
+use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES, Slice};
 use cembra_ops::Registry;
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;
+use cembra_value::tensor::{index_count, inverse_axes, no_element};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -178,7 +177,7 @@ impl Graph {
     /// # Errors
     /// Tensors have no such elements, axes or extents.
     pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
-        count(extents)?;
+        index_count(extents)?;
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
         }
@@ -282,7 +281,7 @@ impl Graph {
                 }
             }
         }
-        count(&made)?;
+        index_count(&made)?;
         Ok(made)
     }
 
@@ -364,7 +363,7 @@ impl Graph {
     /// # Errors
     /// `of` does not name each axis once.
     pub fn transpose(&mut self, operand: NodeId, of: &[usize]) -> Result<NodeId, Error> {
-        let to = crate::tensor::inverse(of, self.extents(operand).len())?;
+        let to = inverse_axes(of, self.extents(operand).len())?;
         self.with_axes(operand, &to)
     }
 
@@ -478,7 +477,7 @@ impl Graph {
         axis: usize,
         extents: &[usize],
     ) -> Result<NodeId, Error> {
-        count(extents)?;
+        index_count(extents)?;
         let node = self.node(operand);
         let wanted = self.taken_extents(extents, indices, axis)?;
         if node.extents != wanted {
@@ -504,7 +503,7 @@ impl Graph {
         let mut made = Extents::from_slice(&extents[..axis]);
         made.extend_from_slice(&indices.extents);
         made.extend_from_slice(&extents[axis + 1..]);
-        count(&made)?;
+        index_count(&made)?;
         Ok(made)
     }
 
@@ -545,7 +544,7 @@ impl Graph {
             scalar = common;
         }
         extents[axis] = length;
-        count(&extents)?;
+        index_count(&extents)?;
         let mut cast = SmallVec::<[NodeId; 2]>::new();
         for operand in operands {
             cast.push(self.cast(*operand, scalar)?);

@@ -1,5 +1,5 @@
-//! Tensors: values of any rank and views of them, graphs of operators over them, index labels, and what is known of a graph before it
-//! is run. This crate knows neither backends nor how expressions of elements are evaluated: [`Elements`] is what does that.
+//! Graphs of operators over tensors, index labels, and what is known of a graph before it is run. What a tensor is, is said by
+//! `cembra-value`. This crate knows neither backends nor how expressions of elements are evaluated: [`Elements`] is what does that.
 
 mod access;
 mod body;
@@ -9,15 +9,10 @@ mod contraction;
 mod custom;
 mod custom_gradient;
 mod einsum;
-mod element;
-mod error;
 mod gradient;
 mod graph;
-mod half;
-mod layout;
+mod held;
 mod maps;
-#[cfg(feature = "ndarray")]
-mod ndarrays;
 mod node;
 mod plan;
 mod product;
@@ -27,25 +22,23 @@ mod rewrite;
 mod statement;
 mod sums;
 mod taken;
-mod tensor;
 mod walk;
 
-pub use ::half::{bf16, f16};
 pub use access::Reader;
 pub use body::{
     Body, BodyStep, Elements, InputLine, Line, LineKernel, OneLine, OneTarget, Operand, Single, Soon, SumKernel, Task,
 };
 pub use cembra_runtime::MOST_AXES;
+pub use cembra_value::tensor::{
+    CopiedAxis, Data, DataMut, Element, Extents, Half, HalfTensor, Layout, Slice, Strides, Tensor,
+    TensorError as Error, TensorErrorKind as ErrorKind, TensorMut, bf16, check_bytes, f16,
+};
 pub use constant::ConstantTensor;
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;
 pub use einsum::MOST_LABELS;
-pub use element::{Data, DataMut, Element, check_bytes};
-pub use error::{Error, ErrorKind};
 pub use graph::{Graph, MOST_FACTORS};
-pub use half::{Half, HalfTensor};
-pub use layout::{Extents, Layout, Slice, Strides};
 pub use maps::{ElementOperator, MapOperand};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 pub use plan::{BoundPlan, KeptPlan, Plan, PlanCounters, pieces};
@@ -57,5 +50,3 @@ pub use reference::{evaluate, same_bits};
 pub use residuals::Residuals;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Assign, Assignment, Expression, Part, Program, Statement};
-pub use tensor::{Tensor, TensorMut};
-pub use walk::CopiedAxis;

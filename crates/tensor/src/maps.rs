@@ -2,11 +2,11 @@
 //! an operator may look at the literals among its operands, as `round(x, 2)` does, and an operand may be left out whose default is to have none.
 //! Texts are no elements, so those among the operands belong to the operator, as what it is compiled from does.
 
-use crate::element::no_element;
 use crate::node::{Node, Operation};
 use crate::{Error, ErrorKind, Graph, NodeId};
 use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault};
 use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_value::tensor::no_element;
 use cembra_value::{ScalarValue, Value, near_names};
 use smallvec::SmallVec;
 use std::borrow::Cow;

@@ -3,10 +3,10 @@
 use crate::constant::ConstantTensor;
 use crate::custom::Custom;
 use crate::custom_gradient::CustomVjp;
-use crate::layout::{Slice, count};
 use crate::maps::ElementOperator;
-use crate::{Error, ErrorKind, Extents};
+use crate::{Error, ErrorKind, Extents, Slice};
 use cembra_runtime::Scalar;
+use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -194,7 +194,7 @@ impl Labels {
             }
             made.push(extents[usize::from(*label)]);
         }
-        count(&made)?;
+        index_count(&made)?;
         Ok(made)
     }
 }

@@ -2,15 +2,18 @@
 //! what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
-use crate::element::{Held, check_bytes, with_data, zeros};
+use crate::held::Held;
 use crate::node::{Labels, Operation};
 use crate::sums::{BLOCK, Fold, Order};
 use crate::taken::{place_take, take};
 use crate::walk::{GoOn, Watch};
 use crate::{
-    Axis, Data, Element, ElementOperator, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, sums,
+    Axis, Data, Element, ElementOperator, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, check_bytes,
+    sums,
 };
 use cembra_runtime::Scalar;
+use cembra_value::tensor::zeros;
+use cembra_value::with_data;
 use smallvec::SmallVec;
 
 /// Evaluates nodes of a graph on tensors for its leaves.
@@ -149,7 +152,7 @@ pub(crate) fn node_value(
             made(sums::reduce(*reduction, axes, (operands[0].data(), operands[0].layout()), go_on)?)
         }
         Operation::Contract(labels) => made(contract(labels, operands, node, go_on)?),
-        Operation::Axes(to) => Ok(operands[0].seen(operands[0].layout().with_axes(&widened(to))?)),
+        Operation::Axes(to) => operands[0].under(operands[0].layout().with_axes(&widened(to))?),
         Operation::Slice(slices) => operands[0].sliced(slices),
         Operation::Custom(custom) => custom.value(node, operands),
         Operation::CustomVjp(_) | Operation::Barrier(_) => Ok(operands[0].clone()),
@@ -186,7 +189,7 @@ pub(crate) fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
 fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
-    let mut slices: Vec<_> = node.extents.iter().map(|extent| crate::layout::Slice::all(*extent)).collect();
+    let mut slices: Vec<_> = node.extents.iter().map(|extent| crate::Slice::all(*extent)).collect();
     let mut start = 0;
     for operand in operands {
         let slice = &mut slices[usize::from(axis)];
@@ -213,7 +216,7 @@ pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on
                 let uses = own.iter().zip(operand.layout().strides()).filter(|(own, _)| *own == label);
                 uses.map(|(_, stride)| *stride).sum()
             };
-            operand.layout().relabelled(order.iter().map(stride).collect::<Strides>(), &all)
+            Layout::within(&all, order.iter().map(stride).collect::<Strides>(), operand.layout().offset())
         })
         .collect();
     let len: usize = node.extents.iter().product();
@@ -236,7 +239,7 @@ pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on
                 _ => Data::Int64(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
             })
         }
-        other => Err(crate::element::no_element(other)),
+        other => Err(cembra_value::tensor::no_element(other)),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reductions, an element of the result after the other. The positions of a sum are those of its reduced axes in ascending order, whatever
 //! the layout; floats are added up in FLOAT64, in the order that is stated here.
 
-use crate::element::with_data;
-use crate::walk::{self, CopiedAxis, FAR, GoOn, Watch};
+use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Layout, Reduction};
 use cembra_runtime::CHAINS;
+use cembra_value::with_data;
 use multiversion::multiversion;
 
 /// The positions of a block of sums: after so many, chains are joined.
@@ -588,7 +588,7 @@ pub(crate) fn reduce_into(
                         see(lines.extent * line.extent)?;
                         block.resize(lines.extent * line.extent, elements[first]);
                         let first = first.wrapping_add_signed(start.cast_signed() * lines.from);
-                        walk::copy(elements, first, &mut block, &[lines, line]);
+                        copy_axes(elements, first, &mut block, &[lines, line]);
                         fold.extend_slice(&block);
                     }
                 }

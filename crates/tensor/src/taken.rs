@@ -1,10 +1,11 @@
 //! Elements that indices take along an axis, and the adjoint of that, which adds to the places that were taken from. What is taken, or added, may be
 //! a view of more elements than there is memory for: no list is made of its positions, nor of its indices.
 
-use crate::element::{with_data, zeros};
 use crate::reference::named_index;
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
 use crate::{Axis, Data, Element, Error, ErrorKind, Layout, Node, Tensor};
+use cembra_value::tensor::zeros;
+use cembra_value::with_data;
 use smallvec::SmallVec;
 
 /// Integers that name indices of an axis, where they lie in memory.

@@ -8,7 +8,6 @@ mod run;
 
 use crate::body::{Elements, Single};
 use crate::custom::{Custom, Meta};
-use crate::element::no_element;
 use crate::node::Operation;
 use crate::reference::{self, check_inputs};
 use crate::rewrite::Rewriter;
@@ -16,6 +15,7 @@ use crate::{Element, Error, ErrorKind, Graph, Layout, NodeId, Tensor};
 use cell::Cell;
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;
+use cembra_value::tensor::no_element;
 use run::Workspace;
 use rustc_hash::FxHashMap;
 use std::fmt;

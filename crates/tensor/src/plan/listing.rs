@@ -3,8 +3,8 @@
 //! computed as products of matrices; what is counted when a plan is run depends on the tensors that it is given.
 
 use super::{Plan, PlanCounters, Region, Step, Work, is_view};
+use crate::Data;
 use crate::body::{Body, BodyStep, Operand};
-use crate::element::Data;
 use crate::node::{Axes, Axis, Labels, Operation};
 use crate::product::{Kernel, ProductPlan, Run};
 use crate::walk::CopiedAxis;

@@ -17,9 +17,9 @@ pub(crate) use view::View;
 pub use view::pieces;
 
 use crate::body::Body;
-use crate::element::bytes;
 use crate::node::{Operation, Reduction};
 use crate::{Axis, Extents, Graph, Node, NodeId};
+use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
 /// A node, and how it is seen from the index space of a step.
@@ -225,7 +225,8 @@ fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
         for node in step.made().filter(|node| !is_output[node.index()]) {
             let node = graph.node(node);
             counters.temporaries += 1;
-            let bytes = bytes(node.scalar, &node.extents).and_then(|bytes| bytes.try_into().ok()).unwrap_or(u64::MAX);
+            let bytes =
+                element_bytes(node.scalar, &node.extents).and_then(|bytes| bytes.try_into().ok()).unwrap_or(u64::MAX);
             counters.temp_bytes = counters.temp_bytes.saturating_add(bytes);
         }
     }

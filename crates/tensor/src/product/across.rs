@@ -5,7 +5,7 @@ use super::nest::Memory;
 use super::number::Number;
 use super::plan::Run;
 use super::vectors::{Line, Lines};
-use crate::walk::{CopiedAxis, FAR, WalkedAxis, copy};
+use crate::walk::{CopiedAxis, FAR, WalkedAxis, copy_axes};
 
 /// How many lines are copied at a time, and how many elements of each: these stay in a near cache.
 pub(super) const LINES: usize = 64;
@@ -60,6 +60,6 @@ fn copied<'l, T: Number>(lines: Lines<'l, T>, to: Option<&'l mut Vec<T>>, [count
         CopiedAxis { extent: count, from: lines.step, to: step },
         CopiedAxis { extent: width, from: lines.line.stride, to: 1 },
     ];
-    copy(lines.line.elements, lines.line.first, to, &axes);
+    copy_axes(lines.line.elements, lines.line.first, to, &axes);
     Lines { line: Line { elements: to, first: 0, stride: 1 }, step }
 }

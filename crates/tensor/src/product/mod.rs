@@ -16,14 +16,14 @@ pub(crate) use plan::LEAST_LOOPS;
 pub use plan::{Kernel, Preparation, ProductPlan, Run};
 pub use planned::{PlannedProduct, Products};
 
-use crate::element::zeros;
 use crate::node::Labels;
-use crate::walk::{CopiedAxis, WalkedAxis, Watch, copy, try_walk};
+use crate::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};
 use crate::{Data, Error, Tensor};
+use cembra_value::tensor::zeros;
 use direct::direct;
 use nest::{Memory, nest};
 use number::Number;
-use planned::Form;
+use planned::{Form, form_of};
 use smallvec::SmallVec;
 use std::ops::AddAssign;
 
@@ -74,7 +74,7 @@ pub fn contract(
     extents: &[usize],
     matrices: &dyn MatrixProduct,
 ) -> Result<(Data, Counters), Error> {
-    Form::of(labels, operands)?.contract(operands, extents, matrices)
+    Form::of(labels, operands.map(form_of))?.contract(operands, extents, matrices)
 }
 
 /// Computes a product of operands, whose first elements are at these positions, over what is in the memory of the result, all of which it is.
@@ -114,7 +114,7 @@ fn run_into<T: Number>(
     };
     let mut unordered = zeros(result.len())?;
     counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, (matrices, watch))?;
-    copy(&unordered, 0, result, axes);
+    copy_axes(&unordered, 0, result, axes);
     counters.permutes += 1;
     counters.permute_bytes += size_of_val(result) as u64;
     counters.temporaries += 1;
@@ -153,7 +153,7 @@ fn prepare<T: Number>(
         Preparation::None => Ok(None),
         Preparation::Permute(axes) => {
             let mut made = room(axes)?;
-            copy(elements, first, &mut made, axes);
+            copy_axes(elements, first, &mut made, axes);
             Ok(Some(made))
         }
         Preparation::Sum(axes, summed) => {

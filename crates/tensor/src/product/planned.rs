@@ -5,14 +5,22 @@ use super::matrix::MatrixProduct;
 use super::number::Number;
 use super::plan::ProductPlan;
 use super::{Counters, run_into};
-use crate::element::{Held, no_element};
+use crate::held::Held;
 use crate::node::Labels;
 use crate::walk::{GoOn, Watch};
 use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Tensor};
 use cembra_runtime::Scalar;
+use cembra_value::tensor::no_element;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a product is planned for of an operand: the type of its elements, and its layout.
+pub(crate) type OperandForm<'o> = (Scalar, &'o Layout);
+
+pub(super) fn form_of(operand: &Tensor) -> OperandForm<'_> {
+    (operand.scalar_type(), operand.layout())
+}
 
 /// A product by labels of operands of some type, extents and strides: all that is known of it but the elements, and where the first are.
 #[derive(Debug)]
@@ -28,25 +36,24 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) fn of(labels: &Labels, operands: [&Tensor; 2]) -> Result<Form, Error> {
-        let [left, right] = operands.map(Tensor::scalar_type);
+    pub(super) fn of(labels: &Labels, operands: [OperandForm<'_>; 2]) -> Result<Form, Error> {
+        let [left, right] = operands.map(|(scalar, _)| scalar);
         if left != right {
             let message = format!("a product of elements of type {} and {}", left.short_name(), right.short_name());
             return Err(Error::new(ErrorKind::ElementType, message).hint("cast one of them"));
         }
         let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;
-        let extents = labels.output_extents(&operands.map(Tensor::extents))?;
-        let plan = ProductPlan::of(labels, operands.map(Tensor::layout), bytes)?;
-        let layouts = operands.map(|operand| operand.layout().clone());
+        let extents = labels.output_extents(&operands.map(|(_, layout)| layout.extents()))?;
+        let plan = ProductPlan::of(labels, operands.map(|(_, layout)| layout), bytes)?;
+        let layouts = operands.map(|(_, layout)| layout.clone());
         let len = extents.iter().product();
         Ok(Form { labels: labels.clone(), layouts, scalar: left, extents, len, plan })
     }
 
     /// True if these operands are as those that it was planned for. They may begin elsewhere in their memory.
-    fn fits(&self, operands: [&Tensor; 2]) -> bool {
-        let is_like = |(known, operand): (&Layout, &Tensor)| {
-            known.lies_as(operand.layout()) && self.scalar == operand.scalar_type()
-        };
+    fn fits(&self, operands: [OperandForm<'_>; 2]) -> bool {
+        let is_like =
+            |(known, (scalar, layout)): (&Layout, OperandForm<'_>)| known.lies_as(layout) && self.scalar == scalar;
         self.layouts.iter().zip(operands).all(is_like)
     }
 
@@ -144,7 +151,7 @@ impl PlannedProduct {
     /// True if these operands have the type, the extents and the strides that it was planned for. They may begin elsewhere in their memory.
     #[must_use]
     pub fn fits(&self, operands: [&Tensor; 2]) -> bool {
-        self.form.fits(operands)
+        self.form.fits(operands.map(form_of))
     }
 
     /// The extents of the result.
@@ -266,10 +273,19 @@ impl Products {
     /// # Errors
     /// There are not two lists of labels, the operands do not fit them, or their elements are of two types or no numbers.
     pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, Error> {
-        let of = operands.map(|operand| (operand.extents(), operand.layout().strides(), operand.scalar_type()));
+        self.planned_for(labels, operands.map(form_of))
+    }
+
+    /// The same, of operands whose elements are not there yet.
+    pub(crate) fn planned_for(
+        &self,
+        labels: &Labels,
+        operands: [OperandForm<'_>; 2],
+    ) -> Result<Arc<PlannedProduct>, Error> {
+        let of = operands.map(|(scalar, layout)| (layout.extents(), layout.strides(), scalar));
         let hash = FxBuildHasher.hash_one((labels, of));
         let all = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |known: &&Arc<PlannedProduct>| known.form.labels == *labels && known.fits(operands);
+        let is_it = |known: &&Arc<PlannedProduct>| known.form.labels == *labels && known.form.fits(operands);
         if let Some(known) = all().get(&hash).filter(is_it) {
             return Ok(known.clone());
         }

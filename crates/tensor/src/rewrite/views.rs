@@ -2,10 +2,9 @@
 //! extents, so they are code and no patterns; each has a name, as the others have.
 
 use super::Run;
-use crate::layout::Slice;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
 use crate::sums::Order;
-use crate::{ElementOperator, Error, Extents, NodeId};
+use crate::{ElementOperator, Error, Extents, NodeId, Slice};
 use cembra_ops::id;
 use smallvec::SmallVec;
 

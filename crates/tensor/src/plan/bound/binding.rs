@@ -10,7 +10,7 @@ use super::reduce::ReducePiece;
 use super::verify::verify;
 use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::body::Elements;
-use crate::element::Held;
+use crate::held::Held;
 use crate::node::Operation;
 use crate::plan::region::cost_of_body;
 use crate::plan::rows::rows_at_a_time;

@@ -104,7 +104,10 @@ impl Binding<'_> {
             Work::Map(region) if self.is_shared_out(step) => {
                 let leaf = self.graph.leaves().get(target).map(|leaf| leaf.node);
                 let workers = self.map_over(node, region, leaf)?;
-                (BoundWork::Pieces(workers, 1), Way::Before(Tensor::of_parts(none.into(), Layout::row_major(&[0])?)))
+                (
+                    BoundWork::Pieces(workers, 1),
+                    Way::Before(Tensor::from_shared(none.into(), Layout::row_major(&[0])?)?),
+                )
             }
             Work::Map(_) => (self.pieces(std::slice::from_ref(step), (node.extents.len(), BLOCK))?, Way::After(none)),
             _ => (self.work(step)?, Way::After(none)),
@@ -165,8 +168,7 @@ impl InPlace {
             Way::Before(other) => {
                 let len = self.extents.iter().product();
                 std::mem::swap(&mut inputs[*target], other);
-                let ran = other.own_data().ok_or_else(map::no_room).and_then(|own| {
-                    let mut own = own.all_mut();
+                let ran = other.own_data().ok_or_else(map::no_room).and_then(|mut own| {
                     let to = own.part(at, len).ok_or_else(map::no_room)?;
                     run_pieces(workers, 0..usize::MAX, &Sources { inputs, slots }, elements, *within, to, counters)
                 });
@@ -178,7 +180,7 @@ impl InPlace {
             let which = first..count.min(first + workers.len());
             block.resize(workers[0].cut.indices(which.clone()) * *within);
             run_pieces(workers, which, &Sources { inputs, slots }, elements, *within, block.all_mut(), counters)?;
-            let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?.all_mut();
+            let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?;
             own.part(at, block.len()).ok_or_else(map::no_room)?.copy_from(block)?;
             at += block.len();
         }

@@ -65,26 +65,16 @@ impl KeptPlan {
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > elements.most_bytes() {
             return Ok(false);
         }
+        // The memory of the outputs is the plan's again. What they share is so when they are dropped.
+        for (tensor, slot) in outputs.drain(..).zip(&*slots) {
+            bound.slots[*slot as usize].put(tensor.into_parts().0);
+        }
+        bound.run_steps(inputs, elements, &mut Counters::default())?;
         if slots.is_empty() {
-            // What they share is the plan's again.
-            outputs.clear();
-        }
-        for (tensor, slot) in outputs.iter_mut().zip(&*slots) {
-            bound.slots[*slot as usize].borrow(tensor);
-        }
-        if let Err(error) = bound.run_steps(inputs, elements, &mut Counters::default()) {
-            // They have no memory.
-            outputs.clear();
-            return Err(error);
-        }
-        if outputs.is_empty() {
             *outputs = bound.outputs(inputs)?;
-            // The memory is theirs alone.
-            slots.iter().for_each(|slot| bound.slots[*slot as usize].leave());
-        } else {
-            for (tensor, slot) in outputs.iter_mut().zip(&*slots) {
-                bound.slots[*slot as usize].give_back(tensor);
-            }
+        }
+        for (slot, seen) in slots.iter().zip(&bound.outputs) {
+            outputs.push(bound.slots[*slot as usize].leave(&seen.layout)?);
         }
         Ok(true)
     }

@@ -172,7 +172,7 @@ impl MapPiece {
                 let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
                     let layout =
                         Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
-                    Ok(Tensor::of_parts(memory.shared(operand.place)?.clone(), layout))
+                    Tensor::from_shared(memory.shared(operand.place)?.clone(), layout)
                 };
                 let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
                 elements.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])

@@ -1,10 +1,11 @@
 //! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where nobody else has it by then.
 
 use crate::body::InputLine;
-use crate::element::{Held, bytes};
+use crate::held::Held;
 use crate::node::Axis;
 use crate::{Counters, Data, DataMut, Error, ErrorKind, Layout, Strides, Tensor};
 use cembra_runtime::Scalar;
+use cembra_value::tensor::element_bytes;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -186,7 +187,7 @@ impl Locals {
     fn of_size(&self, is_large: bool) -> impl Iterator<Item = (Scalar, usize)> {
         let all = self.memory.iter().zip(&self.lens).map(|(data, len)| (data.scalar(), *len));
         all.filter(move |(scalar, len)| {
-            let bytes = bytes(*scalar, &[*len]).unwrap_or(0);
+            let bytes = element_bytes(*scalar, &[*len]).unwrap_or(0);
             (bytes >= u128::from(LARGE_LOCAL)) == is_large
         })
     }
@@ -235,23 +236,9 @@ impl Slot {
         }
     }
 
-    /// Leaves what is there to whoever else has it.
-    pub(super) fn leave(&mut self) {
-        self.data = None;
-    }
-
-    /// Borrows the memory of a tensor that is all of this slot, until it is [given back](Slot::give_back); meanwhile the tensor has none.
-    pub(super) fn borrow(&mut self, tensor: &mut Tensor) {
-        let own = self.data.take().filter(|own| own.is_empty() && !Arc::ptr_eq(own, tensor.shared()));
-        let nothing = own.unwrap_or_else(|| Arc::new(Data::Bool(Vec::new())));
-        self.data = Some(std::mem::replace(tensor.data_mut(), nothing));
-    }
-
-    /// The tensor has what is there, and the slot nothing again.
-    pub(super) fn give_back(&mut self, tensor: &mut Tensor) {
-        if let Some(data) = &mut self.data {
-            std::mem::swap(data, tensor.data_mut());
-        }
+    /// What is there as a tensor, to which it is left.
+    pub(super) fn leave(&mut self, layout: &Layout) -> Result<Tensor, Error> {
+        Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
     }
 
     /// The memory, to be written to, for so many elements, which may be anything yet. It is to be [put](Slot::put) back.
@@ -312,7 +299,7 @@ impl Memory<'_> {
             Place::Input(at) => self.sources.inputs[at as usize].layout().offset(),
             Place::Slot(_) | Place::Local(_) => 0,
         };
-        Ok(Tensor::of_parts(self.shared(seen.place)?.clone(), seen.layout.moved(base)))
+        Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(base))
     }
 
     /// Writes so many elements to memory of who computes pieces.

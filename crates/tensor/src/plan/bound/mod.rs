@@ -18,7 +18,7 @@ mod together;
 mod verify;
 
 use crate::body::{Elements, Task};
-use crate::element::Held;
+use crate::held::Held;
 use crate::reference::node_value;
 use crate::{Counters, DataMut, Error, Layout, Node, Tensor};
 use binding::{Binding, no_pieces};
@@ -249,7 +249,7 @@ impl BoundStep {
                 let value = node_value(node, &read, inputs, &|| elements.go_on())?.row_major();
                 let (data, layout) = value.into_parts();
                 let is_all = layout.offset() == 0 && data.len() == self.len;
-                let data = if is_all { data } else { Tensor::of_parts(data, layout).gathered().into() };
+                let data = if is_all { data } else { Tensor::from_shared(data, layout)?.gathered().into() };
                 slots[self.target as usize].put(data);
                 Ok(())
             }

@@ -4,7 +4,7 @@
 use super::reduce::put_total;
 use super::{BoundPlan, BoundWork, PartWork};
 use crate::body::{OneLine, OneTarget};
-use crate::{Data, Tensor};
+use crate::{DataMut, Tensor};
 use cembra_runtime::Chains;
 
 /// A plan that is one line.
@@ -37,15 +37,15 @@ impl OneCall {
     /// Runs it on inputs, and writes the elements of the output, all of the memory of which is given. False if inputs lie otherwise, or an
     /// element fails or may: then what is in the memory is anything.
     #[inline(never)]
-    pub(super) fn run(&mut self, inputs: &[Tensor], to: &mut Data) -> bool {
+    pub(super) fn run(&mut self, inputs: &[Tensor], mut to: DataMut<'_>) -> bool {
         if inputs.len() != self.inputs {
             return false;
         }
         let Some(chains) = self.chains.as_deref_mut() else {
-            return self.line.run(inputs, OneTarget::Elements(to.all_mut()));
+            return self.line.run(inputs, OneTarget::Elements(to));
         };
         let is_summed = self.line.run(inputs, OneTarget::Sums(chains));
         let total = chains.take();
-        is_summed && put_total(total, &mut to.all_mut())
+        is_summed && put_total(total, &mut to)
     }
 }

@@ -5,11 +5,12 @@
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
 use crate::body::Elements;
-use crate::element::Held;
+use crate::held::Held;
 use crate::node::{Labels, Operation};
 use crate::product::{LEAST_LOOPS, PlannedProduct};
 use crate::reference::{self, check_size};
-use crate::{Data, DataMut, Error, ErrorKind, Extents, Layout, Node, NodeId, Tensor};
+use crate::{DataMut, Error, ErrorKind, Extents, Layout, Node, NodeId};
+use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -51,7 +52,10 @@ pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) 
         return Ok((0, 1));
     }
     let [(_, a), (_, b)] = seen_by_panel(binding, product, None)?;
-    Ok(products.planned(labels, [&a, &b])?.panel().map_or((0, 1), |rows| (1, rows)))
+    Ok(products
+        .planned_for(labels, [&a, &b].map(|(scalar, layout)| (*scalar, layout)))?
+        .panel()
+        .map_or((0, 1), |rows| (1, rows)))
 }
 
 /// A product by labels, and these.
@@ -63,11 +67,15 @@ fn contraction<'b>(binding: &Binding<'b>, product: NodeId) -> Result<(&'b Node, 
     }
 }
 
-/// The operands of a product as a panel of so many indices of the first axis sees them, or all of it; and tensors like those, without elements.
-fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) -> Result<[(Operand, Tensor); 2], Error> {
+/// The operands of a product as a panel of so many indices of the first axis sees them, or all of it; and the type and the layout of each.
+fn seen_by_panel(
+    binding: &Binding<'_>,
+    product: NodeId,
+    rows: Option<usize>,
+) -> Result<[(Operand, (Scalar, Layout)); 2], Error> {
     let (node, labels) = contraction(binding, product)?;
     let first = labels.output.first().zip(rows);
-    let seen_by_panel = |at: usize| -> Result<(Operand, Tensor), Error> {
+    let seen_by_panel = |at: usize| -> Result<(Operand, (Scalar, Layout)), Error> {
         let (seen, own) = (binding.seen(node.operands[at])?, &labels.operands[at]);
         let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
         for (axis, label) in own.iter().enumerate() {
@@ -78,8 +86,7 @@ fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) ->
         }
         let layout = Layout::within(&extents, seen.layout.strides().into(), 0);
         let scalar = binding.graph.node(node.operands[at]).scalar;
-        let like = Tensor::of_parts(Data::zeros(scalar, 0)?.into(), layout);
-        Ok((Operand::along(seen, shift.unwrap_or(0)), like))
+        Ok((Operand::along(seen, shift.unwrap_or(0)), (scalar, layout)))
     };
     Ok([seen_by_panel(0)?, seen_by_panel(1)?])
 }
@@ -91,7 +98,8 @@ impl ProductPiece {
         check_size(node, binding.elements.most_bytes())?;
         let [(a, a_like), (b, b_like)] = seen_by_panel(binding, product, rows.first().copied())?;
         let products = binding.elements.products();
-        let planned = products.map(|products| products.planned(labels, [&a_like, &b_like])).transpose()?;
+        let like = [&a_like, &b_like].map(|(scalar, layout)| (*scalar, layout));
+        let planned = products.map(|products| products.planned_for(labels, like)).transpose()?;
         let operands = [binding.seen(node.operands[0])?.clone(), binding.seen(node.operands[1])?.clone()];
         let whole = Whole { product: node.clone(), labels: labels.clone(), operands };
         Ok(ProductPiece { planned, operands: [a, b], whole: Arc::new(whole) })

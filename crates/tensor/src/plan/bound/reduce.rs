@@ -7,12 +7,12 @@ use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
 use super::memory::{Memory, Operand};
 use crate::body::{Elements, OneLine, SumKernel};
-use crate::element::with_data;
 use crate::node::Reduction;
 use crate::plan::Region;
 use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_lines, take_row, with_reduction};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Extents, Layout, Strides};
 use cembra_runtime::{Chains, Scalar};
+use cembra_value::with_data;
 use smallvec::SmallVec;
 
 /// The elements that are computed at a time for a reduction.

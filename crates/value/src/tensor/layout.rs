@@ -3,7 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::{Error, ErrorKind};
+use super::error::{TensorError, TensorErrorKind};
 use cembra_runtime::MOST_AXES;
 use smallvec::SmallVec;
 use std::fmt;
@@ -54,9 +54,9 @@ impl Slice {
     ///
     /// # Errors
     /// The step is 0.
-    pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, Error> {
+    pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, TensorError> {
         let length = match step {
-            0 => return Err(Error::new(ErrorKind::Index, "a slice has a step of 0")),
+            0 => return Err(TensorError::new(TensorErrorKind::Index, "a slice has a step of 0")),
             1.. => stop.saturating_sub(start),
             _ => start.saturating_sub(stop),
         };
@@ -74,15 +74,18 @@ impl Slice {
     }
 
     /// An error if an index is not one of an axis of this extent.
-    pub(crate) fn check(self, extent: usize) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// It is not, or the step is 0.
+    pub fn check(self, extent: usize) -> Result<(), TensorError> {
         if self.step == 0 {
-            return Err(Error::new(ErrorKind::Index, "a slice has a step of 0"));
+            return Err(TensorError::new(TensorErrorKind::Index, "a slice has a step of 0"));
         }
         let within = |at: usize| at < extent;
         if self.count == 0 || (within(self.start) && self.last().is_some_and(within)) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Index, format!("a slice of {self} is not within an axis of {extent}")))
+        Err(TensorError::new(TensorErrorKind::Index, format!("a slice of {self} is not within an axis of {extent}")))
     }
 }
 
@@ -97,15 +100,20 @@ impl fmt::Display for Slice {
 ///
 /// # Errors
 /// It has more axes or indices than a tensor may have.
-pub(crate) fn count(extents: &[usize]) -> Result<usize, Error> {
+pub fn index_count(extents: &[usize]) -> Result<usize, TensorError> {
     if extents.len() > MOST_AXES {
         let message = format!("a tensor of {} axes: it may have {MOST_AXES}", extents.len());
-        return Err(Error::new(ErrorKind::RankMismatch, message));
+        return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
     }
     // Axes without indices are counted as one of them, so that no product of extents is too large, whatever is left out of it.
     let most = extents.iter().try_fold(1_usize, |count, extent| count.checked_mul((*extent).max(1)));
     most.filter(|count| *count <= MOST_ELEMENTS).map(|count| if extents.contains(&0) { 0 } else { count }).ok_or_else(
-        || Error::new(ErrorKind::Limit, format!("a tensor of {extents:?} has more elements than there is memory")),
+        || {
+            TensorError::new(
+                TensorErrorKind::Limit,
+                format!("a tensor of {extents:?} has more elements than there is memory"),
+            )
+        },
     )
 }
 
@@ -114,13 +122,14 @@ impl Layout {
     ///
     /// # Errors
     /// There are more axes or elements than a tensor may have.
-    pub fn row_major(extents: &[usize]) -> Result<Layout, Error> {
-        count(extents)?;
+    pub fn row_major(extents: &[usize]) -> Result<Layout, TensorError> {
+        index_count(extents)?;
         Ok(Layout { extents: extents.into(), strides: SmallVec::new(), offset: 0 }.ordered())
     }
 
     /// The same indices in the order of their elements, the last axis the fastest.
-    pub(crate) fn ordered(&self) -> Layout {
+    #[must_use]
+    pub fn ordered(&self) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, self.rank());
         let mut stride = 1;
         for (at, extent) in self.extents.iter().enumerate().rev() {
@@ -139,11 +148,11 @@ impl Layout {
     ///
     /// # Errors
     /// There are not as many strides as extents, or an index lies outside of the memory.
-    pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, Error> {
-        count(extents)?;
+    pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, TensorError> {
+        index_count(extents)?;
         if extents.len() != strides.len() {
             let message = format!("{} strides for {} axes", strides.len(), extents.len());
-            return Err(Error::new(ErrorKind::RankMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
         }
         let layout = Layout { extents: extents.into(), strides: strides.into(), offset };
         layout.check_within(memory)?;
@@ -151,25 +160,49 @@ impl Layout {
     }
 
     /// An error if an index lies outside of memory of so many elements.
-    pub(crate) fn check_within(&self, memory: usize) -> Result<(), Error> {
-        match self.range() {
-            Some((first, last)) if first < 0 || last >= memory as i128 => {
-                let message = format!("positions {first} to {last} are not within {memory} elements");
-                Err(Error::new(ErrorKind::Index, message))
-            }
-            _ => Ok(()),
-        }
+    ///
+    /// # Errors
+    /// One does.
+    pub fn check_within(&self, memory: usize) -> Result<(), TensorError> {
+        if self.is_within(memory) { Ok(()) } else { Err(self.outside(memory)) }
     }
 
-    /// A layout of as many strides, of which it is known that they lead nowhere else.
-    pub(crate) fn within(extents: &[usize], strides: Strides, offset: usize) -> Layout {
+    /// True if all positions lie within memory of so many elements.
+    fn is_within(&self, memory: usize) -> bool {
+        // How far the positions reach before the first index's, and behind it.
+        let (mut before, mut behind) = (0_usize, 0_usize);
+        for (extent, stride) in self.axes() {
+            let Some(last) = extent.checked_sub(1) else { return true };
+            let reach = last.saturating_mul(stride.unsigned_abs());
+            if stride < 0 {
+                before = before.saturating_add(reach);
+            } else {
+                behind = behind.saturating_add(reach);
+            }
+        }
+        before <= self.offset && self.offset.checked_add(behind).is_some_and(|last| last < memory)
+    }
+
+    #[cold]
+    fn outside(&self, memory: usize) -> TensorError {
+        let (first, last) = self.range().unwrap_or_default();
+        let message = format!("positions {first} to {last} are not within {memory} elements");
+        TensorError::new(TensorErrorKind::Index, message)
+    }
+
+    /// A layout of as many strides as extents, where the number of indices is known to be one that a tensor may have: nothing is asked. Memory is
+    /// seen through it only by what asks whether it is within.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn within(extents: &[usize], strides: Strides, offset: usize) -> Layout {
         debug_assert_eq!(extents.len(), strides.len());
         Layout { extents: extents.into(), strides, offset }
     }
 
     /// True if the two have the same extents and strides, wherever they begin. It is asked for each input of each run.
     #[inline]
-    pub(crate) fn lies_as(&self, other: &Layout) -> bool {
+    #[must_use]
+    pub fn lies_as(&self, other: &Layout) -> bool {
         let (own, others) = (&self.extents[..], &other.extents[..]);
         let (strides, other_strides) = (&self.strides[..], &other.strides[..]);
         let rank = own.len();
@@ -181,37 +214,43 @@ impl Layout {
     }
 
     /// The same, further on in memory.
-    pub(crate) fn moved(&self, distance: usize) -> Layout {
+    #[inline]
+    #[must_use]
+    pub fn moved(&self, distance: usize) -> Layout {
         let (extents, strides) = (Extents::from_slice(&self.extents), Strides::from_slice(&self.strides));
         Layout { extents, strides, offset: self.offset.wrapping_add(distance) }
     }
 
     /// The number of indices of each axis.
     #[must_use]
+    #[inline]
     pub fn extents(&self) -> &[usize] {
         &self.extents
     }
 
     /// The strides, in elements.
     #[must_use]
+    #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
     /// The extent and the stride of each axis.
-    pub(crate) fn axes(&self) -> impl ExactSizeIterator<Item = (usize, isize)> {
+    pub fn axes(&self) -> impl ExactSizeIterator<Item = (usize, isize)> {
         self.extents.iter().copied().zip(self.strides.iter().copied())
     }
 
     /// True if these are its axes.
     #[inline(never)]
-    pub(crate) fn is_of_axes(&self, axes: &[(usize, isize)]) -> bool {
+    #[must_use]
+    pub fn is_of_axes(&self, axes: &[(usize, isize)]) -> bool {
         self.axes().eq(axes.iter().copied())
     }
 
     /// True if it has one axis, and this is it. False where it was one of more that were taken away.
     #[inline]
-    pub(crate) fn is_of_axis(&self, (extent, stride): (usize, isize)) -> bool {
+    #[must_use]
+    pub fn is_of_axis(&self, (extent, stride): (usize, isize)) -> bool {
         // Asked so, what has one number is seen to have it in its place, not elsewhere.
         let is_one =
             !self.extents.spilled() && !self.strides.spilled() && (self.extents.len(), self.strides.len()) == (1, 1);
@@ -227,18 +266,21 @@ impl Layout {
 
     /// The number of axes.
     #[must_use]
+    #[inline]
     pub fn rank(&self) -> usize {
         self.extents.len()
     }
 
     /// The number of indices.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.extents.iter().product()
     }
 
     /// True if there are no indices.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.extents.contains(&0)
     }
@@ -309,15 +351,15 @@ impl Layout {
     ///
     /// # Errors
     /// It is none of the layout.
-    pub fn position(&self, index: &[usize]) -> Result<usize, Error> {
+    pub fn position(&self, index: &[usize]) -> Result<usize, TensorError> {
         if index.len() != self.rank() {
             let message = format!("an index of {} for {} axes", index.len(), self.rank());
-            return Err(Error::new(ErrorKind::RankMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
         }
         let mut at = self.offset.cast_signed();
         for ((index, extent), stride) in index.iter().zip(&self.extents).zip(&self.strides) {
             if index >= extent {
-                return Err(Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}")));
+                return Err(TensorError::new(TensorErrorKind::Index, format!("index {index} of an axis of {extent}")));
             }
             at = at.wrapping_add(index.cast_signed().wrapping_mul(*stride));
         }
@@ -339,11 +381,11 @@ impl Layout {
     ///
     /// # Errors
     /// Axes of the result are left out, or axes of unlike extents go to one.
-    pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
+    pub fn with_axes(&self, to: &[usize]) -> Result<Layout, TensorError> {
         let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
             let message = format!("axes {to:?} for a tensor of {} axes", self.rank());
-            return Err(Error::new(ErrorKind::Axis, message));
+            return Err(TensorError::new(TensorErrorKind::Axis, message));
         }
         let mut extents: Extents = SmallVec::from_elem(0, rank);
         let mut strides: Strides = SmallVec::from_elem(0, rank);
@@ -351,20 +393,21 @@ impl Layout {
         for ((axis, extent), stride) in to.iter().zip(&self.extents).zip(&self.strides) {
             if is_met[*axis] && extents[*axis] != *extent {
                 let message = format!("a diagonal of axes of {} and {extent}", extents[*axis]);
-                return Err(Error::new(ErrorKind::SizeMismatch, message));
+                return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
             }
             is_met[*axis] = true;
             extents[*axis] = *extent;
             strides[*axis] = strides[*axis].wrapping_add(*stride);
         }
         if is_met[..rank].contains(&false) {
-            return Err(Error::new(ErrorKind::Axis, format!("axes {to:?} leave one out")));
+            return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {to:?} leave one out")));
         }
         Ok(Layout { extents, strides, offset: self.offset })
     }
 
     /// The axes that are not named, and, as distances from position 0, those that are.
-    pub(crate) fn split(&self, axes: &[u8]) -> [Layout; 2] {
+    #[must_use]
+    pub fn split(&self, axes: &[u8]) -> [Layout; 2] {
         let mut parts =
             [self.offset, 0].map(|offset| Layout { extents: Extents::new(), strides: Strides::new(), offset });
         for (axis, (extent, stride)) in self.extents.iter().zip(&self.strides).enumerate() {
@@ -375,19 +418,14 @@ impl Layout {
         parts
     }
 
-    /// The layout whose axis `i` is this one's axis `of[i]`, or one that it does not have, of the extent.
-    pub(crate) fn relabelled(&self, strides: Strides, extents: &[usize]) -> Layout {
-        Layout { extents: extents.into(), strides, offset: self.offset }
-    }
-
     /// The indices of a slice of each axis.
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, Error> {
+    pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, TensorError> {
         if slices.len() != self.rank() {
             let message = format!("{} slices for {} axes", slices.len(), self.rank());
-            return Err(Error::new(ErrorKind::RankMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
         }
         let mut made = self.clone();
         let mut offset = self.offset.cast_signed();
@@ -410,11 +448,11 @@ impl Layout {
     ///
     /// # Errors
     /// An extent is neither kept nor was 1.
-    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, Error> {
-        count(extents)?;
+    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, TensorError> {
+        index_count(extents)?;
         let refused = || {
             let message = format!("a tensor of {:?} does not broadcast to {extents:?}", &self.extents[..]);
-            Error::new(ErrorKind::Broadcast, message)
+            TensorError::new(TensorErrorKind::Broadcast, message)
         };
         let added = extents.len().checked_sub(self.rank()).ok_or_else(refused)?;
         let mut strides: Strides = SmallVec::from_elem(0, added);
@@ -432,10 +470,10 @@ impl Layout {
     ///
     /// # Errors
     /// There are not as many indices.
-    pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, Error> {
-        if count(extents)? != self.len() {
+    pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, TensorError> {
+        if index_count(extents)? != self.len() {
             let message = format!("a tensor of {:?} does not reshape to {extents:?}", &self.extents[..]);
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
         }
         if self.is_empty() {
             return Layout::row_major(extents).map(Some);

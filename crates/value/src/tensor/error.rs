@@ -1,24 +1,24 @@
 //! What is wrong with tensors, or with what is asked of them: a kind that programs look at, a sentence for people.
 
+use crate::Span;
 use cembra_runtime::Excerpt;
-use cembra_value::Span;
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal;)*) => {
-        /// The kind of an [`Error`], stable across versions.
+        /// The kind of an [`TensorError`], stable across versions.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
-        pub enum ErrorKind { $($(#[$doc])* $kind,)* }
+        pub enum TensorErrorKind { $($(#[$doc])* $kind,)* }
 
-        impl ErrorKind {
+        impl TensorErrorKind {
             /// Every kind.
-            pub const ALL: &[ErrorKind] = &[$(ErrorKind::$kind),*];
+            pub const ALL: &[TensorErrorKind] = &[$(TensorErrorKind::$kind),*];
 
             /// The kind as text.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(ErrorKind::$kind => $name,)* }
+                match self { $(TensorErrorKind::$kind => $name,)* }
             }
         }
     };
@@ -77,7 +77,7 @@ kinds! {
     Deadline = "deadline";
 }
 
-impl fmt::Display for ErrorKind {
+impl fmt::Display for TensorErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -86,11 +86,11 @@ impl fmt::Display for ErrorKind {
 /// What is wrong with tensors, or with what is asked of them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(Box<Problem>);
+pub struct TensorError(Box<Problem>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Problem {
-    kind: ErrorKind,
+    kind: TensorErrorKind,
     message: String,
     hint: Option<String>,
     span: Option<Span>,
@@ -102,12 +102,12 @@ impl fmt::Display for Problem {
     }
 }
 
-impl Error {
+impl TensorError {
     /// An error with no place yet. A long message is cut.
     #[must_use]
     #[cold]
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error(Box::new(Problem { kind, message: Excerpt::of_message(message.into()), hint: None, span: None }))
+    pub fn new(kind: TensorErrorKind, message: impl Into<String>) -> Self {
+        TensorError(Box::new(Problem { kind, message: Excerpt::of_message(message.into()), hint: None, span: None }))
     }
 
     /// Says what to try.
@@ -128,7 +128,7 @@ impl Error {
 
     /// What kind of problem it is.
     #[must_use]
-    pub fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> TensorErrorKind {
         self.0.kind
     }
 

@@ -3,25 +3,25 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::element::{check_room, with_data};
-use crate::layout::{Positions, Slice};
-use crate::{Data, Element, Error, ErrorKind, Layout};
+use super::element::{Data, DataMut, Element, check_room};
+use super::error::{TensorError, TensorErrorKind};
+use super::layout::{Extents, Layout, Positions, Slice};
+use crate::{ScalarValue, with_data};
 use cembra_runtime::Scalar;
-use cembra_value::ScalarValue;
 use std::fmt;
 use triomphe::Arc;
 
 /// Elements of one type under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
 ///
 /// ```
-/// use cembra_tensor::Tensor;
+/// use cembra_value::tensor::Tensor;
 ///
 /// let a = Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
 /// let b = a.transposed(&[1, 0])?;
 /// assert_eq!(b.extents(), [3, 2]);
 /// assert_eq!(b.to_vec::<f64>()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 /// assert_eq!(b.get::<f64>(&[2, 1])?, 6.0);
-/// # Ok::<(), cembra_tensor::Error>(())
+/// # Ok::<(), cembra_value::tensor::TensorError>(())
 /// ```
 #[derive(Clone)]
 pub struct Tensor {
@@ -34,7 +34,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There are not as many elements as indices.
-    pub fn new<T: Element>(extents: &[usize], elements: Vec<T>) -> Result<Tensor, Error> {
+    pub fn new<T: Element>(extents: &[usize], elements: Vec<T>) -> Result<Tensor, TensorError> {
         Tensor::of_data(extents, T::data(elements))
     }
 
@@ -48,7 +48,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors have no such elements.
-    pub fn of_value(value: &ScalarValue) -> Result<Tensor, Error> {
+    pub fn of_value(value: &ScalarValue) -> Result<Tensor, TensorError> {
         Tensor::of_data(&[], Data::of_bits(value.scalar(), value.bits())?)
     }
 
@@ -56,16 +56,20 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors have no such elements, or not as many.
-    pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, Error> {
+    pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, TensorError> {
         let layout = Layout::row_major(extents)?;
         Ok(Tensor { data: Arc::new(Data::zeros(scalar, layout.len())?), layout })
     }
 
-    pub(crate) fn of_data(extents: &[usize], data: Data) -> Result<Tensor, Error> {
+    /// A tensor of these elements, the last axis the fastest.
+    ///
+    /// # Errors
+    /// There are not as many elements as indices.
+    pub fn of_data(extents: &[usize], data: Data) -> Result<Tensor, TensorError> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != data.len() {
             let message = format!("{} elements for a tensor of {extents:?}", data.len());
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
         }
         Ok(Tensor { data: Arc::new(data), layout })
     }
@@ -74,16 +78,25 @@ impl Tensor {
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
-    pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, Error> {
+    pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, TensorError> {
         layout.check_within(data.len())?;
         Ok(Tensor { data: Arc::new(data), layout })
+    }
+
+    /// Memory that others may share, under any layout.
+    ///
+    /// # Errors
+    /// The layout has positions outside of the memory.
+    pub fn from_shared(data: Arc<Data>, layout: Layout) -> Result<Tensor, TensorError> {
+        layout.check_within(data.len())?;
+        Ok(Tensor { data, layout })
     }
 
     /// The same memory under any other layout; of other parts of it too, which this one does not see.
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
-    pub fn under(&self, layout: Layout) -> Result<Tensor, Error> {
+    pub fn under(&self, layout: Layout) -> Result<Tensor, TensorError> {
         layout.check_within(self.data.len())?;
         Ok(self.seen(layout))
     }
@@ -96,12 +109,14 @@ impl Tensor {
 
     /// The type of the elements.
     #[must_use]
+    #[inline]
     pub fn scalar_type(&self) -> Scalar {
         self.data.scalar()
     }
 
     /// The number of indices of each axis.
     #[must_use]
+    #[inline]
     pub fn extents(&self) -> &[usize] {
         self.layout.extents()
     }
@@ -114,38 +129,31 @@ impl Tensor {
 
     /// The memory, of which it may see but a part.
     #[must_use]
+    #[inline]
     pub fn data(&self) -> &Data {
         &self.data
     }
 
     /// The memory, to be shared.
-    pub(crate) const fn shared(&self) -> &Arc<Data> {
+    #[must_use]
+    pub const fn shared(&self) -> &Arc<Data> {
         &self.data
     }
 
     /// The memory, and how the indices map to it.
-    pub(crate) fn into_parts(self) -> (Arc<Data>, Layout) {
+    #[must_use]
+    pub fn into_parts(self) -> (Arc<Data>, Layout) {
         (self.data, self.layout)
     }
 
-    /// The memory, to be written to, if nobody else has it.
+    /// All elements of the memory, to be written to, if no other tensor has it. There may be more of them than this one sees.
     #[inline]
-    pub(crate) fn own_data(&mut self) -> Option<&mut Data> {
-        Arc::get_mut(&mut self.data)
-    }
-
-    /// The memory, in the place of which other memory of the same type and size may be put.
-    pub(crate) const fn data_mut(&mut self) -> &mut Arc<Data> {
-        &mut self.data
-    }
-
-    /// Memory under a layout that is within it.
-    pub(crate) const fn of_parts(data: Arc<Data>, layout: Layout) -> Tensor {
-        Tensor { data, layout }
+    pub fn own_data(&mut self) -> Option<DataMut<'_>> {
+        Arc::get_mut(&mut self.data).map(Data::all_mut)
     }
 
     /// The same memory under another layout that is within it.
-    pub(crate) fn seen(&self, layout: Layout) -> Tensor {
+    fn seen(&self, layout: Layout) -> Tensor {
         Tensor { data: self.data.clone(), layout }
     }
 
@@ -153,15 +161,15 @@ impl Tensor {
     ///
     /// # Errors
     /// `of` does not name each axis once.
-    pub fn transposed(&self, of: &[usize]) -> Result<Tensor, Error> {
-        Ok(self.seen(self.layout.with_axes(&inverse(of, self.layout.rank())?)?))
+    pub fn transposed(&self, of: &[usize]) -> Result<Tensor, TensorError> {
+        Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
     /// A slice of each axis.
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(&self, slices: &[Slice]) -> Result<Tensor, Error> {
+    pub fn sliced(&self, slices: &[Slice]) -> Result<Tensor, TensorError> {
         Ok(self.seen(self.layout.sliced(slices)?))
     }
 
@@ -169,7 +177,7 @@ impl Tensor {
     ///
     /// # Errors
     /// An extent is neither kept nor was 1.
-    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Tensor, Error> {
+    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Tensor, TensorError> {
         Ok(self.seen(self.layout.broadcast_to(extents)?))
     }
 
@@ -177,7 +185,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There are not as many indices, or the system has no memory for a copy.
-    pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, Error> {
+    pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, TensorError> {
         match self.layout.reshaped(extents)? {
             Some(layout) => Ok(self.seen(layout)),
             None => {
@@ -188,12 +196,13 @@ impl Tensor {
     }
 
     /// An error if the system has no memory for a copy: indices may share elements, and be as many as one likes.
-    fn check_copy(&self) -> Result<(), Error> {
+    fn check_copy(&self) -> Result<(), TensorError> {
         check_room(Data::element_size(self.scalar_type()).unwrap_or(0).saturating_mul(self.layout.len()))
     }
 
-    /// The elements in the order of their indices.
-    pub(crate) fn gathered(&self) -> Data {
+    /// The elements in the order of their indices, copied. For tensors that are known to be no larger than memory is: indices may share elements.
+    #[must_use]
+    pub fn gathered(&self) -> Data {
         let mut made = self.data.none();
         made.append_ordered(&self.data, &self.layout);
         made
@@ -209,7 +218,7 @@ impl Tensor {
     }
 
     /// Elements in the order of the indices of a layout, of which there are as many.
-    pub(crate) fn ordered<T: Element>(layout: &Layout, elements: Vec<T>) -> Tensor {
+    pub(super) fn ordered<T: Element>(layout: &Layout, elements: Vec<T>) -> Tensor {
         debug_assert_eq!(layout.len(), elements.len());
         Tensor { data: Arc::new(T::data(elements)), layout: layout.ordered() }
     }
@@ -218,7 +227,7 @@ impl Tensor {
     ///
     /// # Errors
     /// They are of another type, or the system has no memory for so many: indices may share elements.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, TensorError> {
         let elements = self.elements::<T>()?;
         self.check_copy()?;
         Ok(self.layout.positions().map(|at| elements[at]).collect())
@@ -228,7 +237,7 @@ impl Tensor {
     ///
     /// # Errors
     /// They are of another type.
-    pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, Error> {
+    pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, TensorError> {
         let elements = self.elements::<T>()?;
         let (first, len) = (self.layout.offset(), self.layout.len());
         Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..][..len] }))
@@ -238,12 +247,12 @@ impl Tensor {
     ///
     /// # Errors
     /// There is no such index, or the elements are of another type.
-    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
+    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, TensorError> {
         Ok(self.elements::<T>()?[self.layout.position(index)?])
     }
 
     /// All elements of the memory.
-    fn elements<T: Element>(&self) -> Result<&[T], Error> {
+    fn elements<T: Element>(&self) -> Result<&[T], TensorError> {
         T::of(&self.data).ok_or_else(|| wrong_type::<T>(self.scalar_type()))
     }
 
@@ -257,7 +266,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Two indices may have one element.
-    pub fn to_mut(&mut self) -> Result<TensorMut<'_>, Error> {
+    pub fn to_mut(&mut self) -> Result<TensorMut<'_>, TensorError> {
         if !self.layout.is_injective() {
             return Err(overlapping(&self.layout));
         }
@@ -266,31 +275,33 @@ impl Tensor {
 }
 
 #[cold]
-pub(crate) fn wrong_type<T: Element>(found: Scalar) -> Error {
+pub(super) fn wrong_type<T: Element>(found: Scalar) -> TensorError {
     let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
-    Error::new(ErrorKind::ElementType, message)
+    TensorError::new(TensorErrorKind::ElementType, message)
 }
 
 #[cold]
-fn overlapping(layout: &Layout) -> Error {
+fn overlapping(layout: &Layout) -> TensorError {
     let message = format!("a view of {layout:?} may map two indices to one element, and cannot be written");
-    Error::new(ErrorKind::OverlappingTarget, message).hint("write to a copy")
+    TensorError::new(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
 }
 
 /// For axes of a result, which axis of the operand each is, the other way: where each axis of the operand goes.
 ///
 /// # Errors
 /// An axis is missing or stands twice.
-pub(crate) fn inverse(of: &[usize], rank: usize) -> Result<crate::Extents, Error> {
-    let mut to = crate::Extents::from_elem(usize::MAX, rank);
+pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, TensorError> {
+    let mut to = Extents::from_elem(usize::MAX, rank);
     for (at, axis) in of.iter().enumerate() {
         match to.get_mut(*axis) {
             Some(place) if *place == usize::MAX => *place = at,
-            _ => return Err(Error::new(ErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes"))),
+            _ => {
+                return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+            }
         }
     }
     if of.len() != rank {
-        return Err(Error::new(ErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+        return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
     }
     Ok(to)
 }
@@ -329,7 +340,7 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// The layout has positions outside of the memory, or two indices may have one element.
-    pub fn new(data: &'m mut Data, layout: Layout) -> Result<Self, Error> {
+    pub fn new(data: &'m mut Data, layout: Layout) -> Result<Self, TensorError> {
         let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), data.len())?;
         if !layout.is_injective() {
             return Err(overlapping(&layout));
@@ -353,12 +364,12 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// They are of another type, or do not lie in that order.
-    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], Error> {
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], TensorError> {
         let (first, len) = (self.layout.offset(), self.layout.len());
         let found = self.data.scalar();
         if !self.layout.is_row_major() {
             let message = format!("elements of {:?} are not in the order of their indices", self.layout);
-            return Err(Error::new(ErrorKind::SizeMismatch, message).hint("write them by their indices"));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message).hint("write them by their indices"));
         }
         let elements = T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?;
         Ok(if len == 0 { &mut [] } else { &mut elements[first..][..len] })
@@ -368,14 +379,17 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// There is no such index, or the elements are of another type.
-    pub fn set<T: Element>(&mut self, index: &[usize], element: T) -> Result<(), Error> {
+    pub fn set<T: Element>(&mut self, index: &[usize], element: T) -> Result<(), TensorError> {
         let (at, found) = (self.layout.position(index)?, self.data.scalar());
         T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?[at] = element;
         Ok(())
     }
 
     /// Writes an element by its bits.
-    pub(crate) fn set_bits(&mut self, index: &[usize], bits: u64) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// There is no such index.
+    pub fn set_bits(&mut self, index: &[usize], bits: u64) -> Result<(), TensorError> {
         let at = self.layout.position(index)?;
         self.data.set_bits(at, bits);
         Ok(())
@@ -385,7 +399,7 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(self, slices: &[Slice]) -> Result<Self, Error> {
+    pub fn sliced(self, slices: &[Slice]) -> Result<Self, TensorError> {
         Ok(TensorMut { layout: self.layout.sliced(slices)?, data: self.data })
     }
 
@@ -393,10 +407,13 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// It does not broadcast, or has elements of another type.
-    pub fn assign(&mut self, from: &Tensor) -> Result<(), Error> {
+    pub fn assign(&mut self, from: &Tensor) -> Result<(), TensorError> {
         if from.scalar_type() != self.data.scalar() {
             let (found, own) = (from.scalar_type().short_name(), self.data.scalar().short_name());
-            return Err(Error::new(ErrorKind::ElementType, format!("elements of type {found} are not {own}")));
+            return Err(TensorError::new(
+                TensorErrorKind::ElementType,
+                format!("elements of type {found} are not {own}"),
+            ));
         }
         let from = from.broadcast_to(self.layout.extents())?;
         from.check_copy()?;

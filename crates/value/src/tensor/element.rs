@@ -1,7 +1,9 @@
 //! The elements of tensors: values of one scalar type, in memory of its own type. Truth values are bytes.
 
-use crate::walk::{self, CopiedAxis};
-use crate::{Axis, Error, ErrorKind, Layout};
+use super::error::{TensorError, TensorErrorKind};
+use super::layout::Layout;
+use super::walk::{CopiedAxis, copy_axes};
+use crate::Limit;
 use cembra_runtime::{Scalar, has_room};
 use std::fmt::Debug;
 
@@ -59,20 +61,26 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
     fn from_bits(bits: u64) -> Self;
 }
 
-/// Runs code on the elements of data, whatever their type.
+/// Runs code on the elements of [`Data`], whatever their type.
+///
+/// ```
+/// use cembra_value::tensor::Data;
+///
+/// let data = Data::Int32(vec![1, 2, 3]);
+/// assert_eq!(cembra_value::with_data!(&data, elements => elements.len()), 3);
+/// ```
+#[macro_export]
 macro_rules! with_data {
     ($data:expr, $elements:ident => $result:expr) => {
         match $data {
-            $crate::Data::Bool($elements) => $result,
-            $crate::Data::Int32($elements) => $result,
-            $crate::Data::Int64($elements) => $result,
-            $crate::Data::Float32($elements) => $result,
-            $crate::Data::Float64($elements) => $result,
+            $crate::tensor::Data::Bool($elements) => $result,
+            $crate::tensor::Data::Int32($elements) => $result,
+            $crate::tensor::Data::Int64($elements) => $result,
+            $crate::tensor::Data::Float32($elements) => $result,
+            $crate::tensor::Data::Float64($elements) => $result,
         }
     };
 }
-
-pub(crate) use with_data;
 
 macro_rules! elements {
     ($($variant:ident($ty:ty) = $scalar:ident: |$x:ident| $bits:expr, |$from:ident| $element:expr;)*) => {
@@ -139,7 +147,10 @@ macro_rules! elements {
 
         impl DataMut<'_> {
             /// Copies all elements to the place of those of other data of the same type.
-            pub(crate) fn copy_to(&self, to: &mut Data) -> Result<(), Error> {
+            ///
+            /// # Errors
+            /// The other data has elements of another type.
+            pub fn copy_to(&self, to: &mut Data) -> Result<(), TensorError> {
                 match (self, to) {
                     $((DataMut::$variant(from), Data::$variant(to)) => {
                         to.clear();
@@ -176,7 +187,7 @@ macro_rules! elements {
             ///
             /// # Errors
             /// Tensors have no elements of the type, or the system has no memory for so many.
-            pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, Error> {
+            pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, TensorError> {
                 check_room(Data::element_size(scalar).unwrap_or(0).saturating_mul(len))?;
                 Ok(match scalar {
                     $(Scalar::$scalar => Data::$variant(vec![<$ty>::default(); len]),)*
@@ -203,7 +214,10 @@ impl DataMut<'_> {
     }
 
     /// Copies all elements of other data, of which there are as many of the same type.
-    pub(crate) fn copy_from(self, from: &Data) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The other data has elements of another type, or not as many.
+    pub fn copy_from(self, from: &Data) -> Result<(), TensorError> {
         fn copy<T: Element>(from: &[T], to: DataMut<'_>) -> Option<()> {
             let to = T::of_part(to).filter(|to| to.len() == from.len())?;
             to.copy_from_slice(from);
@@ -214,8 +228,8 @@ impl DataMut<'_> {
 }
 
 #[cold]
-fn misfit() -> Error {
-    Error::new(ErrorKind::ElementType, "memory that does not fit the elements")
+fn misfit() -> TensorError {
+    TensorError::new(TensorErrorKind::ElementType, "memory that does not fit the elements")
 }
 
 impl Data {
@@ -238,7 +252,8 @@ impl Data {
     }
 
     /// No elements, of the same type.
-    pub(crate) fn none(&self) -> Data {
+    #[must_use]
+    pub fn none(&self) -> Data {
         fn none<T: Element>(_: &[T]) -> Data {
             T::data(Vec::new())
         }
@@ -246,17 +261,27 @@ impl Data {
     }
 
     /// The bits of one element.
-    pub(crate) fn bits(&self, at: usize) -> u64 {
+    ///
+    /// # Panics
+    /// There is no such element.
+    #[must_use]
+    pub fn bits(&self, at: usize) -> u64 {
         with_data!(self, elements => elements[at].bits())
     }
 
     /// Writes one element by its bits.
-    pub(crate) fn set_bits(&mut self, at: usize, bits: u64) {
+    ///
+    /// # Panics
+    /// There is no such element.
+    pub fn set_bits(&mut self, at: usize, bits: u64) {
         with_data!(self, elements => elements[at] = Element::from_bits(bits));
     }
 
     /// One element, by its bits.
-    pub(crate) fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, Error> {
+    ///
+    /// # Errors
+    /// Tensors have no elements of the type.
+    pub fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, TensorError> {
         fn one<T: Element>(_: &[T], bits: u64) -> Data {
             T::data(vec![T::from_bits(bits)])
         }
@@ -264,8 +289,9 @@ impl Data {
         Ok(with_data!(&like, like => one(like, bits)))
     }
 
-    /// Drops elements from the end, or adds zeros, so that there are so many.
-    pub(crate) fn resize(&mut self, len: usize) {
+    /// Drops elements from the end, or adds zeros, so that there are so many. For lengths that were counted before: a length that anybody may ask
+    /// for goes to [`try_resize`](Data::try_resize).
+    pub fn resize(&mut self, len: usize) {
         with_data!(self, elements => elements.resize(len, Default::default()));
     }
 
@@ -273,7 +299,7 @@ impl Data {
     ///
     /// # Errors
     /// The system has no memory for them.
-    pub(crate) fn try_resize(&mut self, len: usize) -> Result<(), Error> {
+    pub fn try_resize(&mut self, len: usize) -> Result<(), TensorError> {
         if len > self.len() {
             check_room(Data::element_size(self.scalar()).unwrap_or(0).saturating_mul(len))?;
         }
@@ -282,7 +308,10 @@ impl Data {
     }
 
     /// Adds elements of other data of the same type at the end, in the order of the indices of a layout.
-    pub(crate) fn append_ordered(&mut self, from: &Data, layout: &Layout) {
+    ///
+    /// # Panics
+    /// The layout leads outside of the other data.
+    pub fn append_ordered(&mut self, from: &Data, layout: &Layout) {
         fn append<T: Element>(to: &mut Vec<T>, from: &Data, layout: &Layout) {
             let from = T::of(from).unwrap_or_default();
             let Some(last) = layout.rank().checked_sub(1) else {
@@ -290,7 +319,7 @@ impl Data {
                 return;
             };
             // Lines of the last axis, those before by their positions.
-            let [outer, line] = layout.split(&[last as Axis]);
+            let [outer, line] = layout.split(&[last as u8]);
             let (count, step) = (line.len(), line.strides()[0]);
             to.reserve(layout.len());
             for start in outer.positions().take(if count == 0 { 0 } else { usize::MAX }) {
@@ -305,7 +334,10 @@ impl Data {
     }
 
     /// Becomes lines of other data of the same type, each of so many elements a step apart, which begin at these distances from a position.
-    pub(crate) fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], (count, step): (usize, isize)) {
+    ///
+    /// # Panics
+    /// A line leads outside of the other data.
+    pub fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], (count, step): (usize, isize)) {
         fn copy<T: Element>(
             to: &mut Vec<T>,
             from: &Data,
@@ -331,16 +363,22 @@ impl Data {
 
     /// The elements of the other data at all indices of these axes from the first on, in place of what there is, each where the axes say that it
     /// is written.
-    pub(crate) fn copy_axes(&mut self, from: &Data, first: usize, axes: &[CopiedAxis]) {
+    ///
+    /// # Panics
+    /// An axis leads to a position outside of either data.
+    pub fn copy_axes(&mut self, from: &Data, first: usize, axes: &[CopiedAxis]) {
         fn copy<T: Element>(to: &mut [T], from: &Data, first: usize, axes: &[CopiedAxis]) {
-            walk::copy(T::of(from).unwrap_or_default(), first, to, axes);
+            copy_axes(T::of(from).unwrap_or_default(), first, to, axes);
         }
         self.resize(axes.iter().map(|axis| axis.extent).product());
         with_data!(self, elements => copy(elements, from, first, axes));
     }
 
     /// Writes the elements of the other data to these positions, one after the other.
-    pub(crate) fn scatter(&mut self, from: &Data, positions: impl Iterator<Item = usize>) {
+    ///
+    /// # Panics
+    /// There is no such position.
+    pub fn scatter(&mut self, from: &Data, positions: impl Iterator<Item = usize>) {
         fn place<T: Element>(to: &mut [T], from: &Data, positions: impl Iterator<Item = usize>) {
             for (at, element) in positions.zip(T::of(from).unwrap_or_default()) {
                 to[at] = *element;
@@ -351,19 +389,22 @@ impl Data {
 }
 
 /// An error if the system has no memory for so many bytes.
-pub(crate) fn check_room(bytes: usize) -> Result<(), Error> {
+///
+/// # Errors
+/// It has none.
+pub fn check_room(bytes: usize) -> Result<(), TensorError> {
     if has_room(bytes) {
         return Ok(());
     }
     let message = format!("a tensor of {bytes} bytes, for which the system has no memory");
-    Err(Error::new(ErrorKind::Limit, message).hint("make fewer or smaller tensors"))
+    Err(TensorError::new(TensorErrorKind::Limit, message).hint("make fewer or smaller tensors"))
 }
 
 /// So many zeros.
 ///
 /// # Errors
 /// The system has no memory for them.
-pub(crate) fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
+pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, TensorError> {
     check_room(size_of::<T>().saturating_mul(len))?;
     Ok(vec![T::default(); len])
 }
@@ -372,70 +413,24 @@ pub(crate) fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
 ///
 /// # Errors
 /// They would, or tensors have no elements of the type.
-pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), Error> {
-    let wanted = bytes(scalar, extents).ok_or_else(|| no_element(scalar))?;
+pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), TensorError> {
+    let wanted = element_bytes(scalar, extents).ok_or_else(|| no_element(scalar))?;
     if wanted <= u128::from(most) {
         return Ok(());
     }
     let message = format!("a tensor of {extents:?} takes {wanted} bytes: it may have {most}");
-    Err(Error::new(ErrorKind::Limit, message).hint(cembra_value::Limit::ArrayBytes.hint()))
-}
-
-/// The bytes of the tensors that an evaluation has made and still has, which may be so many together.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    bytes: u128,
-    /// The most that there were at a time.
-    peak: u128,
-    most: u64,
-}
-
-impl Held {
-    pub(crate) const fn none(most: u64) -> Held {
-        Held { bytes: 0, peak: 0, most }
-    }
-
-    /// Another tensor.
-    ///
-    /// # Errors
-    /// It is too large, alone or with the others.
-    pub(crate) fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
-        check_bytes(scalar, extents, self.most)?;
-        self.bytes += bytes(scalar, extents).unwrap_or(0);
-        if self.bytes <= u128::from(self.most) {
-            self.peak = self.peak.max(self.bytes);
-            return Ok(());
-        }
-        let message = format!(
-            "with a tensor of {extents:?} tensors take {} bytes: an evaluation may have {}",
-            self.bytes, self.most
-        );
-        Err(Error::new(ErrorKind::Limit, message).hint(cembra_value::Limit::ArrayBytes.hint()))
-    }
-
-    /// The most bytes that were taken at a time, which are no more than there may be.
-    pub(crate) fn peak(&self) -> u64 {
-        u64::try_from(self.peak).unwrap_or(u64::MAX)
-    }
-
-    /// The same had the peak of another one, too.
-    pub(crate) fn reach(&mut self, other: &Held) {
-        self.peak = self.peak.max(other.peak);
-    }
-
-    /// One that was taken is no more.
-    pub(crate) fn give(&mut self, scalar: Scalar, extents: &[usize]) {
-        self.bytes = self.bytes.saturating_sub(bytes(scalar, extents).unwrap_or(0));
-    }
+    Err(TensorError::new(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
 }
 
 /// The bytes of the elements of a tensor, if tensors have any of that type.
-pub(crate) fn bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
+#[must_use]
+pub fn element_bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
     Some(Data::element_size(scalar)? as u128 * extents.iter().product::<usize>() as u128)
 }
 
 /// The error that tensors have no such elements.
-pub(crate) fn no_element(scalar: Scalar) -> Error {
-    Error::new(ErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))
+#[must_use]
+pub fn no_element(scalar: Scalar) -> TensorError {
+    TensorError::new(TensorErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))
         .hint("elements are bool, i32, i64, f32 or f64")
 }

@@ -1,0 +1,20 @@
+//! Tensors: elements of one type under indices of any number of axes, in memory that is shared, and the layouts through which views see it.
+//! What is computed of tensors, and how, is said by `cembra-tensor`.
+
+mod element;
+mod error;
+mod half;
+mod layout;
+#[cfg(feature = "ndarray")]
+mod ndarrays;
+#[expect(clippy::module_inception, reason = "the file of the type that the folder is about")]
+mod tensor;
+mod walk;
+
+pub use ::half::{bf16, f16};
+pub use element::{Data, DataMut, Element, check_bytes, check_room, element_bytes, no_element, zeros};
+pub use error::{TensorError, TensorErrorKind};
+pub use half::{Half, HalfTensor};
+pub use layout::{Extents, Layout, Positions, Slice, Strides, index_count};
+pub use tensor::{Tensor, TensorMut, inverse_axes};
+pub use walk::{CopiedAxis, WalkedAxis, copy_axes, try_walk, walk};

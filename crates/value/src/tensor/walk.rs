@@ -1,0 +1,153 @@
+//! Walks over index spaces, in several memories at once: the positions in each, and copies from one order into another.
+
+use smallvec::SmallVec;
+use std::convert::Infallible;
+
+/// An axis that is copied: its number of indices, and its strides in what is read and in what is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CopiedAxis {
+    /// The number of indices.
+    pub extent: usize,
+    /// The stride in what is read.
+    pub from: isize,
+    /// The stride in what is written.
+    pub to: isize,
+}
+
+/// The number of indices of an axis, and its stride in each memory.
+pub type WalkedAxis<const N: usize> = (usize, [isize; N]);
+
+/// Visits all indices, those of the last axis the fastest, with the position of each in every memory. `starts` are the positions of the first.
+pub fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
+    let Ok(()) = try_walk(axes, starts, |at| -> Result<(), Infallible> {
+        visit(at);
+        Ok(())
+    });
+}
+
+/// The same as [`walk`], up to the first error.
+///
+/// # Errors
+/// That of the visit.
+#[inline]
+pub fn try_walk<const N: usize, E>(
+    axes: &[WalkedAxis<N>],
+    starts: [usize; N],
+    mut visit: impl FnMut([usize; N]) -> Result<(), E>,
+) -> Result<(), E> {
+    if axes.is_empty() {
+        return visit(starts);
+    }
+    if axes.iter().any(|(extent, _)| *extent == 0) {
+        return Ok(());
+    }
+    let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
+    let mut at = starts;
+    loop {
+        visit(at)?;
+        let mut axis = axes.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+            axis = next;
+            let (extent, strides) = &axes[axis];
+            index[axis] += 1;
+            if index[axis] < *extent {
+                at = std::array::from_fn(|of| at[of].wrapping_add_signed(strides[of]));
+                break;
+            }
+            let back = (*extent - 1).cast_signed();
+            at = std::array::from_fn(|of| at[of].wrapping_add_signed(-strides[of] * back));
+            index[axis] = 0;
+        }
+    }
+}
+
+/// How many elements of two axes are copied together: where reading and writing are fast along different ones, what lies between stays in
+/// the cache.
+const TILE: usize = 64;
+
+/// How many lines are read side by side: of as many as there are elements in a small register, code is made that turns them in registers.
+const SIDE_BY_SIDE: usize = 4;
+
+/// Copies rows to columns: from memory in which those of a column lie together, from a position on, and columns so far apart, to memory in
+/// which those of a row do.
+fn turn<T: Copy>(
+    (from, first, column_apart): (&[T], usize, isize),
+    (to, start, row_apart): (&mut [T], usize, isize),
+    [rows, columns]: [usize; 2],
+) {
+    let line = |column: usize| &from[first.wrapping_add_signed(column.cast_signed() * column_apart)..][..rows];
+    let whole = columns - columns % SIDE_BY_SIDE;
+    for column in (0..whole).step_by(SIDE_BY_SIDE) {
+        let lines: [&[T]; SIDE_BY_SIDE] = std::array::from_fn(|at| line(column + at));
+        let mut at = start + column;
+        for row in 0..rows {
+            let to = &mut to[at..][..SIDE_BY_SIDE];
+            to.copy_from_slice(&lines.map(|line| line[row]));
+            at = at.wrapping_add_signed(row_apart);
+        }
+    }
+    for column in whole..columns {
+        let mut at = start + column;
+        for element in line(column) {
+            to[at] = *element;
+            at = at.wrapping_add_signed(row_apart);
+        }
+    }
+}
+
+/// Copies elements from their positions to those in another order.
+///
+/// # Panics
+/// An axis leads to a position outside of either slice.
+pub fn copy_axes<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[CopiedAxis]) {
+    let nearest = |stride: fn(&CopiedAxis) -> isize| {
+        (0..axes.len()).filter(|at| stride(&axes[*at]) != 0).min_by_key(|at| stride(&axes[*at]).unsigned_abs())
+    };
+    let Some(written) = nearest(|axis| axis.to) else {
+        to[0] = from[first];
+        return;
+    };
+    let read = nearest(|axis| axis.from).unwrap_or(written);
+    let others: SmallVec<[WalkedAxis<2>; 6]> = (axes.iter().enumerate())
+        .filter(|(at, _)| *at != written && *at != read)
+        .map(|(_, axis)| (axis.extent, [axis.from, axis.to]))
+        .collect();
+    let line = |from_at: usize, to_at: usize, axis: &CopiedAxis, count: usize, to: &mut [T]| {
+        let (mut source, mut target) = (from_at, to_at);
+        for _ in 0..count {
+            to[target] = from[source];
+            source = source.wrapping_add_signed(axis.from);
+            target = target.wrapping_add_signed(axis.to);
+        }
+    };
+    let (inner, outer) = (&axes[written], &axes[read]);
+    walk(&others, [first, 0], |[source, target]| {
+        if written == read {
+            if inner.from == 1 && inner.to == 1 {
+                to[target..][..inner.extent].copy_from_slice(&from[source..][..inner.extent]);
+            } else {
+                line(source, target, inner, inner.extent, to);
+            }
+            return;
+        }
+        for row in (0..outer.extent).step_by(TILE) {
+            for column in (0..inner.extent).step_by(TILE) {
+                if outer.from == 1 && inner.to == 1 {
+                    let (rows, columns) = (TILE.min(outer.extent - row), TILE.min(inner.extent - column));
+                    let (row, column) = (row.cast_signed(), column.cast_signed());
+                    let source = source.wrapping_add_signed(row + column * inner.from);
+                    let target = target.wrapping_add_signed(row * outer.to + column);
+                    turn((from, source, inner.from), (to, target, outer.to), [rows, columns]);
+                    continue;
+                }
+                for row in row..(row + TILE).min(outer.extent) {
+                    let (row, column) = (row.cast_signed(), column.cast_signed());
+                    let source = source.wrapping_add_signed(row * outer.from + column * inner.from);
+                    let target = target.wrapping_add_signed(row * outer.to + column * inner.to);
+                    line(source, target, inner, TILE.min(inner.extent - column.cast_unsigned()), to);
+                }
+            }
+        }
+    });
+}
