@@ -5,7 +5,7 @@ use crate::lifetimes::Lifetimes;
 use crate::program::ProgramId;
 use crate::sweep::Workspace;
 use crate::{ArrayProgram, BlockId, SweepId, ValueId};
-use cembra_value::{Array, ArrayData, Edge, Value, Words};
+use cembra_value::{Array, ArrayData, Edge, Tensor, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -215,16 +215,22 @@ fn bytes_of_edge(edge: Arc<Edge>) -> u64 {
     Arc::into_inner(edge).map_or(0, |edge| edge.memory_bytes() as u64)
 }
 
-/// The bytes of the arrays and edges of a value.
+/// The bytes that dropping this reference to a tensor frees: 0 while other references to it, or to its memory, are left.
+fn bytes_of_tensor(tensor: Arc<Tensor>) -> u64 {
+    let alone = Arc::into_inner(tensor);
+    alone.map_or(0, |mut tensor| if tensor.own_data().is_some() { tensor.memory_bytes() as u64 } else { 0 })
+}
+
+/// The bytes of the arrays, edges and tensors of a value.
 fn bytes(value: &Value) -> u64 {
     match value {
         Value::Array(_, array) => array.memory_bytes() as u64,
-        Value::Edge(_) | Value::Tuple(_) => parts(value).iter().map(|(_, bytes)| bytes).sum(),
+        Value::Edge(_) | Value::Tensor(_) | Value::Tuple(_) => parts(value).iter().map(|(_, bytes)| bytes).sum(),
         _ => 0,
     }
 }
 
-/// The arrays and edges of a value: where each lies, and its bytes.
+/// The arrays, edges and tensors of a value: where each lies, and its bytes.
 fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     let mut found = SmallVec::new();
     let mut open: SmallVec<[&Value; 4]> = SmallVec::new();
@@ -233,6 +239,9 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
         match value {
             Value::Array(_, array) => found.push((Arc::as_ptr(array).addr(), array.memory_bytes() as u64)),
             Value::Edge(edge) => found.push((Arc::as_ptr(edge).addr(), edge.memory_bytes() as u64)),
+            Value::Tensor(tensor) => {
+                found.push((std::ptr::from_ref(tensor.data()).addr(), tensor.memory_bytes() as u64));
+            }
             Value::Tuple(fields) => open.extend(fields.iter()),
             _ => {}
         }
@@ -296,6 +305,7 @@ impl Spares {
         match value {
             Value::Array(_, array) => self.add_array(array),
             Value::Edge(edge) => bytes_of_edge(edge),
+            Value::Tensor(tensor) => bytes_of_tensor(tensor),
             Value::Tuple(fields) => {
                 let mut rest: Vec<Value> = fields.to_vec();
                 drop(fields);
@@ -304,6 +314,7 @@ impl Spares {
                     bytes = bytes.saturating_add(match value {
                         Value::Array(_, array) => self.add_array(array),
                         Value::Edge(edge) => bytes_of_edge(edge),
+                        Value::Tensor(tensor) => bytes_of_tensor(tensor),
                         Value::Tuple(fields) => {
                             rest.extend(fields.iter().cloned());
                             0

@@ -76,6 +76,15 @@ pub struct Expr<'b> {
     node: NodeId,
 }
 
+/// True for a tensor, and for a tuple that has one in it. Tuples nest only as deep as was checked before.
+fn has_tensor(value: &Value) -> bool {
+    match value {
+        Value::Tensor(_) => true,
+        Value::Tuple(fields) => fields.iter().any(has_tensor),
+        _ => false,
+    }
+}
+
 /// What may stand as an operand: an expression, or a Rust value that becomes a literal.
 pub trait IntoExpr<'b> {
     /// The expression, made in `builder` if it is a literal.
@@ -206,6 +215,11 @@ impl Builder {
             if value_nesting(&value, state.limits.tuple_nesting) > state.limits.tuple_nesting {
                 state.report(state.limits.exceeded(Limit::TupleNesting));
                 // The graph would hash it, level by level.
+                value = Value::Nothing;
+            } else if has_tensor(&value) {
+                let message = format!("{} has no literals", value.qtype());
+                let problem = Diagnostic::new(Code::Builder, message);
+                state.report(problem.hint("declare an input for the tensor, and give it to each evaluation"));
                 value = Value::Nothing;
             }
         }
@@ -525,6 +539,24 @@ mod tests {
         let problems = b.build().unwrap_err();
         let codes: Vec<_> = problems.as_slice().iter().map(Diagnostic::code).collect();
         assert_eq!(codes, [Code::Builder, Code::InputType, Code::InputType]);
+    }
+
+    #[test]
+    fn tensors_are_no_literals() {
+        let tensor = || Value::from(cembra_value::Tensor::scalar(1.0).broadcast_to(&[1 << 20, 1 << 20]).unwrap());
+        for value in [tensor(), Value::Tuple([Value::from(1), tensor()].into())] {
+            let b = Builder::new();
+            b.output("y", b.literal(value.clone()));
+            let problem = b.build().unwrap_err();
+            assert_eq!(problem.first().code(), Code::Builder);
+            assert_eq!(problem.first().message(), format!("{} has no literals", value.qtype()));
+        }
+        // What is printed for people is refused as such.
+        let printed = crate::print_value(&tensor());
+        assert!(printed.starts_with("tensor[f64, 2]{[1048576, 1048576]: 1, 1,") && printed.len() < 120, "{printed}");
+        let problem = crate::parse_value(&printed).unwrap_err();
+        assert_eq!(problem.first().message(), "expected a literal, found `tensor`");
+        assert!(crate::parse_value("tensor[f64, 0]{[]: 1}").is_err());
     }
 
     #[test]

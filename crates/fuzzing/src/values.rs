@@ -6,7 +6,7 @@ use crate::arrays;
 use crate::config::{chance, pick};
 use cembra_expr::{ArgumentForm, Input};
 use cembra_runtime::{Fields, MachineType, Names, QType, Scalar};
-use cembra_value::{Array, Dict, Edge, ScalarValue, Value};
+use cembra_value::{Array, Dict, Edge, ScalarValue, Tensor, Value};
 use fastrand::Rng;
 
 const INT32: &[i32] =
@@ -411,6 +411,10 @@ pub(crate) fn fresh(value: &Value) -> Value {
         Value::Tuple(fields) => Value::Tuple(fields.map(fresh)),
         Value::Array(kind, array) => Value::Array(*kind, Array::clone(array).into()),
         Value::Edge(edge) => Edge::clone(edge).into(),
+        Value::Tensor(tensor) => {
+            let copy = Tensor::of_data(tensor.extents(), tensor.gathered());
+            copy.map_or_else(|_| value.clone(), Value::from)
+        }
         other => other.clone(),
     }
 }

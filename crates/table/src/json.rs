@@ -351,7 +351,7 @@ fn is_float_name(text: JsonText<'_>) -> bool {
 
 /// The value of this type; what is wrong with it is said of the place in it.
 fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
-    value.value(qtype).map_err(|JsonMisfit { path, expected, found }| {
+    value.value(qtype).map_err(|JsonMisfit { path, expected, found, .. }| {
         let whole = place;
         let path = format!("{}{path}", place.path);
         let place = Place { path: &path, ..place };

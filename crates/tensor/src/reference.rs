@@ -13,7 +13,6 @@ use crate::{
 };
 use cembra_runtime::Scalar;
 use cembra_value::tensor::zeros;
-use cembra_value::with_data;
 use smallvec::SmallVec;
 
 /// Evaluates nodes of a graph on tensors for its leaves.
@@ -300,15 +299,8 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     Ok(sums)
 }
 
-/// Elements that are equal bit for bit, NaNs being all alike.
+/// Elements that are equal bit for bit, NaNs being all alike: [`Tensor::same`].
 #[must_use]
 pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
-    fn same<T: Element>(own: &[T], a: &Tensor, b: &Tensor) -> bool {
-        // Nothing but a NaN is unlike itself.
-        let is_nan = |element: T| !element.eq(&element);
-        let are_same = |x: T, y: T| x.bits() == y.bits() || (is_nan(x) && is_nan(y));
-        let equal = |others: &[T]| a.positions().zip(b.positions()).all(|(x, y)| are_same(own[x], others[y]));
-        T::of(b.data()).is_some_and(equal)
-    }
-    a.extents() == b.extents() && with_data!(a.data(), own => same(own, a, b))
+    a.same(b)
 }

@@ -1,7 +1,7 @@
 //! Values: what literals hold, what goes into a model and what comes out. Equality is of bits: `-0.0` differs from
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
-use crate::{Array, Dict, Edge, ValueRef};
+use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{ArrayKind, Excerpt, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -224,6 +224,8 @@ pub enum Value {
     Nothing,
     /// An argument that is given as not given.
     Unspecified,
+    /// A tensor.
+    Tensor(Arc<Tensor>),
 }
 
 impl Value {
@@ -244,6 +246,7 @@ impl Value {
             Value::Type(_) => QType::Meta,
             Value::Nothing => QType::Nothing,
             Value::Unspecified => QType::Unspecified,
+            Value::Tensor(tensor) => tensor.qtype(),
         }
     }
 
@@ -258,6 +261,9 @@ impl Value {
             (Value::Missing(found), QType::Optional(scalar)) => found == scalar,
             (Value::Array(found, array), QType::Array(kind, scalar)) => found == kind && array.scalar() == *scalar,
             (Value::Edge(edge), QType::Edge(wanted)) => edge.edge_type() == *wanted,
+            (Value::Tensor(tensor), QType::Tensor(scalar, rank)) => {
+                tensor.scalar_type() == *scalar && tensor.extents().len() == usize::from(*rank)
+            }
             _ => self.qtype() == *qtype,
         }
     }
@@ -269,6 +275,12 @@ impl Value {
             Value::Scalar(v) | Value::Present(v) => Some(v),
             _ => None,
         }
+    }
+
+    /// The tensor, if the value is one.
+    #[must_use]
+    pub fn as_tensor(&self) -> Option<&Tensor> {
+        if let Value::Tensor(tensor) = self { Some(tensor) } else { None }
     }
 
     /// A value of an optional type: present if there is a scalar, else missing.
@@ -300,6 +312,7 @@ impl Value {
             (Value::Array(a_kind, a), Value::Array(b_kind, b)) => a_kind == b_kind && a.same(b),
             (Value::Edge(a), Value::Edge(b)) => a.same(b),
             (Value::Dict(a), Value::Dict(b)) => a.same(b),
+            (Value::Tensor(a), Value::Tensor(b)) => a.same(b),
             _ => self == other,
         }
     }
@@ -343,7 +356,8 @@ impl Value {
             | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
-            | Value::Unspecified => {}
+            | Value::Unspecified
+            | Value::Tensor(_) => {}
         }
     }
 
@@ -445,7 +459,14 @@ impl fmt::Display for Value {
             Value::Type(qtype) => write!(f, "{qtype}"),
             Value::Nothing => f.write_str("missing"),
             Value::Unspecified => f.write_str("unspecified"),
+            Value::Tensor(tensor) => write!(f, "{tensor}"),
         }
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(tensor: Tensor) -> Self {
+        Value::Tensor(tensor.into())
     }
 }
 
@@ -514,6 +535,12 @@ mod tests {
         );
     }
 
+    /// Lists of values are moved and compared everywhere: what is large lies behind a pointer.
+    #[test]
+    fn a_value_is_four_words() {
+        assert_eq!(size_of::<Value>(), 4 * size_of::<u64>());
+    }
+
     #[test]
     fn equality_is_of_bits() {
         assert_ne!(Value::from(0.0_f64), Value::from(-0.0_f64));
@@ -543,6 +570,10 @@ mod tests {
             Value::Type(QType::INT32),
             Value::Nothing,
             Value::Unspecified,
+            Tensor::scalar(1.0).into(),
+            Tensor::scalar(1.0_f32).into(),
+            Tensor::new(&[1], vec![1.0]).unwrap().into(),
+            Tensor::new(&[1, 1], vec![1.0]).unwrap().into(),
         ];
         for value in &values {
             for other in &values {

@@ -1,8 +1,9 @@
 //! JSON objects as rows, and as sinks of outputs. Missing is `null` or an absent key; floats may also be the strings
 //! `"NaN"`, `"Infinity"` and `"-Infinity"`; an integer is digits without fraction or exponent; bytes are a string in base64;
-//! a mask is `true`, or missing, and is read as [`mask_holds`] reads it; a tuple is an array, a named one an object. Rows are objects of `serde_json` or texts; the values of
+//! a mask is `true`, or missing, and is read as [`mask_holds`] reads it; a tuple is an array, a named one an object; a tensor is arrays inside each other. Rows are objects of `serde_json` or texts; the values of
 //! both are found here, for the command too.
 
+mod tensors;
 mod text;
 
 pub use text::{JsonError, JsonKind, JsonRow, JsonText};
@@ -60,14 +61,17 @@ impl Json {
     }
 
     /// The JSON form of a value.
-    fn object(value: &ValueRef<'_>) -> Object {
+    ///
+    /// # Errors
+    /// It is no data, or a tensor of more elements than there is memory for.
+    fn object(value: &ValueRef<'_>) -> Result<Object, Error> {
         let float = |finite: bool, nan: bool, positive: bool, number: Object| match (finite, nan, positive) {
             (true, ..) => number,
             (_, true, _) => "NaN".into(),
             (.., true) => "Infinity".into(),
             _ => "-Infinity".into(),
         };
-        match value {
+        Ok(match value {
             ValueRef::Unit => true.into(),
             ValueRef::Boolean(v) => (*v).into(),
             ValueRef::Int32(v) => (*v).into(),
@@ -86,14 +90,17 @@ impl Json {
                 Value::Tuple(fields) => match fields.names() {
                     Some(names) => {
                         let objects = fields.iter().map(|field| Json::object(&field.into()));
-                        names.iter().map(ToString::to_string).zip(objects).collect()
+                        let named = names.iter().map(ToString::to_string).zip(objects);
+                        named.map(|(name, object)| Ok((name, object?))).collect::<Result<Map<_, _>, Error>>()?.into()
                     }
-                    None => fields.iter().map(|field| Json::object(&field.into())).collect(),
+                    None => fields.iter().map(|field| Json::object(&field.into())).collect::<Result<_, _>>()?,
                 },
                 Value::Array(_, array) => {
-                    let element = |at| array.get(at).map_or(Object::Null, |element| Json::object(&(&element).into()));
-                    (0..array.len()).map(element).collect()
+                    let element =
+                        |at| array.get(at).map_or(Ok(Object::Null), |element| Json::object(&(&element).into()));
+                    (0..array.len()).map(element).collect::<Result<_, _>>()?
                 }
+                Value::Tensor(tensor) => tensors::write(tensor)?,
                 _ => Object::Null,
             },
             other => match other.scalar().and_then(|scalar| other.to_value(&QType::Scalar(scalar))) {
@@ -105,7 +112,7 @@ impl Json {
                 }
                 _ => Object::Null,
             },
-        }
+        })
     }
 }
 
@@ -190,11 +197,20 @@ pub struct JsonMisfit<T> {
     pub expected: QType,
     /// What is there.
     pub found: T,
+    /// For a list of a tensor that is shorter or longer than those before it along the same axis: the length of these.
+    pub extent: Option<usize>,
+}
+
+impl<T> JsonMisfit<T> {
+    /// A whole value that is of another type.
+    const fn of(expected: QType, found: T) -> Self {
+        JsonMisfit { path: String::new(), expected, found, extent: None }
+    }
 }
 
 /// The value of this type that the JSON value is. Texts are borrowed.
 fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
-    let misfit = || JsonMisfit { path: String::new(), expected: qtype.clone(), found: value };
+    let misfit = || JsonMisfit::of(qtype.clone(), value);
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
         QType::Optional(_) if value.is_null() => Ok(ValueRef::Missing),
@@ -220,6 +236,7 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
             let array = Array::from_scalars(*scalar, elements.map(element).collect::<Result<Vec<_>, _>>()?);
             Ok(Value::Array(*kind, array.into()).into())
         }
+        QType::Tensor(scalar, rank) => tensors::read(*scalar, *rank, value).map(ValueRef::from),
         _ => Err(misfit()),
     }
 }
@@ -232,7 +249,7 @@ fn whole<'j, 'n, J: Written<'j>>(
 ) -> Result<Value, JsonMisfit<J>> {
     let found =
         value(qtype, part).map_err(|misfit| JsonMisfit { path: format!(".{}{}", name(), misfit.path), ..misfit })?;
-    let misfit = || JsonMisfit { path: format!(".{}", name()), expected: qtype.clone(), found: part };
+    let misfit = || JsonMisfit { path: format!(".{}", name()), ..JsonMisfit::of(qtype.clone(), part) };
     found.to_value(qtype).ok_or_else(misfit)
 }
 
@@ -255,7 +272,7 @@ impl<'t> JsonText<'t> {
     /// # Errors
     /// A part of it, or all of it, is of another type.
     pub fn value(self, qtype: &QType) -> Result<Value, JsonMisfit<JsonText<'t>>> {
-        let misfit = || JsonMisfit { path: String::new(), expected: qtype.clone(), found: self };
+        let misfit = || JsonMisfit::of(qtype.clone(), self);
         value(qtype, self)?.to_value(qtype).ok_or_else(misfit)
     }
 
@@ -407,10 +424,13 @@ impl Loader<JsonRow> for JsonRows {
 /// The input `key` from what the row has under that key.
 pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
     let Some(found) = found.filter(|found| !found.is_null()) else { return Ok(ValueRef::Missing) };
-    value(qtype, found).map_err(|JsonMisfit { path, expected, found }| {
-        Error::values(match found.is_null() {
-            true => format!("input `{key}{path}` is {expected}, but it is missing"),
-            false => format!("input `{key}{path}` is {expected}, found {}", excerpt(found)),
+    value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent }| {
+        Error::values(match extent {
+            _ if found.is_null() => format!("input `{key}{path}` is {expected}, but it is missing"),
+            Some(extent) => {
+                format!("input `{key}{path}` is {extent} long as the lists before it are, found {}", excerpt(found))
+            }
+            None => format!("input `{key}{path}` is {expected}, found {}", excerpt(found)),
         })
     })
 }
@@ -441,13 +461,13 @@ impl Listener<Map<String, Object>> for Json {
     }
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Map<String, Object>>, Error> {
-        if !qtype.is_data() {
+        if !qtype.is_data() && !matches!(qtype, QType::Tensor(..)) {
             let message = format!("output `{name}` is {qtype}, which is no JSON");
             return Err(Diagnostic::new(Code::Binding, message).into());
         }
         let name = name.to_owned();
         Ok(Setter::new(move |sink: &mut Map<String, Object>, value| {
-            let value = Json::object(&value);
+            let value = Json::object(&value)?;
             match sink.get_mut(&name) {
                 Some(old) => *old = value,
                 None => drop(sink.insert(name.clone(), value)),
@@ -462,6 +482,10 @@ mod tests {
     use super::*;
     use crate::{Date, Timestamp};
     use serde_json::json;
+
+    fn written_object(value: &ValueRef<'_>) -> Object {
+        Json::object(value).unwrap()
+    }
 
     #[test]
     fn values_go_to_json_and_back() {
@@ -482,13 +506,13 @@ mod tests {
             (vec![255_u8, 254].into(), json!("//4="), Scalar::Bytes),
         ];
         for (value, object, scalar) in cases {
-            assert_eq!(Json::object(&value), object);
+            assert_eq!(written_object(&value), object);
             assert_eq!(Json::scalar(scalar, &object), Some(value));
         }
-        assert_eq!(Json::object(&f64::NAN.into()), json!("NaN"));
+        assert_eq!(written_object(&f64::NAN.into()), json!("NaN"));
         let tuple = QType::tuple([QType::INT32, QType::Optional(Scalar::Text)]);
         let fields = json!([5, null]);
-        assert_eq!(Json::object(&value(&tuple, &fields).unwrap()), fields);
+        assert_eq!(written_object(&value(&tuple, &fields).unwrap()), fields);
     }
 
     #[test]
@@ -503,7 +527,7 @@ mod tests {
             assert_eq!(mask.to_value(&QType::MASK), text.value(&QType::MASK).ok(), "{text}");
             // A unit that is always there does not take what is missing.
             assert_eq!(text.value(&QType::Scalar(Scalar::Unit)).is_ok(), mask == Unit, "{text}");
-            written.push(Json::object(&mask));
+            written.push(written_object(&mask));
             found.push(mask.into_owned());
         }
         assert_eq!(found, [Unit, Unit, Missing, Missing, Missing]);
@@ -519,11 +543,11 @@ mod tests {
         let found = value(&qtype, &object).unwrap();
         assert_eq!(found.to_value(&qtype), row.get("p").unwrap().value(&qtype).ok());
         let written = json!({"x": 0.5, "inner": {"a": null, "b": ["t", true]}, "all": [1, null, 3]});
-        assert_eq!(Json::object(&found), written);
+        assert_eq!(written_object(&found), written);
         // A field that is absent is missing.
         let less = json!({"x": 1, "inner": {"b": ["t", null]}, "all": []});
         let expected = json!({"x": 1.0, "inner": {"a": null, "b": ["t", null]}, "all": []});
-        assert_eq!(Json::object(&value(&qtype, &less).unwrap()), expected);
+        assert_eq!(written_object(&value(&qtype, &less).unwrap()), expected);
         let cases = [
             (json!({"inner": {"b": ["t", null]}, "all": []}), ".x", "f32"),
             (json!({"x": 1, "inner": {"b": [7, null]}, "all": []}), ".inner.b.0", "text"),

@@ -553,6 +553,8 @@ pub(crate) fn write_value(out: &mut String, value: &Value, spelling: Spelling) {
         Value::Type(qtype) => spelling.write_type(out, qtype),
         Value::Nothing => out.push_str("missing"),
         Value::Unspecified => out.push_str("UNSPECIFIED{}"),
+        // For people: the text language has no literals of tensors, and reads none.
+        Value::Tensor(tensor) => out.push_str(&tensor.to_string()),
     }
 }
 

@@ -16,7 +16,8 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Present(scalar) => PartKind::Present(write_scalar(scalar)),
             Value::Missing(scalar) => PartKind::Missing(Spelling::File.type_text(&QType::Scalar(*scalar))),
             Value::Shape(shape) => PartKind::Shape(Spelling::File.type_text(&QType::Shape(*shape))),
-            Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_) => {
+            // No program has a tensor: the builder refuses it, and no file is read that has one.
+            Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_) | Value::Tensor(_) => {
                 PartKind::Array(Spelling::File.value_text(value))
             }
             Value::Type(qtype) => PartKind::Type(Spelling::File.type_text(qtype)),

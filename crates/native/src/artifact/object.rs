@@ -109,7 +109,8 @@ fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
             | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
-            | Value::Unspecified => {}
+            | Value::Unspecified
+            | Value::Tensor(_) => {}
         }
     }
     found.sort_unstable();

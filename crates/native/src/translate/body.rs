@@ -184,7 +184,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
             | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
-            | Value::Unspecified => MachineValue::present(Datum::Nothing),
+            | Value::Unspecified
+            | Value::Tensor(_) => MachineValue::present(Datum::Nothing),
         }
     }
 }

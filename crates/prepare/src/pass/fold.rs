@@ -73,6 +73,7 @@ fn string_bytes(value: &Value) -> usize {
             Value::Array(_, array) => array.memory_bytes(),
             Value::Edge(edge) => edge.memory_bytes(),
             Value::Dict(dict) => dict.memory_bytes(),
+            Value::Tensor(tensor) => tensor.memory_bytes(),
             _ => 0,
         },
     }

@@ -426,7 +426,8 @@ impl<'p> Recorder<'p> {
             | Value::Dict(_)
             | Value::Type(_)
             | Value::Nothing
-            | Value::Unspecified => Cell::missing(Scalar::Unit, drafts.tape()),
+            | Value::Unspecified
+            | Value::Tensor(_) => Cell::missing(Scalar::Unit, drafts.tape()),
         };
         TapeValue::Scalar(cell)
     }

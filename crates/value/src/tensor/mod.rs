@@ -1,6 +1,7 @@
 //! Tensors: elements of one type under indices of any number of axes, in memory that is shared, and the layouts through which views see it.
 //! What is computed of tensors, and how, is said by `cembra-tensor`.
 
+mod comparison;
 mod element;
 mod error;
 mod half;

@@ -6,9 +6,8 @@
 use super::element::{Data, DataMut, Element, check_room};
 use super::error::{TensorError, TensorErrorKind};
 use super::layout::{Extents, Layout, Positions, Slice};
-use crate::{ScalarValue, with_data};
-use cembra_runtime::Scalar;
-use std::fmt;
+use crate::ScalarValue;
+use cembra_runtime::{QType, Scalar};
 use triomphe::Arc;
 
 /// Elements of one type under indices of any number of axes. Cloning it, and looking at parts of it, copies nothing.
@@ -112,6 +111,18 @@ impl Tensor {
     #[inline]
     pub fn scalar_type(&self) -> Scalar {
         self.data.scalar()
+    }
+
+    /// The type of the tensor as a value.
+    #[must_use]
+    pub fn qtype(&self) -> QType {
+        QType::Tensor(self.scalar_type(), self.extents().len() as u8)
+    }
+
+    /// Bytes of memory that it holds, besides itself. Tensors that share memory hold the same bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        usize::try_from(self.data.bytes()).unwrap_or(usize::MAX)
     }
 
     /// The number of indices of each axis.
@@ -304,28 +315,6 @@ pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, TensorError> {
         return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
     }
     Ok(to)
-}
-
-/// Equal if types, extents and all elements are, whatever the layouts. Zeros are equal, and a NaN is equal to nothing.
-impl PartialEq for Tensor {
-    fn eq(&self, other: &Tensor) -> bool {
-        fn same<T: Element>(own: &[T], layout: &Layout, other: &Tensor) -> bool {
-            let equal = |others: &[T]| layout.positions().zip(other.positions()).all(|(a, b)| own[a] == others[b]);
-            T::of(&other.data).is_some_and(equal)
-        }
-        self.extents() == other.extents() && with_data!(&*self.data, own => same(own, &self.layout, other))
-    }
-}
-
-/// The elements of the first few indices, and the extents.
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 64;
-        write!(f, "{}{:?} ", self.scalar_type().name(), self.extents())?;
-        let mut list = f.debug_list();
-        with_data!(&*self.data, elements => list.entries(self.positions().take(SHOWN).map(|at| elements[at])));
-        if self.layout.len() > SHOWN { list.finish_non_exhaustive() } else { list.finish() }
-    }
 }
 
 /// Memory of somebody else that is written through a layout.

@@ -535,6 +535,7 @@ pub(crate) fn literal_bytes(value: &Value) -> usize {
         Value::Array(_, array) => array.memory_bytes(),
         Value::Edge(edge) => edge.memory_bytes(),
         Value::Dict(dict) => dict.memory_bytes(),
+        Value::Tensor(tensor) => tensor.memory_bytes(),
         Value::Shape(_) | Value::ArrayShape(..) | Value::Type(_) | Value::Nothing | Value::Unspecified => 0,
         Value::Scalar(v) | Value::Present(v) => match v {
             cembra_value::ScalarValue::Text(text) => text.len() + value.qtype().layout().size as usize,
