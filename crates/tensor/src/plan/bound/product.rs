@@ -67,15 +67,14 @@ fn contraction<'b>(binding: &Binding<'b>, product: NodeId) -> Result<(&'b Node, 
     }
 }
 
+/// An operand, the type of its elements and its layout.
+type TypedOperand = (Operand, (Scalar, Layout));
+
 /// The operands of a product as a panel of so many indices of the first axis sees them, or all of it; and the type and the layout of each.
-fn seen_by_panel(
-    binding: &Binding<'_>,
-    product: NodeId,
-    rows: Option<usize>,
-) -> Result<[(Operand, (Scalar, Layout)); 2], Error> {
+fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
     let (node, labels) = contraction(binding, product)?;
     let first = labels.output.first().zip(rows);
-    let seen_by_panel = |at: usize| -> Result<(Operand, (Scalar, Layout)), Error> {
+    let seen_by_panel = |at: usize| -> Result<TypedOperand, Error> {
         let (seen, own) = (binding.seen(node.operands[at])?, &labels.operands[at]);
         let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
         for (axis, label) in own.iter().enumerate() {
