@@ -1,13 +1,108 @@
-//! Sums that are added up side by side, and what they are together: what whoever adds numbers in chains has, and ends with. Which number goes to
-//! which chain is its own matter.
+//! The order in which floating-point numbers are added up. It is stated here, once, for arrays and tensors, so that neither the width of
+//! vectors nor the number of threads changes a bit of a sum.
+//!
+//! For example, 200 numbers are added in 64 chains. Chain 0 adds the numbers at the positions 0, 64, 128 and 192, one after the other;
+//! chain 1 adds those at 1, 65, 129 and 193; chain 63 adds those at 63, 127 and 191. Then chain 32 is added to chain 0, chain 33 to chain 1,
+//! and so on up to chain 63, which is added to chain 31. Of the 32 sums that are left the second 16 are added to the first 16, until there
+//! is one. 100,000 numbers are two blocks: the first 65,536 numbers and the other 34,464 have 64 chains each, and the second block's sum is
+//! added to the first one's. 64 numbers are added one after the other.
+//!
+//! The rule:
+//!
+//! 1. Up to [`CHAINS`] positions are combined one after the other ([`is_in_order`]). What follows is for more of them.
+//! 2. Each [`SUM_BLOCK`] positions are a block, and the last block has what is left ([`sum_blocks`]).
+//! 3. Position `i` of a block belongs to chain `i` modulo [`CHAINS`] ([`chain_of`]). A chain begins with the neutral element, which is 0 for
+//!    sums, and combines its elements one after the other.
+//! 4. The chains of a block are joined by halves ([`Chains::joined`]).
+//! 5. The total begins with the neutral element too, and the blocks are combined with it one after the other ([`then_block`]).
+//!
+//! A missing element has a position, but is not combined. Sums are kept in FLOAT64; products, and the largest and the smallest of elements,
+//! have the same order. Machine code adds to the 64 numbers of [`Chains`] itself, and names these constants.
+//!
+//! The module does not say which sums have this order. Groups that elements name, and sums of tensors over axes before the last one,
+//! are added one after the other.
 
-/// The sums that a column of chains has.
+use std::ops::Range;
+
+/// How many chains the sums of a block have.
 pub const CHAINS: usize = 64;
 
-/// Sums of chains, where vectors of them begin with lines of the caches.
+/// How many positions a block has. Its chains are joined behind the last of them.
+pub const SUM_BLOCK: usize = 1 << 16;
+
+// Machine code finds the chain of a row by a mask, and chains are joined by halves.
+const _: () = assert!(CHAINS.is_power_of_two() && SUM_BLOCK.is_multiple_of(CHAINS));
+
+/// The chain of the element at a position, which may be counted from the first element or from the first of the block.
+#[must_use]
+#[inline(always)]
+pub const fn chain_of(position: usize) -> usize {
+    position % CHAINS
+}
+
+/// True if `len` elements are combined one after the other, without chains.
+#[must_use]
+#[inline(always)]
+pub const fn is_in_order(len: usize) -> bool {
+    len <= CHAINS
+}
+
+/// The positions of each block of `len` elements, in order.
+#[inline]
+pub fn sum_blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(SUM_BLOCK).map(move |start| start..len.min(start.saturating_add(SUM_BLOCK)))
+}
+
+/// How two numbers become one: an addition, say. Functions of two numbers are, and so are types that implement it.
+pub trait Combine<W>: Copy {
+    /// The two as one. What was combined before comes first.
+    fn combine(self, before: W, next: W) -> W;
+}
+
+impl<W, C: Fn(W, W) -> W + Copy> Combine<W> for C {
+    #[inline(always)]
+    fn combine(self, before: W, next: W) -> W {
+        self(before, next)
+    }
+}
+
+/// The addition of FLOAT64 numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Addition;
+
+impl Combine<f64> for Addition {
+    #[inline(always)]
+    fn combine(self, before: f64, next: f64) -> f64 {
+        before + next
+    }
+}
+
+/// The total of some blocks and of the block behind them, given the total of those before.
+#[inline(always)]
+pub fn then_block<W>(before: W, block: W, combine: impl Combine<W>) -> W {
+    combine.combine(before, block)
+}
+
+/// Combines sums with the elements next to them: each with one.
+#[inline(always)]
+fn take_each<T: Copy, W: Copy>(sums: &mut [W], elements: &[T], widen: impl Fn(T) -> W, combine: impl Combine<W>) {
+    for (sum, element) in sums.iter_mut().zip(elements) {
+        *sum = combine.combine(*sum, widen(*element));
+    }
+}
+
+/// Combines the second half of some sums with the first, and gives the first.
+#[inline(always)]
+fn halve<W: Copy>(sums: &mut [W], combine: impl Combine<W>) -> &mut [W] {
+    let (first, second) = sums.split_at_mut(sums.len() / 2);
+    take_each(first, second, |sum| sum, combine);
+    first
+}
+
+/// The sums of a block, one for each chain. They begin at a line of the cache, as vectors that lie in two lines take twice the time.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Chains(pub [f64; CHAINS]);
+pub struct Chains<W = f64>(pub [W; CHAINS]);
 
 impl Default for Chains {
     fn default() -> Self {
@@ -15,8 +110,53 @@ impl Default for Chains {
     }
 }
 
+impl<W: Copy> Chains<W> {
+    /// Chains that have no elements yet.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(neutral: W) -> Self {
+        Chains([neutral; CHAINS])
+    }
+
+    /// Combines a row of elements, one with each chain: `element` gives that of a chain.
+    #[inline(always)]
+    pub fn take_row(&mut self, element: impl Fn(usize) -> W, combine: impl Combine<W>) {
+        for (at, chain) in self.0.iter_mut().enumerate() {
+            *chain = combine.combine(*chain, element(at));
+        }
+    }
+
+    /// Combines contiguous elements, of which the first belongs to the first chain. It is inlined, so it has the vectors of its caller.
+    #[inline(always)]
+    pub fn take_slice<T: Copy>(&mut self, elements: &[T], widen: impl Fn(T) -> W + Copy, combine: impl Combine<W>) {
+        let (rows, rest) = elements.as_chunks::<CHAINS>();
+        // A copy can live in registers.
+        let mut own = self.clone();
+        for row in rows {
+            take_each(&mut own.0, row, widen, combine);
+        }
+        take_each(&mut own.0, rest, widen, combine);
+        *self = own;
+    }
+
+    /// The chains as one number: the second half is combined with the first half, until one number is left.
+    #[inline(always)]
+    pub fn joined(&self, combine: impl Combine<W>) -> W {
+        const { assert!(CHAINS == 1 << 6) };
+        let mut sums = self.0;
+        // Six times, and no loop, so that the compiler knows all lengths.
+        let sums = halve(&mut sums, combine);
+        let sums = halve(sums, combine);
+        let sums = halve(sums, combine);
+        let sums = halve(sums, combine);
+        let sums = halve(sums, combine);
+        let sums = halve(sums, combine);
+        sums[0]
+    }
+}
+
 impl Chains {
-    /// The sum of them all, which are zeros then: those of the second half are added to those of the first, until there is one.
+    /// The sum of all chains, which are zeros then.
     #[inline]
     pub fn take(&mut self) -> f64 {
         #[cfg(target_arch = "x86_64")]
@@ -28,18 +168,11 @@ impl Chains {
     }
 
     fn take_by_halves(&mut self) -> f64 {
-        let mut chains = std::mem::take(self).0;
-        let mut left = CHAINS;
-        while left > 1 {
-            left /= 2;
-            let (to, from) = chains.split_at_mut(left);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
-        }
-        chains[0]
+        std::mem::take(self).joined(Addition)
     }
 
-    /// The same in vectors of 8, which no compiler is known to find by itself: they are read as loops wrote them just before. Who reads a part of
-    /// what was just written waits until it is in the cache.
+    /// The same as [`joined`](Chains::joined) gives, in vectors of 8, which no compiler is known to find by itself: they are read as loops
+    /// wrote them just before. A read of a part of what was just written waits until it is in the cache.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     fn take_in_vectors(&mut self) -> f64 {
@@ -56,6 +189,287 @@ impl Chains {
         let four = x86::_mm256_add_pd(x86::_mm512_castpd512_pd256(eight), x86::_mm512_extractf64x4_pd::<1>(eight));
         let two = x86::_mm_add_pd(x86::_mm256_castpd256_pd128(four), x86::_mm256_extractf128_pd::<1>(four));
         x86::_mm_cvtsd_f64(x86::_mm_add_sd(two, x86::_mm_unpackhi_pd(two, two)))
+    }
+}
+
+/// Combines `len` elements that are all there at once. For at most [`CHAINS`] of them `in_order` goes on from what it is given; of more,
+/// `block` takes the elements of these positions to chains, the first of them to the first chain. Both are called as it fits the caller's
+/// elements: missing ones are left out, and loops have the caller's vectors.
+#[inline(always)]
+pub fn fold_whole<W: Copy>(
+    len: usize,
+    neutral: W,
+    combine: impl Combine<W>,
+    in_order: impl FnOnce(W) -> W,
+    mut block: impl FnMut(&mut Chains<W>, Range<usize>),
+) -> W {
+    if is_in_order(len) {
+        return in_order(neutral);
+    }
+    let mut total = neutral;
+    for positions in sum_blocks(len) {
+        let mut chains = Chains::new(neutral);
+        block(&mut chains, positions);
+        total = then_block(total, chains.joined(combine), combine);
+    }
+    total
+}
+
+/// Elements that are combined as they come, `len` of them in all. It can stop anywhere, and goes on from there.
+#[derive(Clone, Debug)]
+pub struct ChainFold<W, C> {
+    neutral: W,
+    combine: C,
+    len: usize,
+    /// True for elements that are combined one after the other.
+    is_in_order: bool,
+    /// The position of the next element.
+    at: usize,
+    /// The chains of the block of that position. Of elements in order, those that were lent.
+    chains: Option<Chains<W>>,
+    /// All blocks before, or all elements in order.
+    total: W,
+}
+
+/// Where elements go, the first of them and those that follow.
+#[derive(Debug)]
+pub enum Place<'f, W> {
+    /// They are combined with this number one after the other.
+    InOrder(&'f mut W),
+    /// Each is combined with a chain of its own, the first with the first of these.
+    Row(&'f mut [W]),
+    /// They belong to all chains in turn, beginning with the first.
+    Rows(&'f mut Chains<W>),
+}
+
+impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
+    /// The fold of `len` elements, beginning with the first.
+    #[inline]
+    pub fn new(len: usize, neutral: W, combine: C) -> Self {
+        ChainFold::from_block(len, 0, neutral, combine)
+    }
+
+    /// The fold of some blocks of `len` elements, whose first element is at `start`, where a block begins. Blocks that were folded apart
+    /// become one by [`then`](ChainFold::then).
+    #[inline]
+    pub fn from_block(len: usize, start: usize, neutral: W, combine: C) -> Self {
+        debug_assert!(start.is_multiple_of(SUM_BLOCK), "{start} is in the middle of a block");
+        let is_in_order = is_in_order(len);
+        let chains = (!is_in_order).then(|| Chains::new(neutral));
+        ChainFold { neutral, combine, len, is_in_order, at: start, chains, total: neutral }
+    }
+
+    /// The fold of any number of elements one after the other, without chains.
+    #[inline]
+    pub fn in_order(neutral: W, combine: C) -> Self {
+        ChainFold { neutral, combine, len: usize::MAX, is_in_order: true, at: 0, chains: None, total: neutral }
+    }
+
+    /// Hands the next `count` elements to `take` in parts: a place, and which of these elements go there. It is inlined, so that loops of
+    /// `take` have the vectors of the caller.
+    #[inline(always)]
+    pub fn extend_by(&mut self, count: usize, mut take: impl FnMut(Place<'_, W>, Range<usize>)) {
+        let mut from = 0;
+        while from < count {
+            let (place, most) = match &mut self.chains {
+                Some(chains) if !self.is_in_order => match chain_of(self.at) {
+                    0 => (Place::Rows(chains), SUM_BLOCK - self.at % SUM_BLOCK),
+                    first => (Place::Row(&mut chains.0[first..]), CHAINS - first),
+                },
+                _ => (Place::InOrder(&mut self.total), count),
+            };
+            let to = count.min(from + most);
+            take(place, from..to);
+            self.advance(to - from);
+            from = to;
+        }
+    }
+
+    /// Takes the next `count` elements one by one: `element` gives each in turn, given its place among them, or nothing if it is missing.
+    #[inline]
+    pub fn extend_each(&mut self, count: usize, mut element: impl FnMut(usize) -> Option<W>) {
+        let combine = self.combine;
+        self.extend_by(count, |place, part| {
+            let mut take = |to: &mut W, at: usize| {
+                if let Some(element) = element(at) {
+                    *to = combine.combine(*to, element);
+                }
+            };
+            match place {
+                Place::InOrder(total) => part.for_each(|at| take(total, at)),
+                Place::Row(chains) => chains.iter_mut().zip(part).for_each(|(chain, at)| take(chain, at)),
+                Place::Rows(chains) => {
+                    part.enumerate().for_each(|(position, at)| take(&mut chains.0[chain_of(position)], at));
+                }
+            }
+        });
+    }
+
+    /// Takes the next elements, which are contiguous. It is inlined, so it has the vectors of its caller.
+    #[inline(always)]
+    pub fn extend_slice<T: Copy>(&mut self, elements: &[T], widen: impl Fn(T) -> W + Copy) {
+        let combine = self.combine;
+        self.extend_by(
+            elements.len(),
+            #[inline(always)]
+            |place, part| {
+                let elements = &elements[part];
+                match place {
+                    Place::InOrder(total) => {
+                        *total = elements.iter().fold(*total, |total, element| combine.combine(total, widen(*element)));
+                    }
+                    Place::Row(chains) => take_each(chains, elements, widen, combine),
+                    Place::Rows(chains) => chains.take_slice(elements, widen, combine),
+                }
+            },
+        );
+    }
+
+    /// Says that the next `count` elements, all of one block or all in order, were combined.
+    #[inline(always)]
+    fn advance(&mut self, count: usize) {
+        self.at += count;
+        if !self.is_in_order && self.at.is_multiple_of(SUM_BLOCK) {
+            self.end_block();
+        }
+    }
+
+    fn end_block(&mut self) {
+        if let Some(chains) = &mut self.chains {
+            self.total = then_block(self.total, chains.joined(self.combine), self.combine);
+            *chains = Chains::new(self.neutral);
+        }
+    }
+
+    /// The chains that the caller may add the next `count` elements to, as machine code does: an element `i` positions behind the next one
+    /// to chain [`chain_of`]`(i)`, in the order of positions. Then it calls [`lent`](ChainFold::lent). This is for sums: for a missing
+    /// element it may add zero, and no sum is -0.
+    ///
+    /// None if the next element does not belong to the first chain, the elements are not all of one block, there are not so many left, or
+    /// they are some of those that are added one after the other, but not all.
+    #[inline]
+    pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
+        if count > self.len.saturating_sub(self.at) {
+            return None;
+        }
+        if self.is_in_order {
+            // Each has a chain of its own.
+            return (count == self.len).then(|| self.chains.insert(Chains::new(self.neutral)));
+        }
+        let is_of_block = chain_of(self.at) == 0 && self.at % SUM_BLOCK + count <= SUM_BLOCK;
+        self.chains.as_mut().filter(|_| is_of_block)
+    }
+
+    /// Says that the next `count` elements were added to the chains that were lent for them.
+    #[inline(always)]
+    pub fn lent(&mut self, count: usize) {
+        if self.is_in_order {
+            let (combine, chains) = (self.combine, self.chains.take());
+            let elements = chains.iter().flat_map(|chains| chains.0.iter().take(count));
+            self.total = elements.fold(self.total, |total, element| combine.combine(total, *element));
+        }
+        self.advance(count);
+    }
+
+    /// Takes the next block, of which this is the total. All blocks before it are over.
+    #[inline]
+    pub fn then_block(&mut self, block: W) {
+        self.total = then_block(self.total, block, self.combine);
+    }
+
+    /// Takes the next block, which another fold of as many elements has made of it, on another thread perhaps. All blocks before it are
+    /// over.
+    #[inline]
+    pub fn then(&mut self, block: &Self) {
+        self.then_block(block.finish());
+    }
+
+    /// What the elements give that have come.
+    #[inline]
+    pub fn finish(&self) -> W {
+        match &self.chains {
+            Some(chains) if !self.is_in_order && !self.at.is_multiple_of(SUM_BLOCK) => {
+                then_block(self.total, chains.joined(self.combine), self.combine)
+            }
+            _ => self.total,
+        }
+    }
+}
+
+/// Several folds whose elements lie side by side, as those of columns do: a row has the next element of each.
+#[derive(Clone, Debug)]
+pub struct ChainFolds<W, C> {
+    neutral: W,
+    combine: C,
+    is_in_order: bool,
+    /// How many folds there are.
+    width: usize,
+    /// A row for each chain, with that chain of all folds; one row of folds in order.
+    rows: Vec<W>,
+    /// The position in the block.
+    at: usize,
+    /// All blocks before.
+    totals: Vec<W>,
+}
+
+impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
+    /// Folds of `len` elements each. There are none before [`begin`](ChainFolds::begin).
+    pub const fn new(len: usize, neutral: W, combine: C) -> Self {
+        let is_in_order = is_in_order(len);
+        ChainFolds { neutral, combine, is_in_order, width: 0, rows: Vec::new(), at: 0, totals: Vec::new() }
+    }
+
+    /// Folds of elements one after the other, without chains.
+    pub const fn in_order(neutral: W, combine: C) -> Self {
+        ChainFolds::new(0, neutral, combine)
+    }
+
+    /// How many numbers each fold keeps while elements come.
+    pub const fn chains(&self) -> usize {
+        if self.is_in_order { 1 } else { CHAINS }
+    }
+
+    /// Begins `width` folds anew, in the memory of those before.
+    pub fn begin(&mut self, width: usize) {
+        (self.width, self.at) = (width, 0);
+        self.rows.clear();
+        self.rows.resize(width * self.chains(), self.neutral);
+        self.totals.clear();
+        self.totals.resize(width, self.neutral);
+    }
+
+    /// The numbers that the caller combines with the next row of elements, each with one.
+    #[inline]
+    pub fn next_row(&mut self) -> &mut [W] {
+        if !self.is_in_order && self.at == SUM_BLOCK {
+            self.end_block();
+        }
+        let chain = if self.is_in_order { 0 } else { chain_of(self.at) };
+        self.at += 1;
+        &mut self.rows[chain * self.width..][..self.width]
+    }
+
+    fn end_block(&mut self) {
+        let mut sums = &mut self.rows[..];
+        while sums.len() > self.width {
+            sums = halve(sums, self.combine);
+        }
+        for (total, block) in self.totals.iter_mut().zip(&*sums) {
+            *total = then_block(*total, *block, self.combine);
+        }
+        self.rows.fill(self.neutral);
+        self.at = 0;
+    }
+
+    /// What the elements of each fold give that have come.
+    pub fn finish(&mut self) -> &[W] {
+        if self.is_in_order {
+            return &self.rows;
+        }
+        if self.at > 0 {
+            self.end_block();
+        }
+        &self.totals
     }
 }
 

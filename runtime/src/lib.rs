@@ -37,7 +37,10 @@ mod type_names;
 pub use arena::Arena;
 pub use calendar::{Date, Misspelled, Timestamp};
 pub use cancellation::Cancellation;
-pub use chains::{CHAINS, Chains};
+pub use chains::{
+    Addition, CHAINS, ChainFold, ChainFolds, Chains, Combine, Place, SUM_BLOCK, chain_of, fold_whole, is_in_order,
+    sum_blocks, then_block,
+};
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
 pub use column::{
     BareFunction, BatchFunction, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,

@@ -45,7 +45,7 @@ mod random;
 mod strings;
 
 pub use array::strip::{
-    Accumulator, BLOCK, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
+    Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
     divide_by_groups, expand,
 };
 pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};

@@ -4,14 +4,14 @@
 use crate::body::{Body, Elements};
 use crate::held::Held;
 use crate::node::{Labels, Operation};
-use crate::sums::{BLOCK, Fold, Order};
+use crate::sums::Order;
 use crate::taken::{place_take, take};
 use crate::walk::{GoOn, Watch};
 use crate::{
     Axis, Data, Element, ElementOperator, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, check_bytes,
     sums,
 };
-use cembra_runtime::Scalar;
+use cembra_runtime::{Scalar, sum_blocks};
 use cembra_value::tensor::zeros;
 use smallvec::SmallVec;
 
@@ -288,11 +288,10 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     let mut watch = Watch::new(go_on);
     let mut sums = zeros(len)?;
     for to in &mut sums {
-        let mut sum = Fold::new(Order::Chains, run, how);
-        for start in (0..run).step_by(BLOCK) {
-            let count = BLOCK.min(run - start);
-            watch.see(count)?;
-            sum.extend((0..count).map(|_| terms.next().unwrap_or(how.0)));
+        let mut sum = Order::Chains.fold(run, how);
+        for block in sum_blocks(run) {
+            watch.see(block.len())?;
+            sum.extend_each(block.len(), |_| terms.next());
         }
         *to = narrow(sum.finish());
     }

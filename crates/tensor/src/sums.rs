@@ -1,14 +1,11 @@
 //! Reductions, an element of the result after the other. The positions of a sum are those of its reduced axes in ascending order, whatever
-//! the layout; floats are added up in FLOAT64, in the order that is stated here.
+//! the layout. Floats are added in FLOAT64; [`Order`] says which sums have the order of a [`ChainFold`].
 
 use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Layout, Reduction};
-use cembra_runtime::CHAINS;
+use cembra_runtime::{ChainFold, ChainFolds, fold_whole, is_in_order, sum_blocks};
 use cembra_value::with_data;
 use multiversion::multiversion;
-
-/// The positions of a block of sums: after so many, chains are joined.
-pub(crate) const BLOCK: usize = 1 << 16;
 
 /// The sums that are added to side by side, where elements of one sum are far apart.
 pub(crate) const SIDE_BY_SIDE: usize = 1 << 11;
@@ -18,7 +15,7 @@ pub(crate) const SIDE_BY_SIDE: usize = 1 << 11;
 pub(crate) enum Order {
     /// One after the other.
     InOrder,
-    /// Up to 64 one after the other; more in blocks, position `i` of a block in chain `i` modulo 64.
+    /// In chains, as a [`ChainFold`] says.
     Chains,
 }
 
@@ -27,162 +24,24 @@ impl Order {
     pub(crate) fn of(axes: &[Axis], rank: usize) -> Order {
         if axes.iter().any(|axis| usize::from(*axis) + 1 == rank) { Order::Chains } else { Order::InOrder }
     }
-}
-
-/// Numbers that are combined in an order, as they come: `len` of them in all.
-pub(crate) struct Fold<W, C> {
-    neutral: W,
-    combine: C,
-    chains: Option<[W; CHAINS]>,
-    /// The position in the block.
-    at: usize,
-    /// What all blocks before gave.
-    total: W,
-}
-
-impl<W: Copy, C: Fn(W, W) -> W + Copy> Fold<W, C> {
-    pub(crate) fn new(order: Order, len: usize, (neutral, combine): (W, C)) -> Fold<W, C> {
-        let chains = (order == Order::Chains && len > CHAINS).then_some([neutral; CHAINS]);
-        Fold { neutral, combine, chains, at: 0, total: neutral }
-    }
-
-    /// The next numbers.
-    pub(crate) fn extend(&mut self, mut numbers: impl ExactSizeIterator<Item = W>) {
-        let Some(chains) = &mut self.chains else {
-            self.total = numbers.fold(self.total, self.combine);
-            return;
-        };
-        while numbers.len() > 0 {
-            if self.at == BLOCK {
-                self.total = (self.combine)(self.total, joined(chains, self.combine));
-                *chains = [self.neutral; CHAINS];
-                self.at = 0;
-            }
-            let first = self.at % CHAINS;
-            let count = numbers.len().min(CHAINS - first);
-            for (chain, number) in chains[first..first + count].iter_mut().zip(numbers.by_ref()) {
-                *chain = (self.combine)(*chain, number);
-            }
-            self.at += count;
+    /// The fold of `len` elements in this order.
+    pub(crate) fn fold<W: Copy, C: Fn(W, W) -> W + Copy>(
+        self,
+        len: usize,
+        (neutral, combine): (W, C),
+    ) -> ChainFold<W, C> {
+        match self {
+            Order::InOrder => ChainFold::in_order(neutral, combine),
+            Order::Chains => ChainFold::new(len, neutral, combine),
         }
     }
 
-    /// The next elements, which lie together.
-    pub(crate) fn extend_slice<T: Copy>(&mut self, mut elements: &[T])
-    where
-        W: Folded<T>,
-    {
-        let Some(chains) = &mut self.chains else {
-            self.total = elements.iter().fold(self.total, |total, element| (self.combine)(total, W::of(*element)));
-            return;
-        };
-        while !elements.is_empty() {
-            if self.at == BLOCK {
-                self.total = (self.combine)(self.total, joined(chains, self.combine));
-                *chains = [self.neutral; CHAINS];
-                self.at = 0;
-            }
-            let (first, left) = (self.at % CHAINS, elements.len().min(BLOCK - self.at));
-            let (next, others) = elements.split_at(if first == 0 { left } else { left.min(CHAINS - first) });
-            if first == 0 {
-                take_rows(chains, next, self.combine);
-            } else {
-                take_row(&mut chains[first..], next, self.combine);
-            }
-            elements = others;
-            self.at += next.len();
+    /// Folds of `len` elements each in this order, whose elements lie side by side.
+    fn folds<W: Copy, C: Fn(W, W) -> W + Copy>(self, len: usize, (neutral, combine): (W, C)) -> ChainFolds<W, C> {
+        match self {
+            Order::InOrder => ChainFolds::in_order(neutral, combine),
+            Order::Chains => ChainFolds::new(len, neutral, combine),
         }
-    }
-
-    /// The next elements are those of another fold over as many, which begin a block, as do those behind them; there are none before that are
-    /// in no block yet.
-    pub(crate) fn then(&mut self, block: Fold<W, C>) {
-        self.total = (self.combine)(self.total, block.finish());
-    }
-
-    pub(crate) fn finish(mut self) -> W {
-        match &mut self.chains {
-            Some(chains) if self.at > 0 => (self.combine)(self.total, joined(chains, self.combine)),
-            _ => self.total,
-        }
-    }
-}
-
-/// Sums whose elements lie side by side, each in the order of a [`Fold`] of its own: a row of elements has the next one of each.
-struct SumsSideBySide<W, C> {
-    neutral: W,
-    combine: C,
-    /// How many chains each sum has; one where they are added one after the other.
-    chains: usize,
-    /// How many sums there are.
-    width: usize,
-    /// A row of sums for each chain.
-    rows: Vec<W>,
-    /// The position in the block.
-    at: usize,
-    /// What all blocks before gave.
-    totals: Vec<W>,
-}
-
-impl<W: Copy, C: Fn(W, W) -> W + Copy> SumsSideBySide<W, C> {
-    /// Sums of so many elements each.
-    fn new(order: Order, len: usize, (neutral, combine): (W, C)) -> Self {
-        let chains = if order == Order::Chains && len > CHAINS { CHAINS } else { 1 };
-        SumsSideBySide { neutral, combine, chains, width: 0, rows: Vec::new(), at: 0, totals: Vec::new() }
-    }
-
-    /// How many there are at the most: as many as leave room for the elements in a near cache.
-    fn most(&self) -> usize {
-        if self.chains == 1 { SIDE_BY_SIDE } else { SIDE_BY_SIDE / 16 }
-    }
-
-    /// So many new ones.
-    fn begin(&mut self, width: usize) {
-        (self.width, self.at) = (width, 0);
-        self.rows.clear();
-        self.rows.resize(width * self.chains, self.neutral);
-        self.totals.clear();
-        self.totals.resize(width, self.neutral);
-    }
-
-    /// The next elements, which begin a slice.
-    fn take<T: Copy>(&mut self, elements: &[T])
-    where
-        W: Folded<T>,
-    {
-        if self.chains > 1 && self.at == BLOCK {
-            self.end_block();
-        }
-        let row = if self.chains == 1 { 0 } else { self.width * (self.at % CHAINS) };
-        take_row(&mut self.rows[row..][..self.width], &elements[..self.width], self.combine);
-        self.at += 1;
-    }
-
-    /// Adds the chains up, as those of a [`Fold`] are.
-    fn end_block(&mut self) {
-        let mut left = self.rows.len();
-        while left > self.width {
-            left /= 2;
-            let (to, from) = self.rows.split_at_mut(left);
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = (self.combine)(*to, *from);
-            }
-        }
-        for (total, sum) in self.totals.iter_mut().zip(&self.rows) {
-            *total = (self.combine)(*total, *sum);
-        }
-        self.rows.fill(self.neutral);
-        self.at = 0;
-    }
-
-    fn finish(&mut self) -> &[W] {
-        if self.chains == 1 {
-            return &self.rows;
-        }
-        if self.at > 0 {
-            self.end_block();
-        }
-        &self.totals
     }
 }
 
@@ -194,16 +53,14 @@ pub(crate) fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mu
     }
 }
 
-/// Elements from the first chain on, likewise.
+/// The next elements of a fold, which lie together, likewise.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-fn take_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], elements: &[T], combine: C) {
-    let mut own = *chains;
-    add_rows(&mut own, elements, combine);
-    *chains = own;
+pub(crate) fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
+    fold.extend_slice(elements, W::of);
 }
 
 /// Lines of so many elements, one behind the other: what each gives in the order of [`Order::Chains`], likewise. Of many short ones that
-/// takes less time than a [`Fold`] for each.
+/// takes less time than a [`ChainFold`] for each.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
@@ -212,54 +69,21 @@ pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     made: &mut [T],
 ) {
     for (made, line) in made.iter_mut().zip(elements.chunks_exact(length.max(1))) {
-        let mut total = neutral;
-        if length <= CHAINS {
-            total = line.iter().fold(total, |total, element| combine(total, W::of(*element)));
-        } else {
-            if let Some(whole) = W::of_line(line) {
-                *made = whole.narrow();
-                continue;
-            }
-            for block in line.chunks(BLOCK) {
-                let mut chains = [neutral; CHAINS];
-                add_rows(&mut chains, block, combine);
-                total = combine(total, joined(&chains, combine));
-            }
-        }
+        let whole = if is_in_order(length) { None } else { W::of_line(line) };
+        let total = match whole {
+            Some(whole) => whole,
+            None => fold_whole(
+                length,
+                neutral,
+                combine,
+                #[inline(always)]
+                |total| line.iter().fold(total, |total, element| combine(total, W::of(*element))),
+                #[inline(always)]
+                |chains, block| chains.take_slice(&line[block], W::of, combine),
+            ),
+        };
         *made = total.narrow();
     }
-}
-
-#[inline(always)]
-fn add_rows<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(chains: &mut [W; CHAINS], elements: &[T], combine: C) {
-    let (rows, rest) = elements.as_chunks::<CHAINS>();
-    for row in rows {
-        for (chain, element) in chains.iter_mut().zip(row) {
-            *chain = combine(*chain, W::of(*element));
-        }
-    }
-    for (chain, element) in chains.iter_mut().zip(rest) {
-        *chain = combine(*chain, W::of(*element));
-    }
-}
-
-/// What chains give together: those of the second half go to those of the first, until there is one.
-#[inline(always)]
-fn joined<W: Copy, C: Fn(W, W) -> W + Copy>(chains: &[W; CHAINS], combine: C) -> W {
-    /// Of widths that are known when this is compiled, so that the chains are vectors.
-    #[inline(always)]
-    fn halve<W: Copy, const WIDTH: usize>(chains: &[W], combine: impl Fn(W, W) -> W) -> [W; WIDTH] {
-        std::array::from_fn(
-            #[inline(always)]
-            |at| combine(chains[at], chains[at + WIDTH]),
-        )
-    }
-    let chains = halve::<W, 32>(chains, combine);
-    let chains = halve::<W, 16>(&chains, combine);
-    let chains = halve::<W, 8>(&chains, combine);
-    let chains = halve::<W, 4>(&chains, combine);
-    let chains = halve::<W, 2>(&chains, combine);
-    combine(chains[0], chains[1])
 }
 
 /// What elements of a type are while they are combined.
@@ -548,8 +372,8 @@ pub(crate) fn reduce_into(
                 Order::InOrder => {
                     for (first, to) in kept.positions().zip(to) {
                         see(length)?;
-                        let mut fold = Fold::new(order, length, how);
-                        fold.extend_slice(&elements[first..][..length]);
+                        let mut fold = order.fold(length, how);
+                        extend::<T, W, C>(&mut fold, &elements[first..][..length]);
                         *to = T::narrow(fold.finish());
                     }
                 }
@@ -562,14 +386,16 @@ pub(crate) fn reduce_into(
         {
             // Sums lie side by side.
             let [outer, line] = kept.split(&[last as Axis]);
-            let mut sums = SumsSideBySide::new(order, reduced.len(), how);
+            let mut sums = order.folds(reduced.len(), how);
+            // As many at a time as leave room for the elements in a near cache.
+            let most = if sums.chains() == 1 { SIDE_BY_SIDE } else { SIDE_BY_SIDE / 16 };
             for (first, to) in outer.positions().zip(to.chunks_exact_mut(line.len())) {
-                let most = sums.most();
                 for (start, to) in (0..line.len()).step_by(most).zip(to.chunks_mut(most)) {
                     sums.begin(to.len());
                     for distance in reduced.positions() {
                         see(to.len())?;
-                        sums.take::<T>(&elements[(first + start).wrapping_add(distance)..]);
+                        let row = &elements[(first + start).wrapping_add(distance)..][..to.len()];
+                        take_row(sums.next_row(), row, how.1);
                     }
                     to.iter_mut().zip(sums.finish()).for_each(|(to, sum)| *to = T::narrow(*sum));
                 }
@@ -579,7 +405,7 @@ pub(crate) fn reduce_into(
         if let Some((outer, [lines, line])) = across(reduced) {
             let mut block = Vec::new();
             for (first, to) in kept.positions().zip(to) {
-                let mut fold = Fold::new(order, reduced.len(), how);
+                let mut fold = order.fold(reduced.len(), how);
                 for distance in outer.positions() {
                     let first = first.wrapping_add(distance);
                     let most = ACROSS / line.extent;
@@ -589,7 +415,7 @@ pub(crate) fn reduce_into(
                         block.resize(lines.extent * line.extent, elements[first]);
                         let first = first.wrapping_add_signed(start.cast_signed() * lines.from);
                         copy_axes(elements, first, &mut block, &[lines, line]);
-                        fold.extend_slice(&block);
+                        extend::<T, W, C>(&mut fold, &block);
                     }
                 }
                 *to = T::narrow(fold.finish());
@@ -597,15 +423,14 @@ pub(crate) fn reduce_into(
             return Ok(());
         }
         for (first, to) in kept.positions().zip(to) {
-            let mut fold = Fold::new(order, reduced.len(), how);
+            let mut fold = order.fold(reduced.len(), how);
             // Positions of the reduced axes are distances from the first, and may be negative.
             let mut distances = reduced.positions();
-            while distances.len() > BLOCK {
-                see(BLOCK)?;
-                fold.extend(distances.by_ref().take(BLOCK).map(|at| W::of(elements[first.wrapping_add(at)])));
+            let mut next = |_| distances.next().map(|at| W::of(elements[first.wrapping_add(at)]));
+            for block in sum_blocks(reduced.len()) {
+                see(block.len())?;
+                fold.extend_each(block.len(), &mut next);
             }
-            see(distances.len())?;
-            fold.extend(distances.map(|at| W::of(elements[first.wrapping_add(at)])));
             *to = T::narrow(fold.finish());
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::isa::{Isa, element};
 use crate::loops::Workspace;
 use crate::quotient::Divisor;
 use cembra_runtime::quotient::Parts;
-use cembra_runtime::{CHAINS, CodeMemory, CodePages, Context, LoopEntry, MachineType};
+use cembra_runtime::{CodeMemory, CodePages, Context, LoopEntry, MachineType, chain_of};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -389,7 +389,7 @@ impl Plug {
     fn bytes(self, first: usize, rows: usize) -> (usize, usize) {
         match usize::from(self.element) {
             0 => (first / 8, rows.div_ceil(8)),
-            size if self.sums => (first % CHAINS * size, rows * size),
+            size if self.sums => (chain_of(first) * size, rows * size),
             size => (first * size, rows * size),
         }
     }

@@ -1,5 +1,6 @@
-//! Mathematical functions against correctly rounded ones, and the agreement between code and runtime.
+//! Mathematical functions against correctly rounded ones, the order of sums, and the agreement between code and runtime.
 
+mod chains;
 mod exhaustive;
 mod interface;
 mod quantiles;

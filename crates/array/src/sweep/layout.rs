@@ -3,12 +3,12 @@
 
 use super::place::{Lie, Memory, Place};
 use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
-use cembra_ops::{Accumulator, ArrayOperator, BLOCK, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
+use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
 use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
 use cembra_runtime::{
     BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, MadeFor, PresenceForm, QType,
 };
-use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, Scalar, Scratch};
+use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, SUM_BLOCK, Scalar, Scratch};
 use cembra_value::{Array, Recent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ const MOST_VARIANTS: usize = 16;
 const MOST_ARRAYS: u32 = u128::BITS;
 
 /// Strips of shares and blocks begin together.
-const _: () = assert!(BLOCK.is_multiple_of(LONG_STRIP_ROWS) && BLOCK.is_multiple_of(STRIP_ROWS));
+const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_multiple_of(STRIP_ROWS));
 
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
 use super::place::{HAS_STREAMS, Lie, Place, copy_bits};
 use crate::memory::{Found, RunParts, Slots, Spares};
 use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
-use cembra_ops::{Accumulator, BLOCK, Finish, Grouping, MOST_ELEMENTS, Scanner, Strip, divide_by_groups, expand};
-use cembra_runtime::{Column, LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, Scalar, drain_past_caches};
+use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Scanner, Strip, divide_by_groups, expand};
+use cembra_runtime::{Column, LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, SUM_BLOCK, Scalar, drain_past_caches};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -341,7 +341,7 @@ impl<'r> Run<'r> {
             }
             self.put_back(workspace, &bounds);
             let end = bounds.elements.end;
-            if is_part && (end.is_multiple_of(BLOCK) || end == share.elements.end) {
+            if is_part && (end.is_multiple_of(SUM_BLOCK) || end == share.elements.end) {
                 workspace.accumulators.iter_mut().for_each(Accumulator::end_block);
             }
         }

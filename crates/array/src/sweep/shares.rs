@@ -5,7 +5,7 @@ use super::layout::{Lane, Origin, Over, Workspace};
 use super::place::Lie;
 use super::run::{Bounds, Run};
 use crate::{Parts, Side};
-use cembra_ops::BLOCK;
+use cembra_runtime::SUM_BLOCK;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use smallvec::{SmallVec, smallvec};
 
@@ -17,12 +17,12 @@ impl Run<'_> {
     pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
         let groups = self.points.map_or(0, |points| points.len() - 1);
         let all = Bounds { elements: 0..self.elements, groups: 0..groups };
-        let threads = threads.min(self.elements / BLOCK);
+        let threads = threads.min(self.elements / SUM_BLOCK);
         if threads < 2 || !self.is_divisible() {
             return smallvec![all];
         }
         let Some(points) = self.points else {
-            let each = self.elements.div_ceil(BLOCK).div_ceil(threads) * BLOCK;
+            let each = self.elements.div_ceil(SUM_BLOCK).div_ceil(threads) * SUM_BLOCK;
             let share = |start| Bounds { elements: start..self.elements.min(start + each), groups: 0..0 };
             return (0..self.elements).step_by(each).map(share).collect();
         };

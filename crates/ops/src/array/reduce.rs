@@ -1,19 +1,17 @@
 //! Aggregations: one value of each group, of the elements that are there.
 //!
-//! Sums and products of floats are kept in FLOAT64 and have one order, so that neither the width of code nor threads change a
-//! bit: a contiguous group of up to 64 positions is taken one by one; a longer one in blocks of 65,536 positions from its
-//! start, position `i` of a block in chain `i mod 64`, each chain one by one; then chain `c` gets chain `c + 32`, `c + 16`, ..,
-//! `c + 1`, and the blocks are taken one by one. Groups that elements name are taken one by one. Positions of missing elements
-//! count, their elements do not.
+//! Sums and products of floats are kept in FLOAT64. Those of contiguous groups are in chains, in the order that
+//! `cembra_runtime`'s `chains.rs` states; groups that elements name are taken one by one. Positions of missing elements count,
+//! their elements do not.
 
 use super::groups::Groups;
-use super::strip::{BLOCK, CHAINS, Finish, Fold, Gathers, InStrips};
+use super::strip::{Finish, Fold, Gathers, InStrips};
 use super::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_runtime::{Fault, FaultKind, QType, Scalar};
+use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
 /// What aggregations take.
@@ -58,37 +56,6 @@ pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Faul
     }
 }
 
-/// The sum, or the like, of a contiguous group of so many positions, in the order that is documented above.
-pub(crate) fn in_chains(
-    len: usize,
-    start: f64,
-    element: impl Fn(usize) -> Option<f64>,
-    add: impl Fn(f64, f64) -> f64,
-) -> f64 {
-    if len <= CHAINS {
-        return (0..len).filter_map(element).fold(start, add);
-    }
-    let mut total = None;
-    for block in (0..len).step_by(BLOCK) {
-        let mut chains = [start; CHAINS];
-        for at in block..len.min(block + BLOCK) {
-            if let Some(value) = element(at) {
-                let chain = &mut chains[(at - block) % CHAINS];
-                *chain = add(*chain, value);
-            }
-        }
-        let mut half = CHAINS / 2;
-        while half > 0 {
-            for chain in 0..half {
-                chains[chain] = add(chains[chain], chains[chain + half]);
-            }
-            half /= 2;
-        }
-        total = Some(total.map_or(chains[0], |total| add(total, chains[0])));
-    }
-    total.unwrap_or(start)
-}
-
 /// The elements of an array of numbers as FLOAT64, integers by way of FLOAT32.
 pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     let read: fn(&Array, usize) -> f64 = match array.scalar() {
@@ -131,7 +98,11 @@ pub(crate) fn fold_floats(
             }
         })
     } else {
-        let run = |run: std::ops::Range<usize>| in_chains(run.len(), start, |at| element(run.start + at), add);
+        let run = |run: std::ops::Range<usize>| {
+            let mut fold = ChainFold::new(run.len(), start, add);
+            fold.extend_each(run.len(), |at| element(run.start + at));
+            fold.finish()
+        };
         groups.runs().map(run).collect()
     };
     folded.into_iter().zip(counts).collect()

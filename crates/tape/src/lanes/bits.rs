@@ -6,7 +6,7 @@ use crate::lanes::program::{
     Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Part, Source, TapeSegment,
 };
 use crate::{Outcome, Port};
-use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK};
+use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
 
 /// The bits of the columns of a strip: what is in inputs, and in outputs once a program was run.
 #[derive(Clone, Debug)]
@@ -181,7 +181,7 @@ impl BitColumns {
         let LaneColumn { ty, port, .. } = *program.column(id);
         match program.scratch_offset(id, self.rows) {
             None if port == Port::Chains => {
-                let sum = &mut self.elements[id.index()][row % CHAINS];
+                let sum = &mut self.elements[id.index()][chain_of(row)];
                 *sum = (f64::from_bits(*sum) + f64::from_bits(bits)).to_bits();
             }
             None => self.elements[id.index()][row] = bits,

@@ -1,8 +1,8 @@
 //! Numbers that are reduced one by one, by their bits: what `sums.rs` does with many of one type, where only one is known at a time.
 
 use crate::node::Reduction;
-use crate::sums::{Above, Below, Fold, Folded, Order, with_reduction};
-use cembra_runtime::Scalar;
+use crate::sums::{Above, Below, Folded, Order, with_reduction};
+use cembra_runtime::{ChainFold, Scalar};
 
 /// An element as reductions widen it. Integers of 32 bits wrap when they are narrowed again, to the same as if they had all along.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,17 +62,17 @@ type Combine<W> = fn(W, W) -> W;
 
 /// A reduction that has seen some of its elements.
 pub(super) enum Folding {
-    Float(Fold<f64, Combine<f64>>),
-    Largest(Fold<Above<u64>, Combine<Above<u64>>>),
-    Smallest(Fold<Below<u64>, Combine<Below<u64>>>),
-    Integer(Fold<i64, Combine<i64>>),
-    Truth(Fold<bool, Combine<bool>>),
+    Float(ChainFold<f64, Combine<f64>>),
+    Largest(ChainFold<Above<u64>, Combine<Above<u64>>>),
+    Smallest(ChainFold<Below<u64>, Combine<Below<u64>>>),
+    Integer(ChainFold<i64, Combine<i64>>),
+    Truth(ChainFold<bool, Combine<bool>>),
 }
 
 macro_rules! foldings {
     ($($variant:ident of $number:ty),*) => { $(
-        impl From<Fold<$number, Combine<$number>>> for Folding {
-            fn from(fold: Fold<$number, Combine<$number>>) -> Folding {
+        impl From<ChainFold<$number, Combine<$number>>> for Folding {
+            fn from(fold: ChainFold<$number, Combine<$number>>) -> Folding {
                 Folding::$variant(fold)
             }
         }
@@ -86,7 +86,7 @@ impl Folding {
     pub(super) fn new(scalar: Scalar, reduction: Reduction, order: Order, len: usize) -> Folding {
         macro_rules! of {
             ($ty:ty) => {
-                with_reduction!($ty, reduction, how => Fold::new(order, len, (how.0, how.1 as Combine<_>)).into())
+                with_reduction!($ty, reduction, how => order.fold(len, (how.0, how.1 as Combine<_>)).into())
             };
         }
         match scalar {
@@ -99,11 +99,11 @@ impl Folding {
     /// The next element, of the reduction's type.
     pub(super) fn add(&mut self, element: Wide) {
         match (self, element) {
-            (Folding::Float(fold), Wide::Float(number)) => fold.extend(std::iter::once(number)),
-            (Folding::Largest(fold), Wide::Float(number)) => fold.extend(std::iter::once(Above::of(number))),
-            (Folding::Smallest(fold), Wide::Float(number)) => fold.extend(std::iter::once(Below::of(number))),
-            (Folding::Integer(fold), Wide::Integer(number)) => fold.extend(std::iter::once(number)),
-            (Folding::Truth(fold), Wide::Truth(truth)) => fold.extend(std::iter::once(truth)),
+            (Folding::Float(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(number)),
+            (Folding::Largest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(Above::of(number))),
+            (Folding::Smallest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(Below::of(number))),
+            (Folding::Integer(fold), Wide::Integer(number)) => fold.extend_each(1, |_| Some(number)),
+            (Folding::Truth(fold), Wide::Truth(truth)) => fold.extend_each(1, |_| Some(truth)),
             _ => {}
         }
     }

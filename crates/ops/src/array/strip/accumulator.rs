@@ -4,8 +4,8 @@
 use super::counts::Counts;
 use super::extremes::Extremes;
 use super::groups::{Gather, Table};
-use super::{CHAINS, Finish, Gathers, Grouping, Strip, StripValues, floats, integers, logical};
-use cembra_runtime::Scalar;
+use super::{Finish, Gathers, Grouping, Strip, StripValues, floats, integers, logical};
+use cembra_runtime::{Addition, CHAINS, Scalar};
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -25,10 +25,10 @@ impl Accumulator {
         Some(Accumulator(match (gathers.of(scalar), scalar.representation()) {
             (Gathers::Sum, Int32) => table::<integers::Integers<i32, integers::Add>>(),
             (Gathers::Sum, Int64) => table::<integers::Integers<i64, integers::Add>>(),
-            (Gathers::Sum, Float32) => table::<floats::Floats<f32, floats::Add>>(),
-            (Gathers::Sum, Float64) => table::<floats::Floats<f64, floats::Add>>(),
-            (Gathers::FloatSum, Int32) => table::<floats::Floats<i32, floats::Add>>(),
-            (Gathers::FloatSum, Int64) => table::<floats::Floats<i64, floats::Add>>(),
+            (Gathers::Sum, Float32) => table::<floats::Floats<f32, Addition>>(),
+            (Gathers::Sum, Float64) => table::<floats::Floats<f64, Addition>>(),
+            (Gathers::FloatSum, Int32) => table::<floats::Floats<i32, Addition>>(),
+            (Gathers::FloatSum, Int64) => table::<floats::Floats<i64, Addition>>(),
             (Gathers::Product, Int32) => table::<integers::Integers<i32, integers::Multiply>>(),
             (Gathers::Product, Int64) => table::<integers::Integers<i64, integers::Multiply>>(),
             (Gathers::Product, Float32) => table::<floats::Floats<f32, floats::Multiply>>(),
@@ -85,7 +85,7 @@ impl Accumulator {
     }
 
     /// Begins a part of a run over so many elements in one group, at an element that a block begins with: the part is whole blocks
-    /// of [`BLOCK`](super::BLOCK) elements, or goes to the end.
+    /// of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the end.
     pub fn begin_part(&mut self, elements: usize, start: usize) {
         self.0.begin_part(elements, start);
     }

@@ -1,11 +1,12 @@
-//! Sums and products in FLOAT64, with counts, in the order that `reduce` documents. A missing element is taken for one that
-//! changes nothing: -0 in sums, 1 in products.
+//! Sums and products in FLOAT64, with counts, in the order of a [`ChainFold`]. A missing element is taken for one that changes
+//! nothing: -0 in sums, 1 in products.
 
 use super::bits::Bits;
-use super::groups::{self, Gather, each_grouped};
+use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
 use super::window::{Tile, WINDOW, each_window, in_order, pick};
-use super::{BLOCK, CHAINS, Finish, Strip, StripValues, is_there};
+use super::{Finish, Strip, StripValues, is_there};
+use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, Place, fold_whole, then_block};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -55,45 +56,44 @@ impl Widen for i64 {
 }
 
 /// An operation that is done to all elements.
-pub(super) trait Operation: Debug + Send {
+pub(super) trait Operation: Combine<f64> + Debug + Send {
+    /// The operation itself, which is all that there is of its type.
+    const APPLIED: Self;
     /// What it starts with.
     const START: f64;
     /// True if it is addition.
     const ADDS: bool;
     /// What changes nothing, not even the sign of a zero that is a total.
     fn neutral<T: Widen>() -> T;
-    fn apply(a: f64, b: f64) -> f64;
 }
 
-#[derive(Debug)]
-pub(super) struct Add;
-
-impl Operation for Add {
+impl Operation for Addition {
+    const APPLIED: Addition = Addition;
     const START: f64 = 0.0;
     const ADDS: bool = true;
     #[inline(always)]
     fn neutral<T: Widen>() -> T {
         T::LEAST_ZERO
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Multiply;
+
+impl Combine<f64> for Multiply {
     #[inline(always)]
-    fn apply(a: f64, b: f64) -> f64 {
-        a + b
+    fn combine(self, a: f64, b: f64) -> f64 {
+        a * b
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Multiply;
-
 impl Operation for Multiply {
+    const APPLIED: Multiply = Multiply;
     const START: f64 = 1.0;
     const ADDS: bool = false;
     #[inline(always)]
     fn neutral<T: Widen>() -> T {
         T::ONE
-    }
-    #[inline(always)]
-    fn apply(a: f64, b: f64) -> f64 {
-        a * b
     }
 }
 
@@ -104,22 +104,11 @@ pub(super) struct Total {
     count: f64,
 }
 
-/// The sums of a block, in whole lines of the caches: vectors that lie in two take twice the time.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct Chains([f64; CHAINS]);
-
 /// A group that is not over yet.
 #[derive(Debug)]
-pub(super) struct Open {
-    /// How many elements have come, of so many.
-    at: usize,
-    len: usize,
+pub(super) struct Open<O> {
+    fold: ChainFold<f64, O>,
     count: usize,
-    /// Those of the block; of a short group the first is all.
-    chains: Chains,
-    /// The blocks that are over.
-    blocks: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -128,62 +117,53 @@ pub(super) struct Floats<T, O>(PhantomData<(T, O)>);
 /// A window has an element for each chain.
 const _: () = assert!(WINDOW == CHAINS);
 
-/// The total of the chains of a block.
+/// A part of a part.
 #[inline(always)]
-fn total_of<O: Operation>(chains: &[f64; CHAINS]) -> f64 {
-    let mut chains = *chains;
-    let mut half = CHAINS / 2;
-    while half > 0 {
-        for chain in 0..half {
-            chains[chain] = O::apply(chains[chain], chains[chain + half]);
-        }
-        half /= 2;
-    }
-    chains[0]
+const fn within(part: &Range<usize>, own: Range<usize>) -> Range<usize> {
+    part.start + own.start..part.start + own.end
 }
 
 impl<T: Widen, O: Operation> Floats<T, O> {
     /// Takes elements of one block, the first being one of the first chain.
     #[inline(always)]
-    fn add(chains: &mut [f64; CHAINS], strip: (&[T], Bits<'_>), part: Range<usize>) {
+    fn add(chains: &mut Chains, strip: (&[T], Bits<'_>), part: Range<usize>) {
         // A copy can live in registers.
-        let mut local = *chains;
+        let mut local = chains.clone();
         each_window(strip, part, O::neutral(), |window, word| {
-            for (place, chain) in local.iter_mut().enumerate() {
-                *chain = O::apply(*chain, pick(window, word, place, O::neutral::<T>()).widen());
-            }
+            local.take_row(|place| pick(window, word, place, O::neutral::<T>()).widen(), O::APPLIED);
         });
         *chains = local;
     }
 
-    /// Says that elements of a block have come: of one that is over only the total is kept.
-    #[inline(always)]
-    fn advance(open: &mut Open, len: usize) {
-        open.at += len;
-        if open.len > CHAINS && (open.at.is_multiple_of(BLOCK) || open.at == open.len) {
-            let total = total_of::<O>(&open.chains.0);
-            open.blocks = Some(open.blocks.map_or(total, |blocks| O::apply(blocks, total)));
-            open.chains.0 = [O::START; CHAINS];
-        }
+    /// Takes elements of a short group one after the other.
+    #[inline(never)]
+    fn add_in_order(total: &mut f64, strip: (&[T], Bits<'_>), part: Range<usize>) {
+        Self::each_present(strip, part).for_each(|(_, value)| *total = O::APPLIED.combine(*total, value));
     }
 
-    /// Takes the next elements of the window that a block of a group is at, or of a short group.
+    /// Takes elements each of which has a chain of its own.
     #[inline(never)]
-    fn add_to_window(open: &mut Open, (values, is_there): (&[T], Bits<'_>), part: Range<usize>) {
-        for (place, at) in part.enumerate() {
-            if is_there.part(at, 1) != 0 {
-                let chain = if open.len <= CHAINS { 0 } else { (open.at + place) % CHAINS };
-                let chain = &mut open.chains.0[chain];
-                *chain = O::apply(*chain, values[at].widen());
-            }
-        }
+    fn add_to_row(chains: &mut [f64], strip: (&[T], Bits<'_>), part: Range<usize>) {
+        Self::each_present(strip, part).for_each(|(place, value)| {
+            chains[place] = O::APPLIED.combine(chains[place], value);
+        });
+    }
+
+    /// The elements of a part that are there, each with its place in the part.
+    #[inline(always)]
+    fn each_present<'a>(
+        (values, is_there): (&'a [T], Bits<'a>),
+        part: Range<usize>,
+    ) -> impl Iterator<Item = (usize, f64)> + 'a {
+        let present = part.enumerate().filter(move |(_, at)| is_there.part(*at, 1) != 0);
+        present.map(move |(place, at)| (place, values[at].widen()))
     }
 }
 
 impl<T: Widen, O: Operation> Gather for Floats<T, O> {
     type Strip<'a> = (&'a [T], Bits<'a>);
     type State = Total;
-    type Open = Open;
+    type Open = Open<O>;
 
     fn start() -> Total {
         Total { total: O::START, count: 0.0 }
@@ -193,56 +173,47 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
     }
 
-    fn open(len: usize) -> Open {
+    fn open(len: usize) -> Open<O> {
         Self::open_block(len, 0)
     }
 
-    fn open_block(len: usize, start: usize) -> Open {
-        Open { at: start, len, count: 0, chains: Chains([O::START; CHAINS]), blocks: None }
+    fn open_block(len: usize, start: usize) -> Open<O> {
+        Open { fold: ChainFold::from_block(len, start, O::START, O::APPLIED), count: 0 }
     }
 
     fn join(before: Total, next: &Total) -> Total {
-        Total { total: O::apply(before.total, next.total), count: before.count + next.count }
+        Total { total: then_block(before.total, next.total, O::APPLIED), count: before.count + next.count }
     }
 
     #[inline(always)]
-    fn extend(open: &mut Open, strip: Self::Strip<'_>, part: Range<usize>) {
+    fn extend(open: &mut Open<O>, strip: Self::Strip<'_>, part: Range<usize>) {
         open.count += strip.1.count(part.clone());
-        let mut from = part.start;
-        while from < part.end {
-            // To the end of the window if it is one that has begun, or of what is there, or of the block.
-            let begun = open.at % CHAINS;
-            let to_end = if begun > 0 || open.len <= CHAINS { CHAINS - begun } else { BLOCK - open.at % BLOCK };
-            let to = part.end.min(from + to_end);
-            if begun > 0 || open.len <= CHAINS {
-                Self::add_to_window(open, strip, from..to);
-            } else {
-                Self::add(&mut open.chains.0, strip, from..to);
-            }
-            Self::advance(open, to - from);
-            from = to;
-        }
+        open.fold.extend_by(
+            part.len(),
+            #[inline(always)]
+            |place, own| {
+                let own = within(&part, own);
+                match place {
+                    Place::Rows(chains) => Self::add(chains, strip, own),
+                    Place::Row(chains) => Self::add_to_row(chains, strip, own),
+                    Place::InOrder(total) => Self::add_in_order(total, strip, own),
+                }
+            },
+        );
     }
 
-    fn chains(open: &mut Open, len: usize) -> Option<&mut [f64; CHAINS]> {
-        let is_of_block = open.at.is_multiple_of(CHAINS) && open.at % BLOCK + len <= BLOCK;
-        let fits = open.at + len <= open.len && (open.len > CHAINS || len == open.len);
-        (O::ADDS && is_of_block && fits).then_some(&mut open.chains.0)
+    fn chains(open: &mut Open<O>, len: usize) -> Option<&mut [f64; CHAINS]> {
+        if O::ADDS { open.fold.lend(len).map(|chains| &mut chains.0) } else { None }
     }
 
     #[inline(always)]
-    fn added(open: &mut Open, is_there: Bits<'_>, len: usize) {
+    fn added(open: &mut Open<O>, is_there: Bits<'_>, len: usize) {
         open.count += is_there.count(0..len);
-        if open.len <= CHAINS {
-            // Each sum is of one element, or of none, which changes no total: no total is -0.
-            let total = open.chains.0.iter().take(len).fold(O::START, |total, chain| O::apply(total, *chain));
-            open.chains.0[0] = total;
-        }
-        Self::advance(open, len);
+        open.fold.lent(len);
     }
 
-    fn close(open: &Open) -> Total {
-        Total { total: open.blocks.unwrap_or(open.chains.0[0]), count: open.count as f64 }
+    fn close(open: &Open<O>) -> Total {
+        Total { total: open.fold.finish(), count: open.count as f64 }
     }
 
     #[inline(always)]
@@ -250,20 +221,19 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         let mut tile = Tile::new(O::neutral());
         for ends in points.windows(2) {
             let part = ends[0] as usize - start..ends[1] as usize - start;
-            if part.len() > BLOCK {
-                let mut open = Self::open(part.len());
-                groups::extend::<Self>(&mut open, strip, part);
-                all.push(Self::close(&open));
-                continue;
-            }
             let count = strip.1.count(part.clone()) as f64;
-            let total = if part.len() > CHAINS {
-                let mut chains = [O::START; CHAINS];
-                Self::add(&mut chains, strip, part);
-                total_of::<O>(&chains)
-            } else {
-                in_order(tile.part(strip, part), O::START, |total, value| O::apply(total, value.widen()))
-            };
+            let total = fold_whole(
+                part.len(),
+                O::START,
+                O::APPLIED,
+                #[inline(always)]
+                |start| {
+                    let elements = tile.part(strip, part.clone());
+                    in_order(elements, start, |total, value| O::APPLIED.combine(total, value.widen()))
+                },
+                #[inline(always)]
+                |chains, own| Self::add(chains, strip, within(&part, own)),
+            );
             all.push(Total { total, count });
         }
     }
@@ -273,7 +243,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         let spare = all.len() - 1;
         each_grouped(strip, groups, is_in, spare, |group, value| {
             let state = &mut all[group];
-            *state = Total { total: O::apply(state.total, value.widen()), count: state.count + 1.0 };
+            *state = Total { total: O::APPLIED.combine(state.total, value.widen()), count: state.count + 1.0 };
         });
     }
 

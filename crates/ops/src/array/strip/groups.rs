@@ -3,7 +3,8 @@
 
 use super::bits::{Bits, each_one};
 use super::window::{WINDOW, pick};
-use super::{BLOCK, CHAINS, Finish, Grouping, Strip, StripValues};
+use super::{Finish, Grouping, Strip, StripValues};
+use cembra_runtime::{CHAINS, SUM_BLOCK};
 use multiversion::multiversion;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -139,7 +140,7 @@ impl<G: Gather> Table<G> {
 
     pub(super) fn end_block(&mut self) {
         self.close();
-        self.block = self.block.map(|start| start + BLOCK);
+        self.block = self.block.map(|start| start + SUM_BLOCK);
     }
 
     pub(super) fn join(&mut self, next: &Table<G>) {

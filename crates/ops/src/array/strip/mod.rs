@@ -25,11 +25,7 @@ pub use quotients::divide_by_groups;
 pub use scanner::Scanner;
 pub(crate) use typed::Element;
 
-pub(crate) use cembra_runtime::CHAINS;
 use cembra_runtime::Scalar;
-
-/// Positions that one block of a sum has. Each is in one of its [`CHAINS`].
-pub const BLOCK: usize = 1 << 16;
 
 /// Elements of an array that lie one after the other. Bits begin at bit 0 of the first word; what is at a missing element's
 /// place is anything, and so are bits behind the last element.

@@ -1,14 +1,12 @@
 //! Accumulators and scanners against the kernels on whole arrays: every operator that works on strips, on every type, over every
 //! grouping, cut into strips anywhere.
 
-use super::{
-    Accumulator, BLOCK, CHAINS, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
-};
+use super::{Accumulator, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues};
 use crate::array::groups::Groups;
 use crate::definition::OverArrays;
 use crate::typing::Argument;
 use crate::{ArrayOperands, ArrayOperator, OpDef, Registry};
-use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_runtime::{ArrayKind, CHAINS, QType, SUM_BLOCK, Scalar};
 use cembra_value::{Array, ArrayData, Edge, EdgeForm, Number, ScalarValue, Value};
 use std::ops::Range;
 
@@ -390,7 +388,7 @@ fn strips_may_be_added_to_sums_by_others() {
                     }
                     Some(_) => added.feed(strip, start, into),
                     None => {
-                        let crosses = start % BLOCK + strip.len > BLOCK;
+                        let crosses = start % SUM_BLOCK + strip.len > SUM_BLOCK;
                         let is_part = len <= CHAINS && strip.len < len;
                         assert!(crosses || is_part || !start.is_multiple_of(CHAINS), "{start} of {len}");
                         added.feed(strip, start, into);
@@ -424,7 +422,7 @@ fn others_add_to_sums_of_one_group_alone() {
     assert!(chains(Gathers::Sum, Scalar::Float64, 64, 64));
     assert!(!chains(Gathers::Sum, Scalar::Float64, 64, 63), "these are added one after the other");
     assert!(!chains(Gathers::Sum, Scalar::Float64, 65, 66), "there are not so many");
-    assert!(!chains(Gathers::Sum, Scalar::Float64, 2 * BLOCK, BLOCK + 1));
+    assert!(!chains(Gathers::Sum, Scalar::Float64, 2 * SUM_BLOCK, SUM_BLOCK + 1));
     for (gathers, scalar) in [
         (Gathers::Product, Scalar::Float64),
         (Gathers::Count, Scalar::Float64),

@@ -9,9 +9,9 @@ use super::memory::{Memory, Operand};
 use crate::body::{Elements, OneLine, SumKernel};
 use crate::node::Reduction;
 use crate::plan::Region;
-use crate::sums::{self, Fold, Order, Reduced, SIDE_BY_SIDE, take_lines, take_row, with_reduction};
+use crate::sums::{self, Order, Reduced, SIDE_BY_SIDE, extend, take_lines, take_row, with_reduction};
 use crate::{Axis, Data, DataMut, Element, Error, ErrorKind, Extents, Layout, Strides};
-use cembra_runtime::{Chains, Scalar};
+use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order, sum_blocks};
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
@@ -20,6 +20,9 @@ pub(super) const BLOCK: usize = 1 << 12;
 
 /// The fewest elements of a sum that are worth a call.
 const LONG_SUM: usize = 256;
+
+// Those that are added as they are computed have chains.
+const _: () = assert!(!is_in_order(LONG_SUM));
 
 /// The most sums that are begun before the first of them is put together: what they have been added to stays in the nearest cache.
 const MOST_LINES: usize = 32;
@@ -174,7 +177,7 @@ impl ReducePiece {
     /// How many elements each line has that is summed, if it does nothing else, and lines are along one axis.
     pub(super) fn length_of_sums(&self) -> Option<usize> {
         match &self.way {
-            Way::Sums(sums) if sums.axes.len() == 1 && sums.length <= sums::BLOCK => Some(sums.length),
+            Way::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
             _ => None,
         }
     }
@@ -189,7 +192,7 @@ impl ReducePiece {
     /// What adds all of it to chains, if that is one line of each of these inputs, summed as it is computed and at once.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<dyn OneLine>> {
         let Way::Sums(sums) = &self.way else { return None };
-        if !sums.axes.is_empty() || sums.length > sums::BLOCK {
+        if !sums.axes.is_empty() || sums.length > SUM_BLOCK {
             return None;
         }
         sums.kernel.one_line(&Operand::lines(&self.operands, inputs)?, sums.length)
@@ -288,7 +291,7 @@ impl Sums {
         let Sums { axes, length, steps, kernel, chains, fetched, .. } = self;
         let mut lines = Lines::new();
         fill(&mut lines, memory, operands, steps, starts)?;
-        if axes.is_empty() && *length <= sums::BLOCK {
+        if axes.is_empty() && *length <= SUM_BLOCK {
             // One sum: nothing is looped over.
             let soon = fetched.soon(memory, starts, &lines, (0, steps));
             let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains);
@@ -322,8 +325,8 @@ impl Sums {
                 Ok(())
             };
         match axes.split_last() {
-            Some(((count, shifts), outer)) if *length <= sums::BLOCK => {
-                let most = (sums::BLOCK / *length).min(MOST_LINES);
+            Some(((count, shifts), outer)) if *length <= SUM_BLOCK => {
+                let most = (SUM_BLOCK / *length).min(MOST_LINES);
                 walk(outer, &mut firsts, |firsts| {
                     (0..*count).step_by(most).try_for_each(|start| {
                         sum(firsts, (start, shifts), [*length, most.min(count - start)], &mut put)
@@ -331,11 +334,11 @@ impl Sums {
                 })?;
             }
             _ => walk(axes, &mut firsts, |firsts| {
-                let mut total = 0.0_f64;
-                for start in (0..*length).step_by(sums::BLOCK) {
-                    sum(firsts, (start, steps), [sums::BLOCK.min(*length - start), 1], &mut |part| total += part)?;
+                let mut total = ChainFold::new(*length, 0.0, Addition);
+                for block in sum_blocks(*length) {
+                    sum(firsts, (block.start, steps), [block.len(), 1], &mut |part| total.then_block(part))?;
                 }
-                put(total);
+                put(total.finish());
                 Ok(())
             })?,
         }
@@ -384,8 +387,8 @@ fn fold_parts<T: Reduced>(
     to: DataMut<'_>,
 ) -> Result<(), Error> {
     with_reduction!(T, reduction, how => {
-        let mut fold = Fold::new(Order::Chains, length, how);
-        parts(block, &mut |part| fold.extend_slice(T::of(part).unwrap_or_default()))?;
+        let mut fold = Order::Chains.fold(length, how);
+        parts(block, &mut |part| extend(&mut fold, T::of(part).unwrap_or_default()))?;
         if let Some(to) = of::<T>(to)?.first_mut() {
             *to = T::narrow(fold.finish());
         }

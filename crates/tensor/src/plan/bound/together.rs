@@ -10,9 +10,9 @@ use super::{Binding, BoundStep, BoundWork, blocks};
 use crate::body::{Body, Elements, Line, SumKernel};
 use crate::node::Reduction;
 use crate::plan::{Step, Work};
-use crate::sums::{self, Fold, Folded, Order, Reduced, SIDE_BY_SIDE, take_row, with_reduction};
+use crate::sums::{Folded, Order, Reduced, SIDE_BY_SIDE, extend, take_row, with_reduction};
 use crate::{Axis, Counters, Data, DataMut, Element, Error, Extents, Layout, NodeId, Strides, Tensor};
-use cembra_runtime::{Chains, Scalar};
+use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
 use cembra_value::with_data;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -199,30 +199,16 @@ pub(super) trait Folding: Any + Send {
 }
 
 /// A sum of floats that are added to chains as they are computed.
-struct Sum {
-    chains: Chains,
-    /// How many elements the chains have.
-    at: usize,
-    /// What all chains before gave.
-    total: f64,
-}
-
-impl Sum {
-    fn join(&mut self) {
-        self.total += self.chains.take();
-        self.at = 0;
-    }
-}
+struct Sum(ChainFold<f64, Addition>);
 
 impl Folding for Sum {
     fn add(&mut self, kernel: &mut dyn SumKernel, lines: &[Line<'_>], count: usize) -> bool {
-        if self.at == sums::BLOCK {
-            self.join();
-        }
-        self.at += count;
+        let Some(chains) = self.0.lend(count) else { return false };
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
         let soon = own_soon(lines, &shifts);
-        kernel.sum_each((lines, &soon), &shifts, [count, 1], std::slice::from_mut(&mut self.chains))
+        let succeeds = kernel.sum_each((lines, &soon), &shifts, [count, 1], std::slice::from_mut(chains));
+        self.0.lent(count);
+        succeeds
     }
 
     fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
@@ -230,19 +216,14 @@ impl Folding for Sum {
     }
 
     fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
-        let mut block = own_kind::<Sum>(block)?;
-        block.join();
-        self.total += block.total;
+        self.0.then(&own_kind::<Sum>(block)?.0);
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
-        if self.at > 0 {
-            self.join();
-        }
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
         match to {
-            DataMut::Float32([to]) => *to = self.total as f32,
-            DataMut::Float64([to]) => *to = self.total,
+            DataMut::Float32([to]) => *to = self.0.finish() as f32,
+            DataMut::Float64([to]) => *to = self.0.finish(),
             _ => return Err(no_room()),
         }
         Ok(())
@@ -250,7 +231,7 @@ impl Folding for Sum {
 }
 
 /// One result.
-struct One<T, W, C>(Fold<W, C>, PhantomData<T>);
+struct One<T, W, C>(ChainFold<W, C>, PhantomData<T>);
 
 /// Results that lie side by side, to each of which an element is added after the other.
 struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
@@ -270,12 +251,12 @@ fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
 
 impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for One<T, W, C> {
     fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
-        self.0.then(own_kind::<One<T, W, C>>(block)?.0);
+        self.0.then(&own_kind::<One<T, W, C>>(block)?.0);
         Ok(())
     }
 
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
-        self.0.extend_slice(slice::<T>(data, first, count)?);
+        extend(&mut self.0, slice::<T>(data, first, count)?);
         Ok(())
     }
 
@@ -304,7 +285,7 @@ impl Member {
     fn one(&self, length: usize) -> Box<dyn Folding> {
         fn one<T: Reduced>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
-                Box::new(One::<T, _, _>(Fold::new(Order::Chains, length, how), PhantomData))
+                Box::new(One::<T, _, _>(Order::Chains.fold(length, how), PhantomData))
             })
         }
         with_data!(&self.block, like => one(like, self.reduction, length))
@@ -452,7 +433,7 @@ impl Together {
                         let parts = Cut::of(&[length], LINE, |part| {
                             line_pieces(reduces, &operands, &[&ones, part].concat(), elements, at_once)
                         })?;
-                        (parts, Some(sums::BLOCK / LINE))
+                        (parts, Some(SUM_BLOCK / LINE))
                     } else {
                         (Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?, None)
                     };
@@ -555,7 +536,7 @@ fn line_pieces(
 /// What nothing has become yet: one for each of the reductions of runs of so many elements.
 pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Box<dyn Folding>> {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
-        if *is_added { Box::new(Sum { chains: Chains::default(), at: 0, total: 0.0 }) } else { member.one(length) }
+        if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }
     };
     members.iter().zip(added).map(fold).collect()
 }
