@@ -50,7 +50,13 @@ pub const fn is_in_order(len: usize) -> bool {
 /// The positions of each block of `len` elements, in order.
 #[inline]
 pub fn sum_blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..len).step_by(SUM_BLOCK).map(move |start| start..len.min(start.saturating_add(SUM_BLOCK)))
+    // Plain steps: short groups are one block, and spend no time on an iterator of many.
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let start = end;
+        end += (len - start).min(SUM_BLOCK);
+        (start < len).then_some(start..end)
+    })
 }
 
 /// How two numbers become one: an addition, say. Functions of two numbers are, and so are types that implement it.
@@ -135,8 +141,8 @@ impl<W: Copy> Chains<W> {
         for row in rows {
             take_each(&mut own.0, row, widen, combine);
         }
-        take_each(&mut own.0, rest, widen, combine);
         *self = own;
+        take_each(&mut self.0, rest, widen, combine);
     }
 
     /// The chains as one number: the second half is combined with the first half, until one number is left.
