@@ -370,9 +370,12 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     #[inline(always)]
     pub fn lent(&mut self, count: usize) {
         if self.is_in_order {
-            let (combine, chains) = (self.combine, self.chains.take());
-            let elements = chains.iter().flat_map(|chains| chains.0.iter().take(count));
-            self.total = elements.fold(self.total, |total, element| combine.combine(total, *element));
+            let combine = self.combine;
+            if let Some(chains) = &self.chains {
+                let elements = chains.0.iter().take(count);
+                self.total = elements.fold(self.total, |total, element| combine.combine(total, *element));
+            }
+            self.chains = None;
         }
         self.advance(count);
     }
