@@ -270,7 +270,7 @@ struct FromTensors;
 /// The tables of that page: the third column gives the fourth. Of operators the column is compared with the expression that is run here.
 ///
 /// ```
-/// use cembra::tensor::{Data, Error, Evaluator, Graph, NodeId, Program, Reduction, Slice, Tensor};
+/// use cembra::tensor::{Data, Error, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, TensorModel};
 /// use cembra::{Backend, Options, Scalar};
 /// use std::collections::BTreeMap;
 ///
@@ -354,12 +354,12 @@ struct FromTensors;
 ///     let table = rows(&page, "## Statement by statement");
 ///     assert_eq!(table.len(), 6);
 ///     for row in table {
-///         let program = Program::parse(row[2])?;
+///         let text = format!("input a, b, c: tensor[f64, 2], v: tensor[f64, 1]\n{}", row[2]);
 ///         let named = [("a", 0), ("b", 1), ("v", 2), ("c", 0)];
-///         let mut tensors: BTreeMap<String, Tensor> =
+///         let tensors: BTreeMap<String, Tensor> =
 ///             named.map(|(name, at)| (name.to_owned(), inputs[at].clone())).into();
-///         evaluator.run(&program, &mut tensors)?;
-///         assert_eq!(row[3], print(&tensors[program.statements()[0].target()])?, "{}", row[2]);
+///         let made = TensorModel::parse(&text)?.evaluate(&evaluator, &tensors)?;
+///         assert_eq!((row[3], made.len()), (&*print(&made[0].1)?, 1), "{}", row[2]);
 ///     }
 /// }
 /// # Ok(())

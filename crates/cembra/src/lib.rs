@@ -132,9 +132,7 @@ pub mod tensor {
     pub use crate::tensor_model::{TensorExecutor, TensorModel};
     #[cfg(feature = "tensor")]
     pub use cembra_engine::LibraryProduct;
-    pub use cembra_engine::{
-        CacheCounters, Evaluator, MOST_MODEL_NODES, Planned, StatementCounters, TensorSession, Written, matrices,
-    };
+    pub use cembra_engine::{CacheCounters, Evaluator, MOST_MODEL_NODES, Planned, TensorSession, Written, matrices};
     pub use cembra_tensor::*;
 }
 

@@ -1,6 +1,7 @@
 //! Models with tensors among their inputs: what reads one, says its inputs and outputs, and evaluates it. The extents come with the tensors,
 //! so a model is lowered and planned for those; an executor keeps the plans, the evaluator what is compiled of them.
 
+mod assigned;
 mod calls;
 mod executor;
 mod lowering;

@@ -39,6 +39,13 @@ enum Kind {
     Values(String),
     /// A value given to a call breaks what its input promises.
     Promise { problem: Diagnostics, element: Option<usize> },
+    /// What is wrong with the tensors of a model.
+    #[cfg_attr(not(feature = "tensors"), expect(dead_code, reason = "without tensors nothing is wrong with any"))]
+    Tensors {
+        problem: Diagnostics,
+        #[cfg(feature = "tensors")]
+        cause: cembra_tensor::Error,
+    },
 }
 
 /// Why an evaluation stopped, and where.
@@ -178,13 +185,38 @@ impl Error {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
+    /// An error of tensors, and how it is told of a model.
+    #[cfg(feature = "tensors")]
+    pub(crate) fn tensors(cause: cembra_tensor::Error, problem: Diagnostic) -> Self {
+        Error(Arc::new(Kind::Tensors { problem: problem.into(), cause }))
+    }
+
+    /// For a model with tensors whose labels, types or axes do not fit, what is wrong with those: its kind says more than the code.
+    ///
+    /// ```
+    /// use cembra::tensor::{ErrorKind, TensorModel};
+    ///
+    /// let text = "input a: tensor[f64, 2], b: tensor[f64, 2]; c(\"i,j\") = a(\"i,k\") * b(\"k,l\")";
+    /// let error = TensorModel::parse(text).unwrap_err();
+    /// assert_eq!(error.code(), "labels");
+    /// assert_eq!(error.tensor_error().map(|error| error.kind()), Some(ErrorKind::FreeLabel));
+    /// ```
+    #[cfg(feature = "tensors")]
+    #[must_use]
+    pub fn tensor_error(&self) -> Option<&cembra_tensor::Error> {
+        match &*self.0 {
+            Kind::Tensors { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
     /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div-by-zero`), or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => {
-                diagnostics.first().code().as_str()
-            }
+            Kind::Model(diagnostics)
+            | Kind::Promise { problem: diagnostics, .. }
+            | Kind::Tensors { problem: diagnostics, .. } => diagnostics.first().code().as_str(),
             Kind::Fault(fault) => fault.kind.name(),
             Kind::Values(_) => "values",
         }
@@ -194,7 +226,9 @@ impl Error {
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
+            Kind::Model(diagnostics)
+            | Kind::Promise { problem: diagnostics, .. }
+            | Kind::Tensors { problem: diagnostics, .. } => diagnostics.first().span(),
             Kind::Fault(fault) => fault.span,
             Kind::Values(_) => None,
         }
@@ -299,7 +333,9 @@ impl Error {
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
+            Kind::Model(diagnostics)
+            | Kind::Promise { problem: diagnostics, .. }
+            | Kind::Tensors { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
             Kind::Fault(fault) => {
                 let diagnostic = Diagnostic::new(Code::Evaluation, self.message()).at(fault.span);
                 let diagnostic =
@@ -337,7 +373,9 @@ fn any_nan(value: Value) -> Value {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
+            Kind::Model(diagnostics)
+            | Kind::Promise { problem: diagnostics, .. }
+            | Kind::Tensors { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
             Kind::Fault(fault) => {
                 write!(f, "{fault}")?;
                 match (&fault.sources, fault.span) {

@@ -76,7 +76,7 @@ pub use signature::{Field, Signature};
 pub use sites::{Site, Sites, operator_name};
 pub use stages::{only_sessions, plan, plan_of, prepare};
 #[cfg(feature = "tensors")]
-pub use statements::{MOST_MODEL_NODES, StatementCounters, Written};
+pub use statements::{MOST_MODEL_NODES, Written};
 #[cfg(feature = "tensors")]
 pub use tensor_session::{Binds, Runs, SessionOptions, TensorSession};
 #[cfg(feature = "tensors")]

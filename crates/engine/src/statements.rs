@@ -1,9 +1,7 @@
-//! Statements on tensors by name, and values that are written over a tensor: in its memory where that changes nothing that is read later,
-//! in memory of their own otherwise.
+//! Values that are written over a tensor: in its memory where that changes nothing that is read later, in memory of their own otherwise.
 
-use crate::tensors::{Evaluator, Planned};
-use cembra_tensor::{Assignment, Error, ErrorKind, Graph, Program, Statement, Tensor};
-use std::collections::BTreeMap;
+use crate::tensors::Planned;
+use cembra_tensor::{Error, ErrorKind, Tensor};
 
 /// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
 /// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
@@ -18,112 +16,6 @@ pub enum Written {
     Made,
     /// It is another layout of memory that an input has.
     Shared,
-}
-
-/// What statements did to their targets: how many of them were done in which way.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct StatementCounters {
-    /// Those that wrote over the memory of the target.
-    pub in_place: usize,
-    /// Those that made memory.
-    pub made: usize,
-    /// Those that gave the target another layout of memory that was there.
-    pub shared: usize,
-}
-
-impl StatementCounters {
-    const fn add(&mut self, written: Written) {
-        match written {
-            Written::InPlace => self.in_place += 1,
-            Written::Made => self.made += 1,
-            Written::Shared => self.shared += 1,
-        }
-    }
-}
-
-impl Evaluator {
-    /// Runs statements on tensors by name, one after the other. A target that is not there yet is made; all of a right side is evaluated
-    /// before its target changes. Where a statement fails, what those before it made stays.
-    ///
-    /// ```
-    /// use cembra::Options;
-    /// use cembra::tensor::{Evaluator, Program, Tensor};
-    /// use std::collections::BTreeMap;
-    ///
-    /// let program = Program::parse(r#"c("i,j") = 2.0 * a("i,k") * b("k,j"); c("i,j") += a("j,i")"#)?;
-    /// let a = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
-    /// let b = Tensor::new(&[2, 2], vec![0.0, 1.0, 1.0, 0.0])?;
-    /// let mut tensors = BTreeMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
-    /// Evaluator::new(&Options::default()).run(&program, &mut tensors)?;
-    /// assert_eq!(tensors["c"].to_vec::<f64>()?, [5.0, 5.0, 10.0, 10.0]);
-    /// # Ok::<(), cembra::tensor::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// A name that stands for no tensor, tensors that do not fit the labels, or an element that fails.
-    pub fn run(&self, program: &Program, tensors: &mut BTreeMap<String, Tensor>) -> Result<(), Error> {
-        self.run_counted(program, tensors).map(|_| ())
-    }
-
-    /// Runs statements likewise, and counts where their values were written: as for [`Planned::run_over`].
-    ///
-    /// ```
-    /// use cembra::Options;
-    /// use cembra::tensor::{Evaluator, Program, Tensor};
-    /// use std::collections::BTreeMap;
-    ///
-    /// let program = Program::parse(r#"a("i,j") = 2.0 * a("i,j") + b("j,i"); a("i,j") += a("j,i")"#)?;
-    /// let tensor = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
-    /// let other = Tensor::new(&[2, 2], vec![0.0, 1.0, 1.0, 0.0])?;
-    /// let mut tensors = BTreeMap::from([("a".to_owned(), tensor), ("b".to_owned(), other)]);
-    /// let counters = Evaluator::new(&Options::default()).run_counted(&program, &mut tensors)?;
-    /// assert_eq!(tensors["a"].to_vec::<f64>()?, [4.0, 12.0, 12.0, 16.0]);
-    /// assert_eq!((counters.in_place, counters.made), (1, 1));
-    /// # Ok::<(), cembra::tensor::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`run`](Evaluator::run).
-    pub fn run_counted(
-        &self,
-        program: &Program,
-        tensors: &mut BTreeMap<String, Tensor>,
-    ) -> Result<StatementCounters, Error> {
-        let mut counters = StatementCounters::default();
-        for statement in program.statements() {
-            counters.add(self.run_statement(statement, tensors)?);
-        }
-        Ok(counters)
-    }
-
-    fn run_statement(&self, statement: &Statement, tensors: &mut BTreeMap<String, Tensor>) -> Result<Written, Error> {
-        let find = |name: &str| tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
-        let graph = Graph::new(self.registry()).limited(MOST_MODEL_NODES);
-        let Assignment { graph, value } = statement.graph(graph, find)?;
-        let planned = self.plan(&graph, &[value])?;
-        let name = statement.target();
-        let mut inputs = Vec::with_capacity(graph.leaves().len() + 1);
-        let mut at = graph.leaves().len();
-        for (number, leaf) in graph.leaves().iter().enumerate() {
-            if *leaf.name == *name {
-                at = number;
-            }
-            let input = tensors.get(&*leaf.name).cloned();
-            inputs.push(input.ok_or_else(|| Error::new(ErrorKind::UnknownName, "a name without a tensor"))?);
-        }
-        // The target is here alone until the statement is done: else there would be two who have its memory.
-        let target = tensors.remove(name);
-        let is_new = target.is_none();
-        match target {
-            Some(target) if at < inputs.len() => inputs[at] = target,
-            target => inputs.extend(target),
-        }
-        let written = planned.run_over(&mut inputs, at);
-        if (written.is_ok() || !is_new) && at < inputs.len() {
-            tensors.insert(name.to_owned(), inputs.swap_remove(at));
-        }
-        written
-    }
 }
 
 impl Planned<'_> {

@@ -33,9 +33,10 @@ impl From<cembra_tensor::Error> for Error {
             _ => Code::Tensors,
         };
         let problem = Diagnostic::new(code, error.to_string()).at(error.span());
-        match error.help() {
-            Some(hint) => problem.hint(hint).into(),
-            None => problem.into(),
-        }
+        let problem = match error.help() {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        };
+        Error::tensors(error, problem)
     }
 }

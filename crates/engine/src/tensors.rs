@@ -167,10 +167,6 @@ impl Evaluator {
         Ok(Planned { evaluator: self, graph, plan, bound: Default::default(), over: Mutex::default() })
     }
 
-    pub(crate) const fn registry(&self) -> &'static Registry {
-        self.registry
-    }
-
     pub(crate) fn check_registry(&self, graph: &Graph) -> Result<(), cembra_tensor::Error> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());

@@ -46,6 +46,10 @@ pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
 pub const AT_LABELS: &str = "tensor._at";
 /// `let t("i,j") = value`; the labels of the axes of what the value gives are a `TEXT` literal.
 pub const BIND_LABELS: &str = "tensor._bind";
+/// `x("i,j") = value` for an `x` that is defined above; the operands are what it was, the value and the labels, a `TEXT` literal.
+pub const ASSIGN_LABELS: &str = "tensor._assign";
+/// What the operators begin with that are written as methods, `x("i,j").norm()`: the name of the method is behind it.
+pub(crate) const METHOD: &str = "tensor._whole.";
 
 /// `tensor.grad(y, x)`: what it is by is found by what it is.
 pub(crate) const GRADIENT: &str = "tensor.grad";

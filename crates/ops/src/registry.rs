@@ -391,6 +391,16 @@ operators! {
     TENSOR_WHERE = tensor::WHERE;
     TENSOR_AT = whole_tensors::AT;
     TENSOR_BIND = whole_tensors::BIND;
+    TENSOR_ASSIGN = whole_tensors::ASSIGN;
+    TENSOR_WHOLE_SUM = whole_tensors::WHOLE_SUM;
+    TENSOR_WHOLE_PRODUCT = whole_tensors::WHOLE_PRODUCT;
+    TENSOR_WHOLE_MIN = whole_tensors::WHOLE_MIN;
+    TENSOR_WHOLE_MAX = whole_tensors::WHOLE_MAX;
+    TENSOR_WHOLE_ABSMIN = whole_tensors::WHOLE_ABSMIN;
+    TENSOR_WHOLE_ABSMAX = whole_tensors::WHOLE_ABSMAX;
+    TENSOR_WHOLE_NORM = whole_tensors::WHOLE_NORM;
+    TENSOR_WHOLE_SQUARED_NORM = whole_tensors::WHOLE_SQUARED_NORM;
+    TENSOR_WHOLE_TRACE = whole_tensors::WHOLE_TRACE;
     TENSOR_SUM = whole_tensors::SUM;
     TENSOR_PRODUCT = whole_tensors::PRODUCT;
     TENSOR_MAX = whole_tensors::MAX;

@@ -59,6 +59,26 @@ whole! {
         "The tensor with a label for each of its axes. Written `x(\"i,j\")`.";
     BIND "tensor._bind" (param("x"), param("labels")) "fn f(x) = tensor._bind(x, \"i,j\"); 1"
         "The tensor whose axes have these labels in what is labelled. Written `let x(\"i,j\") = ..`.";
+    ASSIGN "tensor._assign" (param("old"), param("x"), param("labels")) "fn f(x) = tensor._assign(x, x, \"i,j\"); 1"
+        "`x` as the new value of `old`: of its type, and of its extents. Written `old(\"i,j\") = ..`.";
+    WHOLE_SUM "tensor._whole.sum" (param("x")) "fn f(x) = tensor._whole.sum(x); 1"
+        "The sum of all elements. Written `x(\"i,j\").sum()`.";
+    WHOLE_PRODUCT "tensor._whole.product" (param("x")) "fn f(x) = tensor._whole.product(x); 1"
+        "The product of all elements. Written `x(\"i,j\").product()`.";
+    WHOLE_MIN "tensor._whole.min" (param("x")) "fn f(x) = tensor._whole.min(x); 1"
+        "The smallest of all elements. Written `x(\"i,j\").min()`.";
+    WHOLE_MAX "tensor._whole.max" (param("x")) "fn f(x) = tensor._whole.max(x); 1"
+        "The largest of all elements. Written `x(\"i,j\").max()`.";
+    WHOLE_ABSMIN "tensor._whole.absmin" (param("x")) "fn f(x) = tensor._whole.absmin(x); 1"
+        "The smallest magnitude of all elements. Written `x(\"i,j\").absmin()`.";
+    WHOLE_ABSMAX "tensor._whole.absmax" (param("x")) "fn f(x) = tensor._whole.absmax(x); 1"
+        "The largest magnitude of all elements. Written `x(\"i,j\").absmax()`.";
+    WHOLE_NORM "tensor._whole.norm" (param("x")) "fn f(x) = tensor._whole.norm(x); 1"
+        "The square root of the sum of all squares. Written `x(\"i,j\").norm()`.";
+    WHOLE_SQUARED_NORM "tensor._whole.squared_norm" (param("x")) "fn f(x) = tensor._whole.squared_norm(x); 1"
+        "The sum of all squares. Written `x(\"i,j\").squared_norm()`.";
+    WHOLE_TRACE "tensor._whole.trace" (param("x")) "fn f(x) = tensor._whole.trace(x); 1"
+        "The sum of the diagonal of what has two axes. Written `x(\"i,j\").trace()`.";
     SUM "tensor.sum" (param("x"), AXES, KEEP) "fn f(x) = tensor.sum(x, (0, 1)); 1"
         "The sum over some axes, or over all; with `keep` they stay, with an extent of 1. Integers wrap around; 0 of none.";
     PRODUCT "tensor.product" (param("x"), AXES, KEEP) "fn f(x) = tensor.product(x, 0); 1"

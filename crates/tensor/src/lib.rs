@@ -49,4 +49,4 @@ pub use product::{
 pub use reference::{evaluate, same_bits};
 pub use residuals::Residuals;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
-pub use statement::{Assign, Assignment, Expression, Part, Program, Statement};
+pub use statement::{Expression, Part, Whole};

@@ -1,7 +1,6 @@
 //! Elements that are read one by one are those of the whole tensor, bit for bit: all of a small one, some of a large one.
 
-use cembra::tensor::{Assignment, Error, ErrorKind, Evaluator, Graph, NodeId, Program, Tensor, same_bits};
-use std::collections::BTreeMap;
+use cembra::tensor::{Error, ErrorKind, Evaluator, Graph, NodeId, Tensor, same_bits};
 
 /// The most elements that are read of a tensor.
 const MOST: usize = 48;
@@ -43,26 +42,6 @@ pub(super) fn check(
         if !same_bits(&found, &wanted) {
             let message = format!("the element of {index:?} is read as {found:?}, not {wanted:?}");
             return Err(Error::new(ErrorKind::Evaluation, message));
-        }
-    }
-    Ok(())
-}
-
-/// The same of the right sides of statements, on the tensors that those before made.
-pub(super) fn check_statements(
-    on: &Evaluator,
-    program: &Program,
-    tensors: &BTreeMap<String, Tensor>,
-) -> Result<(), Error> {
-    let mut tensors = tensors.clone();
-    for statement in program.statements() {
-        let find = |name: &str| tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
-        let Assignment { graph, value } = statement.graph(Graph::standard(), find)?;
-        let inputs: Vec<Tensor> = graph.leaves().iter().filter_map(|leaf| tensors.get(&*leaf.name).cloned()).collect();
-        let made = on.evaluate(&graph, &[value], &inputs)?;
-        if let Some(made) = made.into_iter().next() {
-            check(on, &graph, value, &inputs, &made)?;
-            tensors.insert(statement.target().to_owned(), made);
         }
     }
     Ok(())

@@ -13,8 +13,8 @@ mod tree;
 use crate::problem::{Defect, Malformed, Unsupported};
 use array::array;
 use cembra::tensor::{
-    Error, ErrorKind, Evaluator, Exactness, Graph, Node, NodeId, Operation, ProductClass, Program, Rewriter, Slice,
-    Tensor, rules, same_bits,
+    Error, ErrorKind, Evaluator, Exactness, Graph, Node, NodeId, Operation, ProductClass, Rewriter, Slice, Tensor,
+    TensorModel, rules, same_bits,
 };
 use cembra::{Backend, Options, Scalar};
 use check::Expected;
@@ -229,22 +229,29 @@ impl TensorEngines {
         })
     }
 
+    /// The statement is a line of a model, of which its inputs are those. What it makes may be written over the target.
     fn run_statement(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {
         let expected = Expected::of(fields)?;
         let statement = text(fields, "text")?;
-        let program = match Program::parse(statement) {
-            Ok(program) => program,
-            Err(refused) => return Ok(self.on_each(&expected, &|_| Err(refused.clone()))),
+        let inputs = match &expected {
+            // What is wrong with labels is so whatever the tensors are.
+            Expected::Error(_) => texts::any_inputs(statement),
+            _ => Inputs::of(fields)?.by_name(),
         };
-        let inputs = Inputs::of(fields)?;
+        let model = match TensorModel::parse(&texts::model(statement, &inputs)) {
+            Ok(model) => model,
+            Err(refused) => return Ok(self.on_each(&expected, &|_| Err(texts::of_tensors(&refused)))),
+        };
         let target = text(fields, "target")?;
         let checked = self.on_each(&expected, &|on| {
-            let mut tensors = inputs.by_name();
-            access::check_statements(on, &program, &tensors)?;
-            on.run(&program, &mut tensors)?;
-            tensors.remove(target).ok_or_else(|| Error::new(ErrorKind::UnknownName, "no target"))
+            let given: Vec<Tensor> = model.inputs().iter().map(|field| inputs[&*field.name].clone()).collect();
+            let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
+            let (graph, outputs) = model.graph(&extents)?;
+            let value = first(on, &graph, outputs[0], &given)?;
+            check_over(on, &graph, outputs[0], &given, target)?;
+            Ok(value)
         });
-        Ok(checked.and_then(|()| self.run_text(statement, &inputs, &expected)))
+        Ok(checked.and_then(|()| self.run_text(&model, &inputs, &expected)))
     }
 
     fn run_in_place(&self, fields: &Fields) -> Result<Result<(), Wrong>, Defect> {

@@ -1,46 +1,63 @@
-//! Statements of the golden data as models in the text language, where its grammar has them: assignments with `=`. The inputs are declared,
-//! the target is an output.
+//! Statements of the golden data as models in the text language: a line that assigns, behind the declarations of the tensors.
 
 use super::check::Expected;
-use super::tree::Inputs;
 use super::{TensorEngines, Wrong};
-use cembra::print_type;
-use cembra::tensor::{Tensor, TensorModel};
-use cembra::{Model, QType};
+use cembra::tensor::{Error, ErrorKind, Tensor, TensorModel};
+use cembra::{QType, print, print_type};
 use std::collections::BTreeMap;
 
-/// The output, which must not be called as an input is.
-const OUTPUT: &str = "made";
-
-/// A statement as the text of a model; none if it is no plain assignment.
-fn model(statement: &str, tensors: &BTreeMap<String, Tensor>) -> Option<String> {
-    let (target, expression) = statement.split_once(" = ")?;
-    let labels = target.split_once('(').map_or("(\"\")", |(name, _)| &target[name.len()..]);
+/// A statement as the text of a model.
+pub(super) fn model(statement: &str, tensors: &BTreeMap<String, Tensor>) -> String {
     let mut text = String::new();
     for (name, tensor) in tensors {
         // There are at most 16 axes.
         let qtype = QType::Tensor(tensor.scalar_type(), tensor.extents().len() as u8);
         text.push_str(&format!("input {name}: {}\n", print_type(&qtype)));
     }
-    text.push_str(&format!("output {OUTPUT}{labels} = {expression}\n"));
-    Some(text)
+    text + statement + "\n"
+}
+
+/// Tensors for the names on the right of a statement, with as many axes as they have labels there.
+pub(super) fn any_inputs(statement: &str) -> BTreeMap<String, Tensor> {
+    let expression = statement.split_once(" = ").map_or(statement, |(_, expression)| expression);
+    let mut tensors = BTreeMap::new();
+    for use_of in expression.split_inclusive(')') {
+        let Some((name, labels)) = use_of.split_once("(\"") else { continue };
+        let name = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let axes = labels.split(',').count();
+        if let Ok(tensor) = Tensor::new(&vec![1; axes], vec![1.0]) {
+            tensors.insert(name.to_owned(), tensor);
+        }
+    }
+    tensors
+}
+
+/// What is wrong with tensors in a model that is refused.
+pub(super) fn of_tensors(refused: &cembra::Error) -> Error {
+    let other = || Error::new(ErrorKind::Syntax, refused.to_string());
+    refused.tensor_error().cloned().unwrap_or_else(other)
 }
 
 impl TensorEngines {
-    /// Runs a statement as a model, read from text, and as it is printed.
-    pub(super) fn run_text(&self, statement: &str, inputs: &Inputs, expected: &Expected) -> Result<(), Wrong> {
-        let tensors = inputs.by_name();
-        let Some(text) = model(statement, &tensors) else { return Ok(()) };
+    /// Runs a statement as it is printed and read back.
+    pub(super) fn run_text(
+        &self,
+        model: &TensorModel,
+        tensors: &BTreeMap<String, Tensor>,
+        expected: &Expected,
+    ) -> Result<(), Wrong> {
+        let text = print(model.model().program());
         let wrong = |engine: &str, found: String| Wrong {
             engine: format!("{engine} of a text"),
             expected: format!("{expected:?} of\n{text}"),
             found,
         };
-        let printed = Model::parse(&text).map(|model| cembra::print(model.program()));
-        let read = printed.and_then(|printed| TensorModel::parse(&printed));
-        let model = read.map_err(|refused| wrong("reading", refused.to_string()))?;
+        let again = TensorModel::parse(&text).map_err(|refused| wrong("reading", refused.to_string()))?;
+        if again.model().program() != model.model().program() {
+            return Err(wrong("reading", "another model".to_owned()));
+        }
         for (engine, evaluator) in &self.evaluators {
-            let made = model.evaluate(evaluator, &tensors);
+            let made = again.evaluate(evaluator, tensors);
             let made = made.map(|outputs| outputs.into_iter().next().map(|(_, tensor)| tensor));
             match made {
                 Ok(Some(tensor)) => expected.check(&Ok(tensor)),
@@ -58,11 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_become_outputs() {
+    fn statements_become_models() {
         let tensors = BTreeMap::from([("a".to_owned(), Tensor::scalar(1.0))]);
-        let text = |statement| model(statement, &tensors);
-        let expected = "input a: tensor[f64, 0]\noutput made(\"i,j\") = a(\"\") * 2.0\n";
-        assert_eq!(text("c(\"i,j\") = a(\"\") * 2.0").as_deref(), Some(expected));
-        assert_eq!(text("c += a(\"\")"), None);
+        let expected = "input a: tensor[f64, 0]\nc(\"i,j\") = a(\"\") * 2.0\n";
+        assert_eq!(model("c(\"i,j\") = a(\"\") * 2.0", &tensors), expected);
+        let any = any_inputs("r(\"i,j\") = (a(\"i,k\") - b(\"k\")) * -c1(\"k,l,i\")");
+        let ranks: Vec<_> = any.iter().map(|(name, tensor)| (&**name, tensor.extents().len())).collect();
+        assert_eq!(ranks, [("a", 2), ("b", 1), ("c1", 3)]);
     }
 }

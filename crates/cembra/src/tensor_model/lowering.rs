@@ -307,6 +307,12 @@ impl<'p> Lowering<'p> {
     /// A labelled expression as a tensor whose axes have these labels.
     pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
         let mut expression = Expression::new(labels, span)?;
+        self.add_parts(&mut expression, of, span)?;
+        expression.lower(&mut self.graph)
+    }
+
+    /// Adds what a labelled expression is made of to one that is lowered; the part that is all of it. The expression is for something at a span.
+    pub(super) fn add_parts(&mut self, expression: &mut Expression, of: NodeId, span: Span) -> Result<Part, Error> {
         let order = self.parts(of)?;
         self.labelled += order.len();
         if self.labelled > MOST_LABELLED {
@@ -350,7 +356,7 @@ impl<'p> Lowering<'p> {
                                 }
                             }
                         }
-                        combined(&mut expression, with_texts, parts, span)?
+                        combined(expression, with_texts, parts, span)?
                     }
                 }
                 _ => {
@@ -361,7 +367,7 @@ impl<'p> Lowering<'p> {
             };
             made.push(part);
         }
-        expression.lower(&mut self.graph)
+        made.pop().ok_or_else(|| Error::new(ErrorKind::Syntax, "an expression without parts").at(span))
     }
 
     /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.

@@ -1,6 +1,7 @@
 //! Models with tensors, lowered: the nodes of the graph that a text was read to, in their order, so that nothing here recurses. Each
 //! operator is one on labels, a call on whole tensors, or one on elements.
 
+use super::assigned::method;
 use super::calls;
 use super::lowering::{Lowering, Made, Whole, functional, type_of};
 use crate::constant::strong;
@@ -101,6 +102,8 @@ impl Lowering<'_> {
         match (op, operands) {
             (id::TENSOR_AT, [_, _]) => Ok(Made::Labelled),
             (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
+            (id::TENSOR_ASSIGN, &[old, of, labels]) => whole(self.assigned(old, of, self.labels(labels)?)),
+            (_, &[of]) if let Some(number) = method(op) => whole(self.number_of(number, of, self.span(node))),
             (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(Made::Tuple(node)),
             (id::GET_NTH | id::GET_FIELD, &[of, key]) => self.field(of, key),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),

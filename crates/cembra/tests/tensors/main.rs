@@ -9,6 +9,7 @@ mod einsum;
 mod events;
 mod matrices;
 mod products;
+mod statements;
 mod tensor_access;
 mod tensor_assignments;
 mod tensor_models;

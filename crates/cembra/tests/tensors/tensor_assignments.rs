@@ -1,9 +1,8 @@
 //! Values that are written over a tensor: in its memory where nothing is read later that was there, and always with the value that all of the
 //! right side has before anything changes.
 
-use cembra::tensor::{
-    Data, Evaluator, Graph, NodeId, Planned, Program, Reduction, Slice, StatementCounters, Tensor, Written, same_bits,
-};
+use super::statements;
+use cembra::tensor::{Data, Evaluator, Graph, NodeId, Planned, Reduction, Slice, Tensor, Written, same_bits};
 use cembra::{Backend, Options, Scalar};
 use std::collections::BTreeMap;
 
@@ -183,9 +182,10 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
     assert_eq!(written([&[300], &[300, 300]], of_itself), Written::Made);
 }
 
-fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> StatementCounters {
-    let program = Program::parse(text).expect("statements");
-    Evaluator::new(&Options::default()).run_counted(&program, tensors).expect("a value")
+/// How the lines of a text, one after the other, wrote the values of their targets.
+fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> Vec<Written> {
+    let on = Evaluator::new(&Options::default());
+    text.split(';').map(|line| statements::run_over(&on, line.trim(), tensors).expect("a value")).collect()
 }
 
 fn named<const N: usize>(tensors: [(&str, Tensor); N]) -> BTreeMap<String, Tensor> {
@@ -195,24 +195,23 @@ fn named<const N: usize>(tensors: [(&str, Tensor); N]) -> BTreeMap<String, Tenso
 #[test]
 fn statements_write_over_what_nobody_else_has() {
     let ones = || Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
-    let counters = |in_place, made, shared| StatementCounters { in_place, made, shared };
     // A product that is added and does not read the target.
     let mut tensors = named([("x", ones()), ("a", ones())]);
-    assert_eq!(run(r#"x("i,k") += a("i,j") * a("j,k")"#, &mut tensors), counters(1, 0, 0));
+    assert_eq!(run(r#"x("i,k") += a("i,j") * a("j,k")"#, &mut tensors), [Written::InPlace]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [8.0, 12.0, 18.0, 26.0]);
     // One that does, and a sum.
-    assert_eq!(run(r#"x("i,k") += x("i,j") * a("j,k"); s = x("i,j").sum()"#, &mut tensors), counters(0, 2, 0));
+    assert_eq!(run(r#"x("i,k") += x("i,j") * a("j,k"); s("") = x("i,j").sum()"#, &mut tensors), [Written::Made; 2]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
     assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [408.0]);
     // Somebody else keeps what he has.
     let kept = tensors["x"].clone();
-    assert_eq!(run(r#"x("i,j") *= a("i,j")"#, &mut tensors), counters(0, 1, 0));
+    assert_eq!(run(r#"x("i,j") *= a("i,j")"#, &mut tensors), [Written::Made]);
     assert_eq!(kept.to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 152.0, 342.0, 664.0]);
     // So does another name, which gets a layout of the memory only; then both have memory of their own.
     assert_eq!(
         run(r#"y("i,j") = x("j,i"); x("i,j") -= y("i,j"); x("i,j") *= y("i,j")"#, &mut tensors),
-        counters(1, 1, 1)
+        [Written::Shared, Written::Made, Written::InPlace]
     );
     assert_eq!(tensors["y"].to_vec::<f64>().unwrap(), [52.0, 342.0, 152.0, 664.0]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [0.0, -190.0 * 342.0, 190.0 * 152.0, 0.0]);
@@ -226,11 +225,11 @@ fn a_part_of_larger_memory_is_written_over_alone() {
     let twice = r#"x("i,j") = 2 * x("i,j")"#;
     // Somebody else has all of it.
     let mut tensors = named([("x", rows(1, 1))]);
-    assert_eq!(run(twice, &mut tensors).made, 1);
+    assert_eq!(run(twice, &mut tensors), [Written::Made]);
     assert_eq!(all.to_vec::<f64>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
     // Nobody has.
     let mut tensors = named([("x", own(rows(1, 1)))]);
-    assert_eq!(run(twice, &mut tensors).in_place, 1);
+    assert_eq!(run(twice, &mut tensors), [Written::InPlace]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [4.0, 6.0, 8.0, 10.0]);
     let whole = Tensor::new(&[8], vec![0.0, 1.0, 4.0, 6.0, 8.0, 10.0, 6.0, 7.0]).unwrap();
     assert_eq!(tensors["x"].data(), whole.data());
@@ -238,7 +237,7 @@ fn a_part_of_larger_memory_is_written_over_alone() {
     for (start, step) in [(0, 2), (3, -1)] {
         let mut tensors = named([("x", own(rows(start, step)))]);
         let expected: Vec<f64> = rows(start, step).to_vec::<f64>().unwrap().iter().map(|x| 2.0 * x).collect();
-        assert_eq!(run(twice, &mut tensors).made, 1);
+        assert_eq!(run(twice, &mut tensors), [Written::Made]);
         assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), expected);
     }
 }
@@ -269,8 +268,7 @@ fn what_fails_changes_nothing() {
     }
     // The target of a statement that fails is there as it was.
     let mut tensors = named([("x", numbers(&[3], 1)), ("y", numbers(&[4], 1))]);
-    let program = Program::parse(r#"x("i") += 1.0 * y("i")"#).unwrap();
-    assert!(Evaluator::new(&Options::default()).run_counted(&program, &mut tensors).is_err());
+    assert!(statements::run(&Evaluator::new(&Options::default()), r#"x("i") += 1.0 * y("i")"#, &mut tensors).is_err());
     assert_eq!(tensors["x"], numbers(&[3], 1));
 }
 

@@ -1,10 +1,11 @@
 //! Tensors: views, what is refused, what rewriting makes of expressions and how often, and statements.
 
+use super::statements;
 use cembra::tensor::{
-    Data, Element, Error, ErrorKind, Evaluator, Exactness, Expression, Graph, Layout, NodeId, Operation, Program,
-    Reduction, Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
+    Data, Element, Error, ErrorKind, Evaluator, Exactness, Expression, Graph, Layout, NodeId, Operation, Reduction,
+    Rewriter, Rewritten, Rule, Slice, Tensor, TensorModel, same_bits,
 };
-use cembra::{Extension, Id, Options, Scalar, Span};
+use cembra::{Extension, Id, Limits, Model, Options, Scalar, Span};
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -282,34 +283,48 @@ fn long_chains_and_deep_parentheses_are_nothing_special() {
     assert!(made.graph.len() > 100_000);
     drop(g);
     let deep = format!("y(\"i\") = {}x(\"i\"){}", "(".repeat(100_000), ")".repeat(100_000));
-    let minus = format!("y(\"i\") = {}x(\"i\")", "-".repeat(100_001));
+    let minus = format!("y(\"i\") = {}x(\"i\")", "- ".repeat(100_001));
     let long = format!("y(\"i\") = x(\"i\"){}", " + x(\"i\")".repeat(100_000));
-    for (text, expected) in [(deep, 1.0), (minus, -1.0), (long, 100_001.0)] {
-        let mut tensors = BTreeMap::from([("x".to_owned(), Tensor::new(&[1], vec![1.0]).unwrap())]);
-        evaluator().run(&Program::parse(&text).unwrap(), &mut tensors).unwrap();
-        assert_eq!(tensors["y"].to_vec::<f64>().unwrap(), [expected]);
+    let methods = format!("y(\"i\") = x(\"i\"){} * x(\"i\")", ".sum()".repeat(10_000));
+    let limits = Limits { nesting: 1 << 20, nodes: 1 << 20, source_bytes: 1 << 24, ..Limits::default() };
+    for (lines, expected) in [(deep, 1.0), (minus, -1.0), (long, 100_001.0), (methods, 1.0)] {
+        let tensors = BTreeMap::from([("x".to_owned(), Tensor::new(&[1], vec![1.0]).unwrap())]);
+        let model = Model::parse_within(&statements::model(&lines, &tensors), &limits).unwrap();
+        let made = TensorModel::new(&model).unwrap().evaluate(&evaluator(), &tensors).unwrap();
+        assert_eq!(made[0].1.to_vec::<f64>().unwrap(), [expected]);
     }
 }
 
 #[test]
 fn statements_say_where_they_are_wrong() {
-    for (text, kind, place) in [
-        ("c = ", ErrorKind::Syntax, "the end"),
-        ("c(\"i\") = a(\"i\"", ErrorKind::Syntax, "the end"),
-        ("c(\"i\") = a(\"i\") b", ErrorKind::Syntax, "b"),
-        ("c(\"i\") = a(\"1\")", ErrorKind::BadLabel, "\"1\""),
-        ("c(\"i\") = a(\"i\").size()", ErrorKind::UnknownName, "size"),
-        ("c(\"i\") = 1 / a(\"i\")", ErrorKind::Syntax, "a"),
-        ("c(\"i\") = (a(\"i\") + b(\"i\")", ErrorKind::Syntax, "("),
-        ("c(\"i\") = a(\"i,k\") * b(\"k,l\")", ErrorKind::FreeLabel, "b"),
-        ("c(\"i\") = a(\"i\") + 1", ErrorKind::AddendLabels, "1"),
-        ("c(\"i\") = a(\"i,j\").trace()", ErrorKind::UnboundTargetLabel, "c"),
+    let declared = "input a: tensor[f64, 1], b: tensor[f64, 1], m: tensor[f64, 2], n: tensor[f64, 2]\n";
+    for (line, code, kind, place) in [
+        ("c(\"i\") = ", "syntax", None, "the end"),
+        ("c(\"i\") = a(\"i\"", "name", None, "a"),
+        ("c(\"i\") = a(\"i\") b", "syntax", None, "b"),
+        ("c(\"i\") = a(\"1\")", "labels", Some(ErrorKind::BadLabel), "a(\"1\")"),
+        ("c(\"i\") = a(\"i\").size()", "unknown-name", None, "size"),
+        ("c(\"i\") = (a(\"i\") + b(\"i\")", "bracket", None, "("),
+        ("c(\"i\") = m(\"i,k\") * n(\"k,l\")", "labels", Some(ErrorKind::FreeLabel), "n(\"k,l\")"),
+        ("c(\"i\") = a(\"i\") + 1", "labels", Some(ErrorKind::AddendLabels), "1"),
+        (
+            "c(\"i\") = m(\"i,j\").trace()",
+            "labels",
+            Some(ErrorKind::UnboundTargetLabel),
+            "(\"i\") = m(\"i,j\").trace()",
+        ),
     ] {
-        let error = Program::parse(text).unwrap_err();
+        let text = format!("{declared}{line}");
+        let error = TensorModel::parse(&text).unwrap_err();
         let span = error.span().expect("a place");
-        let found = if span.start as usize >= text.len() { "the end" } else { span.text(text) };
-        assert_eq!((error.kind(), found), (kind, place), "{text}: {error}");
+        let found = if span.start as usize >= text.trim_end().len() { "the end" } else { span.text(&text) };
+        let found_kind = error.tensor_error().map(Error::kind);
+        assert_eq!((error.code(), found_kind, found), (code, kind, place), "{line}: {error}");
     }
+    // By what is labelled elements are divided, too.
+    let mut tensors = BTreeMap::from([("a".to_owned(), Tensor::new(&[2], vec![2.0, 4.0]).unwrap())]);
+    statements::run(&evaluator(), "c(\"i\") = 1 / a(\"i\")", &mut tensors).unwrap();
+    assert_eq!(tensors["c"].to_vec::<f64>().unwrap(), [0.5, 0.25]);
 }
 
 #[test]
@@ -324,13 +339,12 @@ fn numbers_are_made_of_whole_expressions() {
         ("a(\"i,j\").absmax()", 4.0),
         ("a(\"i,j\").squared_norm()", 30.0),
         ("a(\"i,j\").trace()", 5.0),
-        ("a(\"i,j\").dot(a(\"j,i\"))", 1.0 - 12.0 + 16.0),
+        ("(a(\"i,j\") * a(\"j,i\")).sum()", 1.0 - 12.0 + 16.0),
         ("-(a(\"i,j\") * a(\"j,k\")).sum() / 2", -5.0),
         ("2 * (a(\"i,j\") + a(\"j,i\")).max() - 1", 15.0),
     ] {
-        let program = Program::parse(&format!("s = {expression}")).unwrap();
         tensors.remove("s");
-        evaluator().run(&program, &mut tensors).unwrap();
+        statements::run(&evaluator(), &format!("s(\"\") = {expression}"), &mut tensors).unwrap();
         assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [expected], "{expression}");
     }
 }

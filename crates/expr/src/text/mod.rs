@@ -6,6 +6,7 @@
 //!            | "let" NAME [ ":" type ] "=" expression
 //!            | "fn" NAME "(" [ parameter { "," parameter } ] ")" [ ":" type ] "=" expression
 //!            | "output" NAME [ ":" type ] "=" expression
+//!            | NAME labels ( "=" | "+=" | "-=" | "*=" ) expression      (in a text with tensors)
 //!            | "extern" "fn" PATH "(" [ type { "," type } ] ")" ":" type
 //!            | "use" TEXT
 //!            | "test" TEXT [ "within" NUMBER ] ( case | "{" table "}" )
@@ -16,6 +17,8 @@
 //! expression = "if" expression "then" expression [ "else" expression ]
 //!            | operators (the table in `infix`) over postfix
 //! postfix    = ( literal | NAME | call | "(" [ expression { "," expression } ] ")" ) { "." DIGITS }
+//!            | ( NAME labels | "(" expression ")" ) { "." NAME "(" ")" }      (in a text with tensors)
+//! labels     = "(" TEXT ")"
 //! call       = PATH "(" [ argument { "," argument } ] ")"          PATH = [ "M." ] NAME { "." NAME }
 //! argument   = [ NAME "=" ] expression
 //! type       = NAME [ "?" ] | "[" NAME [ "?" ] "]" | "(" [ type { "," type } ] ")"

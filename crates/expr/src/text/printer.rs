@@ -14,7 +14,7 @@ use super::types::{write_field, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
     AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED,
-    MAKE_TUPLE, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
+    MAKE_TUPLE, METHOD, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
 use crate::reach::Reach;
 use crate::{Graph, NameId, Node, NodeId, Program};
@@ -113,6 +113,7 @@ enum Form {
     In,
     InRange,
     AtLabels,
+    Method,
     Call,
 }
 
@@ -129,6 +130,7 @@ impl Form {
             IN => Form::In,
             IN_RANGE => Form::InRange,
             AT_LABELS => Form::AtLabels,
+            _ if name.strip_prefix(METHOD).is_some_and(lexer::is_word) => Form::Method,
             _ => Operation::ALL.iter().find(|o| o.name() == name).map_or(Form::Call, |o| Form::Operation(*o)),
         }
     }
@@ -162,6 +164,8 @@ enum Piece<'g> {
     Field(&'g str),
     /// `("i,j")`
     Labels(&'g str),
+    /// `.norm()`
+    Method(&'g str),
     /// The name and colon before the field at this position.
     FieldName(usize, &'g str),
 }
@@ -386,6 +390,9 @@ impl<'g> Printer<'g> {
                     quoted::write(&mut self.out, labels);
                     self.out.push(')');
                 }
+                Piece::Method(name) => {
+                    let _never_fails = write!(self.out, ".{name}()");
+                }
                 Piece::FieldName(index, name) => write_field(&mut self.out, index, name),
                 Piece::Operand(id, level) => match self.lets.get(id.index()).copied().flatten() {
                     Some(number) => self.out.push_str(&self.names[number as usize]),
@@ -495,6 +502,10 @@ impl<'g> Printer<'g> {
             (Form::AtLabels, &[of, labels]) if self.takes_labels(of) && self.text(labels).is_some() => {
                 self.pending.extend(self.text(labels).map(Piece::Labels));
                 self.pending.push(Piece::Operand(of, TIGHTEST));
+            }
+            (Form::Method, &[of]) if self.has_tensors => {
+                self.pending.extend(self.graph.name(name).strip_prefix(METHOD).map(Piece::Method));
+                self.write_enclosed(of);
             }
             (Form::Lambda, &[body, ref parameters @ ..]) if self.scopes.is_function(id) => {
                 let level = self.open(LOOSEST, level);

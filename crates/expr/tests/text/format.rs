@@ -76,6 +76,26 @@ fn tokens_have_one_blank_between_them_or_none() {
 }
 
 #[test]
+fn signs_that_assign_are_one_sign() {
+    check(
+        r#"
+        input a :tensor[ f64,2 ],v:tensor[f64,1]
+        c ( "i,j" )=a("i,k")*a ("k,j"); c("i,j")  +=-a("i,j")
+        c("i,j")-= ( a("i,j") ) . sum ( )*2
+        v("i")*=a("i,i")
+          +1
+        -----
+        input a: tensor[f64, 2], v: tensor[f64, 1]
+        c("i,j") = a("i,k") * a("k,j")
+        c("i,j") += -a("i,j")
+        c("i,j") -= (a("i,j")).sum() * 2
+        v("i") *= a("i,i")
+            + 1
+        "#,
+    );
+}
+
+#[test]
 fn a_statement_has_lines_of_its_own() {
     check(
         r#"

@@ -554,6 +554,46 @@ fn the_builder_makes_the_nodes_of_the_text() {
 }
 
 #[test]
+fn lines_assign_where_there_are_tensors() {
+    let lines = "a(\"i\") -= b(\"i\"); c(\"i\") = a(\"i\"); c(\"i\") *= c(\"i\"); a(\"i\") = 2 * c(\"i\")";
+    let of = |inputs: &str| format!("input {inputs}\n{lines}");
+    let first = "(subtract a (tensor._assign a (tensor._bind (tensor._at b 'i') 'i') 'i'))";
+    let second = format!("(tensor._bind (tensor._at {first} 'i') 'i')");
+    let third =
+        format!("(multiply {second} (tensor._assign {second} (tensor._bind (tensor._at {second} 'i') 'i') 'i'))");
+    let last = format!("(tensor._assign {first} (tensor._bind (multiply 2 (tensor._at {third} 'i')) 'i') 'i')");
+    assert_eq!(lists(&of("a, b: tensor[f64, 1]")), [last, third].map(|made| made.replace('\'', "\"")));
+    let names: Vec<String> =
+        read(&of("a, b: tensor[f64, 1]")).outputs.iter().map(|output| output.name.to_string()).collect();
+    assert_eq!(names, ["a", "c"]);
+    // Elsewhere `a("i")` is a call, and a value is compared by `==`.
+    let problems = parse(&of("a, b: f64"), &Operators, &Limits::default()).unwrap_err();
+    assert_eq!(problems.first().message(), "`a` is no function and cannot be called");
+    assert_eq!(lists("input a: tensor[f64, 1]\na(\"i\") == 1"), ["(equal (tensor._at a \"i\") 1)"]);
+    assert_eq!(lists("input a: tensor[f64, 1]\na(\"i\")\n  - 1"), ["(subtract (tensor._at a \"i\") 1)"]);
+}
+
+#[test]
+fn methods_stand_behind_brackets_and_labels() {
+    let of = |expression: &str| lists(&format!("input a: tensor[f64, 2]\noutput n = {expression}")).remove(0);
+    assert_eq!(of("-a(\"i,j\").norm() ** 2"), "(neg (pow (tensor._whole.norm (tensor._at a \"i,j\")) 2))");
+    assert_eq!(of("(a + 1)\n"), "(_plus a 1)");
+    assert_eq!(of("((a,).0).sum().max()"), "(tensor._whole.max (tensor._whole.sum (get_nth (make_tuple a) 0i64)))");
+    for (of, message) in [
+        ("a.sum()", "a field of a value cannot be called"),
+        ("(a, a).sum()", "a field of a value cannot be called"),
+        ("(a).sum(1)", "the method `sum` takes no arguments"),
+        ("(a).sum(", "the method `sum` takes no arguments"),
+    ] {
+        let text = format!("input a: tensor[f64, 2]\noutput n = {of}");
+        let problems = parse(&text, &Operators, &Limits::default()).unwrap_err();
+        assert_eq!(problems.first().message(), message, "{of}");
+    }
+    let problems = parse("input a: f64\noutput n = (a).sum()", &Operators, &Limits::default()).unwrap_err();
+    assert_eq!(problems.first().message(), "a field of a value cannot be called");
+}
+
+#[test]
 fn hidden_marks_do_not_matter() {
     assert_eq!(lists("\u{FEFF}output y = a\r\noutput z = b\r\n"), ["a", "b"]);
 }

@@ -1,5 +1,5 @@
-//! Random statements over labels, whose numbers are small and whole, against sums over all labels; and texts of statements that were
-//! damaged, which may be refused.
+//! Random lines that assign, in models with tensors, whose numbers are small and whole, against sums over all labels; and texts of such models
+//! that were damaged, which may be refused.
 
 use super::Finding;
 use super::direct::{Dense, indices};
@@ -7,8 +7,8 @@ use super::judge::Judge;
 use super::leaves::{self, Values};
 use crate::config::pick;
 use crate::damage::garbled;
-use cembra::Scalar;
-use cembra::tensor::{Graph, Program, Rewriter, Tensor};
+use cembra::tensor::{Rewriter, Tensor, TensorModel};
+use cembra::{Field, QType, Scalar, print, print_type};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
@@ -187,12 +187,37 @@ pub(super) fn check(random: &mut Rng, judge: &Judge) -> Option<Finding> {
     }
 }
 
+/// The text of a model whose inputs are the tensors, and which has this line.
+fn model_of(line: &str, tensors: &BTreeMap<String, Tensor>) -> String {
+    let mut text = String::new();
+    for (name, tensor) in tensors {
+        // There are at most as many axes as labels.
+        let qtype = QType::Tensor(tensor.scalar_type(), tensor.extents().len() as u8);
+        text += &format!("input {name}: {}\n", print_type(&qtype));
+    }
+    text + line
+}
+
+/// The value of a model's only output, `c`, written over the memory of what it was where that can be.
+fn value(judge: &Judge, model: &TensorModel, tensors: &BTreeMap<String, Tensor>) -> Result<Tensor, cembra::Error> {
+    let field = |field: &Field| tensors[&*field.name].clone();
+    let given: Vec<Tensor> = model.inputs().iter().map(field).collect();
+    let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
+    let planned = model.plan(&judge.native, &extents)?;
+    // Memory that nobody else has may be written over.
+    let own = |tensor: &Tensor| Tensor::from_parts(tensor.data().clone(), tensor.layout().clone());
+    let mut own = given.iter().map(own).collect::<Result<Vec<Tensor>, _>>()?;
+    let target = model.inputs().iter().position(|field| &*field.name == "c").unwrap_or(own.len());
+    planned.run_over(&mut own, target)?;
+    Ok(own.swap_remove(target))
+}
+
 fn statement(
     written: &mut Written<'_>,
     target: &[usize],
     judge: &Judge,
-) -> Result<Option<Finding>, (cembra::tensor::Error, String)> {
-    let nothing = |error| (error, String::new());
+) -> Result<Option<Finding>, (cembra::Error, String)> {
+    let nothing = |error: cembra::tensor::Error| (error.into(), String::new());
     let mut terms = Vec::new();
     for _ in 0..written.random.usize(1..=3) {
         terms.push(written.term(target).map_err(nothing)?);
@@ -200,27 +225,24 @@ fn statement(
     let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
     let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
     let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small).map_err(nothing)?;
-    if assign != "=" {
+    // What is there before may be assigned to, too.
+    if assign != "=" || written.random.bool() {
         written.tensors.insert("c".to_owned(), old.clone());
     }
-    let mut text = if target.is_empty() { "c".to_owned() } else { format!("c(\"{}\")", labels_of(target)) };
-    text += &format!(" {assign} ");
+    let mut line = format!("c(\"{}\") {assign} ", labels_of(target));
     for (at, term) in terms.iter().enumerate() {
-        text += match (at, term.is_subtracted) {
+        line += match (at, term.is_subtracted) {
             (0, true) => "-",
             (0, false) => "",
             (_, true) => " - ",
             (_, false) => " + ",
         };
-        text += &term.text();
+        line += &term.text();
     }
-    let failed = |error| (error, text.clone());
-    let program = Program::parse(&text).map_err(failed)?;
-    // Memory that nobody else has may be written over.
-    let own = |tensor: &Tensor| Tensor::from_parts(tensor.data().clone(), tensor.layout().clone());
-    let own = |(name, tensor): (&String, &Tensor)| Ok((name.clone(), own(tensor)?));
-    let mut tensors = written.tensors.iter().map(own).collect::<Result<BTreeMap<_, _>, _>>().map_err(failed)?;
-    judge.native.run(&program, &mut tensors).map_err(failed)?;
+    let text = model_of(&line, &written.tensors);
+    let failed = |error: cembra::Error| (error, text.clone());
+    let model = TensorModel::parse(&text).map_err(failed)?;
+    let found = value(judge, &model, &written.tensors).map_err(failed)?;
     let dense: BTreeMap<String, Dense> =
         written.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
     let old = Dense::of(&old);
@@ -235,32 +257,39 @@ fn statement(
         }
     });
     // All is exact but the sign of zeros.
-    let expected = Tensor::new(&extents, elements.collect()).map_err(failed)?;
-    if tensors["c"] != expected {
-        let (found, shown) = (&tensors["c"], &written.tensors);
+    let expected = Tensor::new(&extents, elements.collect()).map_err(|error| failed(error.into()))?;
+    if found != expected {
+        let shown = &written.tensors;
         return Ok(Some(Finding {
             what: "a statement gives another value".to_owned(),
             text: format!("{text}\nfound {found:?}\nexpected {expected:?}\nof {shown:?}"),
         }));
     }
+    // It prints as a text that is the same model.
+    let printed = print(model.model().program());
+    let again = TensorModel::parse(&printed).map_err(|error| (error, printed.clone()))?;
+    if again.model().program() != model.model().program() {
+        let text = format!("{text}\nprinted as\n{printed}");
+        return Ok(Some(Finding { what: "a statement prints as another".to_owned(), text }));
+    }
     // Rewriting its graph changes nothing.
-    for statement in program.statements() {
-        let find = |name: &str| written.tensors.get(name).map(|tensor| (tensor.scalar_type(), tensor.extents()));
-        let made = statement.graph(Graph::standard(), find).map_err(failed)?;
-        let rewritten =
-            Rewriter::new(&made.graph).rewrite(&made.graph, &[made.value], &judge.native).map_err(failed)?;
-        let leaves = rewritten.graph.leaves().iter().filter_map(|leaf| written.tensors.get(&*leaf.name).cloned());
-        let inputs: Vec<Tensor> = leaves.collect();
-        let value = judge.native.evaluate(&rewritten.graph, &rewritten.outputs, &inputs).map_err(failed)?;
-        if value[0] != expected {
-            return Ok(Some(Finding { what: "rewriting changes a statement".to_owned(), text }));
-        }
+    let inputs: Vec<Tensor> = model.inputs().iter().map(|field| written.tensors[&*field.name].clone()).collect();
+    if rewritten(judge, &model, &inputs).map_err(|error| failed(error.into()))? != expected {
+        return Ok(Some(Finding { what: "rewriting changes a statement".to_owned(), text }));
     }
     // What is damaged may be refused, when it is read or when it is run.
-    let mut tensors = written.tensors.clone();
     let damaged = garbled(written.random, &text);
-    if let Ok(program) = Program::parse(&damaged) {
-        let _refused = judge.native.run(&program, &mut tensors);
+    if let Ok(model) = TensorModel::parse(&damaged) {
+        let _refused = model.evaluate(&judge.native, &written.tensors);
     }
     Ok(None)
+}
+
+/// The value of a model's only output by its graph as the exact rules rewrite it.
+fn rewritten(judge: &Judge, model: &TensorModel, inputs: &[Tensor]) -> Made<Tensor> {
+    let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
+    let (graph, outputs) = model.graph(&extents)?;
+    let rewritten = Rewriter::new(&graph).rewrite(&graph, &outputs, &judge.native)?;
+    let mut made = judge.native.evaluate(&rewritten.graph, &rewritten.outputs, inputs)?;
+    Ok(made.swap_remove(0))
 }

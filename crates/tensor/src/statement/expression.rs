@@ -1,9 +1,9 @@
-//! Labelled expressions that are put together part by part: for texts of another grammar than that of statements, in which labels mean the
-//! same. Nothing is known of names here; tensors are nodes of a graph.
+//! Labelled expressions that are put together part by part. Nothing is known of names here; tensors are nodes of a graph.
 
+use super::Whole;
 use super::labels::Demands;
 use super::lower::Lowering;
-use super::syntax::{self, Positions, Tree};
+use super::tree::{self, Positions, Tree};
 use crate::{ElementOperator, Error, ErrorKind, Graph, NodeId};
 use cembra_value::Span;
 
@@ -64,7 +64,7 @@ impl Expression {
         Err(Error::new(ErrorKind::Limit, format!("a labelled expression of more than {} parts", Self::MOST_PARTS)))
     }
 
-    fn push(&mut self, part: syntax::Part, span: Span) -> Result<Part, Error> {
+    fn push(&mut self, part: tree::Part, span: Span) -> Result<Part, Error> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
         if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
             return Err(Error::new(ErrorKind::UnknownName, "a part of another expression").at(span));
@@ -79,7 +79,7 @@ impl Expression {
     pub fn tensor(&mut self, node: NodeId, labels: &str, span: Span) -> Result<Part, Error> {
         let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
         self.nodes.push(node);
-        self.push(syntax::Part::Tensor(self.nodes.len() as u32 - 1, labels), span)
+        self.push(tree::Part::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
     /// A number, which takes on the type of what it meets.
@@ -87,7 +87,7 @@ impl Expression {
     /// # Errors
     /// There are too many parts.
     pub fn number(&mut self, number: f64, span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Number(number), span)
+        self.push(tree::Part::Number(number), span)
     }
 
     /// A part with the other sign.
@@ -95,7 +95,7 @@ impl Expression {
     /// # Errors
     /// There are too many parts.
     pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Negated(of.0), span)
+        self.push(tree::Part::Negated(of.0), span)
     }
 
     /// The sum of two parts, which have the same labels.
@@ -103,7 +103,7 @@ impl Expression {
     /// # Errors
     /// There are too many parts.
     pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Sum(a.0, b.0), span)
+        self.push(tree::Part::Sum(a.0, b.0), span)
     }
 
     /// The difference of two parts, which have the same labels.
@@ -111,7 +111,7 @@ impl Expression {
     /// # Errors
     /// There are too many parts.
     pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Difference(a.0, b.0), span)
+        self.push(tree::Part::Difference(a.0, b.0), span)
     }
 
     /// The product of two parts, summed over labels of both that are not wanted.
@@ -119,7 +119,7 @@ impl Expression {
     /// # Errors
     /// There are too many parts.
     pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
-        self.push(syntax::Part::Product(a.0, b.0), span)
+        self.push(tree::Part::Product(a.0, b.0), span)
     }
 
     /// A part divided by another one: by a number, or element by element.
@@ -128,9 +128,9 @@ impl Expression {
     /// There are too many parts.
     pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, Error> {
         match self.tree.parts.get(by.0 as usize) {
-            Some(syntax::Part::Number(by)) => {
+            Some(tree::Part::Number(by)) => {
                 let by = *by;
-                self.push(syntax::Part::Quotient(of.0, by), span)
+                self.push(tree::Part::Quotient(of.0, by), span)
             }
             _ => self.map(cembra_ops::id::DIVIDE, [of, by], span),
         }
@@ -146,7 +146,32 @@ impl Expression {
         parts: impl IntoIterator<Item = Part>,
         span: Span,
     ) -> Result<Part, Error> {
-        self.push(syntax::Part::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
+        self.push(tree::Part::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
+    }
+
+    /// A number made of all elements of a part. It has no labels, whatever the part has.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Expression, Graph, Whole};
+    /// use cembra_value::Span;
+    ///
+    /// let mut g = Graph::standard();
+    /// let [a, b] = [("a", [2, 3]), ("b", [3, 2])].map(|(name, extents)| g.leaf(name, Scalar::Float64, &extents));
+    /// let here = Span::default();
+    /// let mut e = Expression::new("", here)?;
+    /// let (a, b) = (e.tensor(a?, "i,k", here)?, e.tensor(b?, "k,j", here)?);
+    /// let product = e.product(a, b, here)?;
+    /// e.whole(Whole::Sum, product, here)?;
+    /// let sum = e.lower(&mut g)?;
+    /// assert!(g.extents(sum).is_empty());
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There are too many parts.
+    pub fn whole(&mut self, whole: Whole, of: Part, span: Span) -> Result<Part, Error> {
+        self.push(tree::Part::Whole(whole, of.0), span)
     }
 
     /// The node of the expression, which has an axis for each label of the target.

@@ -1,9 +1,9 @@
-//! Which labels every part of a statement has to deliver. The target demands its labels; a sum demands as much of each addend; a factor
+//! Which labels every part of a labelled expression has to deliver. The target demands its labels; a sum demands as much of each addend; a factor
 //! delivers those of its labels that are demanded, or that another factor has too. What is in two factors and not demanded is summed
 //! over, so parentheses around products change nothing.
 
-use super::Statement;
-use super::syntax::{Part, Tree, Whole};
+use super::tree::{Part, Tree};
+use super::whole::{Whole, check_trace};
 use crate::{Error, ErrorKind, MOST_AXES};
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::Span;
@@ -118,12 +118,6 @@ pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
     matches!(tree.parts[of as usize], Part::Product(..)).then(|| Chain::of(tree, of))
 }
 
-/// An error if the labels of a statement do not fit each other.
-pub(super) fn check(statement: &Statement) -> Result<(), Error> {
-    let Statement { tree, target_labels, target_span, .. } = statement;
-    Demands::of(tree, target_labels, *target_span).map(drop)
-}
-
 /// The labels of a list as a set.
 fn set(labels: &[u32]) -> Set {
     labels.iter().fold(0, |set, label| set | 1 << label)
@@ -133,7 +127,7 @@ impl Demands {
     /// What an expression is to deliver to a target with these labels, which stand at a span.
     pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
         if tree.labels.len() > Set::BITS as usize {
-            let message = format!("a statement of {} labels: it may have {}", tree.labels.len(), Set::BITS);
+            let message = format!("an expression of {} labels: it may have {}", tree.labels.len(), Set::BITS);
             return Err(Error::new(ErrorKind::Limit, message).at(target_span));
         }
         let target = set(target_labels);
@@ -201,9 +195,8 @@ impl Demands {
                         chain.factors.iter().for_each(|factor| demand(*factor, demands.own[*factor as usize], true));
                         continue;
                     }
-                    if *whole == Whole::Trace && labels.count_ones() != 2 {
-                        let message = format!("the trace of an expression of {} labels", labels.count_ones());
-                        return Err(Error::new(ErrorKind::RankMismatch, message).at(tree.spans[at]));
+                    if *whole == Whole::Trace {
+                        check_trace(labels.count_ones() as usize).map_err(|error| error.at(tree.spans[at]))?;
                     }
                     demand(*of, labels, false);
                 }

@@ -1,16 +1,13 @@
-//! Statements as graphs. What a part delivers has its labels as axes in one order, that of the labels' numbers, which begins with the
+//! Labelled expressions as graphs. What a part delivers has its labels as axes in one order, that of the labels' numbers, which begins with the
 //! target's; so parts fit each other as they are.
 
 use super::labels::{Chain, Demands, Scale, Set, summed_product};
-use super::syntax::{Assign, Part, Tree, Whole};
-use super::{Assignment, Statement};
-use crate::node::{Labels, Operation, Reduction};
+use super::tree::{Part, Tree};
+use crate::node::{Labels, Operation};
 use crate::{Axis, ElementOperator, Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
 use smallvec::SmallVec;
-
-type Find<'f, 't> = &'f dyn Fn(&str) -> Option<(Scalar, &'t [usize])>;
 
 pub(super) struct Lowering<'s> {
     tree: &'s Tree,
@@ -22,34 +19,6 @@ pub(super) struct Lowering<'s> {
     extents: Vec<Option<usize>>,
     /// The nodes of parts that deliver something.
     made: Vec<Option<NodeId>>,
-}
-
-pub(super) fn lower(statement: &Statement, mut graph: Graph, find: Find<'_, '_>) -> Result<Assignment, Error> {
-    let Statement { tree, target_labels, target_span, .. } = statement;
-    let demands = Demands::of(tree, target_labels, *target_span)?;
-    let mut leaves = Vec::with_capacity(tree.names.len());
-    for (at, name) in tree.names.iter().enumerate() {
-        let made = leaf(&mut graph, name, find);
-        leaves.push(made.map_err(|error| match tree.parts.iter().position(|part| is_of(part, at)) {
-            Some(part) => error.at(tree.spans[part]),
-            None => error,
-        })?);
-    }
-    let mut lowering = Lowering::new(tree, demands, &mut graph, &leaves);
-    let value = lowering.value()?;
-    let value = lowering.assigned(statement, value, find).map_err(|error| error.at(*target_span))?;
-    Ok(Assignment { graph, value })
-}
-
-fn leaf(graph: &mut Graph, name: &str, find: Find<'_, '_>) -> Result<NodeId, Error> {
-    let Some((scalar, extents)) = find(name) else {
-        return Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{}`", Excerpt::quoted(name))));
-    };
-    graph.leaf(name, scalar, extents)
-}
-
-fn is_of(part: &Part, wanted: usize) -> bool {
-    matches!(part, Part::Tensor(name, _) if *name as usize == wanted)
 }
 
 fn labels_of(set: Set) -> impl Iterator<Item = u32> {
@@ -75,7 +44,8 @@ impl<'s> Lowering<'s> {
 
     /// The node of a part that others need.
     fn node(&self, part: u32) -> Result<NodeId, Error> {
-        self.made[part as usize].ok_or_else(|| Error::new(ErrorKind::Syntax, "a part of a statement that has no value"))
+        self.made[part as usize]
+            .ok_or_else(|| Error::new(ErrorKind::Syntax, "a part of an expression that has no value"))
     }
 
     fn part(&mut self, at: u32) -> Result<NodeId, Error> {
@@ -92,7 +62,7 @@ impl<'s> Lowering<'s> {
             Part::Map(op, of) => self.mapped(op, of, self.demands.wanted[at as usize])?,
             Part::Whole(whole, of) => match summed_product(tree, at) {
                 Some(chain) => self.product(&chain, 0)?,
-                None => self.whole(*whole, *of)?,
+                None => whole.of(self.graph, self.node(*of)?)?,
             },
         })
     }
@@ -232,66 +202,5 @@ impl<'s> Lowering<'s> {
             nodes[at] = self.graph.number(number, &others)?;
         }
         self.graph.map(op.clone(), &nodes)
-    }
-
-    /// A number made of all elements of a part.
-    fn whole(&mut self, whole: Whole, of: u32) -> Result<NodeId, Error> {
-        let node = self.node(of)?;
-        let axes: Vec<usize> = (0..self.graph.extents(node).len()).collect();
-        let absolute = |g: &mut Graph| g.map(id::ABS, &[node]);
-        let g = &mut *self.graph;
-        match whole {
-            Whole::Sum => g.reduce(Reduction::Sum, node, &axes),
-            Whole::Product => g.reduce(Reduction::Product, node, &axes),
-            Whole::Min => g.reduce(Reduction::Min, node, &axes),
-            Whole::Max => g.reduce(Reduction::Max, node, &axes),
-            Whole::AbsMin => absolute(g).and_then(|node| g.reduce(Reduction::Min, node, &axes)),
-            Whole::AbsMax => absolute(g).and_then(|node| g.reduce(Reduction::Max, node, &axes)),
-            Whole::Norm | Whole::SquaredNorm => {
-                let squares = g.map(id::TENSOR_SQUARE, &[node])?;
-                let sum = g.reduce(Reduction::Sum, squares, &axes)?;
-                if whole == Whole::Norm { g.map(id::SQRT, &[sum]) } else { Ok(sum) }
-            }
-            Whole::Trace => {
-                let diagonal = g.with_axes(node, &[0, 0])?;
-                g.reduce(Reduction::Sum, diagonal, &[0])
-            }
-        }
-    }
-
-    /// What the target is to be.
-    fn assigned(&mut self, statement: &Statement, value: NodeId, find: Find<'_, '_>) -> Result<NodeId, Error> {
-        let Some((scalar, extents)) = find(&statement.target) else {
-            return match statement.assign {
-                Assign::Set => Ok(value),
-                _ => {
-                    let name = Excerpt::quoted(&statement.target);
-                    Err(Error::new(ErrorKind::UnknownName, format!("there is no tensor `{name}` to be changed")))
-                }
-            };
-        };
-        if extents.len() != statement.target_labels.len() {
-            let message = format!("{} labels for a target of {} axes", statement.target_labels.len(), extents.len());
-            return Err(Error::new(ErrorKind::RankMismatch, message));
-        }
-        for (label, extent) in statement.target_labels.iter().zip(extents) {
-            self.meet(*label, *extent)?;
-        }
-        let op = match statement.assign {
-            Assign::Set => None,
-            Assign::Add => Some(id::ADD),
-            Assign::Subtract => Some(id::SUBTRACT),
-            Assign::Multiply => Some(id::MULTIPLY),
-        };
-        let mut value = self.graph.cast(value, scalar)?;
-        if let Some(op) = op {
-            let known = statement.tree.names.iter().position(|name| *name == statement.target);
-            let old = match known {
-                Some(at) => self.leaves[at],
-                None => leaf(self.graph, &statement.target, find)?,
-            };
-            value = self.graph.map(op, &[old, value])?;
-        }
-        Ok(value)
     }
 }

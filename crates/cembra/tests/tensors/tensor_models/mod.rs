@@ -4,6 +4,7 @@
 mod elements;
 mod executor;
 mod refusals;
+mod statements;
 mod texts;
 mod values;
 

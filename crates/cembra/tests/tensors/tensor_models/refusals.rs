@@ -1,8 +1,8 @@
 //! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
 
 use super::{counted, f64s, refused, tensors};
-use cembra::Options;
-use cembra::tensor::{ErrorKind, Evaluator, Program, Tensor, TensorModel};
+use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel};
+use cembra::{Model, Options};
 
 #[test]
 fn a_text_whose_graph_is_too_large_is_refused() {
@@ -347,10 +347,12 @@ fn what_fails_in_a_run_is_said_where_it_stands() {
 fn a_statement_whose_graph_is_too_large_is_refused() {
     // Each sum is another node.
     let addends = vec!["a(\"i\")"; cembra::tensor::MOST_MODEL_NODES + 1].join(" + ");
-    let program = Program::parse(&format!("b(\"i\") = {addends}")).expect("a program");
-    let mut given = tensors([("a", f64s(&[2], &[1.0, 2.0]))]);
-    let error = Evaluator::new(&Options::default()).run(&program, &mut given).expect_err("too large");
-    assert_eq!((error.kind(), given.len()), (ErrorKind::Limit, 1), "{error}");
+    let text = format!("input a: tensor[f64, 1]\nb(\"i\") = {addends}");
+    let limits = cembra::Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..cembra::Limits::default() };
+    let model = Model::parse_within(&text, &limits).expect("a text");
+    let error = TensorModel::new(&model).expect_err("too large");
+    let kind = error.tensor_error().map(cembra::tensor::Error::kind);
+    assert_eq!((error.code(), kind), ("limit", Some(ErrorKind::Limit)), "{error}");
 }
 
 #[test]

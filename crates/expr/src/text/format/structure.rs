@@ -183,6 +183,10 @@ impl Scan<'_, '_> {
             TokenKind::Equals if self.names_argument(index) => {
                 (role.touches_before, role.touches_behind) = (true, true);
             }
+            // The end of `+=`.
+            TokenKind::Equals if self.tokens.gap(index).is_empty() => {
+                role.touches_before = matches!(before, Some(TokenKind::Plus | TokenKind::Minus | TokenKind::Star));
+            }
             TokenKind::Text => {
                 self.behind_operand = true;
                 role.touches_before = before == Some(TokenKind::Type) && self.tokens.gap(index).is_empty();

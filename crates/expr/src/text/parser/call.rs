@@ -1,6 +1,6 @@
 //! Names and calls: what a word or a path means where it stands, and how arguments reach parameters.
 
-use super::expression::{Expect, Frame, Operand};
+use super::expression::{Expect, Frame, Operand, Shape};
 use super::function::{Call, Function};
 use super::signature::{Bound, Signature};
 use super::{Meaning, Parser, Symbol, used_before_definition};
@@ -396,7 +396,8 @@ impl<'s> Parser<'s, '_> {
         self.arguments = arguments;
         let node = made?;
         let part = if branches.is_empty() { None } else { self.note_part(node, &branches, call) };
-        Ok(Operand { part, ..Operand::new(node, call) })
+        let shape = if matches!(target, Target::Labelled(_)) { Shape::Enclosed } else { Shape::Other };
+        Ok(Operand { part, shape, ..Operand::new(node, call) })
     }
 
     /// Where the arguments of a gradient stand; nothing of other calls, and of a text without tensors.

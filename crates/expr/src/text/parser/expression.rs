@@ -19,7 +19,7 @@ use crate::text::types::FieldNames;
 use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// What an operand is without brackets, as far as that matters to a comparison beside it. Operands are copied for each token that is read,
+/// What an operand is without brackets, as far as that matters to a comparison beside it, and to a method behind it. Operands are copied for each token that is read,
 /// so this is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
@@ -27,7 +27,9 @@ pub(super) enum Shape {
     Compared(Span, Option<Joined>),
     /// `a & b` or `a | b`.
     Joined(Joined),
-    /// Anything else, or in brackets.
+    /// In brackets, or a name with labels: what methods stand behind.
+    Enclosed,
+    /// Anything else.
     Other,
 }
 
@@ -400,6 +402,9 @@ impl<'s> Parser<'s, '_> {
         let of = self.pop();
         let span = of.span.to(token.span);
         if operator == GET_FIELD && self.cursor.token.kind == TokenKind::OpenRound && !self.cursor.at_line_end() {
+            if self.cursor.has_tensors && matches!(of.shape, Shape::Enclosed) {
+                return self.method(of, token.span);
+            }
             let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
             let form = self.cursor.has_tensors.then(|| self.form_of_method(written));
             let problem = form.into_iter().fold(problem, Diagnostic::hint);
@@ -429,7 +434,7 @@ impl<'s> Parser<'s, '_> {
                 let span = open.to(close);
                 if self.operands.len() == base + 1 && !comma {
                     let Operand { node, written, part, .. } = self.pop();
-                    Operand { written, part, ..Operand::new(node, span) }
+                    Operand { written, part, shape: Shape::Enclosed, ..Operand::new(node, span) }
                 } else {
                     self.make_of(MAKE_TUPLE, base, span)?
                 }

@@ -34,7 +34,9 @@ impl Parser<'_, '_> {
 
     /// Notes that a test names an input or an output.
     pub(super) fn note_tested(&mut self, name: &str, at: Span) {
-        let known = self.output_names.get(name).copied().or_else(|| Some(self.symbols.get(name)?.span));
+        // What a line assigns to is mostly defined further up.
+        let output = self.output_names.get(name).copied().filter(|_| !self.assigned.contains_key(name));
+        let known = output.or_else(|| Some(self.symbols.get(name)?.span));
         if let Some(definition) = known {
             self.note_name_used(at, definition);
         }

@@ -1,5 +1,5 @@
-//! Labels behind names, in texts with tensors: `a("i,k")` names the axes of a tensor where it is used, `let t("i,j") = ..` and
-//! `output t("i,j") = ..` those of one that is defined. Here they become operators; what labels mean is found when the model is lowered.
+//! Labels behind names, in texts with tensors: `a("i,k")` names the axes of a tensor where it is used, `let t("i,j") = ..`,
+//! `output t("i,j") = ..` and `t("i,j") = ..` those of one that is defined. Here they become operators; what labels mean is found when the model is lowered.
 
 use super::Parser;
 use super::expression::Operand;
@@ -14,7 +14,7 @@ use cembra_value::{Span, Value};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Labels {
     /// The labels, as a literal.
-    node: NodeId,
+    pub(super) node: NodeId,
     /// Where they stand, their brackets included.
     pub(super) span: Span,
 }

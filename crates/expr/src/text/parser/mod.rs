@@ -2,6 +2,7 @@
 //! at the next statement, so that one run reports what it can; an erroneous expression has no node, and what is made of
 //! it neither, so that no error is reported twice.
 
+mod assignment;
 mod call;
 mod chained;
 mod constant;
@@ -14,6 +15,7 @@ mod input;
 mod labels;
 mod lambda;
 mod membership;
+mod method;
 mod reach;
 mod signature;
 pub(super) mod table;
@@ -118,6 +120,8 @@ pub(super) struct Parser<'s, 'v> {
     operation_names: [Option<NameId>; Operation::ALL.len()],
     declared: FxHashMap<NodeId, Span>,
     output_names: NameMap<Cow<'s, str>, Span>,
+    /// The outputs of lines that assign, by name: where each is among the outputs, if it is not erroneous.
+    assigned: NameMap<&'s str, Option<usize>>,
     /// Where the bare expression stands, once there was one.
     bare: Option<Span>,
     tests: Vec<ModelTest>,
@@ -176,6 +180,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             operation_names: [None; Operation::ALL.len()],
             declared: FxHashMap::default(),
             output_names: NameMap::default(),
+            assigned: NameMap::default(),
             bare: None,
             tests: Vec::new(),
             index: None,
@@ -273,6 +278,9 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.locals.clear();
         self.open.clear();
         self.noted.clear();
+        if let Some(assign) = self.assignment_ahead() {
+            return self.only_definitions("outputs").and_then(|()| self.assignment(assign));
+        }
         match self.cursor.token.kind {
             TokenKind::Input => self.only_definitions("inputs").and_then(|()| self.input()),
             TokenKind::Let => self.definition(),
@@ -352,7 +360,10 @@ impl<'s, 'v> Parser<'s, 'v> {
         if let Some(first) = self.output_names.get(&name.text) {
             let message = format!("the output `{}` is defined twice", name.text);
             let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first defined here");
-            self.cursor.report(problem);
+            self.cursor.report(match self.assigned.contains_key(&*name.text) {
+                true => problem.hint("the line that assigns to it makes it an output already"),
+                false => problem,
+            });
             return value.map(drop);
         }
         self.output_names.insert(name.text.clone(), name.span);

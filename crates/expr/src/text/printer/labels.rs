@@ -1,8 +1,9 @@
 //! Labels as they are printed: `a("i,k")` where a tensor is used, `let t("i,j") = ..` where one is defined. Labels stand behind names only,
-//! so what has some gets a name; where that cannot be, `tensor._at` and `tensor._bind` are calls like any other.
+//! so what has some gets a name; where that cannot be, `tensor._at` and `tensor._bind` are calls like any other. Methods stand behind labels,
+//! too, and behind brackets. What lines that assign have become is printed as outputs.
 
-use super::Printer;
-use crate::infix::{AT_LABELS, BIND_LABELS, GRADIENT};
+use super::{Form, Piece, Printer};
+use crate::infix::{AT_LABELS, BIND_LABELS, GRADIENT, LOOSEST, TIGHTEST};
 use crate::text::gradient::may_be_expression;
 use crate::text::lexer;
 use crate::{Node, NodeId};
@@ -51,6 +52,24 @@ impl<'g> Printer<'g> {
         let Node::Operator(name, &[value, labels]) = self.graph.node(id) else { return None };
         let is_bound = self.has_tensors && **self.graph.name(name) == *BIND_LABELS;
         Some((value, self.text(labels).filter(|_| is_bound)?))
+    }
+
+    /// Writes what a method is of: in brackets, unless it is labelled or a method itself.
+    pub(super) fn write_enclosed(&mut self, of: NodeId) {
+        let is_named = self.lets.get(of.index()).copied().flatten().is_some();
+        let is_enclosed = match self.graph.node(of) {
+            Node::Operator(name, &[of, labels]) if **self.graph.name(name) == *AT_LABELS => {
+                self.takes_labels(of) && self.text(labels).is_some()
+            }
+            Node::Operator(name, &[_]) => Form::of(self.graph.name(name)) == Form::Method,
+            _ => false,
+        };
+        if is_enclosed && !is_named {
+            self.pending.push(Piece::Operand(of, TIGHTEST));
+        } else {
+            self.out.push('(');
+            self.pending.extend([Piece::Text(")"), Piece::Operand(of, LOOSEST)]);
+        }
     }
 
     /// True if labels behind a node are read as such: it prints as a name that the text defines.

@@ -1,0 +1,230 @@
+//! Lines that assign, and methods: what they mean, which versions of names they read, and what is refused.
+
+use super::{Tensors, evaluated, f64s, refused, tensors};
+use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel};
+use cembra::{Model, Options, print};
+
+const INPUTS: &str = "input a: tensor[f64, 2], b: tensor[f64, 2], v: tensor[f64, 1], s: f64\n";
+
+fn given() -> Tensors {
+    tensors([
+        ("a", f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+        ("b", f64s(&[2, 2], &[0.0, 1.0, 1.0, 0.0])),
+        ("v", f64s(&[2], &[1.0, 10.0])),
+        ("s", Tensor::scalar(0.5)),
+    ])
+}
+
+/// The outputs of lines by name, in their order.
+fn run(lines: &str) -> Vec<(String, Vec<f64>)> {
+    let text = format!("{INPUTS}{lines}");
+    let made = evaluated(&text, &given());
+    let model = TensorModel::parse(&text).expect("a model");
+    let names = model.outputs().iter().map(|field| field.name.to_string());
+    names.zip(made).map(|(name, tensor)| (name, tensor.to_vec().expect("floats"))).collect()
+}
+
+fn output(name: &str, elements: &[f64]) -> (String, Vec<f64>) {
+    (name.to_owned(), elements.to_vec())
+}
+
+#[test]
+fn lines_that_assign_are_outputs() {
+    assert_eq!(run("c(\"i,j\") = a(\"i,k\") * b(\"k,j\")"), [output("c", &[2.0, 1.0, 4.0, 3.0])]);
+    // The text is the same model as one with the word.
+    let with = |word: &str| Model::parse(&format!("{INPUTS}{word}c(\"i,j\") = a(\"j,i\"); output d = c + 1.0"));
+    assert_eq!(with("").expect("a model").program(), with("output ").expect("a model").program());
+}
+
+#[test]
+fn lines_below_read_the_new_version_of_a_name() {
+    let lines = "let before = a + 0.0
+        a(\"i,j\") = 2.0 * a(\"i,j\")
+        d(\"i,j\") = a(\"j,i\")
+        a(\"i,j\") += b(\"i,j\")
+        d(\"i,j\") -= a(\"i,j\")
+        output sums = tensor.sum(a, 1) + tensor.sum(before, 1)
+        output old = L.a";
+    // Outputs are in the order in which their names were first assigned.
+    let expected = [
+        output("a", &[2.0, 5.0, 7.0, 8.0]),
+        output("d", &[0.0, 1.0, -3.0, 0.0]),
+        output("sums", &[7.0 + 3.0, 15.0 + 7.0]),
+        output("old", &[1.0, 2.0, 3.0, 4.0]),
+    ];
+    assert_eq!(run(lines), expected);
+}
+
+#[test]
+fn each_sign_changes_element_by_element() {
+    for (sign, expected) in [("=", [10.0, 100.0]), ("+=", [11.0, 110.0]), ("-=", [-9.0, -90.0]), ("*=", [10.0, 1000.0])]
+    {
+        assert_eq!(
+            run(&format!("v(\"i\") {sign} v(\"i\") * v(\"j\") * b(\"j,j\") + 10.0 * v(\"i\")")),
+            [output("v", &expected)]
+        );
+        // What a `let` gave is changed, too, and is an output then; the sign may stand on the next line.
+        assert_eq!(run(&format!("let t = v * 1.0\nt(\"i\")\n  {sign} 10.0 * v(\"i\")")), [output("t", &expected)]);
+    }
+    // A factor that only the right side has is summed there, and what is changed is no factor of that product.
+    assert_eq!(run("v(\"i\") *= a(\"i,j\") * v(\"j\")"), [output("v", &[21.0, 430.0])]);
+    // A number has no labels.
+    assert_eq!(
+        run("n(\"\") = v(\"i\") * v(\"i\")\nn(\"\") -= 2\ns(\"\") *= n"),
+        [output("n", &[99.0]), output("s", &[49.5])]
+    );
+}
+
+#[test]
+fn a_new_version_has_the_type_and_the_extents_of_the_old_one() {
+    let text = "input x: tensor[f32, 1], y: tensor[f64, 1], n: tensor[i64, 1]
+        x(\"i\") += y(\"i\")
+        n(\"i\") = 2 * y(\"i\")";
+    let single = |elements: [f32; 2]| Tensor::new(&[2], elements.to_vec()).expect("a tensor");
+    let given = |extent: usize| {
+        tensors([
+            ("x", single([1.0, 2.0])),
+            ("y", f64s(&[extent], &[0.5, 0.25, 4.0][..extent])),
+            ("n", Tensor::new(&[2], vec![7_i64, 8]).expect("a tensor")),
+        ])
+    };
+    let made = evaluated(text, &given(2));
+    assert_eq!(made[0].to_vec::<f32>().expect("f32"), [1.5, 2.25]);
+    assert_eq!(made[1].to_vec::<i64>().expect("i64"), [1, 0]);
+    let model = TensorModel::parse(text).expect("a model");
+    let types: Vec<String> = model.outputs().iter().map(|field| field.qtype.to_string()).collect();
+    assert_eq!(types, ["tensor[f32, 1]", "tensor[i64, 1]"]);
+    for extent in [1, 3] {
+        let error = model.evaluate(&Evaluator::new(&Options::default()), &given(extent)).expect_err("other extents");
+        let place = error.span().map(|span| span.text(text));
+        let message = format!("the label `i` has {extent} indices and 2");
+        assert_eq!((error.kind(), error.to_string(), place), (ErrorKind::SizeMismatch, message, Some("x(\"i\")")));
+    }
+}
+
+#[test]
+fn methods_are_numbers_of_all_elements() {
+    for (expression, expected) in [
+        ("a(\"i,j\").sum()", 10.0),
+        ("(a(\"i,j\") * b(\"j,k\")).sum()", 10.0),
+        ("a(\"i,j\").product()", 24.0),
+        ("(-a(\"i,j\")).min()", -4.0),
+        ("(-a(\"i,j\")).max()", -1.0),
+        ("(-a(\"i,j\")).absmin()", 1.0),
+        ("(-a(\"i,j\")).absmax()", 4.0),
+        ("(2 * b(\"i,j\")).norm()", 8.0_f64.sqrt()),
+        ("(a(\"i,j\") - b(\"j,i\")).squared_norm()", 1.0 + 1.0 + 4.0 + 16.0),
+        ("(a(\"i,k\") * b(\"k,j\")).squared_norm()", 1.0 + 4.0 + 9.0 + 16.0),
+        ("a(\"i,j\").trace()", 5.0),
+        ("a(\"i,i\").sum()", 5.0),
+        // Whole tensors have none.
+        ("(a + b).sum()", 12.0),
+        ("(a).trace()", 5.0),
+        ("(tensor.sum(a, 1)).norm()", 58.0_f64.sqrt()),
+    ] {
+        assert_eq!(run(&format!("n(\"\") = {expression}")), [output("n", &[expected])], "{expression}");
+        // It is a number wherever it stands.
+        let lines = format!("fn f(a, b) = {expression}\noutput n = 1.0 + f(a, b)\nw(\"i\") = f(a, b) * v(\"i\")");
+        let expected = [output("n", &[1.0 + expected]), output("w", &[expected, 10.0 * expected])];
+        assert_eq!(run(&lines), expected, "{expression}");
+    }
+}
+
+#[test]
+fn names_keep_what_they_are_where_there_are_no_methods() {
+    let refused = |rest: &str| {
+        let text = format!("{INPUTS}{rest}");
+        let error = TensorModel::parse(&text).expect_err(rest);
+        let place = error.span().map(|span| span.text(&text).to_owned());
+        (error.code(), error.diagnostics()[0].message().to_owned(), place.unwrap_or_default())
+    };
+    for (rest, code, message, place) in [
+        ("output n = a.sum()", "syntax", "a field of a value cannot be called", "a.sum"),
+        ("output n = a(\"i,j\").size()", "unknown-name", "no expression has a method `size`", "size"),
+        ("output n = (a).at()", "unknown-name", "no expression has a method `at`", "at"),
+        ("output n = (a).sum(0)", "arguments", "the method `sum` takes no arguments", "0"),
+        ("output n = (a).sum", "type-mismatch", "a field of what is no tuple", "a"),
+        ("output n = v(\"i\").trace()", "shape", "the trace of an expression of 1 labels", "v(\"i\").trace()"),
+        ("output n = (a > 0.0).sum()", "type-mismatch", "Sum of elements of type bool", "(a > 0.0).sum()"),
+    ] {
+        let (found, said, at) = refused(rest);
+        assert_eq!((found, &*at), (code, place), "{rest}: {said}");
+        assert!(said.starts_with(message), "{rest}: {said}");
+    }
+    // Without tensors it is a field that cannot be called, as it was.
+    let error = Model::parse("input x: f64; output y = (x).sum()").expect_err("no tensors");
+    assert_eq!(error.to_string().split(';').next(), Some("a field of a value cannot be called"));
+}
+
+#[test]
+fn what_cannot_be_assigned_says_why() {
+    for (rest, code, message, place) in [
+        ("c(\"i\") += v(\"i\")", "unknown-name", "there is no tensor `c` to be changed", "c"),
+        ("fn f(x) = x\nf(\"i\") += v(\"i\")", "name", "`f` is a function, and no tensor to be changed", "f"),
+        ("fn f(x) = x\nf(\"i\") = v(\"i\")", "name", "`f` is defined twice", "f"),
+        ("output c = v\nc(\"i\") += v(\"i\")", "name", "the output `c` is defined twice", "c"),
+        ("output \"c\" = v\nc(\"i\") = v(\"i\")", "name", "the output `c` is defined twice", "c"),
+        ("c(\"i\") = v(\"i\")\noutput c = v", "name", "the output `c` is defined twice", "c"),
+        ("output d = c\nc(\"i\") = v(\"i\")", "name", "`c` is used before it is defined", "c"),
+        (
+            "c(\"i\") = v(\"i\"); v + 1.0",
+            "syntax",
+            "an expression by itself is an output, and there is one already",
+            "v + 1.0",
+        ),
+        ("v + 1.0; c(\"i\") = v(\"i\")", "syntax", "an expression by itself must be the last statement", "v + 1.0"),
+        ("v(\"i\") + = v(\"i\")", "syntax", "expected a value, found `=`", "="),
+        ("v(\"i\") /= v(\"i\")", "syntax", "expected a value, found `=`", "="),
+        ("v(\"i\") =", "syntax", "expected a value, found the end of the text", ""),
+        ("v(\"i,j\") = a(\"i,j\")", "shape", "2 labels for a target of 1 axes", "v(\"i,j\")"),
+        ("v(\"i\") += a(\"i,j\")", "labels", "the label `j` is not in the target", "a(\"i,j\")"),
+        (
+            "v(\"i\") *= a(\"i,j\") * b(\"j,k\")",
+            "labels",
+            "the label `k` is in one factor only, and not in the target",
+            "b(\"j,k\")",
+        ),
+        (
+            "let t = v(\"i\")\nt(\"i\") += v(\"i\")",
+            "syntax",
+            "this is labelled, and what it is put into takes it whole",
+            "v(\"i\")",
+        ),
+    ] {
+        let text = format!("{INPUTS}{rest}");
+        let (found, said, at) = refused(&text);
+        assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
+        assert!(said.starts_with(message), "{rest}: {said}");
+        if code == "unknown-name" || said.contains("output `c` is defined") {
+            let error = TensorModel::parse(&text).expect_err(rest);
+            assert_eq!(error.diagnostics().len(), 1, "{error}");
+            assert!(!error.diagnostics()[0].hints().is_empty(), "{error}");
+        }
+    }
+    // Without tensors nothing is assigned so.
+    let error = Model::parse("input a: f64\na(\"x\") = 1").expect_err("no tensors");
+    assert_eq!((error.code(), error.span().map(|span| span.start)), ("name", Some(13)));
+}
+
+#[test]
+fn outputs_that_are_called_like_inputs_print_as_texts_that_read_back() {
+    let text = "input x: tensor[f64, 1]\nx(\"i\") += 2.0 * x(\"i\")\ny(\"\") = x(\"i\").norm()\n";
+    let printed = print(Model::parse(text).expect("a model").program());
+    assert_eq!(
+        printed,
+        "input x: tensor[f64, 1]\nlet t0(\"i\") = 2.0 * x(\"i\")\nlet t1 = x + tensor._assign(x, t0, \"i\")\n\
+         output \"x\" = t1\noutput y(\"\") = t1(\"i\").norm()\n"
+    );
+    assert_eq!(print(Model::parse(&printed).expect("a model").program()), printed);
+}
+
+#[test]
+fn products_that_are_summed_need_no_memory_for_all_their_labels() {
+    // Eighteen labels: a tensor has sixteen axes at most.
+    let labels: Vec<String> = (0..18).map(|at| format!("l{at}")).collect();
+    let (first, second) = (labels[..9].join(","), labels[9..].join(","));
+    let text = format!("input x: tensor[f64, 9]\noutput n = (x(\"{first}\") * x(\"{second}\")).sum()");
+    let given = tensors([("x", Tensor::new(&[2; 9], vec![1.0; 512]).expect("a tensor"))]);
+    let made = TensorModel::parse(&text).expect("a model").evaluate(&Evaluator::new(&Options::default()), &given);
+    assert_eq!(made.expect("a number")[0].1.get::<f64>(&[]).expect("a float"), 512.0 * 512.0);
+}

@@ -1,0 +1,175 @@
+//! Lines that assign, in texts with tensors: `c("i,j") = a("i,k") * b("k,j")`, and `+=`, `-=` and `*=` for what is defined above. They are
+//! outputs without the word. What such a line makes is a new version of its name, which the lines below read; the last one is the output.
+
+use super::labels::Labels;
+use super::{Meaning, Parser};
+use crate::infix::{ASSIGN_LABELS, Operation};
+use crate::name_index::NameKind;
+use crate::program::Output;
+use crate::text::cursor::Stop;
+use crate::text::token::TokenKind;
+use crate::{Defines, NodeId};
+use cembra_value::{Code, Diagnostic, Span};
+
+/// How a line assigns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Assign {
+    /// `=`: in the place of what was there.
+    Set,
+    /// `+=` and its like: what was there, and the value behind it, are operands.
+    Change(Operation),
+}
+
+/// What a name was before a line assigned to it.
+#[derive(Clone, Copy, Debug)]
+enum Old {
+    /// A value, whose node is missing if it is erroneous.
+    Value(Option<NodeId>),
+    /// A function.
+    Function,
+    /// Nothing that is defined.
+    Nothing,
+}
+
+impl<'s> Parser<'s, '_> {
+    /// How the line assigns that begins here, if it does: `name("labels")`, and `=` or one of the signs with it.
+    pub(super) fn assignment_ahead(&self) -> Option<Assign> {
+        if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
+            return None;
+        }
+        let mut ahead = self.cursor.ahead();
+        let open = ahead.next();
+        let is_labelled = open.kind == TokenKind::OpenRound
+            && !open.first_on_line
+            && ahead.next().kind == TokenKind::Text
+            && ahead.next().kind == TokenKind::CloseRound;
+        if !is_labelled {
+            return None;
+        }
+        let sign = ahead.next();
+        let operation = match sign.kind {
+            TokenKind::Equals => return Some(Assign::Set),
+            TokenKind::Plus => Operation::Add,
+            TokenKind::Minus => Operation::Subtract,
+            TokenKind::Star => Operation::Multiply,
+            _ => return None,
+        };
+        let equals = ahead.next();
+        let is_one = equals.kind == TokenKind::Equals && equals.span.start == sign.span.end;
+        is_one.then_some(Assign::Change(operation))
+    }
+
+    /// `name("labels") += expression`
+    pub(super) fn assignment(&mut self, assign: Assign) -> Result<(), Stop> {
+        let (name, span) = self.new_name()?;
+        let labels = self.defined_labels()?;
+        if assign != Assign::Set {
+            // The sign before the `=`.
+            self.cursor.advance();
+        }
+        let old = match self.symbols.get(name).map(|symbol| symbol.meaning) {
+            Some(Meaning::Input(leaf)) => Old::Value(Some(leaf)),
+            Some(Meaning::Value(node)) => Old::Value(node),
+            Some(Meaning::Function(_)) => Old::Function,
+            Some(Meaning::Leaf(_)) | None => Old::Nothing,
+        };
+        let place = labels.map_or(span, |labels| span.to(labels.span));
+        let value = self.defining_expression().and_then(|value| {
+            let value = self.as_labelled(value, labels)?;
+            let node = value.node.zip(labels);
+            let node = node.map(|(node, labels)| self.new_version(assign, old, node, labels, place)).transpose()?;
+            Ok(node.flatten())
+        });
+        let node = value.as_ref().ok().copied().flatten();
+        match (assign, old) {
+            (_, Old::Value(_)) => self.assign(name, span, node),
+            (Assign::Set, _) => self.assign_new(name, span, labels, node),
+            (Assign::Change(_), _) => self.report_unchangeable(name, span, old),
+        }
+        value.map(drop)
+    }
+
+    /// The value that a line gives to what it assigns to. Erroneous if what was there before is.
+    fn new_version(
+        &mut self,
+        assign: Assign,
+        old: Old,
+        value: NodeId,
+        labels: Labels,
+        place: Span,
+    ) -> Result<Option<NodeId>, Stop> {
+        let old = match old {
+            Old::Value(Some(old)) => old,
+            Old::Value(None) => return Ok(None),
+            Old::Function | Old::Nothing => return Ok(Some(value)),
+        };
+        let name = self.program.graph.intern(ASSIGN_LABELS);
+        let value = self.operator(name, &[old, value, labels.node], place)?;
+        match assign {
+            Assign::Set => Ok(Some(value)),
+            Assign::Change(operation) => {
+                let name = self.operation_name(operation);
+                let whole = place.to(self.cursor.previous);
+                self.operator(name, &[old, value], whole).map(Some)
+            }
+        }
+    }
+
+    /// Gives a name that is defined above its new value.
+    fn assign(&mut self, name: &'s str, span: Span, node: Option<NodeId>) {
+        let Some(symbol) = self.symbols.get_mut(name) else { return };
+        symbol.meaning = Meaning::Value(node);
+        let (defined, definition) = (symbol.span, symbol.definition);
+        self.note_use(definition);
+        self.note_name_used(span, defined);
+        self.assign_output(name, span, node);
+    }
+
+    /// Defines a name by a line that assigns to it first.
+    fn assign_new(&mut self, name: &'s str, span: Span, labels: Option<Labels>, node: Option<NodeId>) {
+        self.note_name(NameKind::Output, span, node);
+        self.note_labels(labels.map(|labels| labels.span));
+        self.define(name, span, Meaning::Value(node), Some(Defines::Output));
+        self.assign_output(name, span, node);
+    }
+
+    /// Makes the value the output of a name, in the place of the one that it was by a line above.
+    fn assign_output(&mut self, name: &'s str, span: Span, node: Option<NodeId>) {
+        if let Some(at) = self.assigned.get(name) {
+            if let (Some(output), Some(node)) = (at.and_then(|at| self.program.outputs.get_mut(at)), node) {
+                output.node = node;
+            }
+            return;
+        }
+        if let Some(first) = self.output_names.get(name) {
+            let problem = Diagnostic::new(Code::Name, format!("the output `{name}` is defined twice")).at(span);
+            let problem = problem.also(*first, "first defined here");
+            self.cursor.report(problem.hint(format!(
+                "a line like this makes it an output itself: write `let {name} = ..` above, or `{name}(\"i,j\") = ..`"
+            )));
+            return;
+        }
+        self.output_names.insert(name.into(), span);
+        self.assigned.insert(name, node.map(|_| self.program.outputs.len()));
+        if let Some(node) = node {
+            self.program.outputs.push(Output { name: name.into(), node, span: Some(span) });
+        }
+    }
+
+    /// Reports a change of what is no tensor. The name is known from here on, so that its uses are no errors.
+    fn report_unchangeable(&mut self, name: &'s str, span: Span, old: Old) {
+        if let (Old::Function, Some(symbol)) = (old, self.symbols.get(name)) {
+            let problem = Diagnostic::new(Code::Name, format!("`{name}` is a function, and no tensor to be changed"));
+            let problem = problem.at(span).also(symbol.span, "defined here");
+            self.cursor.report(problem);
+            return;
+        }
+        let problem = Diagnostic::new(Code::UnknownName, format!("there is no tensor `{name}` to be changed")).at(span);
+        self.cursor.report(problem.hint(format!(
+            "what is changed is an input, a `let` or an output of a line above: `{name}(\"i,j\") = ..` makes one"
+        )));
+        if !self.symbols.contains_key(name) {
+            self.define(name, span, Meaning::Value(None), Some(Defines::Output));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Methods, in texts with tensors: `(a("i,k") * b("k,j")).sum()` and `a("i,j").norm()` are numbers made of all elements. They stand behind
+//! brackets and behind names with labels; which there are is said by the registry.
+
+use super::Parser;
+use super::expression::{Expect, Operand, Shape};
+use crate::infix::METHOD;
+use crate::name_index::Referent;
+use crate::text::cursor::Stop;
+use crate::text::token::TokenKind;
+use cembra_value::{Code, Diagnostic, Span};
+
+impl Parser<'_, '_> {
+    /// Reads the brackets behind the name of a method, which stands at a span, and makes its node.
+    pub(super) fn method(&mut self, of: Operand, at: Span) -> Result<Expect, Stop> {
+        let method = self.cursor.text(at);
+        let open = self.cursor.token.span;
+        self.cursor.enter(open)?;
+        self.cursor.advance();
+        let callable = self.vocabulary.resolve(&format!("{METHOD}{method}"));
+        if callable.is_none() {
+            let problem = Diagnostic::new(Code::UnknownName, format!("no expression has a method `{method}`")).at(at);
+            self.cursor.report(problem.hint(self.form_of_method(method)));
+        }
+        if self.cursor.token.kind != TokenKind::CloseRound {
+            if callable.is_none() {
+                return Err(Stop);
+            }
+            let problem = Diagnostic::new(Code::Arguments, format!("the method `{method}` takes no arguments"));
+            let problem = problem.at(self.cursor.token.span).also(open, "in the bracket opened here");
+            return Err(self.cursor.stop(problem.hint("it is of all elements; `tensor.sum(x, 0)` goes along an axis")));
+        }
+        let close = self.cursor.advance().span;
+        self.cursor.leave();
+        let span = of.span.to(close);
+        let node = match (of.node, callable) {
+            (Some(of), Some(callable)) => {
+                let name = self.program.graph.intern(callable.name);
+                self.note_referent(at, |_| Some(Referent::Operator(name)));
+                Some(self.operator(name, &[of], span)?)
+            }
+            _ => None,
+        };
+        Ok(self.push(Operand { shape: Shape::Enclosed, ..Operand::new(node, span) }))
+    }
+}

@@ -1,0 +1,112 @@
+//! Labelled expressions as trees in an arena, in which operands come before what uses them; and labels as they are written. What labels mean
+//! is found in `labels`.
+
+use super::Whole;
+use crate::{ElementOperator, Error, ErrorKind};
+use cembra_runtime::Excerpt;
+use cembra_value::Span;
+use smallvec::{SmallVec, smallvec};
+
+/// A part of an expression: an id is its position in the tree.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Part {
+    /// A tensor: which of the nodes, and the labels of its axes.
+    Tensor(u32, Vec<u32>),
+    Number(f64),
+    Negated(u32),
+    Sum(u32, u32),
+    Difference(u32, u32),
+    Product(u32, u32),
+    /// A part divided by a number.
+    Quotient(u32, f64),
+    /// An operator on the elements of parts, which stand beside each other by their labels.
+    Map(ElementOperator, SmallVec<[u32; 3]>),
+    Whole(Whole, u32),
+}
+
+impl Part {
+    /// The parts that it is made of.
+    pub(super) fn operands(&self) -> SmallVec<[u32; 3]> {
+        match self {
+            Part::Tensor(..) | Part::Number(_) => smallvec![],
+            Part::Negated(of) | Part::Quotient(of, _) | Part::Whole(_, of) => smallvec![*of],
+            Part::Sum(a, b) | Part::Difference(a, b) | Part::Product(a, b) => smallvec![*a, *b],
+            Part::Map(_, of) => of.clone(),
+        }
+    }
+}
+
+/// An expression. The last part is the whole of it.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Tree {
+    pub(super) parts: Vec<Part>,
+    pub(super) spans: Vec<Span>,
+    pub(super) labels: Vec<String>,
+}
+
+impl Tree {
+    pub(super) fn root(&self) -> u32 {
+        self.parts.len().saturating_sub(1) as u32
+    }
+
+    /// Adds a part; its number.
+    pub(super) fn push(&mut self, part: Part, span: Span) -> u32 {
+        self.parts.push(part);
+        self.spans.push(span);
+        self.root()
+    }
+
+    /// The numbers of labels that stand in a text with commas between them.
+    pub(super) fn read_labels(&mut self, known: &mut Positions, text: &str) -> Result<Vec<u32>, Error> {
+        let mut labels = Vec::new();
+        if text.trim().is_empty() {
+            return Ok(labels);
+        }
+        for label in text.split(',').map(str::trim) {
+            if !label.starts_with(is_start) || !label.chars().all(is_part) {
+                let message = format!("`{}` is no label", Excerpt::quoted(label));
+                let error = Error::new(ErrorKind::BadLabel, message);
+                return Err(error.hint("a label is letters, digits and `_`, and begins with no digit"));
+            }
+            labels.push(self.label(known, label));
+        }
+        Ok(labels)
+    }
+
+    /// The number of a label, which is a new one if the label is.
+    fn label(&mut self, known: &mut Positions, label: &str) -> u32 {
+        if let Some(at) = known.get(label) {
+            return *at;
+        }
+        let at = self.labels.len() as u32;
+        self.labels.push(label.to_owned());
+        known.insert(label.to_owned(), at);
+        at
+    }
+}
+
+pub(super) type Positions = std::collections::HashMap<String, u32>;
+
+fn is_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+fn is_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_numbered_in_the_order_of_the_text() {
+        let (mut tree, mut known) = (Tree::default(), Positions::new());
+        assert_eq!(tree.read_labels(&mut known, " i, k_1 ,i").unwrap(), [0, 1, 0]);
+        assert_eq!(tree.read_labels(&mut known, "j,k_1").unwrap(), [2, 1]);
+        assert!(tree.read_labels(&mut known, " ").unwrap().is_empty());
+        for wrong in ["1i", "i,", "i j", "\u{e9}"] {
+            assert_eq!(tree.read_labels(&mut known, wrong).unwrap_err().kind(), ErrorKind::BadLabel, "{wrong}");
+        }
+    }
+}

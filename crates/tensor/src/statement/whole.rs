@@ -1,0 +1,77 @@
+//! Numbers that are made of all elements, as methods of labelled expressions make them.
+
+use crate::node::Reduction;
+use crate::{Error, Graph, NodeId};
+use cembra_ops::id;
+
+/// A number that is made of all elements of an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Whole {
+    /// Their sum.
+    Sum,
+    /// Their product.
+    Product,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The smallest magnitude.
+    AbsMin,
+    /// The largest magnitude.
+    AbsMax,
+    /// The square root of the sum of their squares.
+    Norm,
+    /// The sum of their squares.
+    SquaredNorm,
+    /// The sum of the diagonal of what has two axes.
+    Trace,
+}
+
+impl Whole {
+    /// The number of a node.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Graph, Whole};
+    ///
+    /// let mut g = Graph::standard();
+    /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
+    /// let norm = Whole::Norm.of(&mut g, a)?;
+    /// assert!(g.extents(norm).is_empty());
+    /// # Ok::<(), cembra_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Elements of a type that has no such number, the smallest or largest of none, or a trace of other than two axes.
+    pub fn of(self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
+        let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
+        let absolute = |g: &mut Graph| g.map(id::ABS, &[node]);
+        match self {
+            Whole::Sum => graph.reduce(Reduction::Sum, node, &axes),
+            Whole::Product => graph.reduce(Reduction::Product, node, &axes),
+            Whole::Min => graph.reduce(Reduction::Min, node, &axes),
+            Whole::Max => graph.reduce(Reduction::Max, node, &axes),
+            Whole::AbsMin => absolute(graph).and_then(|node| graph.reduce(Reduction::Min, node, &axes)),
+            Whole::AbsMax => absolute(graph).and_then(|node| graph.reduce(Reduction::Max, node, &axes)),
+            Whole::Norm | Whole::SquaredNorm => {
+                let squares = graph.map(id::TENSOR_SQUARE, &[node])?;
+                let sum = graph.reduce(Reduction::Sum, squares, &axes)?;
+                if self == Whole::Norm { graph.map(id::SQRT, &[sum]) } else { Ok(sum) }
+            }
+            Whole::Trace => {
+                check_trace(axes.len())?;
+                let diagonal = graph.with_axes(node, &[0, 0])?;
+                graph.reduce(Reduction::Sum, diagonal, &[0])
+            }
+        }
+    }
+}
+
+/// An error if what has so many axes has no trace.
+pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
+    if axes == 2 {
+        return Ok(());
+    }
+    let error = Error::new(crate::ErrorKind::RankMismatch, format!("the trace of an expression of {axes} labels"));
+    Err(error.hint("a matrix has one: `a(\"i,j\").trace()`"))
+}
