@@ -3,7 +3,7 @@
 
 use crate::analysis::Analysis;
 use cembra::{OpDef, QType, Registry, Span, print_default, print_input_type, print_type, reference};
-use cembra_expr::{AT_LABELS, BIND_LABELS, NameKind, NamedPlace, Node, NodeId, Referent};
+use cembra_expr::{ASSIGN_LABELS, AT_LABELS, BIND_LABELS, NameKind, NamedPlace, Node, NodeId, Referent};
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
 
 /// True for the operators that labels behind a name are.
 fn is_labelling(name: &str) -> bool {
-    matches!(name, AT_LABELS | BIND_LABELS)
+    matches!(name, AT_LABELS | BIND_LABELS | ASSIGN_LABELS)
 }
 
 /// A block of text of the language.
@@ -120,7 +120,7 @@ fn expression(analysis: &Analysis, byte: usize) -> Option<(Span, String)> {
     let nodes = || (0..graph.len()).map(NodeId::from_index);
     // Labels of axes are a part of what has them, and no texts.
     let labels = |node| match graph.node(node) {
-        Node::Operator(name, &[_, labels]) if is_labelling(graph.name(name)) => Some(labels),
+        Node::Operator(name, &[.., labels]) if is_labelling(graph.name(name)) => Some(labels),
         _ => None,
     };
     let labels: HashSet<NodeId> = nodes().filter_map(labels).collect();

@@ -287,6 +287,35 @@ output d(\"j,i\"): tensor[f32, 2] = scaled * 2.0
 ";
 
 #[test]
+fn lines_that_assign_are_shown_with_what_they_change() {
+    let shell = Shell::new();
+    let model = uri(&shell, "t.cem");
+    let mut editor = Editor::start(&shell, json!({}));
+    let text = "input a: tensor[f64, 2]\n# The squares.\nc(\"i,j\") = a(\"i,j\") * a(\"i,j\")\n\
+                a(\"i,j\") += 2.0 * c(\"j,i\")\nc(\"i,j\") *= a(\"i,j\") / a(\"i,j\").norm()\n";
+    editor.open(&model, text);
+    assert_eq!(editor.codes(&model), Vec::<String>::new());
+    let mut hover = |line, character| editor.hover(&model, line, character);
+    let name = |text: &str, what: &str| format!("```cem\n{text}\n```\n{what}\n");
+    // A line that defines a name, and one that changes it; an input that is changed is that input.
+    let c = name("output c(\"i,j\"): tensor[f64, 2]", "an output") + "\nThe squares.\n";
+    assert_eq!(hover(2, 0), (c.clone(), range(2, 0, 1)));
+    assert_eq!(hover(4, 0), (c, range(4, 0, 1)));
+    assert_eq!(hover(3, 0), (name("input a: tensor[f64, 2]", "an input"), range(3, 0, 1)));
+    let (method, place) = hover(4, 34);
+    assert_eq!(place, range(4, 32, 36));
+    assert!(method.contains("The square root of the sum of all squares."), "{method}");
+    // A name is renamed in all lines that define, change and use it.
+    let params = json!({
+        "textDocument": { "uri": model }, "position": { "line": 0, "character": 6 }, "newName": "first"
+    });
+    let edits = editor.ask("textDocument/rename", params);
+    let edits = edits["changes"][&model].as_array().map_or(0, Vec::len);
+    assert_eq!(edits, 6);
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
 fn tensors_are_shown_with_types_and_labels() {
     let shell = Shell::new();
     let model = uri(&shell, "t.cem");
