@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 /// there, as Arrow has them.
 ///
 /// ```
-/// use cembra_engine::{ArrayView, Bitmap};
+/// use cembra_engine::rows::{ArrayView, Bitmap};
 ///
 /// let (values, bits) = ([1.5, 0.0, 2.5], [0b101]);
 /// let view = ArrayView::new(&values).present(Bitmap::new(&bits, 0, 3).unwrap());

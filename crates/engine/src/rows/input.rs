@@ -209,7 +209,7 @@ impl<'a> InputColumn<'a> {
     /// Some of the values of a slice: that at `first`, and from each to the next `step`, so many in all. None if one is not in the slice.
     ///
     /// ```
-    /// use cembra_engine::InputColumn;
+    /// use cembra_engine::rows::InputColumn;
     ///
     /// let numbers = [1.0, 2.0, 3.0, 4.0, 5.0];
     /// assert_eq!(InputColumn::stepped(&numbers, 4, -2, 3).and_then(|column| column.rows()), Some(3));

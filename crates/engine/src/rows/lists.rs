@@ -135,7 +135,7 @@ impl<'a> InputColumn<'a> {
     /// that column; a missing row is refused, because no array is missing.
     ///
     /// ```
-    /// use cembra_engine::InputColumn;
+    /// use cembra_engine::rows::InputColumn;
     ///
     /// let elements = InputColumn::values(&[1.0, 2.0, 3.0]);
     /// let lists = InputColumn::lists(&[0_i64, 2, 2, 3][..], &elements);

@@ -140,7 +140,7 @@ pub fn element_bytes(scalar: Scalar) -> u64 {
 /// not hold itself, and a value for each field of a tuple, however deep it is.
 ///
 /// ```
-/// use cembra_engine::column_bytes;
+/// use cembra_engine::rows::column_bytes;
 /// use cembra_value::Value;
 ///
 /// assert_eq!(column_bytes(&Value::from(1_i64)), 8);
