@@ -351,8 +351,8 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     /// to chain [`chain_of`]`(i)`, in the order of positions. Then it calls [`lent`](ChainFold::lent). This is for sums: for a missing
     /// element it may add zero, and no sum is -0.
     ///
-    /// None if the next element does not belong to the first chain, the elements are not all of one block, there are not so many left, or
-    /// they are some of those that are added one after the other, but not all.
+    /// None if the next element does not belong to the first chain, if the elements are of two blocks, if fewer than `count` elements are
+    /// left, or if they are only some of the elements that are added one after the other.
     #[inline]
     pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {

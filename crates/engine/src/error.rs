@@ -185,7 +185,7 @@ impl Error {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
-    /// An error of tensors, and how it is told of a model.
+    /// An error of tensors, with the diagnostic that a model reports for it.
     #[cfg(feature = "tensors")]
     pub(crate) fn tensors(cause: cembra_tensor::Error, problem: Diagnostic) -> Self {
         Error(Arc::new(Kind::Tensors { problem: problem.into(), cause }))

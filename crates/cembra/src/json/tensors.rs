@@ -11,7 +11,7 @@ use serde_json::Value as Object;
 /// A tensor as lists.
 ///
 /// # Errors
-/// The system has no memory for so many elements and lists: a view has any number of them.
+/// The system has no memory for the lists: a view of little memory may have any number of elements.
 pub(super) fn write(tensor: &Tensor) -> Result<Object, Error> {
     let (extents, mut parts) = (tensor.extents(), 1_usize);
     for extent in extents {

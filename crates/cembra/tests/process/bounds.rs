@@ -7,7 +7,7 @@ use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Option
 const LIMIT: u64 = 32 << 20;
 
 /// How much more the process may hold than before, in kibibytes: the limit and a quarter, and what the library and its stacks take by
-/// themselves. Anything under tools that keep freed memory to find who reads it.
+/// themselves. There is no bound under a tool that keeps freed memory to find late reads.
 fn beyond() -> usize {
     let is_watched = std::env::var_os("CEMBRA_WATCHED").is_some();
     if is_watched { usize::MAX } else { (LIMIT as usize / 1024) * 5 / 4 + (100 << 10) }

@@ -34,7 +34,7 @@ pub(crate) fn run_over(on: &Evaluator, line: &str, tensors: &mut Tensors) -> Res
     let planned = model.plan(on, &extents)?;
     let mut inputs: Vec<Tensor> = model.inputs().iter().map(|field| tensors[&*field.name].clone()).collect();
     let target = model.inputs().iter().position(|field| *field.name == *name).unwrap_or(inputs.len());
-    // Until the line is done the target is here alone: else its memory would be somebody else's, too.
+    // This list owns the target's memory alone until the line is done: shared memory is not written over.
     drop(tensors.remove(&name));
     let written = planned.run_over(&mut inputs, target);
     if target < inputs.len() {

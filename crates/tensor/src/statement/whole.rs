@@ -67,7 +67,7 @@ impl Whole {
     }
 }
 
-/// An error if what has so many axes has no trace.
+/// An error unless an expression of this many axes has a trace.
 pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
     if axes == 2 {
         return Ok(());

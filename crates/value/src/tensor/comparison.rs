@@ -73,7 +73,7 @@ impl Hash for Tensor {
     }
 }
 
-/// The position of the element that so many come before, in the order of indices.
+/// The position in memory of the element with this number, in the order of indices.
 fn nth_position(layout: &Layout, nth: usize) -> usize {
     let (mut rest, mut at) = (nth, layout.offset());
     for (extent, stride) in layout.extents().iter().zip(layout.strides()).rev() {
