@@ -2,9 +2,11 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{Evaluator, Graph, Labels};
+use cembra::tensor::{Graph, Labels};
 use cembra::{Options, Scalar};
+use cembra_engine::Evaluator;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The extents of labels.
@@ -59,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let order = shortest(|| {
             std::hint::black_box(graph.clone().ordered(product)).ok();
         });
-        let evaluator = Evaluator::new(&Options::default());
+        let evaluator = Arc::new(Evaluator::new(&Options::default()));
         let plan = shortest(|| {
             std::hint::black_box(evaluator.plan(&graph, &[product])).ok();
         });

@@ -3,8 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
-use cembra::{Options, Scalar};
+use cembra::tensor::{CompileGraph, Graph, NodeId, Reduction, Slice, same_bits};
+use cembra::{Options, Scalar, Tensor};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -149,15 +149,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut times = Vec::new();
         let mut made: Vec<Vec<Tensor>> = Vec::new();
         for threads in [1, 2] {
-            let on = Evaluator::new(&Options::default()).threads(threads);
-            let planned = on.plan(graph, outputs)?;
+            let mut session = graph.compile(outputs, &Options::default())?.session();
+            session.set_threads(threads);
             times.push(if *is_in_place {
                 let mut inputs: Vec<Tensor> = vec![numbers(Scalar::Float32, &[MANY])?];
-                shortest(|| planned.run_over(&mut inputs, 0).map(|_| ()).map_err(Box::from))?
+                shortest(|| session.run_over(&mut inputs, 0).map(|_| ()).map_err(Box::from))?
             } else {
-                let mut session = planned.session();
-                made.push(session.run(inputs)?.to_vec());
-                shortest(|| session.run(inputs).map(|_| ()).map_err(Box::from))?
+                made.push(session.run_tensors(inputs)?.to_vec());
+                shortest(|| session.run_tensors(inputs).map(|_| ()).map_err(Box::from))?
             });
         }
         let is_same = made.windows(2).all(|pair| pair[0].iter().zip(&pair[1]).all(|(a, b)| same_bits(a, b)));

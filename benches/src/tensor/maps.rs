@@ -7,10 +7,10 @@ use crate::batch::subject::has_512;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
 use crate::subject::LIMIT;
-use cembra::tensor::{Element, Evaluator, Graph, NodeId, Reduction, Tensor, TensorSession};
-use cembra::{Options, Scalar};
+use cembra::tensor::{CompileGraph, Element, Graph, NodeId, Reduction};
+use cembra::{Options, Scalar, Session, Tensor};
 
-type Made<T> = Result<T, cembra::tensor::Error>;
+type Made<T> = Result<T, cembra::Error>;
 
 /// A program over some inputs of so many elements.
 struct Case {
@@ -50,15 +50,14 @@ const VECTORS: [(&str, usize, usize); 12] = [
 ];
 
 pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Vec<Record>) -> Result<(), Error> {
-    let on = Evaluator::new(&Options::default());
     for case in CASES.iter().filter(|case| wants(case.name)) {
-        records.extend(elementwise(&on, case, effort).map_err(failed(case.name))??);
+        records.extend(elementwise(case, effort).map_err(failed(case.name))??);
     }
     if wants(LOSS) {
-        records.extend(loss(&on, effort).map_err(failed(LOSS))??);
+        records.extend(loss(effort).map_err(failed(LOSS))??);
     }
     for (name, rank, axis) in VECTORS.into_iter().filter(|(name, _, _)| wants(name)) {
-        records.extend(vector(&on, name, (rank, axis), effort).map_err(failed(name))??);
+        records.extend(vector(name, (rank, axis), effort).map_err(failed(name))??);
     }
     Ok(())
 }
@@ -69,14 +68,10 @@ fn numbers(len: usize, seed: u64) -> Vec<f64> {
     (0..len).map(|_| 2.0 * random.f64() - 1.0).collect()
 }
 
-/// Runs a plan, with memory that is kept, as that of the limit is.
-fn ours<'p, T: Element + Into<f64>>(
-    name: &'static str,
-    mut session: TensorSession<'p>,
-    inputs: &'p [Tensor],
-) -> Run<'p> {
+/// Runs a session, whose memory is kept, as that of the limit is.
+fn ours<'i, T: Element + Into<f64>>(name: &'static str, mut session: Session, inputs: &'i [Tensor]) -> Run<'i> {
     Box::new(move |to| {
-        let made = session.run(inputs).map_err(failed(name))?;
+        let made = session.run_tensors(inputs).map_err(failed(name))?;
         show(T::of(made[0].data()).unwrap_or_default(), to);
         Ok(())
     })
@@ -93,18 +88,19 @@ macro_rules! limit {
     };
 }
 
-fn elementwise(on: &Evaluator, case: &Case, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+fn elementwise(case: &Case, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     let (graph, output) = if case.is_sum { sum_of_products(case.len)? } else { chain(case.len)? };
-    let planned = on.plan(&graph, &[output])?;
+    let executor = graph.compile(&[output], &Options::default())?;
     let columns: Vec<Vec<f64>> = (0..graph.leaves().len()).map(|at| numbers(case.len, at as u64)).collect();
-    let inputs = columns.into_iter().map(|column| Tensor::new(&[case.len], column)).collect::<Made<Vec<Tensor>>>()?;
+    let tensors = columns.into_iter().map(|column| Tensor::new(&[case.len], column));
+    let inputs = tensors.collect::<Result<Vec<Tensor>, _>>()?;
     // The same memory is read: how it is aligned counts for calls as short as these.
     let columns: Vec<&[f64]> = inputs.iter().filter_map(|input| f64::of(input.data())).collect();
     let has_512 = has_512();
-    let mut session = planned.session();
+    let mut session = executor.session();
     // A load waits for a store before it whose address has the same place in a page. Where outputs begin is nobody's merit: both begin at
     // one place of their pages.
-    let made = f64::of(session.run(&inputs)?[0].data()).unwrap_or_default().as_ptr().addr();
+    let made = f64::of(session.run_tensors(&inputs)?[0].data()).unwrap_or_default().as_ptr().addr();
     let limit: Run<'_> = if case.is_sum {
         Box::new(|to| {
             show(&[limit!(has_512, sum_of_products(columns[0], columns[1]))], to);
@@ -145,12 +141,12 @@ fn sum_of_products(len: usize) -> Made<(Graph, NodeId)> {
     Ok((g, sum))
 }
 
-fn loss(on: &Evaluator, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+fn loss(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     const EXTENTS: [usize; 2] = [4096, 1024];
     let mut g = Graph::standard();
     let [z, y] = [g.leaf("z", Scalar::Float32, &EXTENTS)?, g.leaf("y", Scalar::Float32, &EXTENTS)?];
     let output = g.softmax_cross_entropy(z, y)?;
-    let planned = on.plan(&g, &[output])?;
+    let executor = g.compile(&[output], &Options::default())?;
     let len = EXTENTS[0] * EXTENTS[1];
     let scores: Vec<f32> = numbers(len, 1).into_iter().map(|number| number as f32 * 4.0).collect();
     let shares: Vec<f32> = numbers(len, 2).into_iter().map(|number| number.abs() as f32 / 512.0).collect();
@@ -160,16 +156,11 @@ fn loss(on: &Evaluator, effort: Effort) -> Made<Result<Vec<Record>, Error>> {
         show(&[limit!(has_512, softmax_cross_entropy(&scores, &shares, EXTENTS[1]))], to);
         Ok(())
     });
-    Ok(measure(LOSS, [ours::<f32>(LOSS, planned.session(), &inputs), limit], 1e-4, effort))
+    Ok(measure(LOSS, [ours::<f32>(LOSS, executor.session(), &inputs), limit], 1e-4, effort))
 }
 
 /// A tensor of 2^24 elements or fewer times a vector, beside a triad that moves as many bytes: what the memory gives.
-fn vector(
-    on: &Evaluator,
-    name: &'static str,
-    (rank, axis): (usize, usize),
-    effort: Effort,
-) -> Made<Result<Vec<Record>, Error>> {
+fn vector(name: &'static str, (rank, axis): (usize, usize), effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     let extent = (f64::from(1 << 24)).powf(1.0 / rank as f64).floor() as usize;
     let extents = vec![extent; rank];
     let len: usize = extents.iter().product();
@@ -179,13 +170,13 @@ fn vector(
     let mut g = Graph::standard();
     let [t, v] = [g.leaf("t", Scalar::Float64, &extents)?, g.leaf("v", Scalar::Float64, &[extent])?];
     let output = g.einsum(&spec, &[t, v])?;
-    let planned = on.plan(&g, &[output])?;
+    let executor = g.compile(&[output], &Options::default())?;
     let inputs = [Tensor::new(&extents, numbers(len, 1))?, Tensor::new(&[extent], numbers(extent, 2))?];
     // Two columns are read and one is written.
     let rows = (len + len / extent) / 3;
     let (b, c) = (numbers(rows, 1), numbers(rows, 2));
     let mut to = vec![0.0; rows];
-    let mut run = ours::<f64>(name, planned.session(), &inputs);
+    let mut run = ours::<f64>(name, executor.session(), &inputs);
     let has_512 = has_512();
     let triad = Box::new(move || {
         limit!(has_512, triad(&b, &c, &mut to));

@@ -69,7 +69,7 @@ fn measure(
     Ok(tasks.iter().zip(&samples).map(|(task, samples)| Record::of(workload, task, samples)).collect())
 }
 
-/// An error of tensors as one of this workload.
-fn failed(workload: &'static str) -> impl Fn(cembra::tensor::Error) -> Error {
-    move |source| Error::Stage { workload, source: Box::new(source) }
+/// An error of tensors, or of a model of them, as one of this workload.
+fn failed<E: Into<cembra::Error>>(workload: &'static str) -> impl Fn(E) -> Error {
+    move |source| Error::Model { workload, source: Box::new(source.into()) }
 }

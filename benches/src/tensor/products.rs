@@ -5,8 +5,8 @@ use super::{Run, failed, measure, show};
 use crate::Error;
 use crate::measure::Effort;
 use crate::record::Record;
-use cembra::tensor::{Element, Evaluator, Graph, NodeId, Planned, Tensor};
-use cembra::{Options, Scalar};
+use cembra::tensor::{CompileGraph, Element, Graph, NodeId};
+use cembra::{Executor, Options, Scalar, Tensor};
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -93,14 +93,12 @@ fn product<T: Element + ComplexField + Into<f64>>(
         Tensor::new(&extents, wholes(extents.iter().product(), number))
     });
     let inputs = tensors.collect::<Result<Vec<Tensor>, _>>().map_err(failed(name))?;
-    let on = Evaluator::new(&Options::default());
-    let planned = by_labels(&on, labels, &inputs).map_err(failed(name))?;
-    let mut session = planned.session();
+    let mut session = by_labels(labels, &inputs).map_err(failed(name))?.session();
     // The limit has the same sizes, and only for plain matrices the same numbers.
     let is_same = output.len() == 2;
     let shown = |elements: &[T], to: Option<&mut Vec<f64>>| show(elements, to.filter(|_| is_same));
     let ours: Run<'_> = Box::new(|to| {
-        let made = session.run(&inputs).map_err(failed(name))?;
+        let made = session.run_tensors(&inputs).map_err(failed(name))?;
         shown(T::of(made[0].data()).unwrap_or_default(), to);
         Ok(())
     });
@@ -115,13 +113,13 @@ fn product<T: Element + ComplexField + Into<f64>>(
     measure(name, [ours, limit], 1e-6, effort)
 }
 
-/// A plan of a product of tensors.
-fn by_labels<'e>(on: &'e Evaluator, labels: &str, inputs: &[Tensor]) -> Result<Planned<'e>, cembra::tensor::Error> {
+/// A product of tensors, compiled.
+fn by_labels(labels: &str, inputs: &[Tensor]) -> Result<Executor, cembra::Error> {
     let mut g = Graph::standard();
     let leaves = inputs.iter().map(|input| g.leaf("", input.scalar_type(), input.extents()));
     let leaves = leaves.collect::<Result<Vec<NodeId>, _>>()?;
     let product = g.einsum(labels, &leaves)?;
-    on.plan(&g, &[product])
+    g.compile(&[product], &Options::default())
 }
 
 const EPILOGUE: &str = "relu(2ab+bias)-512-f32";
@@ -130,16 +128,15 @@ const EPILOGUE: &str = "relu(2ab+bias)-512-f32";
 fn epilogue(effort: Effort) -> Result<Vec<Record>, Error> {
     const EXTENT: usize = 512;
     let (graph, output) = positive_part(EXTENT).map_err(failed(EPILOGUE))?;
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&graph, &[output]).map_err(failed(EPILOGUE))?;
+    let executor = graph.compile(&[output], &Options::default()).map_err(failed(EPILOGUE))?;
     let square = wholes(EXTENT * EXTENT, |number| number as f32);
     let matrix = Tensor::new(&[EXTENT; 2], square.clone()).map_err(failed(EPILOGUE))?;
     let bias = Tensor::new(&[EXTENT], wholes(EXTENT, |number| number as f32)).map_err(failed(EPILOGUE))?;
     let inputs = [matrix.clone(), matrix, bias];
-    let mut session = planned.session();
+    let mut session = executor.session();
     // The limit is the product alone: there is nothing to compare.
     let ours: Run<'_> = Box::new(|_| {
-        let made = session.run(&inputs).map_err(failed(EPILOGUE))?;
+        let made = session.run_tensors(&inputs).map_err(failed(EPILOGUE))?;
         show(f32::of(made[0].data()).unwrap_or_default(), None);
         Ok(())
     });

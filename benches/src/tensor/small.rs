@@ -5,8 +5,10 @@ use super::{CEMBRA, failed};
 use crate::Error;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
-use cembra::tensor::{Evaluator, Graph, NodeId, Plan, Rewriter, Tensor, TensorModel};
-use cembra::{Options, Scalar};
+use cembra::tensor::{CompileGraph, Graph, NodeId, Plan, Rewriter};
+use cembra::{Model, Options, Scalar, Tensor};
+use cembra_engine::Evaluator;
+use std::sync::Arc;
 
 const SMALL: &str = "3x3-and-bias";
 const MODEL: &str = r#"
@@ -17,7 +19,7 @@ const NODES: &str = "nodes-10000";
 const FACTORS: &str = "factors-30";
 const SHAPES: &str = "shapes-1000";
 
-type Made<T> = Result<T, cembra::tensor::Error>;
+type Made<T> = Result<T, cembra::Error>;
 
 pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Vec<Record>) -> Result<(), Error> {
     if wants(SMALL) {
@@ -30,7 +32,8 @@ pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Ve
         records.extend(factors(effort)?);
     }
     if wants(SHAPES) {
-        let on = Evaluator::new(&Options::default());
+        // One evaluator has all graphs: what it compiles does not depend on extents.
+        let on = Arc::new(Evaluator::new(&Options::default()));
         for extent in 2..=1001 {
             let (graph, output) = product_and_bias(extent).map_err(failed(SHAPES))?;
             let inputs = inputs(extent).map_err(failed(SHAPES))?;
@@ -73,46 +76,32 @@ fn measured(workload: &'static str, mut tasks: Vec<Task<'_>>, effort: Effort) ->
 }
 
 fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
+    let options = Options::default();
     let (graph, output) = product_and_bias(3)?;
     let inputs = inputs(3)?;
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&graph, &[output])?;
     let compile = || {
         // With nothing kept of what was compiled before; and the first call, which compiles.
         let (graph, output) = product_and_bias(3).map_err(failed(SMALL))?;
-        let on = Evaluator::new(&Options::default());
-        let made = on.plan(&graph, &[output]).and_then(|planned| planned.run(&inputs)).map_err(failed(SMALL))?;
-        std::hint::black_box(made);
+        let mut session = graph.compile(&[output], &options).map_err(failed(SMALL))?.session();
+        std::hint::black_box(session.run_tensors(&inputs).map_err(failed(SMALL))?);
         Ok(())
     };
-    let mut session = planned.session();
-    let call_session = || session.run(&inputs).map(|made| _ = std::hint::black_box(made)).map_err(failed(SMALL));
-    let call = || planned.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
-    let parsed =
-        || TensorModel::parse(MODEL).map_err(|source| Error::Model { workload: SMALL, source: Box::new(source) });
+    let mut session = graph.compile(&[output], &options)?.session();
+    let call = || session.run_tensors(&inputs).map(|made| _ = std::hint::black_box(made)).map_err(failed(SMALL));
     let compile_model = || {
-        let model = parsed()?;
-        let on = Evaluator::new(&Options::default());
-        let made = model.executor(&on).run(&inputs).map_err(failed(SMALL))?;
-        std::hint::black_box(made);
+        let model = Model::parse(MODEL).map_err(failed(SMALL))?;
+        let mut session = model.compile(&options).map_err(failed(SMALL))?.session();
+        std::hint::black_box(session.run_tensors(&inputs).map_err(failed(SMALL))?);
         Ok(())
     };
-    let model = match parsed() {
-        Ok(model) => model,
-        Err(error) => return Ok(Err(error)),
-    };
-    let executor = model.executor(&on);
-    let call_model = || executor.run(&inputs).map(|made| drop(std::hint::black_box(made))).map_err(failed(SMALL));
-    let mut model_session = executor.session();
-    let call_model_session =
-        || model_session.run(&inputs).map(|made| _ = std::hint::black_box(made)).map_err(failed(SMALL));
+    let mut model_session = Model::parse(MODEL)?.compile(&options)?.session();
+    let call_model =
+        || model_session.run_tensors(&inputs).map(|made| _ = std::hint::black_box(made)).map_err(failed(SMALL));
     let tasks = vec![
         task("us_to_first_result", 1e6, 1, compile),
         task("us_text_to_first_result", 1e6, 1, compile_model),
-        task("ns_per_call", 1e9, 1, call),
-        task("ns_per_call_of_session", 1e9, 1, call_session),
-        task("ns_per_call_of_model", 1e9, 1, call_model),
-        task("ns_per_call_of_model_session", 1e9, 1, call_model_session),
+        task("ns_per_call_of_session", 1e9, 1, call),
+        task("ns_per_call_of_model_session", 1e9, 1, call_model),
     ];
     Ok(measured(SMALL, tasks, effort))
 }
@@ -170,9 +159,10 @@ fn factors(effort: Effort) -> Result<Vec<Record>, Error> {
                 g.leaf(&format!("x{at}"), Scalar::Float64, &extents)
             };
             let leaves = factors.iter().enumerate().map(|(at, labels)| leaf(labels, &mut g, at));
-            let leaves = leaves.collect::<Made<Vec<NodeId>>>().map_err(failed(FACTORS))?;
+            let leaves = leaves.collect::<Result<Vec<NodeId>, _>>().map_err(failed(FACTORS))?;
             let product = g.einsum(&spec, &leaves).map_err(failed(FACTORS))?;
-            std::hint::black_box(Evaluator::new(&Options::default()).plan(&g, &[product]).map_err(failed(FACTORS))?);
+            let on = Arc::new(Evaluator::new(&Options::default()));
+            std::hint::black_box(on.plan(&g, &[product]).map_err(failed(FACTORS))?);
             Ok(())
         })
     });

@@ -1,17 +1,18 @@
 //! Binding: a model's names meet those of a loader, of an output's fields and of a listener. What nobody takes is not
 //! computed, what preparation drops is not loaded; what is left gets a place: in the caller's memory or in the frame.
 
-use crate::fields::{Input, InputField, OutputField};
+use crate::fields::{ANY_TENSOR, Input, InputField, OutputField};
 use crate::listener::{Listener, Set};
 use crate::loader::{Access, Fields, Loader, Read};
 use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
+#[cfg(feature = "tensors")]
+use cembra_engine::TensorProgram;
 use cembra_engine::{Executable, Field, only_sessions, plan, prepare};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
-use cembra_prepare::Placed;
 use cembra_runtime::{FramePtr, QType};
 use cembra_value::{Code, Diagnostic, Value};
 use std::collections::HashSet;
@@ -151,7 +152,7 @@ pub(crate) struct Transfers<S> {
     /// Fields of the output struct that are their defaults, because the model has no such outputs.
     pub(crate) absent: Box<[OutputField]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
-    /// The fields that are the inputs of a model with arrays, in their order: then nothing goes through the frame, and the slots
+    /// The fields that are the inputs of a model with arrays or tensors, in their order: then nothing goes through the frame, and the slots
     /// of outputs are none.
     pub(crate) arrays: Option<Box<[InputField]>>,
 }
@@ -205,15 +206,18 @@ pub(crate) fn bind<S>(
         (None, Some(listener)) => listener.qtype(name, given),
         (None, None) => given.clone(),
     };
+    #[cfg(feature = "tensors")]
+    if TensorProgram::is_of(&program, options) {
+        let executable = || Executable::of(program, options);
+        return bind_whole(executable, source, fields, absent, listener.is_some());
+    }
     if options.binding.cast_outputs || options.binding.require_present {
         program = fit_outputs(&program, &wanted, options)?;
     }
     let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
     if placed.model.has_arrays() {
-        return match listener {
-            None => bind_arrays(program, placed, source, fields, absent, options),
-            Some(_) => Err(only_sessions()),
-        };
+        let executable = || Executable::of_arrays(program, placed, options);
+        return bind_whole(executable, source, fields, absent, listener.is_some());
     }
     let plan = plan(&placed, &program, options)?;
     let found: Vec<(&str, &QType)> =
@@ -253,16 +257,18 @@ pub(crate) fn bind<S>(
     Ok(Bound { executor, moves })
 }
 
-/// Compiles a model with arrays for fields of structs.
-fn bind_arrays<S>(
-    program: Arc<Program>,
-    placed: Placed,
+/// Compiles a model with arrays or tensors for fields of structs; listeners do not hear of such values.
+fn bind_whole<S>(
+    executable: impl FnOnce() -> Result<Executable, Error>,
     source: &dyn Source,
     fields: Vec<OutputField>,
     absent: Vec<OutputField>,
-    options: &StartedOptions,
+    has_listener: bool,
 ) -> Result<Bound<S>, Error> {
-    let executor = Executor::from(Executable::of_arrays(program, placed, options)?);
+    if has_listener {
+        return Err(only_sessions());
+    }
+    let executor = Executor::from(executable()?);
     let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|output| (&*output.name, &output.qtype)).collect();
     check_outputs(&found, &|at, _, found| fields[at].wanted(found))?;
     let mut inputs = Vec::with_capacity(executor.inputs().len());
@@ -289,10 +295,11 @@ fn bind_arrays<S>(
 
 /// Compares the type of an input with that of the field it is read from.
 fn check_field(name: &str, qtype: &QType, field: &InputField) -> Result<(), Error> {
-    if field.qtype == *qtype {
+    if field.qtype == *qtype || (field.qtype == ANY_TENSOR && matches!(qtype, QType::Tensor(..))) {
         return Ok(());
     }
-    let message = format!("input `{name}` is {qtype}, but its field is {}", field.qtype);
+    let found = if field.qtype == ANY_TENSOR { "a tensor".to_owned() } else { field.qtype.to_string() };
+    let message = format!("input `{name}` is {qtype}, but its field is {found}");
     Err(Diagnostic::new(Code::Binding, message).into())
 }
 

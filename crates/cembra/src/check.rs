@@ -1,10 +1,12 @@
 //! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
 
-#[cfg(feature = "tensors")]
-use crate::tensor_model::TensorModel;
+use crate::constant::strong;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
-use cembra_engine::prepare;
-use cembra_runtime::{QType, Scalar};
+#[cfg(feature = "tensors")]
+use cembra_engine::TensorProgram;
+use cembra_engine::{CompileOptions, prepare};
+use cembra_expr::Program;
+use cembra_runtime::QType;
 use cembra_value::{Diagnostic, Span, Warnings};
 use std::collections::HashSet;
 
@@ -32,7 +34,7 @@ impl Model {
     /// ```
     #[must_use]
     pub fn check(&self, options: &Options) -> Checked {
-        let signature = tensor_signature(self).unwrap_or_else(|| self.signature(options));
+        let signature = self.signature(options);
         let found = self.warnings(options);
         // Of what is wrong at a place, a warning says no more.
         let wrong: Vec<Span> = match &signature {
@@ -117,7 +119,7 @@ impl Model {
         if self.program().definitions.declared_inputs().is_none() {
             return;
         }
-        if let Some(types) = tensor_types(self) {
+        if let Some(types) = tensor_types(self.program(), options) {
             cembra_prepare::find_tensor_warnings(self.program(), &types, options.prepare.registry, found);
             return;
         }
@@ -144,42 +146,21 @@ impl Model {
     /// ```
     #[must_use]
     pub fn node_types(&self, options: &Options) -> Vec<Option<QType>> {
-        if let Some(types) = tensor_types(self) {
-            return types;
-        }
         let options = &self.started(options);
         let leaf_type = |name: &str| options.input_types.get(name).cloned();
-        let mut types = cembra_prepare::node_types(self.program(), &leaf_type, &options.prepare);
-        for qtype in types.iter_mut().flatten() {
-            match qtype {
-                QType::Scalar(scalar @ Scalar::WeakFloat) | QType::Optional(scalar @ Scalar::WeakFloat) => {
-                    *scalar = Scalar::Float64;
-                }
-                _ => {}
-            }
-        }
-        types
+        let types = tensor_types(self.program(), options)
+            .unwrap_or_else(|| cembra_prepare::node_types(self.program(), &leaf_type, &options.prepare));
+        types.into_iter().map(|qtype| qtype.map(|qtype| strong(&qtype))).collect()
     }
-}
-
-/// What a model with tensors takes and gives; none for another.
-#[cfg(feature = "tensors")]
-fn tensor_signature(model: &Model) -> Option<Result<Signature, Error>> {
-    TensorModel::is_of(model.program()).then(|| TensorModel::new(model).map(|model| model.signature()))
 }
 
 /// The types of the nodes of a model with tensors; none for another.
 #[cfg(feature = "tensors")]
-fn tensor_types(model: &Model) -> Option<Vec<Option<QType>>> {
-    TensorModel::is_of(model.program()).then(|| TensorModel::node_types(model))
+fn tensor_types(program: &Program, options: &CompileOptions) -> Option<Vec<Option<QType>>> {
+    TensorProgram::is_of(program, options).then(|| TensorProgram::node_types(program, options))
 }
 
 #[cfg(not(feature = "tensors"))]
-const fn tensor_signature(_: &Model) -> Option<Result<Signature, Error>> {
-    None
-}
-
-#[cfg(not(feature = "tensors"))]
-const fn tensor_types(_: &Model) -> Option<Vec<Option<QType>>> {
+const fn tensor_types(_: &Program, _: &CompileOptions) -> Option<Vec<Option<QType>>> {
     None
 }

@@ -2,13 +2,21 @@
 
 use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
+#[cfg(feature = "tensors")]
+use crate::{Executor, Field};
 use cembra_engine::{ArrayModel, ListRows, lane_listing, operator_name, plan, prepare, refusal};
+#[cfg(feature = "tensors")]
+use cembra_engine::{Executable, TensorPlan, TensorProgram};
 use cembra_expr::Program;
 use cembra_plan::StepId;
 use cembra_prepare::{Pass, Placed, Prepared};
+#[cfg(feature = "tensors")]
+use cembra_runtime::QType;
 use cembra_value::Span;
 use std::fmt::Write as _;
 use std::ops::Range;
+#[cfg(feature = "tensors")]
+use std::sync::Arc;
 
 /// A stage of a model's way to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,6 +29,8 @@ pub enum Stage {
     Prepared,
     /// Of a model with arrays, what is done to whole arrays, and the plans for their elements.
     Arrays,
+    /// Of a model with tensors, the steps over whole tensors, for axes of 64 indices each.
+    Tensors,
     /// The plan: literals, steps, slots.
     Plan,
     /// What the plan is for many rows at a time: columns, and segments over them. Of a model with arrays, the array program for
@@ -32,17 +42,39 @@ pub enum Stage {
     Asm,
 }
 
-/// What stages answer that a model does not go through.
-const NO_ARRAYS: &str = "The model has no arrays: `plan` shows its steps.\n";
-const ARRAYS: &str = "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n";
+/// Which values a model has, on which its stages depend.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ModelKind {
+    /// Values in a frame alone.
+    Scalars,
+    /// Arrays too.
+    Arrays,
+    /// Tensors.
+    Tensors,
+}
+
+impl ModelKind {
+    /// The answer of a stage that such a model does not go through.
+    const fn other_stages(self) -> &'static str {
+        match self {
+            ModelKind::Scalars => "The model has no arrays and no tensors: `plan` shows its steps.\n",
+            ModelKind::Arrays => "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n",
+            ModelKind::Tensors => "The model has tensors: `tensors` shows its steps.\n",
+        }
+    }
+}
+
+/// The extent of each axis in the listing of a model with tensors.
+const LISTED_EXTENT: usize = 64;
 
 impl Stage {
     /// Every stage in order.
-    pub const ALL: [Stage; 8] = [
+    pub const ALL: [Stage; 9] = [
         Stage::Expr,
         Stage::Passes,
         Stage::Prepared,
         Stage::Arrays,
+        Stage::Tensors,
         Stage::Plan,
         Stage::Lanes,
         Stage::Clif,
@@ -57,6 +89,7 @@ impl Stage {
             Stage::Passes => "passes",
             Stage::Prepared => "prepared",
             Stage::Arrays => "arrays",
+            Stage::Tensors => "tensors",
             Stage::Plan => "plan",
             Stage::Lanes => "lanes",
             Stage::Clif => "clif",
@@ -72,6 +105,7 @@ impl Stage {
             Stage::Passes => "the typed graph after each pass of preparation that changed it",
             Stage::Prepared => "the graph after the last pass",
             Stage::Arrays => "what is done to whole arrays, and the plans for their elements",
+            Stage::Tensors => "the steps over whole tensors, for axes of 64 indices",
             Stage::Plan => "the steps, where their values lie in the frame, and the literals",
             Stage::Lanes => "what many rows at a time are played from",
             Stage::Clif => "what the code generator is given",
@@ -79,13 +113,15 @@ impl Stage {
         }
     }
 
-    /// True if models with arrays go through it, or models without.
+    /// True if models of a kind go through it.
     #[must_use]
-    pub const fn applies(self, has_arrays: bool) -> bool {
+    pub const fn applies(self, kind: ModelKind) -> bool {
         match self {
-            Stage::Expr | Stage::Passes | Stage::Prepared | Stage::Lanes => true,
-            Stage::Arrays => has_arrays,
-            Stage::Plan | Stage::Clif | Stage::Asm => !has_arrays,
+            Stage::Expr => true,
+            Stage::Passes | Stage::Prepared | Stage::Lanes => !matches!(kind, ModelKind::Tensors),
+            Stage::Arrays => matches!(kind, ModelKind::Arrays),
+            Stage::Tensors => matches!(kind, ModelKind::Tensors),
+            Stage::Plan | Stage::Clif | Stage::Asm => matches!(kind, ModelKind::Scalars),
         }
     }
 }
@@ -117,14 +153,20 @@ pub struct Origin {
 }
 
 impl Model {
-    /// What a stage made of the model. A stage that it does not go through, because it has arrays or none, answers with a
-    /// sentence that says so.
+    /// What a stage made of the model. A stage that [does not apply](Stage::applies) to it answers with a sentence that names another.
     ///
     /// # Errors
     /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
         let options = &self.started(options);
         let program = self.selected(options)?;
+        #[cfg(feature = "tensors")]
+        if stage != Stage::Expr && TensorProgram::is_of(&program, options) {
+            return match stage {
+                Stage::Tensors => tensor_listing(program, options),
+                _ => Ok(ModelKind::Tensors.other_stages().to_owned()),
+            };
+        }
         match stage {
             Stage::Expr => Ok(cembra_expr::print(&program)),
             Stage::Passes => {
@@ -141,11 +183,12 @@ impl Model {
                 let prepared = prepare(&program, options, &mut |_, _| {})?;
                 Ok(prepared.to_string())
             }
-            Stage::Arrays | Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm => {
+            Stage::Arrays | Stage::Tensors | Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm => {
                 let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
                 let has_arrays = placed.model.has_arrays();
-                if !stage.applies(has_arrays) {
-                    return Ok(if has_arrays { ARRAYS } else { NO_ARRAYS }.to_owned());
+                let kind = if has_arrays { ModelKind::Arrays } else { ModelKind::Scalars };
+                if !stage.applies(kind) {
+                    return Ok(kind.other_stages().to_owned());
                 }
                 match stage {
                     Stage::Arrays => Ok(ArrayModel::of(program, placed, options)?.listing()),
@@ -169,6 +212,23 @@ impl Model {
         let program = self.selected(options)?;
         machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
     }
+}
+
+/// The steps of a program with tensors.
+#[cfg(feature = "tensors")]
+fn tensor_listing(program: Arc<Program>, options: &StartedOptions) -> Result<String, Error> {
+    Ok(listed_plan(&Executor::from(Executable::of(program, options)?))?.to_string())
+}
+
+/// The plan of a model with tensors for axes of 64 indices.
+#[cfg(feature = "tensors")]
+pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error> {
+    let extents = |field: &Field| match field.qtype {
+        QType::Tensor(_, rank) => vec![LISTED_EXTENT; usize::from(rank)],
+        _ => Vec::new(),
+    };
+    let extents: Vec<Vec<usize>> = executor.inputs().iter().map(extents).collect();
+    executor.prepare_for(&extents.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// Prepares a program, and tells after each pass what the graph is then, if the pass changed it.

@@ -14,6 +14,9 @@ pub(crate) mod sealed {
 
 use sealed::Sealed;
 
+/// The type of a field that takes a tensor of any element type and number of axes: the model says which.
+pub(crate) const ANY_TENSOR: QType = QType::Nothing;
+
 /// A Rust type that an input field may have: see [`Input`] for which they are. Nobody else can implement it; types of one's own
 /// derive [`FieldType`](trait@crate::FieldType).
 #[diagnostic::on_unimplemented(
@@ -172,7 +175,7 @@ impl InputField {
 
     /// The type of the field; none if no input can have it.
     pub(crate) fn input_type(&self) -> Option<&QType> {
-        self.other.is_none().then_some(&self.qtype)
+        (self.other.is_none() && self.qtype != ANY_TENSOR).then_some(&self.qtype)
     }
 
     /// The field in all of the structs, whose field it is.
@@ -352,6 +355,7 @@ impl OutputField {
     pub(crate) fn wanted(&self, found: &QType) -> QType {
         match self.qtype {
             QType::Scalar(scalar) if self.default.is_some() && found.is_optional() => QType::Optional(scalar),
+            ANY_TENSOR if matches!(found, QType::Tensor(..)) => found.clone(),
             _ => self.qtype.clone(),
         }
     }
@@ -382,8 +386,9 @@ impl OutputField {
 /// `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option`
 /// of all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
 /// Of models with arrays they may also be `&[T]` and `Vec<T>` of the plain types, of `Optional` of them, and of texts, and
-/// [`ArrayView`](crate::ArrayView); such models take a copy of each field. Fields of other types are refused when a model asks
-/// for them, and not before.
+/// [`ArrayView`](crate::ArrayView); such models take a copy of each field. Of models with tensors they may be
+/// [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of other types are
+/// refused when a model asks for them, and not before.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
@@ -398,8 +403,8 @@ pub unsafe trait Input {
 /// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
 /// frame: `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of
 /// all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
-/// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask). Fields of other types are left out with
-/// `#[cembra(skip)]`.
+/// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask), of models with tensors
+/// [`Tensor`](crate::Tensor) and, with the feature `ndarray`, its arrays. Fields of other types are left out with `#[cembra(skip)]`.
 ///
 /// # Safety
 /// FIELD-TABLE: each entry's type and offset are those of a field of the struct, and every field has an entry, or is made by

@@ -61,7 +61,9 @@ pub mod reference;
 mod serialized;
 mod summary;
 #[cfg(feature = "tensors")]
-mod tensor_model;
+mod tensor_fields;
+#[cfg(feature = "tensors")]
+mod tensor_graph;
 mod text_fields;
 mod text_file;
 mod typed;
@@ -97,13 +99,13 @@ pub use cembra_runtime::{
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
-    Code, Diagnostic, Diagnostics, Label, Limit, Limits, Lines, ScalarValue, Span, Value, ValueRef, Warnings,
+    Code, Diagnostic, Diagnostics, Label, Limit, Limits, Lines, ScalarValue, Span, Tensor, Value, ValueRef, Warnings,
 };
 pub use check::Checked;
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};
 pub use coverage::{Branch, Coverage};
-pub use explain::{Machine, Origin, Stage};
+pub use explain::{Machine, ModelKind, Origin, Stage};
 pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
 pub use folder::Folder;
@@ -124,15 +126,16 @@ pub use summary::{Summary, Work};
 pub use text_file::{UnreadText, read_text, without_mark};
 pub use typed::ModelExecutor;
 
-/// Tensors: values of any rank and views of them, graphs of operators over them, and what evaluates them.
+/// Tensors: values of any rank and views of them, graphs of operators over them, and operators of the user.
+///
+/// A model in the text language is compiled with [`Model::compile`], whatever its values are, and run by
+/// [`Session::run_tensors`] or [`Session::evaluate`]; a graph is compiled with [`CompileGraph::compile`](tensor::CompileGraph::compile).
 #[cfg(feature = "tensors")]
 pub mod tensor {
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
-    pub use crate::tensor_model::{TensorExecutor, TensorModel};
-    #[cfg(feature = "tensor")]
-    pub use cembra_engine::LibraryProduct;
-    pub use cembra_engine::{CacheCounters, Evaluator, MOST_MODEL_NODES, Planned, TensorSession, Written, matrices};
+    pub use crate::tensor_graph::CompileGraph;
+    pub use cembra_engine::{CacheCounters, MOST_MODEL_NODES, TensorPlan, Written};
     pub use cembra_tensor::*;
 }
 
@@ -140,12 +143,9 @@ pub mod tensor {
 #[cfg(feature = "tensors")]
 const _: () = {
     const fn shared<T: Send + Sync>() {}
-    shared::<tensor::Evaluator>();
     shared::<tensor::Graph>();
-    shared::<tensor::Tensor>();
+    shared::<tensor::TensorPlan>();
     shared::<tensor::Reader<'static>>();
-    shared::<tensor::TensorModel>();
-    shared::<tensor::TensorExecutor<'static>>();
 };
 
 /// Which types threads may share, and which only one at a time may have.
@@ -156,6 +156,7 @@ const _: () = {
     shared::<Options>();
     shared::<Executor>();
     shared::<Error>();
+    shared::<Tensor>();
     shared::<Value>();
     shared::<ValueRef<'static>>();
     shared::<Registry>();

@@ -4,7 +4,9 @@ use crate::exports::with_exports;
 use crate::names::unknown_name;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Options};
-use cembra_engine::{Batch, Executable, Field, Signature, Source, plan, prepare};
+#[cfg(feature = "tensors")]
+use cembra_engine::TensorProgram;
+use cembra_engine::{Batch, Executable, Field, Signature, Source, prepare};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
@@ -258,18 +260,22 @@ impl Model {
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
         let options = &self.started(options);
         let program = self.selected(options)?;
-        let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
-        if placed.model.has_arrays() {
-            return Ok(Executor::from(Executable::of_arrays(program, placed, options)?));
-        }
-        let plan = plan(&placed, &program, options)?;
-        Ok(Executor::from(Executable::new(program, plan, None, options)?))
+        Ok(Executor::from(Executable::of(program, options)?))
+    }
+
+    /// True if some input of the model is a tensor, as declared or by the options: then it is evaluated as a whole, and has no rows.
+    #[must_use]
+    pub fn has_tensors(&self, options: &Options) -> bool {
+        #[cfg(feature = "tensors")]
+        return TensorProgram::is_of(self.program(), &options.compile);
+        #[cfg(not(feature = "tensors"))]
+        return false;
     }
 
     /// Compiles the model for many rows at a time.
     ///
     /// # Errors
-    /// Problems with types or limits.
+    /// Problems with types or limits, or a model with tensors, which has no rows.
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
         let options = &self.started(options);
         let program = self.selected(options)?;
@@ -283,6 +289,10 @@ impl Model {
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
         let options = &mut self.started(options);
         let program = self.selected(options)?;
+        #[cfg(feature = "tensors")]
+        if TensorProgram::is_of(&program, options) {
+            return Ok(TensorProgram::new(program, options)?.signature());
+        }
         self.prepare_without_externs(options);
         let prepared = prepare(&program, options, &mut |_, _| {})?;
         let TypedModel { graph, leaves, .. } = prepared.model();

@@ -88,6 +88,32 @@ impl Options {
         self
     }
 
+    /// Sums of products of tensors in the order of their labels, one product after the other: the order of `Backend::Interpreter`, with the
+    /// same bits on every machine. That takes many times as long as products of matrices do.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse("input a: tensor[f32, 2]; output square(\"i,j\") = a(\"i,k\") * a(\"k,j\")")?;
+    /// let mut session = model.compile(&Options::default().reference_order(true))?.session();
+    /// let a = Tensor::new(&[2, 2], vec![1.0_f32, 2.0, 3.0, 4.0])?;
+    /// assert_eq!(session.run_tensors(&[a])?[0].to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn reference_order(mut self, in_order: bool) -> Self {
+        self.compile.reference_order = in_order;
+        self
+    }
+
+    /// The fewest elements of tensors for which a thread takes a turn, where [runs have several](crate::RunOptions::threads); 65,536 unless
+    /// something else is said. Results do not depend on it.
+    #[must_use]
+    pub fn min_parallel_elements(mut self, elements: usize) -> Self {
+        self.compile.min_parallel_elements = Some(elements);
+        self
+    }
+
     /// When a model of `Backend::Tiered` is compiled, and when its calls take the machine code.
     #[must_use]
     pub fn tiering(mut self, tiering: Tiering) -> Self {

@@ -2,9 +2,13 @@
 //! `explain`.
 
 use crate::Backend;
-use crate::explain::prepare_watched;
+#[cfg(feature = "tensors")]
+use crate::Executor;
+#[cfg(feature = "tensors")]
+use crate::explain::listed_plan;
+use crate::explain::{ModelKind, prepare_watched};
 use crate::{Error, Model, Options, Signature};
-use cembra_engine::{ArrayModel, plan, refusal, tier_name};
+use cembra_engine::{ArrayModel, WholeModel, plan, refusal, tier_name};
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 
@@ -47,6 +51,11 @@ pub enum Work {
         /// Its steps and arrays, and what they take, as the first lines of its listing say it.
         counts: String,
     },
+    /// A plan over whole tensors, made at the first run with certain extents.
+    Tensors {
+        /// Its steps for axes of 64 indices; none if extents of 64 do not fit each other.
+        steps: Option<usize>,
+    },
 }
 
 impl Summary {
@@ -56,10 +65,14 @@ impl Summary {
         self.tier.map(tier_name)
     }
 
-    /// True for a model with arrays.
+    /// Which values the model has.
     #[must_use]
-    pub const fn has_arrays(&self) -> bool {
-        matches!(self.work, Work::Arrays { .. })
+    pub const fn kind(&self) -> ModelKind {
+        match self.work {
+            Work::Plan { .. } => ModelKind::Scalars,
+            Work::Arrays { .. } => ModelKind::Arrays,
+            Work::Tensors { .. } => ModelKind::Tensors,
+        }
     }
 }
 
@@ -89,6 +102,14 @@ impl Model {
         let graph = &program.graph;
         let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
         let written_nodes = needed.into_iter().filter(|needed| *needed).count();
+        #[cfg(feature = "tensors")]
+        if cembra_engine::TensorProgram::is_of(&program, options) {
+            let executor = Executor::from(cembra_engine::Executable::of(program, options)?);
+            let (backend, tier) = (executor.backend(), executor.tier());
+            let work = Work::Tensors { steps: listed_plan(&executor).ok().map(|plan| plan.counters().steps) };
+            let (fallback, changed_by, prepared_nodes) = (None, Vec::new(), written_nodes);
+            return Ok(Summary { signature, backend, tier, fallback, written_nodes, prepared_nodes, changed_by, work });
+        }
         let mut changed_by = Vec::new();
         let placed = prepare_watched(&program, options, &mut |pass, changed| {
             changed_by.extend(changed.map(|_| pass.name));

@@ -6,7 +6,7 @@ use crate::fields::{Input, InputField, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
 use crate::{Error, Executor, InputColumn, Model, Options, RawFunction, RunOptions, ValueRef};
-use cembra_engine::Memory;
+use cembra_engine::WholeMemory;
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::Value;
@@ -53,7 +53,7 @@ pub struct ModelExecutor<I, O, S = ()> {
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
     /// Of a model with arrays, what its runs leave to each other.
-    memory: Memory,
+    memory: WholeMemory,
     types: PhantomData<fn(&I) -> O>,
 }
 
@@ -110,7 +110,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             context: self.executor.inner().context(),
             moves: self.moves.clone(),
             kept: Vec::new(),
-            memory: Memory::default(),
+            memory: WholeMemory::default(),
             types: PhantomData,
         }
     }
@@ -180,7 +180,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
             return Err(Error::values(message));
         }
-        if self.executor.inner().has_arrays() || self.moves.as_ref().is_some_and(|moves| !moves.are_columns()) {
+        if self.executor.inner().is_whole() || self.moves.as_ref().is_some_and(|moves| !moves.are_columns()) {
             // There are fields that are no columns.
             for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
                 self.over(input, output).map_err(|error| error.in_row(row))?;
@@ -214,7 +214,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let Bound { executor, moves } = bind(model, source, O::fields(), listener, options)?;
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
-        let (kept, memory) = (Vec::new(), Memory::default());
+        let (kept, memory) = (Vec::new(), WholeMemory::default());
         Ok(ModelExecutor { executor, frame, context, moves, kept, memory, types: PhantomData })
     }
 
@@ -329,7 +329,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let inputs: Vec<Value> = moves.arrays.iter().flat_map(|fields| fields.iter().map(value)).collect();
         let mut made = Vec::new();
         let token = self.context.cancellation();
-        self.executor.inner().evaluate_arrays(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
+        self.executor.inner().evaluate_whole(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
         for (moved, value) in moves.checked.iter().zip(&made) {
             moved.check(value)?;
         }

@@ -1,5 +1,5 @@
-//! `--time-limit`: the time that an evaluation has, and what is told when it is over. Rows are evaluated with a token, which is cancelled then;
-//! what is evaluated at once is left alone on its thread, and ends with the process.
+//! `--time-limit`: the time that an evaluation has, and the error when it is over. Rows are evaluated with a token, which is cancelled then;
+//! an evaluation as a whole is left alone on its thread, as planning and products of matrices look at no token.
 
 use cembra::Cancellation;
 use cembra_table::error::{DataCode, DataError};
@@ -40,7 +40,8 @@ fn over(limit: Duration) -> DataError {
     DataError::new(DataCode::TimeLimit, message).hint("give it more: `--time-limit SECONDS`")
 }
 
-/// What is computed, or an error if that takes longer than the limit, if there is one. Nobody waits for it then.
+/// Computes something on a thread of its own, and gives an error if that takes longer than the limit, if there is one. The thread then ends
+/// with the process.
 pub(crate) fn within<T: Send + 'static>(
     limit: Option<Duration>,
     compute: impl FnOnce() -> T + Send + 'static,
@@ -48,7 +49,7 @@ pub(crate) fn within<T: Send + 'static>(
     let Some(limit) = limit else { return Ok(compute()) };
     let (done, made) = channel();
     thread::spawn(move || {
-        // Nobody may be there any more.
+        // The caller may have gone on.
         let _ = done.send(compute());
     });
     made.recv_timeout(limit).map_err(|why| match why {

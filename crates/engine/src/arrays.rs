@@ -13,6 +13,7 @@ use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
 use crate::thread_count::useful_threads;
+use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_array::{
     Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunners, Unsplit, most_units,
     split,
@@ -49,7 +50,7 @@ enum Played {
 
 /// What the runs of one session leave to each other.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     run: RunMemory,
     /// For each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
@@ -169,16 +170,6 @@ impl ArrayModel {
         Ok(ArrayModel { compiled, placed, program, options, inputs, reference })
     }
 
-    /// Inputs and outputs with their types.
-    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
-        [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
-    }
-
-    /// How machine code of the plans is made; none where they are interpreted, or in tiers.
-    pub fn tier(&self) -> Option<Tier> {
-        matches!(self.options.backend, Backend::Native | Backend::Auto).then_some(self.options.tier)
-    }
-
     /// What an evaluation may take.
     pub(crate) const fn limits(&self) -> &EvaluationLimits {
         &self.compiled.limits
@@ -192,12 +183,6 @@ impl ArrayModel {
     /// How much there is to do, as the first lines of the listing say it.
     pub fn counts(&self) -> String {
         self.compiled.program.counts()
-    }
-
-    /// Bytes of memory that the plans hold, and their code.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let reference = self.reference.get();
-        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
     }
 
     /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
@@ -230,6 +215,38 @@ impl ArrayModel {
         *memory = Memory { threads: memory.threads, limits: memory.limits, ..Memory::default() };
         let mut alone = Memory { limits: memory.limits, ..Memory::default() };
         reference.run(&self.program, inputs, token, &mut alone, results)
+    }
+}
+
+impl WholeModel for ArrayModel {
+    fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
+    }
+
+    fn tier(&self) -> Option<Tier> {
+        matches!(self.options.backend, Backend::Native | Backend::Auto).then_some(self.options.tier)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let reference = self.reference.get();
+        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
+    }
+
+    fn evaluate_values(
+        &self,
+        values: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut WholeMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let WholeTerms { threads, limits } = memory.terms();
+        let memory: &mut Memory = memory.own();
+        (memory.threads, memory.limits) = (threads, limits);
+        self.evaluate(values, token, memory, results)
+    }
+
+    fn recycle(&self, result: Value, memory: &mut WholeMemory) {
+        memory.own::<Memory>().recycle(result);
     }
 }
 

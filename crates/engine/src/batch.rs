@@ -13,9 +13,11 @@ use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
 use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
+#[cfg(feature = "tensors")]
+use crate::tensor_program::TensorProgram;
 use cembra_expr::Program;
 use cembra_runtime::{Cancellation, QType, Scalar};
-use cembra_value::{Diagnostic, Value};
+use cembra_value::{Code, Diagnostic, Span, Value};
 use std::sync::Arc;
 
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
@@ -40,6 +42,13 @@ enum Rows {
     Plan(Box<PlanRows>),
     /// An array program.
     Lists(Box<ListRows>),
+}
+
+/// The error that a model with tensors, of which an input is declared here, is asked for a batch.
+#[cold]
+pub(crate) fn no_rows(span: Option<Span>) -> Error {
+    let problem = Diagnostic::new(Code::Tensors, "a model with tensors is evaluated as a whole, and has no rows");
+    problem.at(span).hint("call `Session::evaluate` or `Session::run_tensors`; rows are an axis of a tensor").into()
 }
 
 /// A row of a batch that failed.
@@ -68,6 +77,10 @@ pub struct BatchResult {
 impl Batch {
     /// Compiles a program for many rows.
     pub fn of(program: &Arc<Program>, options: &Started) -> Result<Batch, Error> {
+        #[cfg(feature = "tensors")]
+        if let Some(input) = TensorProgram::tensor_input(program, options) {
+            return Err(no_rows(input.span));
+        }
         let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
         let inner = if placed.model.has_arrays() {
             Rows::Lists(ListRows::of(program.clone(), placed, options)?.into())

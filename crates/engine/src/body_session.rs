@@ -1,10 +1,10 @@
-//! An expression of elements on one element of each input: a session that runs its plan on values.
+//! An expression of elements on one element of each input: a frame in which its plan runs on values.
 
 use crate::bodies::plan_of_body;
 use crate::compile_options::Started;
 use crate::error::Error;
-use crate::executor::{Executable, Executor, Session};
-use cembra_runtime::{FaultKind, Scalar};
+use crate::executor::Executable;
+use cembra_runtime::{Context, FaultKind, Frame, Scalar};
 use cembra_tensor::{Body, ErrorKind, Single};
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
@@ -17,14 +17,18 @@ pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
         None if error.code() == "limit" => ErrorKind::Limit,
         _ => ErrorKind::Evaluation,
     };
-    cembra_tensor::Error::new(kind, error.message_of_element())
+    let made = cembra_tensor::Error::new(kind, error.message_of_element());
+    match error.fault_kind() {
+        Some(fault) => made.of_fault(fault, error.operator()),
+        None => made,
+    }
 }
 
 /// A body that is compiled for single elements.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyExecutor {
-    executor: Executor,
-    /// Which input of the body each input of the executor is, and its type.
+    executable: Arc<Executable>,
+    /// Which input of the body each input of the plan is, and its type.
     inputs: Arc<[(usize, Scalar)]>,
 }
 
@@ -33,20 +37,23 @@ impl BodyExecutor {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
         let inputs = leaves.filter_map(|leaf| Some((leaf, *body.inputs.get(leaf)?))).collect();
-        Ok(BodyExecutor { executor: Executable::new(program, plan, None, options)?.into(), inputs })
+        Ok(BodyExecutor { executable: Executable::new(program, plan, None, options)?.started(), inputs })
     }
 
     pub(crate) fn single(&self) -> Box<dyn Single> {
-        let (session, inputs) = (self.executor.session(), self.inputs.clone());
-        Box::new(BodySession { session, inputs, values: Vec::new(), results: Vec::new() })
+        let (executable, inputs) = (self.executable.clone(), self.inputs.clone());
+        let (frame, context) = (executable.frame(), executable.context());
+        Box::new(BodySession { executable, inputs, frame, context, values: Vec::new(), results: Vec::new() })
     }
 }
 
-/// A session of a body.
+/// A frame of a body.
 #[derive(Debug)]
 struct BodySession {
-    session: Session,
+    executable: Arc<Executable>,
     inputs: Arc<[(usize, Scalar)]>,
+    frame: Frame,
+    context: Context,
     values: Vec<Value>,
     results: Vec<Value>,
 }
@@ -63,8 +70,10 @@ impl Single for BodySession {
             let bits = inputs.get(*at).ok_or_else(|| misfit("too few elements for an expression"))?;
             self.values.push(ScalarValue::from_bits(*scalar, *bits).map_or(Value::Nothing, Value::Scalar));
         }
-        let made = self.session.evaluate_into(&self.values, &mut self.results);
-        made.map_err(|error: Error| in_elements(&error))?;
+        let ran = self.executable.run_values(&self.values, &mut self.frame, &mut self.context);
+        ran.map_err(|error: Error| in_elements(&error))?;
+        self.results.clear();
+        self.executable.read_outputs(&mut self.frame, &mut self.results);
         match self.results.first() {
             Some(Value::Scalar(made)) => Ok(made.bits()),
             _ => Err(misfit("an expression without a value")),
@@ -72,7 +81,6 @@ impl Single for BodySession {
     }
 
     fn fork(&self) -> Box<dyn Single> {
-        let (session, inputs) = (self.session.clone(), self.inputs.clone());
-        Box::new(BodySession { session, inputs, values: Vec::new(), results: Vec::new() })
+        BodyExecutor { executable: self.executable.clone(), inputs: self.inputs.clone() }.single()
     }
 }

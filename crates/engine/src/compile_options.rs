@@ -26,6 +26,10 @@ pub struct CompileOptions {
     pub tier: Tier,
     /// What plays a plan on many rows.
     pub row_player: RowPlayer,
+    /// True if sums of products have the order of their labels, as the interpreter adds them.
+    pub reference_order: bool,
+    /// The fewest elements of tensors that a thread takes a turn for, if that is not the default.
+    pub min_parallel_elements: Option<usize>,
     /// When a tiered model is compiled.
     pub tiering: Tiering,
     /// Who counts events.
@@ -36,6 +40,12 @@ pub struct CompileOptions {
     pub input_types: BTreeMap<String, QType>,
     /// What preparation is to do, and the budget of the compilation.
     pub prepare: cembra_prepare::Options,
+}
+
+impl AsRef<CompileOptions> for CompileOptions {
+    fn as_ref(&self) -> &CompileOptions {
+        self
+    }
 }
 
 impl CompileOptions {

@@ -45,6 +45,9 @@ enum Kind {
         problem: Diagnostics,
         #[cfg(feature = "tensors")]
         cause: cembra_tensor::Error,
+        /// The texts that the place of a fault is in.
+        #[cfg(feature = "tensors")]
+        sources: Option<Arc<Sources>>,
     },
 }
 
@@ -158,6 +161,11 @@ impl Error {
 
     /// The same fault, of a model that was read from these texts.
     pub(crate) fn in_sources(self, sources: Option<&Arc<Sources>>) -> Self {
+        #[cfg(feature = "tensors")]
+        if let Kind::Tensors { problem, cause, .. } = &*self.0 {
+            let (problem, cause) = (problem.clone(), cause.clone());
+            return Error(Arc::new(Kind::Tensors { problem, cause, sources: sources.cloned() }));
+        }
         self.with(|fault| fault.sources = sources.cloned())
     }
 
@@ -188,18 +196,20 @@ impl Error {
     /// An error of tensors, with the diagnostic that a model reports for it.
     #[cfg(feature = "tensors")]
     pub(crate) fn tensors(cause: cembra_tensor::Error, problem: Diagnostic) -> Self {
-        Error(Arc::new(Kind::Tensors { problem: problem.into(), cause }))
+        Error(Arc::new(Kind::Tensors { problem: problem.into(), cause, sources: None }))
     }
 
     /// For a model with tensors whose labels, types or axes do not fit, what is wrong with those: its kind says more than the code.
     ///
     /// ```
-    /// use cembra::tensor::{ErrorKind, TensorModel};
+    /// use cembra::tensor::ErrorKind;
+    /// use cembra::{Model, Options};
     ///
     /// let text = "input a: tensor[f64, 2], b: tensor[f64, 2]; c(\"i,j\") = a(\"i,k\") * b(\"k,l\")";
-    /// let error = TensorModel::parse(text).unwrap_err();
+    /// let error = Model::parse(text)?.compile(&Options::default()).unwrap_err();
     /// assert_eq!(error.code(), "labels");
     /// assert_eq!(error.tensor_error().map(|error| error.kind()), Some(ErrorKind::FreeLabel));
+    /// # Ok::<(), cembra::Error>(())
     /// ```
     #[cfg(feature = "tensors")]
     #[must_use]
@@ -214,6 +224,8 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
+            #[cfg(feature = "tensors")]
+            Kind::Tensors { cause, .. } if let Some(fault) = cause.fault_kind() => fault.name(),
             Kind::Model(diagnostics)
             | Kind::Promise { problem: diagnostics, .. }
             | Kind::Tensors { problem: diagnostics, .. } => diagnostics.first().code().as_str(),
@@ -240,6 +252,8 @@ impl Error {
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
             Kind::Fault(fault) => fault.operator.as_deref(),
+            #[cfg(feature = "tensors")]
+            Kind::Tensors { cause, .. } => cause.operator(),
             _ => None,
         }
     }
@@ -249,6 +263,8 @@ impl Error {
     pub fn fault_kind(&self) -> Option<FaultKind> {
         match &*self.0 {
             Kind::Fault(fault) => Some(fault.kind),
+            #[cfg(feature = "tensors")]
+            Kind::Tensors { cause, .. } => cause.fault_kind(),
             _ => None,
         }
     }
@@ -292,6 +308,8 @@ impl Error {
     pub fn message(&self) -> String {
         match &*self.0 {
             Kind::Fault(fault) => fault.to_string(),
+            #[cfg(feature = "tensors")]
+            Kind::Tensors { problem, .. } => problem.to_string(),
             _ => self.to_string(),
         }
     }
@@ -372,16 +390,23 @@ fn any_nan(value: Value) -> Value {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let placed =
+            |f: &mut fmt::Formatter<'_>, sources: &Option<Arc<Sources>>, span: Option<Span>| match (sources, span) {
+                (Some(sources), Some(span)) => write!(f, " ({})", Expression::at(sources.place(span))),
+                _ => Ok(()),
+            };
         match &*self.0 {
+            #[cfg(feature = "tensors")]
+            Kind::Tensors { problem, cause, sources } if cause.fault_kind().is_some() => {
+                write!(f, "{problem}")?;
+                placed(f, sources, cause.span())
+            }
             Kind::Model(diagnostics)
             | Kind::Promise { problem: diagnostics, .. }
             | Kind::Tensors { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
             Kind::Fault(fault) => {
                 write!(f, "{fault}")?;
-                match (&fault.sources, fault.span) {
-                    (Some(sources), Some(span)) => write!(f, " ({})", Expression::at(sources.place(span))),
-                    _ => Ok(()),
-                }
+                placed(f, &fault.sources, fault.span)
             }
             Kind::Values(message) => f.write_str(message),
         }

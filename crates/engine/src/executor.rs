@@ -1,9 +1,7 @@
-//! Executors: a compiled model, immutable and shared; and sessions, each with a frame of its own, which evaluate it on
-//! values by name.
+//! Executors: a compiled model, immutable and shared. It is evaluated by sessions, each of which has a frame of its own.
 
-use crate::arrays::{ArrayModel, Memory};
 use crate::backend::{Runnable, bind};
-use crate::batch::Batch;
+use crate::batch::{Batch, no_rows};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::error::Error;
@@ -14,10 +12,11 @@ use crate::signature::Field;
 use crate::sites::Sites;
 use crate::stages::plan;
 use crate::tiers::{Tiered, TieredModel};
+use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, Template, ValueId};
-use cembra_prepare::{Placed, Regions, TypedGraph};
+use cembra_prepare::{Placed, Regions, TypedGraph, TypedModel};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
@@ -30,16 +29,16 @@ pub struct Executable {
     pub(crate) template: Template,
     pub(crate) runnable: Runnable,
     pub(crate) watch: Watch,
-    limits: EvaluationLimits,
+    pub(crate) limits: EvaluationLimits,
     /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
     has_strings: bool,
     fallback: OnceLock<Box<Diagnostic>>,
-    inputs: Box<[Field]>,
-    outputs: Box<[Field]>,
+    pub(crate) inputs: Box<[Field]>,
+    pub(crate) outputs: Box<[Field]>,
     slots: Option<Slots>,
     origin: Box<Origin>,
-    /// What evaluates a model with arrays, in place of all that is above.
-    arrays: Option<Box<ArrayModel>>,
+    /// A model whose values lie beside frames, in place of the plan.
+    pub(crate) whole: Option<Box<dyn WholeModel>>,
 }
 
 /// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
@@ -130,7 +129,7 @@ impl Executable {
             outputs,
             slots,
             origin: Box::new(Origin { program, options: CompileOptions::clone(options), batch: OnceLock::new() }),
-            arrays: None,
+            whole: None,
         };
         if let Some(reason) = reason {
             inner.fall_back(reason);
@@ -138,65 +137,72 @@ impl Executable {
         Ok(inner)
     }
 
-    /// Compiles a model with arrays.
-    pub fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Executable, Error> {
-        let mut nothing = placed.model.clone();
-        nothing.outputs.clear();
-        nothing.graph = TypedGraph::default();
+    /// An executable of a model whose values lie beside frames.
+    pub(crate) fn of_whole(
+        whole: impl WholeModel,
+        program: Arc<Program>,
+        options: &Started,
+    ) -> Result<Executable, Error> {
+        let nothing = TypedModel {
+            registry: options.prepare.registry,
+            graph: TypedGraph::default(),
+            leaves: Vec::new(),
+            outputs: Vec::new(),
+            rewritten: false,
+        };
         let plan = plan(&Placed { model: nothing, regions: Regions::default() }, &program, options)?;
-        // There is nothing to compile in it, but tiers are climbed.
+        // The plan is empty, so it has no machine code; but tiers are climbed.
         let mut inner = match options.backend {
-            Backend::Tiered => Executable::new(program.clone(), plan, None, options)?,
+            Backend::Tiered => Executable::new(program, plan, None, options)?,
             _ => {
                 let interpreted =
                     CompileOptions { backend: Backend::Interpreter, ..CompileOptions::clone(options) }.restarted();
-                Executable::new(program.clone(), plan, None, &interpreted)?
+                Executable::new(program, plan, None, &interpreted)?
             }
         };
-        let arrays = ArrayModel::of(program, placed, options)?;
-        let [inputs, outputs] = arrays.fields();
-        inner.inputs = inputs;
-        inner.outputs = outputs;
-        inner.arrays = Some(Box::new(arrays));
+        inner.origin.options = CompileOptions::clone(options);
+        [inner.inputs, inner.outputs] = whole.fields();
+        inner.whole = Some(Box::new(whole));
         Ok(inner)
     }
 
-    /// Evaluates a model with arrays on values of exactly its inputs' types.
-    pub fn evaluate_arrays(
+    /// Evaluates a model whose values lie beside frames on values of exactly its inputs' types, one for each. The results are put behind the
+    /// others.
+    pub fn evaluate_whole(
         &self,
         values: &[Value],
         token: Option<&Cancellation>,
-        memory: &mut Memory,
+        memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        self.arrays.as_ref().map_or(Ok(()), |arrays| arrays.evaluate(values, token, memory, results))
+        self.whole.as_ref().map_or(Ok(()), |whole| whole.evaluate_values(values, token, memory, results))
     }
 
-    /// True if it is an array program, whose runs are `evaluate_arrays`.
+    /// True if values of the model lie beside frames, so that its runs are `evaluate_whole`.
     #[must_use]
-    pub const fn has_arrays(&self) -> bool {
-        self.arrays.is_some()
+    pub const fn is_whole(&self) -> bool {
+        self.whole.is_some()
     }
 
     /// The machine code that every call runs; none if the interpreter runs, or may run until a tier is compiled, and of an array program.
     #[must_use]
     pub fn machine_code(&self) -> Option<&Compiled> {
         match &self.runnable {
-            Runnable::Native(compiled, _) if !self.has_arrays() => Some(compiled),
+            Runnable::Native(compiled, _) if !self.is_whole() => Some(compiled),
             _ => None,
         }
     }
 
     /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
-    pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut Memory) {
+    pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
         context.set_cancellation(options.token());
         let limits = self.limits.within(options.run_limits());
         limits.hold_in(context);
-        (memory.threads, memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
+        memory.set_terms(options.thread_count().unwrap_or(0), Some(limits));
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
-        self.arrays.as_ref().and_then(|arrays| arrays.tier()).or_else(|| self.runnable.tier())
+        self.whole.as_ref().and_then(|whole| whole.tier()).or_else(|| self.runnable.tier())
     }
 
     /// A context for runs, within the limits of compilation.
@@ -237,7 +243,7 @@ impl Executable {
 
     /// The slots that outputs are read from, for calls by value.
     #[inline]
-    fn output_runs(&self) -> &[ValueRun] {
+    pub(crate) fn output_runs(&self) -> &[ValueRun] {
         self.slots.as_ref().map_or(&[], |slots| &slots.outputs)
     }
 
@@ -252,6 +258,33 @@ impl Executable {
             context.begin();
         }
         Ok(())
+    }
+
+    /// Runs a plan on one value for each input, in a frame of it.
+    #[inline]
+    pub(crate) fn run_values(
+        self: &Arc<Self>,
+        values: &[Value],
+        frame: &mut Frame,
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        self.begin(context)?;
+        let frame = frame.ptr();
+        // SAFETY: STRING-VIEW: `values` outlives the call, and nothing reads the frame's inputs after it.
+        unsafe { self.write_inputs(frame, values)? };
+        // SAFETY: CALL: an executable's binding is in its frame, which was made from the plan's template.
+        unsafe { self.run(frame, frame, frame, context) }
+    }
+
+    /// Puts the results of such a run behind the others.
+    #[inline]
+    pub(crate) fn read_outputs(&self, frame: &mut Frame, results: &mut Vec<Value>) {
+        let frame = frame.ptr();
+        for run in self.output_runs() {
+            // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; a text views an input or a literal, and both are
+            // still alive.
+            unsafe { run.read(frame, results) };
+        }
     }
 
     /// Runs the model; the caller began the evaluation and promises CALL (see `cembra_plan::Function::call`) for this plan
@@ -305,7 +338,7 @@ impl Executable {
 
 /// The error that there are not as many values as inputs.
 #[cold]
-fn miscount(expected: usize, found: usize) -> Error {
+pub(crate) fn miscount(expected: usize, found: usize) -> Error {
     Error::values(format!("the model takes {expected} inputs, found {found}"))
 }
 
@@ -340,13 +373,20 @@ fn bound_to_structs() -> Error {
 #[derive(Clone, Debug)]
 pub struct Executor(Arc<Executable>);
 
+impl Executable {
+    /// The same shared, and compiled in tiers if it is to be.
+    pub(crate) fn started(self) -> Arc<Executable> {
+        let shared = Arc::new(self);
+        if let Some(tiered) = shared.tiered() {
+            tiered.begin(&shared);
+        }
+        shared
+    }
+}
+
 impl From<Executable> for Executor {
     fn from(inner: Executable) -> Self {
-        let inner = Arc::new(inner);
-        if let Some(tiered) = inner.tiered() {
-            tiered.begin(&inner);
-        }
-        Executor(inner)
+        Executor(inner.started())
     }
 }
 
@@ -442,7 +482,7 @@ impl Executor {
             + size_of_val(&*inner.inputs)
             + size_of_val(&*inner.outputs)
             + inner.slots.as_ref().map_or(0, of_slots)
-            + inner.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes())
+            + inner.whole.as_ref().map_or(0, |whole| whole.memory_bytes())
     }
 
     /// The model for many rows at a time, compiled when it is first asked for.
@@ -454,201 +494,11 @@ impl Executor {
         if let Some(batch) = origin.batch.get() {
             return Ok(batch.clone());
         }
+        if self.0.whole.as_ref().is_some_and(|whole| !whole.has_rows()) {
+            return Err(no_rows(None));
+        }
         let options = &origin.options.restarted();
         let batch = Batch::of(&origin.program, options)?;
         Ok(origin.batch.get_or_init(|| batch).clone())
-    }
-
-    /// A session: one frame, for one thread at a time. That of a `ModelExecutor` evaluates
-    /// nothing: it is bound to structs.
-    #[must_use]
-    pub fn session(&self) -> Session {
-        Session::of(self.0.clone())
-    }
-}
-
-/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
-/// be used again.
-///
-/// ```
-/// use cembra::{Model, Options, Scalar, Value};
-///
-/// let model = Model::parse("input x: f64?; output y = sqrt(x); output ok = y > 1.0")?;
-/// let mut session = model.compile(&Options::default())?.session();
-/// assert_eq!(session.evaluate(&[Value::from(Some(9.0))])?, [Value::from(Some(3.0)), cembra::Mask(true).into()]);
-/// assert_eq!(session.evaluate(&[Value::Missing(Scalar::Float64)])?[0], Value::from(None::<f64>));
-/// // Values must be of exactly the input's type.
-/// assert_eq!(session.evaluate(&[Value::from(9.0)]).unwrap_err().code(), "values");
-/// # Ok::<(), cembra::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Session {
-    inner: Arc<Executable>,
-    frame: Frame,
-    context: Context,
-    /// Of a model with arrays, what its runs leave to each other.
-    memory: Option<Box<Memory>>,
-    /// How many threads such a run may be shared by; 0 is one.
-    threads: usize,
-    /// What it may take, where that is not what the model was compiled with.
-    limits: Option<EvaluationLimits>,
-    /// The list of values that runs with arrays fill.
-    made: Vec<Value>,
-}
-
-impl Clone for Session {
-    fn clone(&self) -> Self {
-        Session::of(self.inner.clone())
-    }
-}
-
-impl Session {
-    fn of(inner: Arc<Executable>) -> Session {
-        let (frame, context) = (inner.frame(), inner.context());
-        Session { frame, context, memory: None, threads: 0, limits: None, made: Vec::new(), inner }
-    }
-
-    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
-    /// The results are in the order of the executor's outputs.
-    ///
-    /// # Errors
-    /// A fault of the evaluation; or values that do not fit.
-    pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
-        let mut outputs = Vec::with_capacity(self.inner.outputs.len());
-        self.evaluate_into(inputs, &mut outputs)?;
-        Ok(outputs)
-    }
-
-    /// Evaluates the model as `evaluate` does, into a list of the caller's, whose room is used again: results that are no
-    /// texts then allocate nothing, and arrays lie in memory of what was in the list, unless somebody else has it. If the evaluation fails the list is left as it was.
-    ///
-    /// # Errors
-    /// A fault of the evaluation; or values that do not fit.
-    pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
-        if self.inner.arrays.is_some() {
-            let mut made = std::mem::take(&mut self.made);
-            self.run_arrays(inputs, &mut made)?;
-            // What lay there is memory for what is made next.
-            std::mem::swap(outputs, &mut made);
-            if let Some(memory) = &mut self.memory {
-                made.drain(..).for_each(|value| memory.recycle(value));
-            }
-            self.made = made;
-            return Ok(());
-        }
-        self.run(inputs)?;
-        outputs.clear();
-        let frame = self.frame.ptr();
-        for run in self.inner.output_runs() {
-            // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; a text views an input or a literal, and both are
-            // still alive.
-            unsafe { run.read(frame, outputs) };
-        }
-        Ok(())
-    }
-
-    /// Evaluates the model, returns the main output and tells the listener each side output.
-    ///
-    /// # Errors
-    /// A fault of the evaluation; or values that do not fit.
-    pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
-        if self.inner.arrays.is_some() {
-            let mut made = Vec::new();
-            self.run_arrays(inputs, &mut made)?;
-            let mut made = made.into_iter();
-            let main = made.next();
-            for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
-                listener(&output.name, value);
-            }
-            return Ok(main.unwrap_or(Value::Nothing));
-        }
-        self.run(inputs)?;
-        let frame = self.frame.ptr();
-        // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
-        let values = self.inner.output_runs().iter().flat_map(|run| unsafe { run.values(frame) });
-        let mut outputs = self.inner.outputs.iter().zip(values);
-        let main = outputs.next();
-        for (output, value) in outputs {
-            listener(&output.name, value);
-        }
-        Ok(main.map_or(Value::Nothing, |(_, value)| value))
-    }
-
-    /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
-    /// `cancelled` once it is; none takes it away. A clone of the session has none.
-    ///
-    /// ```
-    /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
-    ///
-    /// let mut session = Model::parse("input x: f64; x * 2")?.compile(&Options::default())?.session();
-    /// let token = Cancellation::new();
-    /// session.set_cancellation(Some(token.clone()));
-    /// assert_eq!(session.evaluate(&[Value::from(1.5)])?, [Value::from(3.0)]);
-    /// token.cancel();
-    /// let error = session.evaluate(&[Value::from(1.5)]).unwrap_err();
-    /// assert_eq!((error.fault_kind(), error.code()), (Some(FaultKind::Cancelled), "cancelled"));
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        self.context.set_cancellation(token);
-    }
-
-    /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
-    /// the session has none of it. See [`RunOptions`].
-    pub fn set_run_options(&mut self, options: &RunOptions) {
-        self.context.set_cancellation(options.token());
-        self.threads = options.thread_count().unwrap_or(0);
-        self.inner.limits.within(options.run_limits()).hold_in(&mut self.context);
-        self.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
-    }
-
-    /// Shares the evaluations to come of a model with arrays out among so many threads of the process's pool (rayon's; or that in
-    /// which the caller is), where arrays are long enough to be worth it: 65,536 elements for each. Results are the same, bit for
-    /// bit. A session begins with one thread, as does a clone. Models without arrays take no notice.
-    ///
-    /// ```
-    /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
-    ///
-    /// let executor = Model::parse("input x: [f64]; math.sum(x * x)")?.compile(&Options::default())?;
-    /// let numbers = (0..300_000).map(|at| Some(ScalarValue::Float64(f64::from(at) * 0.1)));
-    /// let x = Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, numbers).into());
-    /// let (mut one, mut several) = (executor.session(), executor.session());
-    /// several.set_threads(3);
-    /// assert_eq!(one.evaluate(&[x.clone()])?, several.evaluate(&[x])?);
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    pub fn set_threads(&mut self, threads: usize) {
-        self.threads = threads;
-    }
-
-    /// Bytes of memory that the session holds by itself: its frame and the arena of its strings.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        size_of::<Session>() + self.frame.size() + self.context.arena_bytes()
-    }
-
-    /// Evaluates a model with arrays.
-    #[cold]
-    fn run_arrays(&mut self, values: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
-        let fields = &self.inner.inputs;
-        if values.len() != fields.len() {
-            return Err(miscount(fields.len(), values.len()));
-        }
-        if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
-            return Err(field.misfit(value));
-        }
-        let memory = self.memory.get_or_insert_default();
-        (memory.threads, memory.limits) = (self.threads, self.limits);
-        self.inner.evaluate_arrays(values, self.context.cancellation().as_ref(), memory, results)
-    }
-
-    #[inline]
-    fn run(&mut self, inputs: &[Value]) -> Result<(), Error> {
-        self.inner.begin(&mut self.context)?;
-        let frame = self.frame.ptr();
-        // SAFETY: STRING-VIEW: `inputs` outlives the call, and nothing reads the frame's inputs after it.
-        unsafe { self.inner.write_inputs(frame, inputs)? };
-        // SAFETY: CALL: an executor's binding is in its frame, which was made from the plan's template.
-        unsafe { self.inner.run(frame, frame, frame, &mut self.context) }
     }
 }

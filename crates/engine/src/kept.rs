@@ -42,7 +42,7 @@ struct Entries<K, T> {
 }
 
 /// What was made, by what it was made for.
-pub struct Kept<K, T> {
+pub(crate) struct Kept<K, T> {
     most: usize,
     entries: Mutex<Entries<K, T>>,
 }
@@ -52,13 +52,13 @@ pub(crate) type Kernels<T> = Kept<Body, T>;
 
 impl<K: Eq + Hash + Clone, T: Clone> Kept<K, T> {
     /// Room for so many.
-    pub fn new(most: usize) -> Kept<K, T> {
+    pub(crate) fn new(most: usize) -> Kept<K, T> {
         let entries = Entries { by_key: FxHashMap::default(), clock: 0, counters: CacheCounters::default() };
         Kept { most: most.max(1), entries: Mutex::new(entries) }
     }
 
     /// What is kept for a key; it is made if it is not there. What could not be made is not tried again.
-    pub fn get<Q>(&self, key: &Q, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error>
+    pub(crate) fn get<Q>(&self, key: &Q, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -110,7 +110,7 @@ impl<K: Eq + Hash + Clone, T: Clone> Kept<K, T> {
     }
 
     /// Drops what was not asked for the longest, as long as all together hold more bytes; but not what was asked for last.
-    pub fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
+    pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { by_key, counters, .. } = &mut *entries;
         let bytes = |entry: &Entry<T>| match entry.made.get() {
@@ -132,8 +132,15 @@ impl<K: Eq + Hash + Clone, T: Clone> Kept<K, T> {
         }
     }
 
+    /// The sum of a number of each value that is kept.
+    pub(crate) fn sum(&self, of: impl Fn(&T) -> u64) -> u64 {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = entries.by_key.values().filter_map(|entry| entry.made.get()?.as_ref().ok());
+        made.map(of).fold(0, u64::saturating_add)
+    }
+
     /// How often there was what was asked for.
-    pub fn counters(&self) -> CacheCounters {
+    pub(crate) fn counters(&self) -> CacheCounters {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         CacheCounters { kept: entries.by_key.len(), ..entries.counters }
     }

@@ -13,6 +13,7 @@ mod bodies;
 #[cfg(feature = "tensors")]
 mod body_session;
 mod choice;
+mod compile;
 mod compile_options;
 mod error;
 mod evaluation;
@@ -33,18 +34,21 @@ mod promises;
 mod rendering;
 pub mod rows;
 mod run_options;
+mod session;
 mod signature;
 mod sites;
 mod spans;
 mod stages;
 #[cfg(feature = "tensors")]
-mod statements;
-#[cfg(feature = "tensors")]
-mod tensor_access;
+mod tensor_doors;
 #[cfg(feature = "tensors")]
 mod tensor_errors;
 #[cfg(feature = "tensors")]
 mod tensor_kernels;
+#[cfg(feature = "tensors")]
+mod tensor_model;
+#[cfg(feature = "tensors")]
+mod tensor_program;
 #[cfg(feature = "tensors")]
 mod tensor_session;
 #[cfg(feature = "tensors")]
@@ -53,15 +57,16 @@ mod tensor_threads;
 mod tensors;
 mod thread_count;
 mod tiers;
+mod whole;
 
-pub use arrays::{ArrayModel, Memory};
+pub use arrays::ArrayModel;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use compile_options::{CompileOptions, Started};
 pub use error::Error;
-pub use executor::{Executable, Executor, Session};
+pub use executor::{Executable, Executor};
 #[cfg(feature = "tensors")]
-pub use kept::{CacheCounters, Kept};
+pub use kept::CacheCounters;
 pub use lists::ListRows;
 pub use loaded::LoadedRows;
 pub use machine_code::refusal;
@@ -72,12 +77,14 @@ pub use players::listing as lane_listing;
 pub use profiling::{Profile, profile_code, tier_name};
 pub use rendering::{Expression, Renderer, Source};
 pub use run_options::RunOptions;
+pub use session::Session;
 pub use signature::{Field, Signature};
 pub use sites::{Site, Sites, operator_name};
 pub use stages::{only_sessions, plan, plan_of, prepare};
 #[cfg(feature = "tensors")]
-pub use statements::{MOST_MODEL_NODES, Written};
+pub use tensor_program::{MOST_MODEL_NODES, TensorProgram};
 #[cfg(feature = "tensors")]
-pub use tensor_session::{Binds, Runs, SessionOptions, TensorSession};
+pub use tensor_session::Written;
 #[cfg(feature = "tensors")]
-pub use tensors::{Evaluator, Planned, matrices};
+pub use tensors::{Evaluator, TensorPlan, matrices};
+pub use whole::{WholeMemory, WholeModel};

@@ -16,6 +16,7 @@ use crate::rows::{
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::thread_count::useful_threads;
+use crate::whole::WholeModel;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 use cembra_expr::Program;
 use cembra_prepare::Placed;

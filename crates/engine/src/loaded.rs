@@ -26,7 +26,7 @@ impl Executor {
     /// Values that do not fit, or a model with arrays: those are not in frames.
     pub fn load<'v>(&self, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
         let inner = self.shared();
-        if inner.has_arrays() {
+        if inner.is_whole() {
             return Err(only_sessions());
         }
         let mut frames = Vec::with_capacity(rows.len());

@@ -38,10 +38,11 @@ pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
     plan(&placed, program, options)
 }
 
-/// The error of what takes no models with arrays.
+/// The error of a loader or listener for a model with arrays or tensors.
 #[cold]
 pub fn only_sessions() -> Error {
-    let problem = Diagnostic::new(Code::Arrays, "the model has arrays, which only sessions, structs and batches take");
+    let problem =
+        Diagnostic::new(Code::Arrays, "the model has arrays or tensors, which loaders and listeners do not take");
     problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 

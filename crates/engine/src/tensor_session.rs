@@ -1,96 +1,117 @@
-//! Runs of a plan by one who makes many of them, with memory of his own, which is kept from each to the next. What is run, and where it comes
-//! from when the inputs lie otherwise than before, a plan or a model says.
+//! What the runs of one session on tensors leave to each other: a plan bound to the extents and strides of the last inputs, with the memory of
+//! the last outputs. Which plan that is, the compiled model decides.
 
-use crate::run_options::RunOptions;
-use cembra_runtime::Cancellation;
-use cembra_tensor::{Elements, Error, KeptPlan, Tensor};
-use std::fmt::Debug;
+use crate::tensors::{RunTerms, TensorPlan};
+use cembra_tensor::{BoundPlan, Elements, Error, ErrorKind, KeptPlan, Tensor};
+use std::sync::Arc;
 
-/// How runs of a session go.
-#[derive(Debug)]
-pub struct SessionOptions {
-    pub(crate) options: RunOptions,
-    /// What ends them.
-    pub(crate) token: Option<Cancellation>,
+/// How a tensor got its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// Its memory was written over.
+    InPlace,
+    /// It has new memory.
+    Made,
+    /// It is another layout of memory that an input has.
+    Shared,
 }
 
-/// What is run by an evaluator.
-pub type Runs<'r> = dyn FnMut(&dyn Elements) -> Result<(), Error> + 'r;
-
-/// What has a plan for inputs: one that was planned, or a model that plans.
-pub trait Binds: Sync + Debug {
-    /// Calls `run` with the evaluator of element expressions, limited by the options of the session if it has any.
-    fn on(&self, options: Option<&SessionOptions>, run: &mut Runs<'_>) -> Result<(), Error>;
-
-    /// The plan for such inputs, bound to how they lie, with memory of its own, which is kept.
-    fn kept(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, Error>;
-
-    /// The error of a run, with its place in a text where there is one.
-    fn placed(&self, error: Error) -> Error {
-        error
-    }
-}
-
-/// Runs of a plan, one after the other, with memory of their own: see [`Planned::session`](crate::Planned::session) and
-/// `TensorExecutor::session`.
-#[derive(Debug)]
-pub struct TensorSession<'p> {
-    of: &'p dyn Binds,
+/// Plans as they are bound for the runs of a session.
+#[derive(Debug, Default)]
+pub(crate) struct TensorRuns {
     bound: Option<KeptPlan>,
-    options: Option<SessionOptions>,
+    /// The plan as it writes over a tensor.
+    over: Option<BoundPlan>,
+    /// How many threads and bytes they are bound for.
+    bound_for: (usize, Option<u64>),
 }
 
-impl<'p> TensorSession<'p> {
-    /// A session of a plan, or of a model that plans.
-    #[must_use]
-    pub const fn new(of: &'p dyn Binds) -> TensorSession<'p> {
-        TensorSession { of, bound: None, options: None }
-    }
-
-    /// What ends the runs from here on, their threads and limits: what the options say, in the place of what was said before. A time limit
-    /// counts from when the options were made.
-    ///
-    /// ```
-    /// use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel};
-    /// use cembra::{Limits, Options, RunOptions};
-    ///
-    /// let model = TensorModel::parse("input x: tensor[f64, 1]; output twice = 2.0 * x")?;
-    /// let evaluator = Evaluator::new(&Options::default());
-    /// let executor = model.executor(&evaluator);
-    /// let (mut session, x) = (executor.session(), [Tensor::new(&[100], vec![1.5; 100])?]);
-    /// assert_eq!(session.run(&x)?[0].to_vec::<f64>()?, [3.0; 100]);
-    /// session.set_run_options(&RunOptions::new().limits(Limits { array_bytes: 799, ..Limits::default() }));
-    /// assert_eq!(session.run(&x).unwrap_err().kind(), ErrorKind::Limit);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_run_options(&mut self, options: &RunOptions) {
-        self.options = Some(SessionOptions { options: options.clone(), token: options.token() });
-    }
-
-    /// The outputs, on tensors for the leaves of the graph that was planned, or for the inputs of the model. Whoever keeps one beyond the next
-    /// run has a clone of it.
-    ///
-    /// # Errors
-    /// As for [`Planned::run`](crate::Planned::run), or `TensorExecutor::run`.
-    #[inline]
-    pub fn run(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
-        let ran = self.options.is_none() && self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs));
-        if !ran {
-            self.run_steps(inputs)?;
+impl TensorRuns {
+    /// Drops plans that are bound for other numbers of threads and bytes than a run may have.
+    pub(crate) fn bind_for(&mut self, terms: &RunTerms<'_>) {
+        let now = (terms.threads, terms.array_bytes);
+        if self.bound_for != now {
+            *self = TensorRuns { bound_for: now, ..TensorRuns::default() };
         }
-        Ok(self.bound.as_ref().map_or(&[], KeptPlan::outputs))
     }
 
-    #[inline(never)]
-    fn run_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
-        let TensorSession { of, bound, options } = self;
-        of.on(options.as_ref(), &mut |elements| {
-            let ran = bound.as_mut().map_or(Ok(false), |bound| bound.run(inputs, elements));
-            if !ran.map_err(|error| of.placed(error))? {
-                // The first run, or the inputs lie otherwise than in the one before, or it may have less than that.
-                bound.insert(of.kept(inputs, elements)?).run(inputs, elements).map_err(|error| of.placed(error))?;
-            }
-            Ok(())
-        })
+    /// The outputs of the last run; none before the first, and after one that failed.
+    pub(crate) fn outputs(&self) -> &[Tensor] {
+        self.bound.as_ref().map_or(&[], KeptPlan::outputs)
+    }
+
+    /// About how many bytes it has from run to run.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let over = self.over.as_ref().map_or(0, BoundPlan::held_bytes);
+        over + self.bound.as_ref().map_or(0, KeptPlan::held_bytes)
+    }
+
+    /// Runs the bound plan, if it is no more than one line of elements. False if it is more, is bound to other inputs, or fails.
+    #[inline]
+    pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
+        self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs))
+    }
+
+    /// Runs the bound plan; one is asked for and bound before the first run, and where inputs have other extents or strides than in the run
+    /// before.
+    pub(crate) fn run(
+        &mut self,
+        inputs: &[Tensor],
+        elements: &dyn Elements,
+        plan: impl FnOnce() -> Result<Arc<TensorPlan>, Error>,
+    ) -> Result<(), Error> {
+        if let Some(bound) = &mut self.bound
+            && bound.run(inputs, elements)?
+        {
+            return Ok(());
+        }
+        self.bound.insert(plan()?.bind(inputs, elements)?).run(inputs, elements).map(drop)
+    }
+
+    /// Puts the only output of a plan in the place of one of the inputs, or of the tensor behind them.
+    pub(crate) fn run_over(
+        &mut self,
+        inputs: &mut Vec<Tensor>,
+        target: usize,
+        elements: &dyn Elements,
+        plan: &Arc<TensorPlan>,
+    ) -> Result<Written, Error> {
+        let leaves = plan.leaves();
+        if plan.outputs() != 1 || target > leaves || inputs.len() < leaves {
+            let message =
+                "a model is run over a tensor if it has one output, and the tensor is an input or the one behind them";
+            return Err(Error::new(ErrorKind::OperandCount, message));
+        }
+        if self.written_in_place(inputs, target, elements, plan)? {
+            return Ok(Written::InPlace);
+        }
+        self.run(&inputs[..leaves], elements, || Ok(plan.clone()))?;
+        let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
+            return Err(Error::new(ErrorKind::Evaluation, "an output that was not computed"));
+        };
+        let is_shared = inputs[..leaves].iter().any(|input| input.shares_memory(&made));
+        match inputs.get_mut(target) {
+            Some(place) => *place = made,
+            None => inputs.push(made),
+        }
+        Ok(if is_shared { Written::Shared } else { Written::Made })
+    }
+
+    /// Writes the output over a tensor; false if that cannot be done, and nothing was.
+    fn written_in_place(
+        &mut self,
+        inputs: &mut [Tensor],
+        target: usize,
+        elements: &dyn Elements,
+        plan: &TensorPlan,
+    ) -> Result<bool, Error> {
+        if let Some(bound) = &mut self.over
+            && bound.run_over(inputs, target, elements)?.is_some()
+        {
+            return Ok(true);
+        }
+        self.over = plan.bind_over(inputs, target, elements)?;
+        let Some(bound) = &mut self.over else { return Ok(false) };
+        Ok(bound.run_over(inputs, target, elements)?.is_some())
     }
 }

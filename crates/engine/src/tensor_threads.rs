@@ -1,45 +1,29 @@
-//! The threads that runs of tensor plans are shared out to: how many there are and whose. What is shared out is said by the plans.
+//! The threads that runs of tensor plans are shared out to: those of rayon's pool in which the caller is, or of the pool of the process. How
+//! the work is divided is decided by the plans.
 
 use crate::plan_rows::RowSettings;
 use cembra_tensor::Task;
-use std::sync::Arc;
 
-/// How many threads runs of plans have, and whose they are.
+/// How many threads runs of plans have, and how many elements are worth one.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     pub(crate) count: usize,
-    /// Those of the process if there is none.
-    pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
-    /// How many elements are worth a turn of one.
-    pub(crate) share: usize,
-}
-
-impl Default for Threads {
-    fn default() -> Self {
-        Threads { count: 1, pool: None, share: 1 << 16 }
-    }
+    /// The fewest elements for which a thread takes a turn.
+    pub(crate) min_elements: usize,
 }
 
 impl Threads {
     /// A run over rows that has them.
     pub(crate) fn settings(&self) -> RowSettings<'_> {
-        let pool = self.pool.as_deref();
-        let threads = pool.map_or(self.count, rayon::ThreadPool::current_num_threads);
-        RowSettings { threads, pool, ..RowSettings::new(0) }
+        RowSettings { threads: self.count, ..RowSettings::new(0) }
     }
 
     /// Does all of these on the threads.
-    pub(crate) fn together(&self, tasks: Vec<Task<'_>>) {
-        let scope = || {
-            rayon::scope(|scope| {
-                for task in tasks {
-                    scope.spawn(|_| task());
-                }
-            });
-        };
-        match &self.pool {
-            Some(pool) => pool.install(scope),
-            None => scope(),
-        }
+    pub(crate) fn together(tasks: Vec<Task<'_>>) {
+        rayon::scope(|scope| {
+            for task in tasks {
+                scope.spawn(|_| task());
+            }
+        });
     }
 }

@@ -6,8 +6,8 @@ use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES, Slice};
 use cembra_ops::Registry;
 use cembra_runtime::Scalar;
-use cembra_value::ScalarValue;
 use cembra_value::tensor::{index_count, inverse_axes, no_element};
+use cembra_value::{ScalarValue, Span};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -39,8 +39,12 @@ pub struct Graph {
     /// The nodes by what they are.
     known: HashTable<NodeId>,
     most_nodes: usize,
-    /// The next number of what is like nothing else.
+    /// The next number of a node that is like no other.
     next_unique: u32,
+    /// Where in a text each node was written for, by position; graphs that no text was read for have none.
+    spans: Vec<Option<Span>>,
+    /// Where in a text the nodes that are made from now on were written for.
+    span: Option<Span>,
 }
 
 impl std::fmt::Debug for Graph {
@@ -68,7 +72,20 @@ impl Graph {
             known: HashTable::new(),
             most_nodes: MOST_NODES,
             next_unique: 0,
+            spans: Vec::new(),
+            span: None,
         }
+    }
+
+    /// Says where in a text the nodes that are made from now on were written for. A node that exists already keeps its place.
+    pub fn set_span(&mut self, span: Option<Span>) {
+        self.span = span;
+    }
+
+    /// Where in a text a node was written for.
+    #[must_use]
+    pub fn span(&self, id: NodeId) -> Option<Span> {
+        self.spans.get(id.index()).copied().flatten()
     }
 
     /// The same, with at most so many nodes.
@@ -168,6 +185,10 @@ impl Graph {
         }
         let id = NodeId(nodes.len() as u32);
         nodes.push(node);
+        if let Some(span) = self.span {
+            self.spans.resize(id.index(), None);
+            self.spans.push(Some(span));
+        }
         known.insert_unique(hash, id, |id| FxBuildHasher.hash_one(&nodes[id.index()]));
         Ok(id)
     }

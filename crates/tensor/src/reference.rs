@@ -47,9 +47,13 @@ pub fn evaluate(
             held.take(node.scalar, &node.extents)?;
         }
         let value = match &node.operation {
-            Operation::Map(op) => map_value(graph, op, node, &operands, elements)?,
-            _ => node_value(node, &operands, inputs, &|| elements.go_on())?,
+            Operation::Map(op) => map_value(graph, op, node, &operands, elements),
+            _ => node_value(node, &operands, inputs, &|| elements.go_on()),
         };
+        let value = value.map_err(|error| match graph.span(id) {
+            Some(span) => error.at(span),
+            None => error,
+        })?;
         drop(operands);
         values[id.index()] = Some(value);
         // A view has the memory of what it is of, which is dropped with the last that reads it.

@@ -1,17 +1,16 @@
 //! `einsum`: products by labels for programs outside of this one, a line of JSON in for a line of JSON out.
 
-use cembra::Options;
-use cembra::tensor::Evaluator;
-use cembra_tests::tensor::answer;
+use cembra::Backend;
+use cembra_tests::tensor::{TensorEngine, answer};
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let evaluator = Evaluator::new(&Options::default());
+    let engine = TensorEngine::new(Backend::default());
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let answered = line.map_err(|error| error.to_string()).and_then(|line| {
-            let answer = answer(&evaluator, &line).map_err(|error| error.to_string())?;
+            let answer = answer(&engine, &line).map_err(|error| error.to_string())?;
             writeln!(out, "{answer}").and_then(|()| out.flush()).map_err(|error| error.to_string())
         });
         if let Err(problem) = answered {

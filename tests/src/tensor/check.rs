@@ -3,8 +3,8 @@
 use super::array::array;
 use super::{Fields, text};
 use crate::problem::Malformed;
-use cembra::Scalar;
-use cembra::tensor::{Error, Tensor, same_bits};
+use cembra::tensor::same_bits;
+use cembra::{Error, Scalar, Tensor};
 
 /// What a case expects.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Expected {
                 let largest = floats(value).into_iter().fold(1.0, |largest: f64, x| largest.max(x.abs()));
                 same_kind(value, found) && distances(value, found).all(|distance| distance <= tolerance * largest)
             }
-            (Expected::Error(kind), Err(error)) => *kind == error.kind().as_str(),
+            (Expected::Error(kind), Err(error)) => *kind == kind_of(error),
             _ => false,
         };
         if fits {
@@ -80,10 +80,15 @@ impl Expected {
         };
         let found = match found {
             Ok(found) => format!("{found:?}"),
-            Err(error) => format!("{}: {error}", error.kind()),
+            Err(error) => format!("{}: {error}", kind_of(error)),
         };
         Err((expected, found))
     }
+}
+
+/// The name that the data have for an error: the kind of an error of tensors, or the code of any other.
+pub(super) fn kind_of(error: &Error) -> &str {
+    error.tensor_error().map_or_else(|| error.code(), |error| error.kind().as_str())
 }
 
 fn same_kind(a: &Tensor, b: &Tensor) -> bool {

@@ -1,5 +1,5 @@
-//! Golden cases about tensors: arrays by their bits, expressions as trees, and what is compared how. A case is run on evaluators whose
-//! expressions of elements are interpreted, and compiled.
+//! Golden cases about tensors: arrays by their bits, expressions as trees, and what is compared how. A case is compiled as users compile, once
+//! with expressions of elements that are interpreted, and once with machine code. Rewriting is checked with evaluators of the engine.
 
 mod access;
 mod array;
@@ -13,13 +13,15 @@ mod tree;
 use crate::problem::{Defect, Malformed, Unsupported};
 use array::array;
 use cembra::tensor::{
-    Error, ErrorKind, Evaluator, Exactness, Graph, Node, NodeId, Operation, ProductClass, Rewriter, Slice, Tensor,
-    TensorModel, rules, same_bits,
+    CompileGraph, ErrorKind, Exactness, Graph, NodeId, Operation, ProductClass, Rewriter, Slice, rules, same_bits,
 };
-use cembra::{Backend, Options, Scalar};
+use cembra::{Backend, Error, Executor, Model, Options, Scalar, Tensor};
+use cembra_engine::Evaluator;
 use check::Expected;
 pub use outside::answer;
 use serde_json::{Map, Value as Json};
+use std::fmt::Display;
+use std::sync::Arc;
 use tree::Inputs;
 
 /// A line of the golden data.
@@ -36,23 +38,57 @@ pub struct Wrong {
     pub found: String,
 }
 
-/// The evaluators that cases are run on.
+/// One way to compile what a case is about.
+#[derive(Debug)]
+pub struct TensorEngine {
+    name: &'static str,
+    options: Options,
+    /// True if it adds up sums of products in the order of the reference, as the interpreter does.
+    in_order: bool,
+    /// Evaluates graphs that were rewritten, with the expressions of elements that it compiled for cases before.
+    evaluator: Arc<Evaluator>,
+}
+
+impl TensorEngine {
+    /// Compiles for a backend.
+    #[must_use]
+    pub fn new(backend: Backend) -> TensorEngine {
+        let options = Options::default().backend(backend);
+        let evaluator = Arc::new(Evaluator::new(&options));
+        TensorEngine { name: backend.name(), options, in_order: backend == Backend::Interpreter, evaluator }
+    }
+}
+
+/// The engines that cases are run on.
 #[derive(Debug)]
 pub struct TensorEngines {
-    evaluators: [(&'static str, Evaluator); 2],
+    engines: [TensorEngine; 2],
 }
 
 impl Default for TensorEngines {
     fn default() -> Self {
-        let evaluator = |backend| Evaluator::new(&Options::default().backend(backend));
-        TensorEngines {
-            evaluators: [("interpreter", evaluator(Backend::Interpreter)), ("native", evaluator(Backend::Native))],
+        TensorEngines { engines: [Backend::Interpreter, Backend::Native].map(TensorEngine::new) }
+    }
+}
+
+/// What is compiled and run: a node of a graph, or a model with one output.
+#[derive(Clone, Copy)]
+enum Subject<'s> {
+    Node(&'s Graph, NodeId),
+    Model(&'s Model),
+}
+
+impl Subject<'_> {
+    fn compile(self, options: &Options) -> Result<Executor, Error> {
+        match self {
+            Subject::Node(graph, output) => graph.compile(&[output], options),
+            Subject::Model(model) => model.compile(options),
         }
     }
 }
 
-/// What a case does with an evaluator.
-type Run<'r> = &'r dyn Fn(&Evaluator) -> Result<Tensor, Error>;
+/// What a case does with an engine.
+type Run<'r> = &'r dyn Fn(&TensorEngine) -> Result<Tensor, Error>;
 
 impl TensorEngines {
     /// Runs a case.
@@ -73,9 +109,9 @@ impl TensorEngines {
     }
 
     fn on_each(&self, expected: &Expected, run: Run<'_>) -> Result<(), Wrong> {
-        for (engine, evaluator) in &self.evaluators {
-            expected.check(&run(evaluator)).map_err(|(expected, found)| Wrong {
-                engine: (*engine).to_owned(),
+        for engine in &self.engines {
+            expected.check(&run(engine)).map_err(|(expected, found)| Wrong {
+                engine: engine.name.to_owned(),
                 expected,
                 found,
             })?;
@@ -89,8 +125,10 @@ impl TensorEngines {
         let scalar = array::scalar(text(fields, "dtype")?)?;
         let tree = fields.get("ast").ok_or(Malformed::Field("ast"))?;
         Ok(match tree::graph(tree, scalar, &inputs)? {
-            Ok((graph, output, tensors)) => self.on_each(&expected, &|on| first(on, &graph, output, &tensors)),
-            Err(refused) => self.on_each(&expected, &|_| Err(refused.clone())),
+            Ok((graph, output, tensors)) => {
+                self.on_each(&expected, &|on| first(on, Subject::Node(&graph, output), &tensors))
+            }
+            Err(refused) => self.on_each(&expected, &|_| Err(refused.clone().into())),
         })
     }
 
@@ -108,13 +146,13 @@ impl TensorEngines {
         }
         let checked = self.on_each(&expected, &|on| {
             let (graph, product) = einsum(spec, &tensors)?;
-            first(on, &graph, product, &tensors)
+            first(on, Subject::Node(&graph, product), &tensors)
         });
         if checked.is_err() {
             return Ok(checked);
         }
         let Ok((graph, product)) = einsum(spec, &tensors) else { return Ok(Ok(())) };
-        Ok(products::check(&self.evaluators[0].1, &graph, product, &tensors, &expected))
+        Ok(products::check(&self.engines[0].evaluator, &graph, product, &tensors, &expected))
     }
 
     /// The number, its gradients and, if there are any, products with its second derivatives.
@@ -165,7 +203,7 @@ impl TensorEngines {
             }
         }
         for (at, (output, expected)) in outputs.iter().zip(&expected).enumerate() {
-            let result = self.on_each(expected, &|on| first(on, &graph, *output, &tensors));
+            let result = self.on_each(expected, &|on| first(on, Subject::Node(&graph, *output), &tensors));
             if let Err(wrong) = result {
                 return Ok(Err(Wrong { engine: format!("{}, result {at}", wrong.engine), ..wrong }));
             }
@@ -190,10 +228,10 @@ impl TensorEngines {
             let tree = fields.get(side).ok_or(Malformed::Field("lhs"))?;
             let checked = match tree::graph(tree, scalar, &inputs)? {
                 // A side may be one number, which stands for all.
-                Ok((graph, output, tensors)) => {
-                    self.on_each(&expected, &|on| first(on, &graph, output, &tensors)?.broadcast_to(expected.extents()))
-                }
-                Err(refused) => self.on_each(&expected, &|_| Err(refused.clone())),
+                Ok((graph, output, tensors)) => self.on_each(&expected, &|on| {
+                    Ok(first(on, Subject::Node(&graph, output), &tensors)?.broadcast_to(expected.extents())?)
+                }),
+                Err(refused) => self.on_each(&expected, &|_| Err(refused.clone().into())),
             };
             if checked.is_err() {
                 return Ok(checked);
@@ -238,17 +276,19 @@ impl TensorEngines {
             Expected::Error(_) => texts::any_inputs(statement),
             _ => Inputs::of(fields)?.by_name(),
         };
-        let model = match TensorModel::parse(&texts::model(statement, &inputs)) {
+        let model = match Model::parse(&texts::model(statement, &inputs)) {
             Ok(model) => model,
-            Err(refused) => return Ok(self.on_each(&expected, &|_| Err(texts::of_tensors(&refused)))),
+            Err(refused) => return Ok(self.on_each(&expected, &|_| Err(refused.clone()))),
         };
-        let target = text(fields, "target")?;
+        let target = match &expected {
+            Expected::Error(_) => "",
+            _ => text(fields, "target")?,
+        };
         let checked = self.on_each(&expected, &|on| {
-            let given: Vec<Tensor> = model.inputs().iter().map(|field| inputs[&*field.name].clone()).collect();
-            let extents: Vec<&[usize]> = given.iter().map(Tensor::extents).collect();
-            let (graph, outputs) = model.graph(&extents)?;
-            let value = first(on, &graph, outputs[0], &given)?;
-            check_over(on, &graph, outputs[0], &given, target)?;
+            let executor = model.compile(&on.options)?;
+            let given: Vec<Tensor> = executor.inputs().iter().map(|field| inputs[&*field.name].clone()).collect();
+            let value = first(on, Subject::Model(&model), &given)?;
+            check_over(&executor, &given, target, inputs.get(target))?;
             Ok(value)
         });
         Ok(checked.and_then(|()| self.run_text(&model, &inputs, &expected)))
@@ -262,25 +302,26 @@ impl TensorEngines {
         let tree = fields.get("ast").ok_or(Malformed::Field("ast"))?;
         let repeat = fields.get("repeat").and_then(Json::as_u64).ok_or(Malformed::Field("repeat"))?;
         let slices = tree::slices(fields.get("target_slice").ok_or(Malformed::Field("target_slice"))?)?;
-        for (engine, evaluator) in &self.evaluators {
+        for engine in &self.engines {
             let before = inputs.clone();
             for _ in 0..repeat {
                 let (graph, output, tensors) = match tree::graph(tree, scalar, &inputs)? {
                     Ok(made) => made,
-                    Err(refused) => return Ok(Err(wrong(engine, &refused))),
+                    Err(refused) => return Ok(Err(wrong(engine.name, &refused))),
                 };
-                let assigned = first(evaluator, &graph, output, &tensors).and_then(|value| {
-                    check_over(evaluator, &graph, output, &tensors, target)?;
+                let subject = Subject::Node(&graph, output);
+                let assigned = first(engine, subject, &tensors).and_then(|value| {
+                    check_over(&subject.compile(&engine.options)?, &tensors, target, None)?;
                     let place = inputs.get_mut(target);
                     place.map_or(Ok(()), |place| assign(place, &slices, &value))
                 });
                 if let Err(refused) = assigned {
-                    return Ok(Err(wrong(engine, &refused)));
+                    return Ok(Err(wrong(engine.name, &refused)));
                 }
             }
             let made = inputs.get_mut(target).cloned().ok_or(Malformed::Field("target"))?;
             if let Err((expected, found)) = expected.check(&Ok(made)) {
-                return Ok(Err(Wrong { engine: (*engine).to_owned(), expected, found }));
+                return Ok(Err(Wrong { engine: engine.name.to_owned(), expected, found }));
             }
             inputs = before;
         }
@@ -313,62 +354,84 @@ fn class(fields: &Fields, spec: &str, tensors: &[Tensor]) -> Option<String> {
 }
 
 fn assign(place: &mut Tensor, slices: &[Slice], value: &Tensor) -> Result<(), Error> {
-    place.to_mut()?.sliced(slices)?.assign(value)
+    Ok(place.to_mut()?.sliced(slices)?.assign(value)?)
 }
 
-/// The value is the same written over the tensor of this name, whose memory nobody else has.
-fn check_over(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor], target: &str) -> Result<(), Error> {
-    let planned = on.plan(graph, &[output])?;
-    let expected = planned.run(inputs)?;
-    let own = |tensor: &Tensor| Tensor::from_parts(tensor.data().clone(), tensor.layout().clone());
-    let mut tensors = inputs.iter().map(own).collect::<Result<Vec<Tensor>, Error>>()?;
-    let leaves = graph.leaves();
-    let target = leaves.iter().position(|leaf| *leaf.name == *target).unwrap_or(leaves.len());
-    let written = planned.run_over(&mut tensors, target)?;
-    match expected.first() {
-        Some(expected) if same_bits(&tensors[target], expected) => Ok(()),
-        expected => {
-            let message = format!("{written:?} made {:?} of {expected:?}", tensors[target]);
-            Err(Error::new(ErrorKind::Evaluation, message))
-        }
+/// An error of a check: an element is not what it should be.
+fn differs(message: String) -> Error {
+    cembra::tensor::Error::new(ErrorKind::Evaluation, message).into()
+}
+
+/// The only output.
+fn only(outputs: &[Tensor]) -> Result<&Tensor, Error> {
+    match outputs {
+        [output] => Ok(output),
+        _ => Err(differs(format!("{} outputs", outputs.len()))),
     }
 }
 
-fn wrong(engine: &str, refused: &Error) -> Wrong {
+/// An error if a session gives another value when it writes over the tensor of this name, which has memory of its own; or in its second run,
+/// for which the plan is bound already. A tensor of this name that is no input, as nothing reads it, is put behind the inputs.
+fn check_over(executor: &Executor, inputs: &[Tensor], target: &str, unread: Option<&Tensor>) -> Result<(), Error> {
+    let mut session = executor.session();
+    let expected = only(session.run_tensors(inputs)?)?.clone();
+    let own = |tensor: &Tensor| Tensor::from_parts(tensor.data().clone(), tensor.layout().clone());
+    let input = executor.inputs().iter().position(|field| *field.name == *target);
+    let (target, unread) = (input.unwrap_or(inputs.len()), unread.filter(|_| input.is_none()));
+    for run in ["first", "second"] {
+        let mut tensors = inputs.iter().chain(unread).map(own).collect::<Result<Vec<Tensor>, _>>()?;
+        let written = session.run_over(&mut tensors, target)?;
+        if !same_bits(&tensors[target], &expected) {
+            return Err(differs(format!("{written:?} by the {run} run made {:?} of {expected:?}", tensors[target])));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(engine: &str, refused: &dyn Display) -> Wrong {
     Wrong { engine: engine.to_owned(), expected: "a value".to_owned(), found: refused.to_string() }
 }
 
-/// The value of one node as a plan gives it. Neither rewriting the graph nor a plan in the reference's order changes it by a bit, nor does
-/// reading elements alone.
-fn first(on: &Evaluator, graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Result<Tensor, Error> {
-    let none = || Error::new(ErrorKind::Evaluation, "no output");
-    let value = on.evaluate(graph, &[output], inputs)?.pop().ok_or_else(none)?;
-    access::check(on, graph, output, inputs, &value)?;
-    let rewritten = Rewriter::new(graph).rewrite(graph, &[output], on)?;
-    let same = on.evaluate(&rewritten.graph, &rewritten.outputs, inputs)?.pop().ok_or_else(none)?;
-    if !same_bits(&value, &same) {
-        let message = format!("{:?} made {same:?} of {value:?}", rewritten.applied);
-        return Err(Error::new(ErrorKind::Evaluation, message));
+/// The only value as a session gives it. Neither rewriting the graph nor a plan in the reference's order changes it by a bit, nor does reading
+/// elements alone.
+fn first(on: &TensorEngine, subject: Subject<'_>, inputs: &[Tensor]) -> Result<Tensor, Error> {
+    let executor = subject.compile(&on.options)?;
+    let value = only(&executor.run_reference(inputs)?)?.clone();
+    access::check(&executor, inputs, &value)?;
+    if let Subject::Node(graph, output) = subject {
+        check_rewriting(&on.evaluator, graph, output, inputs, &value)?;
     }
-    let planned = on.plan(graph, &[output])?;
-    let fused = planned.run(inputs)?.pop().ok_or_else(none)?;
-    shared_out::check(graph, output, inputs, &fused)?;
-    // Products of matrices, and another order of factors, change the rounding of sums.
-    let needed = rewritten.graph.needed(&rewritten.outputs);
-    let is_product =
-        |(id, node): (NodeId, &Node)| needed[id.index()] && matches!(node.operation, Operation::Contract(_));
+    let fused = only(executor.session().run_tensors(inputs)?)?.clone();
+    shared_out::check(on, subject, inputs, &fused)?;
     if same_bits(&value, &fused) {
         return Ok(fused);
     }
-    if rewritten.graph.nodes().any(is_product) {
-        let in_order = Evaluator::new(&Options::default()).in_order();
-        let ordered = in_order.plan(graph, &[output])?.run(inputs)?.pop().ok_or_else(none)?;
-        if same_bits(&value, &ordered) {
+    // Products of matrices, and another order of factors, change the rounding of sums.
+    let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
+    let plan = executor.prepare_for(&extents)?.to_string();
+    if plan.lines().any(|step| step.contains(" = contract ")) {
+        let in_order = subject.compile(&on.options.clone().reference_order(true))?;
+        if same_bits(&value, only(in_order.session().run_tensors(inputs)?)?) {
             return Ok(fused);
         }
     }
-    let message = format!("fused to {fused:?}, not {value:?}, by\n{planned}");
-    Err(Error::new(ErrorKind::Evaluation, message))
+    Err(differs(format!("fused to {fused:?}, not {value:?}, by\n{plan}")))
+}
+
+/// An error if rewriting a graph changes the value of a node.
+fn check_rewriting(
+    on: &Evaluator,
+    graph: &Graph,
+    output: NodeId,
+    inputs: &[Tensor],
+    value: &Tensor,
+) -> Result<(), Error> {
+    let rewritten = Rewriter::new(graph).rewrite(graph, &[output], on)?;
+    let made = on.evaluate(&rewritten.graph, &rewritten.outputs, inputs)?;
+    if same_bits(value, only(&made)?) {
+        return Ok(());
+    }
+    Err(differs(format!("{:?} made {made:?} of {value:?}", rewritten.applied)))
 }
 
 /// A field that is a text.

@@ -2,9 +2,11 @@
 //! programs; here is what they ask.
 
 use super::array::{array, numbers};
-use super::{Fields, einsum, first, text};
+use super::check::kind_of;
+use super::{Fields, Subject, TensorEngine, einsum, first, only, text};
 use crate::problem::Malformed;
-use cembra::tensor::{Data, Error, Evaluator, Graph, HalfTensor, Layout, NodeId, Operation, Tensor, f16};
+use cembra::tensor::{Data, Graph, HalfTensor, Layout, NodeId, Operation, f16};
+use cembra::{Error, Tensor};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -18,20 +20,22 @@ const MOST_TERMS: f64 = 3e7;
 ///
 /// # Errors
 /// The line is not of this form.
-pub fn answer(on: &Evaluator, line: &str) -> Result<String, Malformed> {
+pub fn answer(on: &TensorEngine, line: &str) -> Result<String, Malformed> {
     let fields: Fields = serde_json::from_str(line)?;
     let Some(Json::Array(operands)) = fields.get("operands") else { return Err(Malformed::Field("operands")) };
     let is_half = !operands.is_empty() && operands.iter().all(is_half);
     let tensors = operands.iter().map(read).collect::<Result<Vec<Tensor>, Malformed>>()?;
-    let made =
-        einsum(text(&fields, "spec")?, &tensors).and_then(|(graph, product)| ways(on, &graph, product, &tensors));
-    let answer = match made {
+    let built = einsum(text(&fields, "spec")?, &tensors);
+    let answer = match built.and_then(|(graph, product)| ways(on, &graph, product, &tensors)) {
         Ok(ways) => {
             let ways: serde_json::Map<String, Json> =
                 ways.iter().map(|(way, tensor)| ((*way).to_owned(), written(tensor, is_half))).collect();
             json!({ "made": ways })
         }
-        Err(error) => json!({ "error": error.kind().as_str(), "message": error.to_string() }),
+        Err(error) => {
+            let message = error.tensor_error().map_or_else(|| error.message(), ToString::to_string);
+            json!({ "error": kind_of(&error), "message": message })
+        }
     };
     Ok(answer.to_string())
 }
@@ -63,7 +67,7 @@ fn read(json: &Json) -> Result<Tensor, Malformed> {
 
 /// The product in each way that there is.
 fn ways(
-    on: &Evaluator,
+    on: &TensorEngine,
     graph: &Graph,
     product: NodeId,
     tensors: &[Tensor],
@@ -71,20 +75,21 @@ fn ways(
     let mut ways = Vec::new();
     let node = graph.node(product);
     let Operation::Contract(labels) = &node.operation else { return Ok(ways) };
-    let operands = on.evaluate(graph, &node.operands, tensors)?;
+    let operands = on.evaluator.evaluate(graph, &node.operands, tensors)?;
     let mut extents = [1_usize; u8::MAX as usize + 1];
     for (own, operand) in labels.operands.iter().zip(&operands) {
         own.iter().zip(operand.extents()).for_each(|(label, extent)| extents[usize::from(*label)] = *extent);
     }
+    let subject = Subject::Node(graph, product);
     if extents.iter().map(|extent| *extent as f64).product::<f64>() <= MOST_TERMS {
-        ways.push(("reference", on.evaluate(graph, &[product], tensors)?.swap_remove(0)));
+        ways.push(("reference", only(&subject.compile(&on.options)?.run_reference(tensors)?)?.clone()));
         // This also asks that a plan gives the same bits where its products are not put into another order.
-        ways.push(("plan", first(on, graph, product, tensors)?));
+        ways.push(("plan", first(on, subject, tensors)?));
     } else {
-        ways.push(("plan", on.plan(graph, &[product])?.run(tensors)?.swap_remove(0)));
+        ways.push(("plan", only(subject.compile(&on.options)?.session().run_tensors(tensors)?)?.clone()));
     }
     if let [left, right] = &operands[..] {
-        ways.push(("product", on.contract(labels, [left, right], &node.extents)?.0));
+        ways.push(("product", on.evaluator.contract(labels, [left, right], &node.extents)?.0));
     }
     Ok(ways)
 }

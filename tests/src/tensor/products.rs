@@ -3,10 +3,9 @@
 
 use super::check::Expected;
 use super::{Wrong, wrong};
-use cembra::tensor::{
-    Error, Evaluator, Graph, Labels, Layout, MatrixProduct, NodeId, Operation, PlainProduct, Tensor, contract,
-    matrices, same_bits,
-};
+use cembra::tensor::{Graph, Labels, Layout, MatrixProduct, NodeId, Operation, PlainProduct, contract, same_bits};
+use cembra::{Error, Tensor};
+use cembra_engine::{Evaluator, matrices};
 
 /// Checks the product that a node is, if it is one of two.
 pub(super) fn check(
@@ -53,5 +52,5 @@ fn made(
     matrices: &dyn MatrixProduct,
 ) -> Result<Tensor, Error> {
     let (data, _) = contract(labels, operands, extents, matrices)?;
-    Tensor::from_parts(data, Layout::row_major(extents)?)
+    Ok(Tensor::from_parts(data, Layout::row_major(extents)?)?)
 }

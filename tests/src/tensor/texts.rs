@@ -1,9 +1,8 @@
 //! Statements of the golden data as models in the text language: a line that assigns, behind the declarations of the tensors.
 
 use super::check::Expected;
-use super::{TensorEngines, Wrong};
-use cembra::tensor::{Error, ErrorKind, Tensor, TensorModel};
-use cembra::{QType, print, print_type};
+use super::{TensorEngine, TensorEngines, Wrong, differs};
+use cembra::{Error, Model, QType, Tensor, Value, print, print_type};
 use std::collections::BTreeMap;
 
 /// A statement as the text of a model.
@@ -32,39 +31,38 @@ pub(super) fn any_inputs(statement: &str) -> BTreeMap<String, Tensor> {
     tensors
 }
 
-/// What is wrong with tensors in a model that is refused.
-pub(super) fn of_tensors(refused: &cembra::Error) -> Error {
-    let other = || Error::new(ErrorKind::Syntax, refused.to_string());
-    refused.tensor_error().cloned().unwrap_or_else(other)
+/// The first output of a model on values, and not on tensors.
+fn on_values(model: &Model, engine: &TensorEngine, tensors: &BTreeMap<String, Tensor>) -> Result<Tensor, Error> {
+    let executor = model.compile(&engine.options)?;
+    let given: Vec<Value> = executor.inputs().iter().map(|field| Value::from(tensors[&*field.name].clone())).collect();
+    match executor.session().evaluate(&given)?.as_slice() {
+        [Value::Tensor(tensor), ..] => Ok(Tensor::clone(tensor)),
+        [Value::Scalar(scalar), ..] => Ok(Tensor::of_value(scalar)?),
+        other => Err(differs(format!("outputs {other:?}"))),
+    }
 }
 
 impl TensorEngines {
     /// Runs a statement as it is printed and read back.
     pub(super) fn run_text(
         &self,
-        model: &TensorModel,
+        model: &Model,
         tensors: &BTreeMap<String, Tensor>,
         expected: &Expected,
     ) -> Result<(), Wrong> {
-        let text = print(model.model().program());
+        let text = print(model.program());
         let wrong = |engine: &str, found: String| Wrong {
             engine: format!("{engine} of a text"),
             expected: format!("{expected:?} of\n{text}"),
             found,
         };
-        let again = TensorModel::parse(&text).map_err(|refused| wrong("reading", refused.to_string()))?;
-        if again.model().program() != model.model().program() {
+        let again = Model::parse(&text).map_err(|refused| wrong("reading", refused.to_string()))?;
+        if again.program() != model.program() {
             return Err(wrong("reading", "another model".to_owned()));
         }
-        for (engine, evaluator) in &self.evaluators {
-            let made = again.evaluate(evaluator, tensors);
-            let made = made.map(|outputs| outputs.into_iter().next().map(|(_, tensor)| tensor));
-            match made {
-                Ok(Some(tensor)) => expected.check(&Ok(tensor)),
-                Ok(None) => Err((String::new(), "no output".to_owned())),
-                Err(refused) => expected.check(&Err(refused)),
-            }
-            .map_err(|(_, found)| wrong(engine, found))?;
+        for engine in &self.engines {
+            let made = on_values(&again, engine, tensors);
+            expected.check(&made).map_err(|(_, found)| wrong(engine.name, found))?;
         }
         Ok(())
     }

@@ -256,7 +256,7 @@ fn the_listing_of_arrays_has_a_step_for_each_map() {
     assert_eq!((maps(&listing), maps(&unfused)), (2, 5), "{unfused}");
     assert_eq!(
         explain(QUADRATIC, &Options::default(), Stage::Arrays),
-        "The model has no arrays: `plan` shows its steps.\n"
+        "The model has no arrays and no tensors: `plan` shows its steps.\n"
     );
     let lanes = explain(ARRAYS, &Options::default(), Stage::Lanes);
     assert!(lanes.starts_with("Over many rows:\nL.0 is the elements of all rows of `x`\n"), "{lanes}");

@@ -2,13 +2,14 @@
 //! UTF-8. Memory was written behind what was made for them, and texts were read behind their end.
 
 use cembra::tensor::{
-    Data, Evaluator, Graph, HalfTensor, Layout, MatrixLayout, Multiplication, Reduction, Slice, Tensor, TensorMut, f16,
-    matrices,
+    CompileGraph, Data, Graph, HalfTensor, Layout, MatrixLayout, Multiplication, Reduction, Slice, Tensor, TensorMut,
+    f16,
 };
 use cembra::{
     Array, ArrayBuilder, ArrayData, ArrayKind, Batch, FaultKind, InputColumn, Keys, ListOffsets, Model, Options,
     OutputColumn, QType, Scalar, Session, StringViews, Value,
 };
+use cembra_engine::matrices;
 
 fn batch(text: &str) -> Batch {
     Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a model for many rows")
@@ -133,6 +134,7 @@ fn threads_that_there_are_not_take_no_memory() {
     let (e, total) = (g.apply("exp", &[leaf]).expect("a map"), g.reduce(Reduction::Sum, leaf, &[0]));
     let nodes = [e, total.expect("a sum")];
     let tensor = Tensor::new(&[200_000], numbers.clone()).expect("a tensor");
+    let executor = g.compile(&nodes, &Options::default().min_parallel_elements(1)).expect("an executor");
     let values = |made: &[OutputColumn]| made[0].values::<f64>().expect("numbers").to_vec();
     let one = (sums.run(&[lists]).unwrap(), doubled.run(&[elements]).unwrap());
     for threads in [0, 1 << 62, (1 << 62) + 1, usize::MAX] {
@@ -145,8 +147,9 @@ fn threads_that_there_are_not_take_no_memory() {
         session.set_threads(threads);
         assert_eq!(session.evaluate(std::slice::from_ref(&x)).unwrap(), alone, "{threads}");
         let of = |threads: usize| {
-            let evaluator = Evaluator::new(&Options::default()).threads(threads).share(1);
-            let made = evaluator.plan(&g, &nodes).unwrap().run(std::slice::from_ref(&tensor)).unwrap();
+            let mut session = executor.session();
+            session.set_threads(threads);
+            let made = session.run_tensors(std::slice::from_ref(&tensor)).unwrap();
             made.iter().map(|tensor| tensor.to_vec::<f64>().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(of(threads), of(1), "{threads}");

@@ -1,8 +1,8 @@
 //! Reductions of tensors beside what they mean, which is written down here once more: the order in which floats are added, and which of
 //! floats of all kinds is the largest; wherever elements lie, and whoever reduces them.
 
-use cembra::tensor::{Data, Element, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
-use cembra::{Options, Scalar};
+use cembra::tensor::{CompileGraph, Data, Element, Graph, NodeId, Reduction, Slice, same_bits};
+use cembra::{Executor, Options, Scalar, Tensor};
 use std::slice::from_ref;
 
 /// Around all limits: of what is added one after the other, of chains, and of blocks.
@@ -74,16 +74,26 @@ fn reduced(scalar: Scalar, length: usize, reduction: Reduction) -> (Graph, [Node
     (g, [plain, opposite, below])
 }
 
+fn compiled(graph: &Graph, node: NodeId) -> Executor {
+    graph.compile(&[node], &Options::default()).expect("an executor")
+}
+
+/// The output by a plan, and by the reference.
+fn run(executor: &Executor, inputs: &[Tensor]) -> [Tensor; 2] {
+    let mut session = executor.session();
+    let planned = session.run_tensors(inputs).expect("a value")[0].clone();
+    [planned, executor.run_reference(inputs).expect("a value").remove(0)]
+}
+
 /// Asserts that each of these is what is expected, by the reference, by a plan, and element by element.
 fn check<T: Element>(graph: &Graph, node: NodeId, inputs: &[Tensor], expected: &[T], what: &dyn Fn() -> String) {
-    let on = Evaluator::new(&Options::default());
+    let executor = compiled(graph, node);
     let expected = Tensor::new(&[expected.len()], expected.to_vec()).expect("a tensor");
-    let found = on.evaluate(graph, &[node], inputs).expect("a value").remove(0);
+    let [planned, found] = run(&executor, inputs);
     assert!(same_bits(&found, &expected), "{found:?} is not {expected:?}: {}", what());
-    let planned = on.plan(graph, &[node]).expect("a plan").run(inputs).expect("a value").remove(0);
     assert!(same_bits(&planned, &expected), "{planned:?} is not {expected:?}: {}, planned", what());
     if inputs[0].extents()[1] < 1000 {
-        let reader = on.reader(graph, node, inputs).expect("a reader");
+        let reader = executor.reader(0, inputs).expect("a reader");
         let read = (0..LINES).map(|line| reader.get::<T>(&[line]).expect("an element")).collect();
         let read = Tensor::new(&[LINES], read).expect("a tensor");
         assert!(same_bits(&read, &expected), "{read:?} is not {expected:?}: {}, read", what());
@@ -247,7 +257,6 @@ fn reductions_side_by_side_are_in_order() {
         numbers[width - 1] = -0.0;
         let column = |at: usize| numbers.iter().skip(at).step_by(width).copied().collect::<Vec<f64>>();
         let x = Tensor::new(&[count, width], numbers.clone()).expect("a tensor");
-        let on = Evaluator::new(&Options::default());
         for reduction in [Reduction::Sum, Reduction::Max, Reduction::Min] {
             let of = |column: Vec<f64>| match reduction {
                 Reduction::Sum => column.iter().fold(0.0, |sum, number| sum + number),
@@ -260,9 +269,7 @@ fn reductions_side_by_side_are_in_order() {
                 let made = g.reduce(reduction, node, &[0]).expect("a node");
                 let expected = (0..width).map(|at| of(column(at).iter().map(|number| sign * number).collect()));
                 let expected = Tensor::new(&[width], expected.collect::<Vec<f64>>()).expect("a tensor");
-                let whole = on.evaluate(&g, &[made], from_ref(&x)).expect("a value").remove(0);
-                let planned = on.plan(&g, &[made]).expect("a plan").run(from_ref(&x)).expect("a value").remove(0);
-                for found in [whole, planned] {
+                for found in run(&compiled(&g, made), from_ref(&x)) {
                     assert!(same_bits(&found, &expected), "{reduction:?} of {count} x {width}, times {sign}");
                 }
             }
@@ -277,12 +284,12 @@ fn nothing_is_reduced_to_what_changes_nothing() {
         let x = g.leaf("x", Scalar::Float32, &extents).expect("a leaf");
         let square = g.apply("math.multiply", &[x, x]).expect("a node");
         let empty = Tensor::new(&extents, Vec::<f32>::new()).expect("a tensor");
-        let on = Evaluator::new(&Options::default());
         for (reduction, neutral) in [(Reduction::Sum, 0.0), (Reduction::Product, 1.0)] {
             for of in [x, square] {
                 let made = g.reduce(reduction, of, &[axis]).expect("a node");
-                let found = on.plan(&g, &[made]).expect("a plan").run(from_ref(&empty)).expect("a value").remove(0);
-                assert_eq!(*found.data(), Data::Float32(vec![neutral; count]), "{reduction:?} of {extents:?}");
+                for found in run(&compiled(&g, made), from_ref(&empty)) {
+                    assert_eq!(*found.data(), Data::Float32(vec![neutral; count]), "{reduction:?} of {extents:?}");
+                }
             }
         }
     }
@@ -314,11 +321,13 @@ fn sums_over_axes_that_lie_across_are_those_of_their_positions() {
             let mut g = Graph::standard();
             let leaf = g.leaf("x", Scalar::Float64, extents).expect("a leaf");
             let reduced = g.reduce(reduction, leaf, axes).expect("a node");
-            let on = Evaluator::new(&Options::default());
-            let of = |x: &Tensor| on.evaluate(&g, &[reduced], from_ref(x)).expect("a value").remove(0);
-            let expected = of(&x);
+            let executor = compiled(&g, reduced);
+            let [expected, reference] = run(&executor, from_ref(&x));
+            assert!(same_bits(&expected, &reference), "{reduction:?} of {extents:?} over {axes:?}");
             for other in [turned(&x), backwards.clone()] {
-                assert!(same_bits(&of(&other), &expected), "{reduction:?} of {extents:?} over {axes:?}");
+                for found in run(&executor, from_ref(&other)) {
+                    assert!(same_bits(&found, &expected), "{reduction:?} of {extents:?} over {axes:?}");
+                }
             }
         }
     }

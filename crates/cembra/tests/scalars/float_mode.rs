@@ -2,8 +2,8 @@
 //! thread, on the one machine where this is known how to.
 #![cfg(target_arch = "x86_64")]
 
-use cembra::tensor::{Evaluator, Graph, Reduction, Tensor, same_bits};
-use cembra::{Backend, Model, Options, Scalar};
+use cembra::tensor::{CompileGraph, Graph, Reduction, same_bits};
+use cembra::{Backend, Model, Options, Scalar, Tensor};
 use std::arch::asm;
 
 /// Runs something with bits of the control register set.
@@ -42,16 +42,16 @@ fn plans_of_tensors_compute_nothing_in_another_mode() {
     let square = g.apply("math.multiply", &[x, x]).expect("a node");
     let sum = g.reduce(Reduction::Sum, square, &[1]).expect("a node");
     let most = g.reduce(Reduction::Max, x, &[1]).expect("a node");
-    let on = Evaluator::new(&Options::default());
     let input = [Tensor::new(&[3, 5000], (0..15_000).map(|at| f64::from(at) * 0.3).collect()).expect("a tensor")];
     // A map, a sum of what is computed meanwhile, and two reductions in one loop.
     for outputs in [vec![square], vec![sum], vec![sum, most]] {
-        let planned = on.plan(&g, &outputs).expect("a plan");
-        let expected = planned.run(&input).expect("values");
+        let executor = g.compile(&outputs, &Options::default()).expect("an executor");
+        let run = || executor.session().run_tensors(&input).map(<[Tensor]>::to_vec);
+        let expected = run().expect("values");
         for bits in [0x6000, 0x4000, 0x2000, 0x8000, 0x0040] {
-            let error = with_mode(bits, || planned.run(&input)).expect_err("another mode");
+            let error = with_mode(bits, run).expect_err("another mode");
             assert!(error.to_string().contains("floating-point mode"), "{error}");
-            let made = planned.run(&input).expect("values");
+            let made = run().expect("values");
             assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
         }
     }
@@ -63,19 +63,18 @@ fn sessions_of_lines_compute_nothing_in_another_mode() {
     let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
     let square = g.apply("math.multiply", &[x, x]).expect("a node");
     let sum = g.reduce(Reduction::Sum, square, &[0]).expect("a node");
-    let on = Evaluator::new(&Options::default());
     let input = [Tensor::new(&[1000], (0..1000).map(|at| f64::from(at) * 0.3).collect()).expect("a tensor")];
     for output in [square, sum] {
-        let planned = on.plan(&g, &[output]).expect("a plan");
-        let expected = planned.run(&input).expect("values");
-        let mut session = planned.session();
+        let executor = g.compile(&[output], &Options::default()).expect("an executor");
+        let expected = executor.session().run_tensors(&input).expect("values").to_vec();
+        let mut session = executor.session();
         for bits in [0x6000, 0x4000, 0x2000, 0x8000, 0x0040] {
             // The first run makes the output, those behind it write to it again.
             for _ in 0..3 {
-                let made = session.run(&input).expect("values");
+                let made = session.run_tensors(&input).expect("values");
                 assert!(same_bits(&expected[0], &made[0]), "{made:?}");
             }
-            let error = with_mode(bits, || session.run(&input).map(<[Tensor]>::len)).expect_err("another mode");
+            let error = with_mode(bits, || session.run_tensors(&input).map(<[Tensor]>::len)).expect_err("another mode");
             assert!(error.to_string().contains("floating-point mode"), "{error}");
         }
     }

@@ -2,23 +2,27 @@
 //! differences, and against what is computed without them.
 
 use cembra::tensor::{
-    Error, ErrorKind, Evaluator, Graph, NodeId, Operation, Plan, Reduction, Residuals, Rewriter, Tensor, same_bits,
+    CompileGraph, Error, ErrorKind, Graph, NodeId, Operation, Plan, Reduction, Residuals, Rewriter, Tensor, same_bits,
 };
 use cembra::{Options, Scalar};
+use cembra_engine::Evaluator;
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What computes constants while a graph is rewritten.
 fn evaluator() -> Evaluator {
-    Evaluator::new(&Options::default()).in_order()
+    Evaluator::new(&Options::default())
 }
 
 /// The values of nodes; a plan gives the same.
 fn values(graph: &Graph, outputs: &[NodeId], inputs: &[Tensor]) -> Vec<Vec<f64>> {
-    let on = evaluator();
-    let made = on.evaluate(graph, outputs, inputs).expect("values");
-    let planned = on.plan(graph, outputs).expect("a plan").run(inputs).expect("values");
-    assert!(made.iter().zip(&planned).all(|(a, b)| same_bits(a, b)), "{made:?} is not {planned:?}");
+    let executor = graph.compile(outputs, &Options::default().reference_order(true)).expect("a plan");
+    let made = executor.run_reference(inputs).expect("values");
+    let mut session = executor.session();
+    let planned = session.run_tensors(inputs).expect("values");
+    assert_eq!((made.len(), planned.len()), (outputs.len(), outputs.len()));
+    assert!(made.iter().zip(planned).all(|(a, b)| same_bits(a, b)), "{made:?} is not {planned:?}");
     made.iter().map(|value| value.to_vec().expect("floats")).collect()
 }
 
@@ -264,7 +268,8 @@ fn what_is_wrong_with_a_gradient_names_it() {
     );
     let clipped = clipped.unwrap()[0];
     let tangent = g.tangents(&[clipped], &[x], &[x]).unwrap();
-    let error = evaluator().evaluate(&g, &tangent, &[numbers(&[2], 0), numbers(&[3], 0)]).unwrap_err();
+    let executor = g.compile(&tangent, &Options::default()).unwrap();
+    let error = executor.run_reference(&[numbers(&[2], 0), numbers(&[3], 0)]).unwrap_err();
     assert_eq!(error.to_string(), "a derivative that is not linear in what it is of");
 }
 
@@ -356,7 +361,8 @@ fn long_chains_are_computed_again_without_a_stack() {
     let kept = g.gradients(loss, &[x]).unwrap();
     let again = g.gradients_with(loss, &[x], Residuals::Recompute(&named)).unwrap();
     let inputs = numbers(&[2], 0);
-    let made = evaluator().evaluate(&g, &[kept[0], again[0]], from_ref(&inputs)).unwrap();
+    let executor = g.compile(&[kept[0], again[0]], &Options::default()).unwrap();
+    let made = executor.run_reference(from_ref(&inputs)).unwrap();
     assert!(same_bits(&made[0], &made[1]));
 }
 

@@ -1,13 +1,14 @@
 //! Products by labels as `einsum` writes them: which axes broadcast, what is refused, and in which order many factors are multiplied.
 
+use crate::compiled::{kind_of, message_of};
 use cembra::Options;
 use cembra::Scalar::Float64;
-use cembra::tensor::{Axes, Axis, ErrorKind, Evaluator, Graph, Labels, MOST_FACTORS, ProductOrder, Tensor};
+use cembra::tensor::{Axes, Axis, CompileGraph, ErrorKind, Graph, Labels, MOST_FACTORS, ProductOrder, Tensor};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The product of tensors of these extents whose elements are 1, 2, 3 and so on: its extents and its elements.
-fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), cembra::tensor::Error> {
+fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), cembra::Error> {
     let mut g = Graph::standard();
     let (mut leaves, mut tensors) = (Vec::new(), Vec::new());
     for extents in shapes {
@@ -16,16 +17,15 @@ fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), ce
         leaves.push(g.leaf("", Float64, extents)?);
     }
     let product = g.einsum(spec, &leaves)?;
-    let evaluator = Evaluator::new(&Options::default());
-    let made = evaluator.evaluate(&g, &[product], &tensors)?.swap_remove(0);
-    let planned = evaluator.plan(&g, &[product])?.run(&tensors)?.swap_remove(0);
-    assert_eq!(made, planned, "{spec}");
+    let executor = g.compile(&[product], &Options::default())?;
+    let made = executor.run_reference(&tensors)?.swap_remove(0);
+    assert_eq!(std::slice::from_ref(&made), executor.session().run_tensors(&tensors)?, "{spec}");
     Ok((made.extents().to_vec(), made.to_vec()?))
 }
 
 fn refused(spec: &str, shapes: &[&[usize]]) -> (ErrorKind, String) {
     let error = product(spec, shapes).expect_err(spec);
-    (error.kind(), error.to_string())
+    (kind_of(&error), message_of(&error))
 }
 
 #[test]
@@ -86,7 +86,8 @@ fn long_sums_are_as_exact_as_reductions() {
     let x = g.leaf("x", Float64, &[count]).expect("a leaf");
     let sum = g.einsum("i->", &[x]).expect("a sum");
     let x = Tensor::scalar(value).broadcast_to(&[count]).expect("a view");
-    let made = Evaluator::new(&Options::default()).evaluate(&g, &[sum], &[x]).expect("a number");
+    let executor = g.compile(&[sum], &Options::default()).expect("a plan");
+    let made = executor.run_reference(&[x]).expect("a number");
     let mean = made[0].get::<f64>(&[]).expect("a number") / count as f64;
     assert!((mean - value).abs() < 1.5e-15, "{mean} is off by {}", mean - value);
 }
@@ -96,19 +97,18 @@ fn products_have_at_most_1024_factors() {
     let vectors = |count: usize| product(&vec!["i"; count].join(","), &vec![&[1_usize][..]; count]);
     assert_eq!(vectors(MOST_FACTORS).expect("as many as there may be"), (vec![], vec![1.0]));
     let error = vectors(MOST_FACTORS + 1).expect_err("one more");
-    assert_eq!(error.kind(), ErrorKind::Limit);
-    assert_eq!(error.to_string(), "a product of 1025 tensors: it may have 1024");
+    assert_eq!(kind_of(&error), ErrorKind::Limit);
+    assert_eq!(message_of(&error), "a product of 1025 tensors: it may have 1024");
     // Statements multiply so, too, where something is summed; what is not is a chain of any length.
     let statement = |count: usize, target: &str| {
         let text = format!("{target} = {}", vec![r#"a("i,j")"#; count].join(" * "));
         let mut tensors = BTreeMap::from([("a".to_owned(), Tensor::new(&[1, 2], vec![1.0, -1.0])?)]);
-        super::statements::run(&Evaluator::new(&Options::default()), &text, &mut tensors)?;
+        super::statements::run(&text, &mut tensors)?;
         Ok::<_, cembra::Error>(tensors["c"].to_vec::<f64>()?)
     };
     assert_eq!(statement(MOST_FACTORS, r#"c("i")"#).expect("as many as there may be"), [2.0]);
     let error = statement(MOST_FACTORS + 1, r#"c("i")"#).expect_err("one more");
-    let kind = error.tensor_error().map(cembra::tensor::Error::kind);
-    assert!(kind == Some(ErrorKind::Limit) && error.span().is_some(), "{error}");
+    assert!(kind_of(&error) == ErrorKind::Limit && error.span().is_some(), "{error}");
     assert_eq!(statement(MOST_FACTORS + 1, r#"c("i,j")"#).expect("a chain"), [1.0, -1.0]);
 }
 
@@ -131,8 +131,8 @@ fn product_of_ones(spec: &str, shapes: &[&[usize]]) -> (Vec<usize>, Vec<f64>) {
     let tensors: Vec<_> =
         shapes.iter().map(|extents| Tensor::scalar(1.0).broadcast_to(extents).expect("a view")).collect();
     let product = g.einsum(spec, &leaves).expect(spec);
-    let made = Evaluator::new(&Options::default()).plan(&g, &[product]).and_then(|plan| plan.run(&tensors));
-    let made = made.expect(spec).swap_remove(0);
+    let mut session = g.compile(&[product], &Options::default()).expect(spec).session();
+    let made = &session.run_tensors(&tensors).expect(spec)[0];
     (made.extents().to_vec(), made.to_vec().expect("numbers"))
 }
 

@@ -1,6 +1,6 @@
 //! What metrics hear of machine code for rows: of batches, of elements of arrays, and of elements of tensors.
 
-use cembra::tensor::{Evaluator, Graph, Tensor};
+use cembra::tensor::{CompileGraph, Graph, Tensor};
 use cembra::{Counters, Event, InputColumn, Metrics, Model, Options, RowPlayer, Scalar, Value};
 use std::sync::{Arc, Mutex};
 
@@ -52,10 +52,11 @@ fn code_for_rows_is_heard_of_once_whatever_it_is_for() {
     let mut g = Graph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
     let square = g.apply("math.multiply", &[x, x]).expect("a node");
-    let evaluator = Evaluator::new(&options.clone().name("tensors"));
+    let executor = g.compile(&[square], &options.clone().name("tensors")).expect("an executor");
     let input = [Tensor::new(&[3], vec![1.0, 2.0, 3.0]).expect("a tensor")];
     for _ in 0..2 {
-        let made = evaluator.plan(&g, &[square]).and_then(|plan| plan.run(&input)).expect("values");
+        let mut session = executor.session();
+        let made = session.run_tensors(&input).expect("values");
         assert_eq!(made[0].to_vec::<f64>().expect("floats"), [1.0, 4.0, 9.0]);
     }
     assert_eq!(heard.all(), ["tensors: 128 1"]);

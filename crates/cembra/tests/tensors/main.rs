@@ -4,6 +4,7 @@
 #[expect(dead_code, reason = "the bytes held are for other programs")]
 mod counting;
 
+mod compiled;
 mod custom_gradients;
 mod einsum;
 mod events;

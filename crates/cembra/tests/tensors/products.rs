@@ -1,10 +1,11 @@
 //! Products of two tensors by labels, the fast way: what is copied for them, and that they are what the reference says.
 
 use cembra::tensor::{
-    Axes, Axis, Data, Element, ErrorKind, Evaluator, Graph, Kernel, Labels, Layout, MatrixLayout, MatrixProduct,
-    Multiplication, PlainProduct, ProductPlan, Products, Slice, Tensor, contract, matrices, same_bits,
+    Axes, Axis, Data, Element, ErrorKind, Graph, Kernel, Labels, Layout, MatrixLayout, MatrixProduct, Multiplication,
+    PlainProduct, ProductPlan, Products, Slice, Tensor, contract, same_bits,
 };
 use cembra::{Options, Scalar};
+use cembra_engine::{Evaluator, matrices};
 use fastrand::Rng;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Lines that assign, run on tensors by name: the tensors are the inputs of a model, and what the lines make is there by name behind them.
 
-use cembra::tensor::{Evaluator, Tensor, TensorModel, Written};
-use cembra::{QType, print_type};
+use cembra::tensor::{Tensor, Written};
+use cembra::{Executor, Model, Options, QType, print_type};
 use std::collections::BTreeMap;
 
 pub(crate) type Tensors = BTreeMap<String, Tensor>;
@@ -17,28 +17,36 @@ pub(crate) fn model(lines: &str, tensors: &Tensors) -> String {
     text + lines
 }
 
+/// The lines compiled, and the tensors of the inputs that they need.
+fn compiled(lines: &str, tensors: &Tensors) -> Result<(Executor, Vec<Tensor>), cembra::Error> {
+    let executor = Model::parse(&model(lines, tensors))?.compile(&Options::default())?;
+    let inputs = executor.inputs().iter().map(|field| tensors[&*field.name].clone()).collect();
+    Ok((executor, inputs))
+}
+
 /// Runs lines on tensors, which are changed by them.
-pub(crate) fn run(on: &Evaluator, lines: &str, tensors: &mut Tensors) -> Result<(), cembra::Error> {
-    let model = TensorModel::parse(&model(lines, tensors))?;
-    for (name, tensor) in model.evaluate(on, tensors)? {
-        tensors.insert(name.to_string(), tensor);
+pub(crate) fn run(lines: &str, tensors: &mut Tensors) -> Result<(), cembra::Error> {
+    let (executor, inputs) = compiled(lines, tensors)?;
+    let mut session = executor.session();
+    for (field, tensor) in executor.outputs().iter().zip(session.run_tensors(&inputs)?) {
+        tensors.insert(field.name.to_string(), tensor.clone());
     }
     Ok(())
 }
 
 /// Runs a line on tensors, whose value is written over the target's memory where it can be.
-pub(crate) fn run_over(on: &Evaluator, line: &str, tensors: &mut Tensors) -> Result<Written, cembra::Error> {
-    let model = TensorModel::parse(&model(line, tensors))?;
-    let name = model.outputs()[0].name.to_string();
-    let extents: Vec<&[usize]> = model.inputs().iter().map(|field| tensors[&*field.name].extents()).collect();
-    let planned = model.plan(on, &extents)?;
-    let mut inputs: Vec<Tensor> = model.inputs().iter().map(|field| tensors[&*field.name].clone()).collect();
-    let target = model.inputs().iter().position(|field| *field.name == *name).unwrap_or(inputs.len());
-    // This list owns the target's memory alone until the line is done: shared memory is not written over.
-    drop(tensors.remove(&name));
-    let written = planned.run_over(&mut inputs, target);
+pub(crate) fn run_over(line: &str, tensors: &mut Tensors) -> Result<Written, cembra::Error> {
+    let (executor, mut inputs) = compiled(line, tensors)?;
+    let name = executor.outputs()[0].name.to_string();
+    let read = executor.inputs().iter().position(|field| *field.name == *name);
+    let target = read.unwrap_or(inputs.len());
+    // This list owns the target's memory alone until the line is done: shared memory is not written over. A target that the line does not
+    // read is behind the inputs.
+    let before = tensors.remove(&name).filter(|_| read.is_none());
+    inputs.extend(before);
+    let written = executor.session().run_over(&mut inputs, target);
     if target < inputs.len() {
         tensors.insert(name, inputs.swap_remove(target));
     }
-    Ok(written?)
+    written
 }

@@ -1,13 +1,29 @@
 //! Elements of tensors that are read one at a time: they are those of the whole, bit for bit; nothing but what they are made of is
 //! computed, none of it twice, and once an access was made the next allocates nothing.
 
+use crate::compiled::kind_of;
 use crate::counting;
 
-use cembra::tensor::{ErrorKind, Evaluator, Graph, NodeId, Reader, Reduction, Slice, Tensor, same_bits};
-use cembra::{Backend, Limits, Options, Scalar, ScalarValue};
+use cembra::tensor::{CompileGraph, Error, ErrorKind, Graph, NodeId, Reader, Reduction, Slice, Tensor, same_bits};
+use cembra::{Backend, Executor, Limits, Options, Scalar, ScalarValue};
+use cembra_engine::Evaluator;
 
-fn evaluators() -> [Evaluator; 2] {
-    [Backend::Interpreter, Backend::Native].map(|backend| Evaluator::new(&Options::default().backend(backend)))
+fn backends() -> [Options; 2] {
+    [Backend::Interpreter, Backend::Native].map(|backend| Options::default().backend(backend))
+}
+
+fn compiled(graph: &Graph, node: NodeId, options: &Options) -> Executor {
+    graph.compile(&[node], options).expect("an executor")
+}
+
+/// One element, for which no expression is compiled.
+fn get(
+    graph: &Graph,
+    node: NodeId,
+    inputs: &[Tensor],
+    (options, index): (&Options, &[usize]),
+) -> Result<ScalarValue, Error> {
+    Reader::once(graph, node, inputs, &Evaluator::new(options))?.value(index)
 }
 
 /// A tensor of numbers of many sizes.
@@ -19,10 +35,12 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
 
 /// Holds each element that is read, in each way, against the whole tensor.
 fn check(graph: &Graph, node: NodeId, inputs: &[Tensor]) {
-    for on in evaluators() {
-        let whole = on.evaluate(graph, &[node], inputs).expect("a value").remove(0).to_vec::<f64>().expect("floats");
-        let readers = [on.reader(graph, node, inputs), Reader::once(graph, node, inputs, &on)];
-        for reader in readers.map(|reader| reader.expect("a reader")) {
+    for options in backends() {
+        let (executor, on) = (compiled(graph, node, &options), Evaluator::new(&options));
+        let whole = executor.run_reference(inputs).expect("a value").remove(0).to_vec::<f64>().expect("floats");
+        let prepared = executor.reader(0, inputs).expect("a reader");
+        let once = Reader::once(graph, node, inputs, &on).expect("a reader");
+        for reader in [prepared, once] {
             let extents = reader.extents().to_vec();
             for (number, expected) in whole.iter().enumerate() {
                 let mut rest = number;
@@ -91,9 +109,12 @@ fn sums_have_their_order() {
     let x = g.leaf("x", Scalar::Float32, &[70_000]).unwrap();
     let sum = g.reduce(Reduction::Sum, x, &[0]).unwrap();
     let x = Tensor::new(&[70_000], (0..70_000).map(|at| 1.0 / (at as f32 + 0.5)).collect()).unwrap();
-    for on in evaluators() {
-        let whole = on.evaluate(&g, &[sum], std::slice::from_ref(&x)).unwrap()[0].get::<f32>(&[]).unwrap();
-        assert_eq!(on.get(&g, sum, std::slice::from_ref(&x), &[]).unwrap(), ScalarValue::Float32(whole));
+    let x = std::slice::from_ref(&x);
+    for options in backends() {
+        let executor = compiled(&g, sum, &options);
+        let whole = ScalarValue::Float32(executor.run_reference(x).unwrap()[0].get::<f32>(&[]).unwrap());
+        assert_eq!(executor.reader(0, x).unwrap().value(&[]).unwrap(), whole);
+        assert_eq!(get(&g, sum, x, (&options, &[])).unwrap(), whole);
     }
 }
 
@@ -109,11 +130,13 @@ fn scatters_gathers_and_integers_wrap_alike() {
     let squares = g.einsum("ij,ij,ik->jk", &[both, both, both]).unwrap();
     let elements = vec![i32::MAX, 2, -3, 4, 5, i32::MIN, 7, 8, 9, 10, 65_536, 12];
     let inputs = [Tensor::new(&[3, 4], elements).unwrap(), Tensor::new(&[2, 2], vec![3_i64, 0, 0, 2]).unwrap()];
-    for on in evaluators() {
-        for node in [taken, scattered, both, product, squares] {
-            let whole = on.evaluate(&g, &[node], &inputs).unwrap().remove(0);
+    let nodes = [taken, scattered, both, product, squares];
+    for options in backends() {
+        // Outputs are read by their positions.
+        let executor = g.compile(&nodes, &options).unwrap();
+        for (at, whole) in executor.run_reference(&inputs).unwrap().iter().enumerate() {
             let extents = whole.extents().to_vec();
-            let reader = on.reader(&g, node, &inputs).unwrap();
+            let reader = executor.reader(at, &inputs).unwrap();
             for number in 0..extents.iter().product() {
                 let mut rest = number;
                 let mut index: Vec<usize> =
@@ -124,12 +147,14 @@ fn scatters_gathers_and_integers_wrap_alike() {
         }
         // An index outside of its axis is an error, if it is looked at.
         let wrong = [inputs[0].clone(), Tensor::new(&[2, 2], vec![3_i64, 0, 4, 2]).unwrap()];
-        let reader = on.reader(&g, taken, &wrong).unwrap();
+        let reader = executor.reader(0, &wrong).unwrap();
         assert_eq!(reader.get::<i32>(&[0, 0, 0]).unwrap(), 4);
         assert_eq!(reader.get::<i32>(&[0, 1, 0]).unwrap_err().kind(), ErrorKind::Index);
         // The scatter has six places, and looks at what belongs to the one that is read.
-        assert_eq!(on.get(&g, scattered, &wrong, &[0, 0]).unwrap(), ScalarValue::Int32(i32::MAX));
-        assert_eq!(on.get(&g, scattered, &wrong, &[0, 4]).unwrap_err().kind(), ErrorKind::Index);
+        let reader = executor.reader(1, &wrong).unwrap();
+        let at = |index: &[usize]| [reader.value(index), get(&g, scattered, &wrong, (&options, index))];
+        assert_eq!(at(&[0, 0]).map(Result::unwrap), [const { ScalarValue::Int32(i32::MAX) }; 2]);
+        assert_eq!(at(&[0, 4]).map(|made| made.unwrap_err().kind()), [ErrorKind::Index; 2]);
     }
 }
 
@@ -140,14 +165,15 @@ fn only_what_is_needed_is_computed() {
     let quotient = g.apply("math.floordiv", &[a, b]).unwrap();
     let rows = g.reduce(Reduction::Sum, quotient, &[1]).unwrap();
     let inputs = [vec![6, 7, 8, 9, 10, 11], vec![2, 2, 2, 3, 0, 3]].map(|all| Tensor::new(&[2, 3], all).unwrap());
-    for on in evaluators() {
-        assert_eq!(on.evaluate(&g, &[rows], &inputs).unwrap_err().kind(), ErrorKind::Evaluation);
-        let reader = on.reader(&g, rows, &inputs).unwrap();
+    for options in backends() {
+        let executor = compiled(&g, rows, &options);
+        assert_eq!(kind_of(&executor.run_reference(&inputs).unwrap_err()), ErrorKind::Evaluation);
+        let reader = executor.reader(0, &inputs).unwrap();
         assert_eq!(reader.get::<i32>(&[0]).unwrap(), 10);
         assert_eq!(reader.get::<i32>(&[1]).unwrap_err().kind(), ErrorKind::Evaluation);
         // An access that failed leaves nothing behind.
         assert_eq!(reader.get::<i32>(&[0]).unwrap(), 10);
-        assert_eq!(on.get(&g, rows, &inputs, &[1]).unwrap_err().kind(), ErrorKind::Evaluation);
+        assert_eq!(get(&g, rows, &inputs, (&options, &[1])).unwrap_err().kind(), ErrorKind::Evaluation);
     }
 }
 
@@ -157,22 +183,27 @@ fn indices_and_types_are_checked() {
     let x = g.leaf("x", Scalar::Float64, &[2, 3]).unwrap();
     let wave = g.apply("sin", &[x]).unwrap();
     let inputs = [numbers(&[2, 3], 0)];
-    let [on, _] = evaluators();
-    let reader = on.reader(&g, wave, &inputs).unwrap();
+    let [options, _] = backends();
+    let executor = compiled(&g, wave, &options);
+    let reader = executor.reader(0, &inputs).unwrap();
     for (index, kind) in [(&[0][..], ErrorKind::RankMismatch), (&[2, 0], ErrorKind::Index), (&[0, 3], ErrorKind::Index)]
     {
         assert_eq!(reader.get::<f64>(index).unwrap_err().kind(), kind);
-        assert_eq!(on.get(&g, wave, &inputs, index).unwrap_err().kind(), kind);
+        assert_eq!(get(&g, wave, &inputs, (&options, index)).unwrap_err().kind(), kind);
     }
     assert_eq!(reader.get_linear::<f64>(4).unwrap(), reader.get::<f64>(&[1, 1]).unwrap());
     assert_eq!(reader.get_linear::<f64>(6).unwrap_err().kind(), ErrorKind::Index);
     assert_eq!(reader.get::<f32>(&[0, 0]).unwrap_err().kind(), ErrorKind::ElementType);
-    assert_eq!(on.reader(&g, wave, &[]).unwrap_err().kind(), ErrorKind::OperandCount);
+    assert_eq!(kind_of(&executor.reader(0, &[]).unwrap_err()), ErrorKind::OperandCount);
+    assert_eq!(kind_of(&executor.reader(1, &inputs).unwrap_err()), ErrorKind::OperandCount);
     let nothing = g.leaf("nothing", Scalar::Float64, &[0, 3]).unwrap();
     let sum = g.reduce(Reduction::Sum, nothing, &[0]).unwrap();
     let inputs = [numbers(&[2, 3], 0), numbers(&[0, 3], 0)];
-    assert_eq!(on.get(&g, sum, &inputs, &[2]).unwrap(), ScalarValue::Float64(0.0));
-    assert_eq!(on.get(&g, nothing, &inputs, &[0, 0]).unwrap_err().kind(), ErrorKind::Index);
+    assert_eq!(get(&g, sum, &inputs, (&options, &[2])).unwrap(), ScalarValue::Float64(0.0));
+    assert_eq!(get(&g, nothing, &inputs, (&options, &[0, 0])).unwrap_err().kind(), ErrorKind::Index);
+    let executor = g.compile(&[sum, nothing], &options).unwrap();
+    assert_eq!(executor.reader(0, &inputs).unwrap().value(&[2]).unwrap(), ScalarValue::Float64(0.0));
+    assert_eq!(executor.reader(1, &inputs).unwrap().value(&[0, 0]).unwrap_err().kind(), ErrorKind::Index);
 }
 
 #[test]
@@ -187,9 +218,10 @@ fn long_chains_take_no_stack() {
     }
     let inputs = [vec![0.5, 2.0], vec![0.75, -0.5]].map(|all| Tensor::new(&[2], all).unwrap());
     let expected = (0..LINKS).fold(2.0, |made, _| (made - 0.5) * -0.5);
-    for on in evaluators() {
-        assert_eq!(on.get(&g, made, &inputs, &[1]).unwrap(), ScalarValue::Float64(expected));
-        assert_eq!(on.reader(&g, made, &inputs).unwrap().get::<f64>(&[1]).unwrap(), expected);
+    for options in backends() {
+        assert_eq!(get(&g, made, &inputs, (&options, &[1])).unwrap(), ScalarValue::Float64(expected));
+        let executor = compiled(&g, made, &options);
+        assert_eq!(executor.reader(0, &inputs).unwrap().get::<f64>(&[1]).unwrap(), expected);
     }
 }
 
@@ -227,12 +259,12 @@ fn what_needs_too_much_is_refused() {
     let matrix = g.einsum("ij,jk->ik", &[square, square]).unwrap();
     let trace = g.einsum("ii->", &[matrix]).unwrap();
     let limits = Limits { array_bytes: 64 << 10, ..Limits::default() };
-    let on = Evaluator::new(&Options::default().limits(limits));
+    let executor = g.compile(&[trace, matrix], &Options::default().limits(limits)).unwrap();
     let inputs = [numbers(&[300], 0)];
-    let reader = on.reader(&g, trace, &inputs).unwrap();
+    let reader = executor.reader(0, &inputs).unwrap();
     let refused = reader.get::<f64>(&[]).unwrap_err();
     assert_eq!((refused.kind(), refused.help()), (ErrorKind::Limit, Some("evaluate the whole tensor")));
-    assert!(on.reader(&g, matrix, &inputs).unwrap().get::<f64>(&[3, 299]).is_ok());
+    assert!(executor.reader(1, &inputs).unwrap().get::<f64>(&[3, 299]).is_ok());
 }
 
 #[test]
@@ -242,8 +274,9 @@ fn accesses_allocate_nothing() {
     let softmax = g.softmax(a, 1).unwrap();
     let product = g.einsum("ij,jk->ki", &[softmax, b]).unwrap();
     let inputs = [numbers(&[20, 100], 0), numbers(&[100, 20], 1)];
-    for on in evaluators() {
-        let reader = on.reader(&g, product, &inputs).unwrap();
+    for options in backends() {
+        let executor = compiled(&g, product, &options);
+        let reader = executor.reader(0, &inputs).unwrap();
         let mut sum = 0.0;
         let mut read = || (0..20).for_each(|at| sum += reader.get::<f64>(&[at, 19 - at]).unwrap());
         read();
@@ -259,9 +292,10 @@ fn threads_share_a_reader() {
     let x = g.leaf("x", Scalar::Float64, &[8, 50]).unwrap();
     let softmax = g.softmax(x, 1).unwrap();
     let inputs = [numbers(&[8, 50], 0)];
-    let [_, on] = evaluators();
-    let whole = on.evaluate(&g, &[softmax], &inputs).unwrap().remove(0);
-    let reader = on.reader(&g, softmax, &inputs).unwrap();
+    let [_, options] = backends();
+    let executor = compiled(&g, softmax, &options);
+    let whole = executor.run_reference(&inputs).unwrap().remove(0);
+    let reader = executor.reader(0, &inputs).unwrap();
     std::thread::scope(|scope| {
         for row in 0..8 {
             let (reader, whole) = (&reader, &whole);

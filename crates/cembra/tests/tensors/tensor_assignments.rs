@@ -2,8 +2,8 @@
 //! right side has before anything changes.
 
 use super::statements;
-use cembra::tensor::{Data, Evaluator, Graph, NodeId, Planned, Reduction, Slice, Tensor, Written, same_bits};
-use cembra::{Backend, Options, Scalar};
+use cembra::tensor::{CompileGraph, Data, Graph, NodeId, Reduction, Slice, Tensor, Written, same_bits};
+use cembra::{Backend, Executor, Options, Scalar, Session};
 use std::collections::BTreeMap;
 
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
@@ -11,33 +11,40 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
     Tensor::new(extents, (0..extents.iter().product()).map(number).collect()).expect("a tensor")
 }
 
-fn evaluators() -> [Evaluator; 4] {
-    let on = |backend| Evaluator::new(&Options::default().backend(backend));
-    let native = || on(Backend::Native);
-    [on(Backend::Interpreter), native(), native().in_order(), native().threads(3).share(1000)]
+/// A graph compiled in each way, with a session that runs it.
+fn each_way(graph: &Graph, node: NodeId) -> [(Executor, Session); 4] {
+    let with = |backend, is_in_order, threads| {
+        let options = Options::default().backend(backend).reference_order(is_in_order).min_parallel_elements(1000);
+        let executor = graph.compile(&[node], &options).expect("an executor");
+        let mut session = executor.session();
+        session.set_threads(threads);
+        (executor, session)
+    };
+    let native = |is_in_order, threads| with(Backend::Native, is_in_order, threads);
+    [with(Backend::Interpreter, false, 1), native(false, 1), native(true, 1), native(false, 3)]
 }
 
-/// How `x` gets the value that is built of it and `y`: the value is that of the reference on tensors that nobody else has, by each evaluator,
-/// and twice.
+/// How `x` gets the value that is built of it and `y`: the value is that of the reference on tensors that nobody else has, compiled in each
+/// way, and twice.
 fn written(extents: [&[usize]; 2], build: impl Fn(&mut Graph, NodeId, NodeId) -> NodeId) -> Written {
     let mut g = Graph::standard();
     let [x, y] = [("x", extents[0]), ("y", extents[1])]
         .map(|(name, extents)| g.leaf(name, Scalar::Float64, extents).expect("a leaf"));
     let value = build(&mut g, x, y);
     let mut all = Vec::new();
-    for on in evaluators() {
-        let planned = on.plan(&g, &[value]).expect("a plan");
+    for (executor, mut session) in each_way(&g, value) {
+        let plan = executor.prepare_for(&extents).expect("a plan");
         let mut tensors = vec![numbers(extents[0], 1), numbers(extents[1], 2)];
         for _ in 0..2 {
-            let expected = on.evaluate(&g, &[value], &tensors).expect("a value");
+            let expected = executor.run_reference(&tensors).expect("a value");
             let before = std::ptr::from_ref(tensors[0].data());
-            all.push(planned.run_over(&mut tensors, 0).expect("a value"));
+            all.push(session.run_over(&mut tensors, 0).expect("a value"));
             let is_same = std::ptr::eq(before, tensors[0].data());
-            assert_eq!(is_same, all.last() != Some(&Written::Made), "{planned}");
+            assert_eq!(is_same, all.last() != Some(&Written::Made), "{plan}");
             if tensors[0].extents() != extents[0] {
                 return all[0];
             }
-            assert!(same_bits(&tensors[0], &expected[0]), "{planned}\n{:?} is not {:?}", tensors[0], expected[0]);
+            assert!(same_bits(&tensors[0], &expected[0]), "{plan}\n{:?} is not {:?}", tensors[0], expected[0]);
         }
     }
     assert!(all.iter().all(|written| *written == all[0]), "{all:?}");
@@ -184,8 +191,7 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
 
 /// How the lines of a text, one after the other, wrote the values of their targets.
 fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> Vec<Written> {
-    let on = Evaluator::new(&Options::default());
-    text.split(';').map(|line| statements::run_over(&on, line.trim(), tensors).expect("a value")).collect()
+    text.split(';').map(|line| statements::run_over(line.trim(), tensors).expect("a value")).collect()
 }
 
 fn named<const N: usize>(tensors: [(&str, Tensor); N]) -> BTreeMap<String, Tensor> {
@@ -203,6 +209,12 @@ fn statements_write_over_what_nobody_else_has() {
     assert_eq!(run(r#"x("i,k") += x("i,j") * a("j,k"); s("") = x("i,j").sum()"#, &mut tensors), [Written::Made; 2]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
     assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [408.0]);
+    // The target is no tensor yet, or is not read.
+    assert_eq!(
+        run(r#"t("i,j") = 3 * a("i,j"); t("j,i") = 2 * a("i,j")"#, &mut tensors),
+        [Written::Made, Written::InPlace]
+    );
+    assert_eq!(tensors["t"].to_vec::<f64>().unwrap(), [2.0, 6.0, 4.0, 8.0]);
     // Somebody else keeps what he has.
     let kept = tensors["x"].clone();
     assert_eq!(run(r#"x("i,j") *= a("i,j")"#, &mut tensors), [Written::Made]);
@@ -249,27 +261,29 @@ fn what_fails_changes_nothing() {
     let quotient = g.apply("math.floordiv", &[x, y]).unwrap();
     let one = g.constant(Scalar::Int64, 1.0).unwrap();
     let more = g.apply("math.add", &[quotient, one]).unwrap();
-    for on in evaluators() {
-        let on_each = |planned: &Planned<'_>, divisor: i64| {
-            let mut divisors = vec![2; 10_000];
-            divisors[9_000] = divisor;
-            let whole = |elements| Tensor::new(&[10_000], elements).unwrap();
-            let mut tensors = vec![whole((0..10_000).collect()), whole(divisors)];
-            let written = planned.run_over(&mut tensors, 0);
-            (written.ok(), tensors[0].to_vec::<i64>().unwrap())
-        };
-        // What may fail is computed in other memory, whether it fails or not; what follows it is written over the target.
-        let planned = on.plan(&g, &[quotient]).unwrap();
-        assert_eq!(on_each(&planned, 0), (None, (0..10_000).collect()));
-        assert_eq!(on_each(&planned, 2), (Some(Written::Made), (0..10_000).map(|x| x / 2).collect()));
-        let planned = on.plan(&g, &[more]).unwrap();
-        assert_eq!(on_each(&planned, 0), (None, (0..10_000).collect()));
-        assert_eq!(on_each(&planned, 2), (Some(Written::InPlace), (0..10_000).map(|x| x / 2 + 1).collect()));
+    let on_each = |session: &mut Session, divisor: i64| {
+        let mut divisors = vec![2; 10_000];
+        divisors[9_000] = divisor;
+        let whole = |elements| Tensor::new(&[10_000], elements).unwrap();
+        let mut tensors = vec![whole((0..10_000).collect()), whole(divisors)];
+        let written = session.run_over(&mut tensors, 0);
+        (written.ok(), tensors[0].to_vec::<i64>().unwrap())
+    };
+    // What may fail is computed in other memory, whether it fails or not; what follows it is written over the target.
+    for (_, mut session) in each_way(&g, quotient) {
+        assert_eq!(on_each(&mut session, 0), (None, (0..10_000).collect()));
+        assert_eq!(on_each(&mut session, 2), (Some(Written::Made), (0..10_000).map(|x| x / 2).collect()));
+    }
+    for (_, mut session) in each_way(&g, more) {
+        assert_eq!(on_each(&mut session, 0), (None, (0..10_000).collect()));
+        assert_eq!(on_each(&mut session, 2), (Some(Written::InPlace), (0..10_000).map(|x| x / 2 + 1).collect()));
     }
     // The target of a statement that fails is there as it was.
     let mut tensors = named([("x", numbers(&[3], 1)), ("y", numbers(&[4], 1))]);
-    assert!(statements::run(&Evaluator::new(&Options::default()), r#"x("i") += 1.0 * y("i")"#, &mut tensors).is_err());
-    assert_eq!(tensors["x"], numbers(&[3], 1));
+    for run in [statements::run, |line: &str, tensors: &mut _| statements::run_over(line, tensors).map(drop)] {
+        assert!(run(r#"x("i") += 1.0 * y("i")"#, &mut tensors).is_err());
+        assert_eq!(tensors["x"], numbers(&[3], 1));
+    }
 }
 
 #[test]
@@ -284,8 +298,7 @@ fn a_plan_writes_over_tensors_that_lie_otherwise() {
         let all = numbers(&[200, 70], 2).sliced(&[Slice { start: 9, step: 1, count: 120 }, Slice::all(70)]).unwrap();
         Tensor::from_parts(all.data().clone(), all.layout().clone()).unwrap()
     };
-    for evaluator in evaluators() {
-        let planned = evaluator.plan(&g, &[sum]).unwrap();
+    for (_, mut session) in each_way(&g, sum) {
         for (target, mut tensors, expected) in [
             (0, vec![plain(), plain()], Written::InPlace),
             (0, vec![plain(), turned()], Written::InPlace),
@@ -298,8 +311,9 @@ fn a_plan_writes_over_tensors_that_lie_otherwise() {
             (2, vec![plain(), turned(), turned()], Written::Made),
             (2, vec![plain(), plain()], Written::Made),
         ] {
-            let value = planned.run(&tensors[..2]).unwrap();
-            assert_eq!(planned.run_over(&mut tensors, target).unwrap(), expected);
+            // The session writes to the memory of neither this tensor nor the target.
+            let value = session.run_tensors(&tensors[..2]).unwrap().to_vec();
+            assert_eq!(session.run_over(&mut tensors, target).unwrap(), expected);
             assert!(same_bits(&tensors[target], &value[0]));
             if tensors[target].data().len() > 120 * 70 {
                 // What is before and behind is as it was.
@@ -313,7 +327,7 @@ fn a_plan_writes_over_tensors_that_lie_otherwise() {
         }
         // Both are one memory, or there is no place.
         let one = plain();
-        assert_eq!(planned.run_over(&mut vec![one.clone(), one], 0).unwrap(), Written::Made);
-        assert!(planned.run_over(&mut vec![plain(), plain()], 3).is_err());
+        assert_eq!(session.run_over(&mut vec![one.clone(), one], 0).unwrap(), Written::Made);
+        assert!(session.run_over(&mut vec![plain(), plain()], 3).is_err());
     }
 }

@@ -1,16 +1,22 @@
 //! Operations of users in graphs of tensors: what they answer is checked, they are a step of plans, they have derivatives, and elements of
 //! them are read where they can make one alone.
 
+use crate::compiled::{kind_of, message_of, run};
 use cembra::tensor::{
-    ElementForm, Error, ErrorKind, Evaluator, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Slice,
+    CompileGraph, ElementForm, Error, ErrorKind, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Slice,
     Tensor, TensorMut, TensorOp, Wanted, same_bits,
 };
-use cembra::{Backend, Cancellation, Limits, Options, Scalar, ScalarValue};
+use cembra::{Backend, Cancellation, Executor, Limits, Options, Scalar, ScalarValue};
+use cembra_engine::Evaluator;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn evaluator() -> Evaluator {
-    Evaluator::new(&Options::default()).in_order()
+fn options() -> Options {
+    Options::default().reference_order(true)
+}
+
+fn compiled(graph: &Graph, outputs: &[NodeId]) -> Executor {
+    graph.compile(outputs, &options()).expect("an executor")
 }
 
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
@@ -99,14 +105,16 @@ impl ElementForm for Cumulative {
 fn value(graph: &Graph, node: NodeId, inputs: &[Tensor]) -> Tensor {
     let mut found = None;
     for backend in [Backend::Interpreter, Backend::Native] {
-        let on = Evaluator::new(&Options::default().backend(backend)).in_order();
-        let value = on.evaluate(graph, &[node], inputs).expect("a value").remove(0);
+        let options = options().backend(backend);
+        let (executor, on) = (graph.compile(&[node], &options).expect("an executor"), Evaluator::new(&options));
+        let value = executor.run_reference(inputs).expect("a value").remove(0);
         let made = Rewriter::new(graph).rewrite(graph, &[node], &on).expect("a graph");
         let rewritten = on.evaluate(&made.graph, &made.outputs, inputs).expect("a value").remove(0);
-        let planned = on.plan(graph, &[node]).expect("a plan").run(inputs).expect("a value").remove(0);
+        let planned = run(&executor, inputs).expect("a value").remove(0);
         assert!(same_bits(&value, &rewritten) && same_bits(&value, &planned));
-        for reader in [Reader::new(graph, node, inputs, &on), Reader::once(graph, node, inputs, &on)] {
-            let reader = reader.expect("a reader");
+        let prepared = executor.reader(0, inputs).expect("a reader");
+        let once = Reader::once(graph, node, inputs, &on).expect("a reader");
+        for reader in [prepared, once] {
             for (number, expected) in value.to_vec::<f64>().expect("floats").into_iter().enumerate() {
                 let mut rest = number;
                 let mut index: Vec<usize> =
@@ -138,10 +146,9 @@ fn operations_of_users_are_nodes_like_others() {
         let sum = (0..3).fold(0.0, |sum, at| sum + x_row[5 + at] * y_all[at * 3 + 1]);
         assert_eq!(made[5 + 2], (2.0 * sum).sin());
         // One step for the product, one for the sums, one for what comes after.
-        let (on, outputs) = (evaluator(), [wave]);
-        let planned = on.plan(&g, &outputs).unwrap();
-        assert_eq!(planned.plan().counters().steps, 3);
-        assert!(planned.to_string().contains("custom(cumulative)"), "{planned}");
+        let plan = compiled(&g, &[wave]).prepare_for(&[&[3, 5], &[5, 3]]).unwrap();
+        assert_eq!(plan.counters().steps, 3);
+        assert!(plan.to_string().contains("custom(cumulative)"), "{plan}");
     }
 }
 
@@ -213,9 +220,11 @@ fn inputs_may_make_their_elements() {
     let large = g.custom(Arc::new(Hilbert(1 << 28)), &[]).unwrap();
     let half = g.constant(Scalar::Float64, 0.5).unwrap();
     let scaled = g.apply("math.multiply", &[large, half]).unwrap();
-    let on = evaluator();
-    assert_eq!(on.get(&g, scaled, &[], &[9, 90]).unwrap(), ScalarValue::Float64(0.005));
-    assert_eq!(on.evaluate(&g, &[scaled], &[]).unwrap_err().kind(), ErrorKind::Limit);
+    let executor = compiled(&g, &[scaled]);
+    assert_eq!(executor.reader(0, &[]).unwrap().value(&[9, 90]).unwrap(), ScalarValue::Float64(0.005));
+    for made in [executor.run_reference(&[]), run(&executor, &[])] {
+        assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Limit);
+    }
 }
 
 #[test]
@@ -226,9 +235,9 @@ fn long_chains_of_operations_of_users_take_no_stack() {
     for _ in 0..50_000 {
         made = g.custom(Cumulative::forward(true), &[made]).unwrap();
     }
-    let on = evaluator();
-    let found = on.get(&g, made, &[Tensor::new(&[2], vec![1.0, 0.5]).unwrap()], &[1]).unwrap();
-    assert_eq!(found, ScalarValue::Float64(50_000.5));
+    let executor = compiled(&g, &[made]);
+    let reader = executor.reader(0, &[Tensor::new(&[2], vec![1.0, 0.5]).unwrap()]).unwrap();
+    assert_eq!(reader.value(&[1]).unwrap(), ScalarValue::Float64(50_000.5));
 }
 
 /// Counts how often it is executed, and gives that.
@@ -258,19 +267,17 @@ fn what_has_a_state_is_like_nothing_else() {
     let [first, second] = [(); 2].map(|()| g.custom(op.clone(), &[]).unwrap());
     assert_ne!(first, second);
     let difference = g.apply("math.subtract", &[first, second]).unwrap();
-    let on = evaluator();
-    let outputs = [difference];
-    let planned = on.plan(&g, &outputs).unwrap();
-    assert_eq!(planned.run(&[]).unwrap()[0].to_vec::<i64>().unwrap(), [-1, -1]);
+    let executor = compiled(&g, &[difference]);
+    assert_eq!(run(&executor, &[]).unwrap()[0].to_vec::<i64>().unwrap(), [-1, -1]);
     assert_eq!(count.load(Ordering::Relaxed), 2);
     // A reader executes each once, whatever is read how often.
-    let reader = on.reader(&g, difference, &[]).unwrap();
+    let reader = executor.reader(0, &[]).unwrap();
     for index in [0, 1, 0] {
         assert_eq!(reader.get::<i64>(&[index]).unwrap(), -1);
     }
     assert_eq!(count.load(Ordering::Relaxed), 4);
     // In a graph that was rewritten, too.
-    let mut made = Rewriter::new(&g).rewrite(&g, &[first, second], &on).unwrap();
+    let mut made = Rewriter::new(&g).rewrite(&g, &[first, second], &Evaluator::new(&options())).unwrap();
     let third = made.graph.custom(op, &[]).unwrap();
     assert!(made.outputs[0] != made.outputs[1] && !made.outputs.contains(&third));
 }
@@ -311,7 +318,7 @@ fn what_has_a_state_is_not_computed_again_for_gradients() {
     let made = g.custom(Arc::new(Scaled(AtomicUsize::new(6))), &[x]).unwrap();
     let square = g.apply("math.multiply", &[made, made]).unwrap();
     let gradient = g.gradients_with(square, &[x], Residuals::Recompute(&[made, square])).unwrap()[0];
-    let found = evaluator().evaluate(&g, &[square, gradient], &[Tensor::scalar(3.0)]).unwrap();
+    let found = compiled(&g, &[square, gradient]).run_reference(&[Tensor::scalar(3.0)]).unwrap();
     // 7 times 3, squared; its derivative is twice that, 7 times.
     assert_eq!([0, 1].map(|at| found[at].get::<f64>(&[]).unwrap()), [441.0, 294.0]);
 }
@@ -396,7 +403,6 @@ impl ElementForm for Wrong {
 
 #[test]
 fn what_operations_of_users_answer_is_not_trusted() {
-    let on = evaluator();
     let input = numbers(&[2], 0);
     let inputs = std::slice::from_ref(&input);
     let graph = |fault: Fault| {
@@ -412,17 +418,18 @@ fn what_operations_of_users_answer_is_not_trusted() {
         (Fault::NothingToDo, None),
     ] {
         let (g, _, made) = graph(fault);
-        let (outputs, reader) = ([made], on.reader(&g, made, inputs).unwrap());
-        let planned = on.plan(&g, &outputs).unwrap();
+        let executor = compiled(&g, &[made]);
+        let (mut session, reader) = (executor.session(), executor.reader(0, inputs).unwrap());
         // A second time, so that nothing is left locked or half made.
         for _ in 0..2 {
             let found = [
-                on.evaluate(&g, &outputs, inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
-                planned.run(inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
-                reader.get::<f64>(&[1]),
+                executor.run_reference(inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
+                run(&executor, inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
+                session.run_tensors(inputs).map(|made| made[0].get::<f64>(&[1]).unwrap()),
+                reader.get::<f64>(&[1]).map_err(cembra::Error::from),
             ];
             for found in found {
-                assert_eq!(found.as_ref().map_err(Error::kind), kind.as_ref().map_or(Ok(&0.0), |kind| Err(*kind)));
+                assert_eq!(found.as_ref().map_err(kind_of), kind.as_ref().map_or(Ok(&0.0), |kind| Err(*kind)));
             }
         }
     }
@@ -433,7 +440,8 @@ fn what_operations_of_users_answer_is_not_trusted() {
         (Fault::ElementPanics, ErrorKind::Evaluation),
     ] {
         let (g, _, made) = graph(fault);
-        let reader = on.reader(&g, made, inputs).unwrap();
+        let executor = compiled(&g, &[made]);
+        let reader = executor.reader(0, inputs).unwrap();
         for _ in 0..2 {
             assert_eq!(reader.get::<f64>(&[1]).unwrap_err().kind(), kind, "{fault:?}");
         }
@@ -475,11 +483,16 @@ fn shapes_that_no_tensor_has_are_refused() {
     assert_eq!(refused(Scalar::Float64, &[usize::MAX, 2]), ErrorKind::Limit);
     let large = g.custom(Arc::new(Shaped(Scalar::Float64, vec![1000])), &[]).unwrap();
     let limits = Limits { array_bytes: 7999, ..Limits::default() };
-    let on = Evaluator::new(&Options::default().limits(limits));
-    assert_eq!(on.evaluate(&g, &[large], &[]).unwrap_err().kind(), ErrorKind::Limit);
-    assert_eq!(on.get(&g, large, &[], &[0]).unwrap_err().kind(), ErrorKind::Limit);
-    let error = evaluator().evaluate(&g, &[large], &[]).unwrap_err();
-    assert_eq!(error.to_string(), "`shaped` has neither a way to be executed nor an element form");
+    let executor = g.compile(&[large], &Options::default().limits(limits)).unwrap();
+    for made in [executor.run_reference(&[]), run(&executor, &[])] {
+        assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Limit);
+    }
+    assert_eq!(executor.reader(0, &[]).unwrap().value(&[0]).unwrap_err().kind(), ErrorKind::Limit);
+    let executor = compiled(&g, &[large]);
+    for made in [executor.run_reference(&[]), run(&executor, &[])] {
+        let message = "`shaped` has neither a way to be executed nor an element form";
+        assert_eq!(message_of(&made.unwrap_err()), message);
+    }
 }
 
 /// What an evaluation has at the same time counts together; what it has no more, and views, do not.
@@ -497,12 +510,16 @@ fn tensors_take_no_more_memory_together_than_they_may() {
         sums.push(g.reduce(Reduction::Max, turned, &[0]).unwrap());
     }
     let maps: Vec<NodeId> = ["math.neg", "math.abs", "tensor.square"].map(|op| g.apply(op, &[x]).unwrap()).to_vec();
-    let limited = |array_bytes| Evaluator::new(&Options::default().limits(Limits { array_bytes, ..Limits::default() }));
-    let [small, large] = [limited(1700), limited(2400)];
-    for on in [&small, &large] {
+    let limited = |g: &Graph, outputs: &[NodeId], array_bytes| {
+        let limits = Limits { array_bytes, ..Limits::default() };
+        g.compile(outputs, &Options::default().limits(limits)).unwrap()
+    };
+    let [small, large] = [1700, 2400];
+    for bytes in [small, large] {
         // One of 800 bytes at a time.
-        assert!(on.evaluate(&g, &sums[4..], &input).is_ok());
-        assert!(on.plan(&g, &sums[4..]).unwrap().run(&input).is_ok());
+        let executor = limited(&g, &sums[4..], bytes);
+        assert!(executor.run_reference(&input).is_ok());
+        assert!(run(&executor, &input).is_ok());
     }
     // Of 8,000 bytes, 7,200 and so on, one after the other: a session keeps all only where it may.
     let lengths = (1..10).map(|at| 100 * (10 - at));
@@ -513,23 +530,23 @@ fn tensors_take_no_more_memory_together_than_they_may() {
         parts.push(g.barrier(next).unwrap());
     }
     let last = parts[parts.len() - 1];
-    let expected = large.evaluate(&g, &[last], &input).map(|made| made[0].to_vec::<f64>());
-    assert_eq!(expected.unwrap_err().kind(), ErrorKind::Limit);
+    let refused = limited(&g, &[last], large).run_reference(&input).unwrap_err();
+    assert_eq!(kind_of(&refused), ErrorKind::Limit);
     for array_bytes in [20_000, 1 << 20] {
-        let on = limited(array_bytes);
-        let expected = on.evaluate(&g, &[last], &input).unwrap()[0].to_vec::<f64>().unwrap();
-        let planned = on.plan(&g, &[last]).unwrap();
-        let mut session = planned.session();
+        let executor = limited(&g, &[last], array_bytes);
+        let expected = executor.run_reference(&input).unwrap()[0].to_vec::<f64>().unwrap();
+        let mut session = executor.session();
         for _ in 0..3 {
-            assert_eq!(session.run(&input).unwrap()[0].to_vec::<f64>().unwrap(), expected);
+            assert_eq!(session.run_tensors(&input).unwrap()[0].to_vec::<f64>().unwrap(), expected);
         }
     }
-    let planned = small.plan(&g, &maps).unwrap();
-    for error in [small.evaluate(&g, &maps, &input).unwrap_err(), planned.run(&input).unwrap_err()] {
+    let executor = limited(&g, &maps, small);
+    for error in [executor.run_reference(&input).unwrap_err(), run(&executor, &input).unwrap_err()] {
         let message = "with a tensor of [100] tensors take 2400 bytes: an evaluation may have 1700";
-        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Limit, message.to_owned()));
+        assert_eq!((kind_of(&error), message_of(&error)), (ErrorKind::Limit, message.to_owned()));
     }
-    assert!(large.evaluate(&g, &maps, &input).is_ok() && large.plan(&g, &maps).unwrap().run(&input).is_ok());
+    let executor = limited(&g, &maps, large);
+    assert!(executor.run_reference(&input).is_ok() && run(&executor, &input).is_ok());
 }
 
 #[test]
@@ -542,12 +559,12 @@ fn plans_take_no_more_time_than_models_may() {
     }
     let product = g.einsum("i,i,i->i", &[x, x, x]).unwrap();
     let limits = Limits { compile_time: std::time::Duration::ZERO, ..Limits::default() };
-    let on = Evaluator::new(&Options::default().limits(limits));
+    let limited = Options::default().limits(limits);
     for output in [sum, product] {
-        let error = on.plan(&g, &[output]).unwrap_err();
+        let error = g.compile(&[output], &limited).unwrap_err();
         let message = "the model exceeds the limit `compile_time` of 0ns";
-        assert!(error.kind() == ErrorKind::Limit && error.to_string().starts_with(message), "{error}");
-        assert!(evaluator().plan(&g, &[output]).is_ok());
+        assert!(kind_of(&error) == ErrorKind::Limit && error.to_string().starts_with(message), "{error}");
+        assert!(g.compile(&[output], &options()).is_ok());
     }
 }
 
@@ -583,12 +600,13 @@ fn a_run_ends_when_its_token_is_cancelled() {
     let cancelled = g.custom(Arc::new(Does(move || cancels.cancel())), &[x]).expect("a node");
     let count = move || _ = counts.fetch_add(1, Ordering::Relaxed);
     let last = g.custom(Arc::new(Does(count)), &[cancelled]).expect("a node");
-    let on = evaluator();
-    let planned = on.plan(&g, &[last]).expect("a plan");
+    let mut session = compiled(&g, &[last]).session();
     let inputs = [numbers(&[100], 1)];
-    let error = planned.run_until(&inputs, &token).expect_err("it was cancelled");
-    assert_eq!((error.kind(), ran.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0));
-    // Who does not ask is not told.
-    assert!(planned.run(&inputs).is_ok());
+    session.set_cancellation(Some(token));
+    let error = session.run_tensors(&inputs).expect_err("it was cancelled");
+    assert_eq!((kind_of(&error), ran.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0));
+    // Without a token nothing ends the run.
+    session.set_cancellation(None);
+    assert!(session.run_tensors(&inputs).is_ok());
     assert_eq!(ran.load(Ordering::Relaxed), 1);
 }

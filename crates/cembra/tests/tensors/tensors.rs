@@ -1,17 +1,23 @@
 //! Tensors: views, what is refused, what rewriting makes of expressions and how often, and statements.
 
 use super::statements;
+use crate::compiled::{kind_of, run};
 use cembra::tensor::{
-    Data, Element, Error, ErrorKind, Evaluator, Exactness, Expression, Graph, Layout, NodeId, Operation, Reduction,
-    Rewriter, Rewritten, Rule, Slice, Tensor, TensorModel, same_bits,
+    CompileGraph, Data, Element, Error, ErrorKind, Exactness, Expression, Graph, Layout, NodeId, Operation, Reduction,
+    Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
 };
-use cembra::{Extension, Id, Limits, Model, Options, Scalar, Span};
+use cembra::{Executor, Extension, Id, Limits, Model, Options, Scalar, Span};
+use cembra_engine::Evaluator;
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;
 
 fn evaluator() -> Evaluator {
     Evaluator::new(&Options::default())
+}
+
+fn compiled(graph: &Graph, output: NodeId) -> Executor {
+    graph.compile(&[output], &Options::default()).expect("an executor")
 }
 
 fn rewritten(graph: &Graph, output: NodeId) -> Rewritten {
@@ -30,13 +36,13 @@ fn applied(rewritten: &Rewritten) -> Vec<(&str, usize)> {
 }
 
 fn values<T: Element>(graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Vec<T> {
-    let made = evaluator().evaluate(graph, &[output], inputs).expect("values");
+    let executor = compiled(graph, output);
+    let made = executor.run_reference(inputs).expect("values");
     let rewritten = rewritten(graph, output);
     let same = evaluator().evaluate(&rewritten.graph, &rewritten.outputs, inputs).expect("values");
     assert!(same_bits(&made[0], &same[0]), "{:?}", rewritten.applied);
-    let (on, outputs) = (evaluator(), [output]);
-    let planned = on.plan(graph, &outputs).expect("a plan");
-    assert!(same_bits(&made[0], &planned.run(inputs).expect("values")[0]), "{planned}");
+    let planned = run(&executor, inputs).expect("values");
+    assert!(same_bits(&made[0], &planned[0]), "{planned:?} is not {made:?}");
     made[0].to_vec().expect("elements of the type")
 }
 
@@ -241,13 +247,20 @@ fn an_element_that_fails_is_an_error() {
     let mut g = Graph::standard();
     let a = g.leaf("a", Scalar::Int32, &[2]).unwrap();
     let quotient = g.apply("math.floordiv", &[a, a]).unwrap();
-    let failed = evaluator().evaluate(&g, &[quotient], &[Tensor::new(&[2], vec![1, 0]).unwrap()]).unwrap_err();
-    assert_eq!(failed.kind(), ErrorKind::Evaluation);
-    assert!(failed.to_string().contains("division by zero"), "{failed}");
+    let executor = compiled(&g, quotient);
+    let inputs = [Tensor::new(&[2], vec![1, 0]).unwrap()];
+    for made in [executor.run_reference(&inputs), run(&executor, &inputs)] {
+        let failed = made.unwrap_err();
+        assert_eq!(kind_of(&failed), ErrorKind::Evaluation);
+        assert!(failed.to_string().contains("division by zero"), "{failed}");
+    }
     let index = g.leaf("i", Scalar::Int64, &[1]).unwrap();
     let taken = g.take(a, index, 0).unwrap();
     let inputs = [Tensor::new(&[2], vec![1, 1]).unwrap(), Tensor::new(&[1], vec![-1_i64]).unwrap()];
-    assert_eq!(evaluator().evaluate(&g, &[taken], &inputs).unwrap_err().kind(), ErrorKind::Index);
+    let executor = compiled(&g, taken);
+    for made in [executor.run_reference(&inputs), run(&executor, &inputs)] {
+        assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Index);
+    }
 }
 
 #[test]
@@ -259,6 +272,13 @@ fn tensors_have_no_more_bytes_than_they_may() {
     let evaluated = |node| evaluator().evaluate(&g, &[node], &[Tensor::scalar(1.0)]);
     assert_eq!(evaluated(wide).unwrap()[0].extents(), [1 << 20, 1 << 20], "a view takes none");
     assert_eq!(evaluated(sum).unwrap_err().kind(), ErrorKind::Limit);
+    // A view is no output if a copy of it takes too much.
+    for node in [wide, sum] {
+        let (executor, inputs) = (compiled(&g, node), [Tensor::scalar(1.0)]);
+        for made in [executor.run_reference(&inputs), run(&executor, &inputs)] {
+            assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Limit);
+        }
+    }
     // No product of extents overflows, also where one of them is 0.
     for extents in [[usize::MAX, 2, 0], [0, usize::MAX, usize::MAX], [1 << 40, 1 << 40, 1]] {
         assert_eq!(Tensor::zeros(Scalar::Float64, &extents).unwrap_err().kind(), ErrorKind::Limit);
@@ -290,8 +310,8 @@ fn long_chains_and_deep_parentheses_are_nothing_special() {
     for (lines, expected) in [(deep, 1.0), (minus, -1.0), (long, 100_001.0), (methods, 1.0)] {
         let tensors = BTreeMap::from([("x".to_owned(), Tensor::new(&[1], vec![1.0]).unwrap())]);
         let model = Model::parse_within(&statements::model(&lines, &tensors), &limits).unwrap();
-        let made = TensorModel::new(&model).unwrap().evaluate(&evaluator(), &tensors).unwrap();
-        assert_eq!(made[0].1.to_vec::<f64>().unwrap(), [expected]);
+        let executor = model.compile(&Options::default().limits(limits)).unwrap();
+        assert_eq!(run(&executor, &[tensors["x"].clone()]).unwrap()[0].to_vec::<f64>().unwrap(), [expected]);
     }
 }
 
@@ -315,7 +335,7 @@ fn statements_say_where_they_are_wrong() {
         ),
     ] {
         let text = format!("{declared}{line}");
-        let error = TensorModel::parse(&text).unwrap_err();
+        let error = Model::parse(&text).and_then(|model| model.compile(&Options::default())).unwrap_err();
         let span = error.span().expect("a place");
         let found = if span.start as usize >= text.trim_end().len() { "the end" } else { span.text(&text) };
         let found_kind = error.tensor_error().map(Error::kind);
@@ -323,7 +343,7 @@ fn statements_say_where_they_are_wrong() {
     }
     // By what is labelled elements are divided, too.
     let mut tensors = BTreeMap::from([("a".to_owned(), Tensor::new(&[2], vec![2.0, 4.0]).unwrap())]);
-    statements::run(&evaluator(), "c(\"i\") = 1 / a(\"i\")", &mut tensors).unwrap();
+    statements::run("c(\"i\") = 1 / a(\"i\")", &mut tensors).unwrap();
     assert_eq!(tensors["c"].to_vec::<f64>().unwrap(), [0.5, 0.25]);
 }
 
@@ -344,7 +364,7 @@ fn numbers_are_made_of_whole_expressions() {
         ("2 * (a(\"i,j\") + a(\"j,i\")).max() - 1", 15.0),
     ] {
         tensors.remove("s");
-        statements::run(&evaluator(), &format!("s(\"\") = {expression}"), &mut tensors).unwrap();
+        statements::run(&format!("s(\"\") = {expression}"), &mut tensors).unwrap();
         assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [expected], "{expression}");
     }
 }
@@ -410,7 +430,6 @@ fn windows_that_overlap_are_copied_to_be_reshaped() {
 
 #[test]
 fn elements_that_lie_together_are_reduced_as_those_that_do_not() {
-    let on = Evaluator::new(&Options::default());
     // Lines of more sums than are added to at a time, and sums of several blocks; with a rest each.
     for (extents, axis) in
         [(&[3, 5000][..], 0), (&[2, 3, 4500], 1), (&[2, 70_001], 1), (&[3, 100], 1), (&[70_001, 2], 0)]
@@ -427,7 +446,8 @@ fn elements_that_lie_together_are_reduced_as_those_that_do_not() {
             let mut g = Graph::standard();
             let x = g.leaf("x", Scalar::Float64, extents).expect("a leaf");
             let made = g.reduce(reduction, x, &[axis]).expect("a node");
-            let [a, b] = [&together, &apart].map(|x| on.evaluate(&g, &[made], from_ref(x)).expect("a value").remove(0));
+            let executor = compiled(&g, made);
+            let [a, b] = [&together, &apart].map(|x| executor.run_reference(from_ref(x)).expect("a value").remove(0));
             assert!(same_bits(&a, &b), "{reduction:?} of {extents:?} over {axis}");
         }
     }
@@ -459,17 +479,17 @@ fn products_of_more_terms_than_can_be_counted_are_refused_where_they_are_gone_th
     let a = g.broadcast(x, &[1 << 16]).unwrap();
     let all = g.einsum("i,j,k,l->", &[a; 4]).unwrap();
     let inputs = [Tensor::scalar(1.0)];
-    let on = evaluator();
-    assert_eq!(on.evaluate(&g, &[all], &inputs).unwrap_err().kind(), ErrorKind::Limit);
-    assert_eq!(on.get(&g, all, &inputs, &[]).unwrap_err().kind(), ErrorKind::Limit);
+    let executor = compiled(&g, all);
+    assert_eq!(kind_of(&executor.run_reference(&inputs).unwrap_err()), ErrorKind::Limit);
+    let read = executor.reader(0, &inputs).and_then(|reader| Ok(reader.value(&[])?));
+    assert_eq!(kind_of(&read.unwrap_err()), ErrorKind::Limit);
     // Each sum by itself can be had.
-    let planned = on.plan(&g, &[all]).unwrap();
-    assert_eq!(planned.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), [(2.0_f64).powi(64)]);
+    assert_eq!(run(&executor, &inputs).unwrap()[0].to_vec::<f64>().unwrap(), [(2.0_f64).powi(64)]);
     // As many as there are numbers, and none.
     let none = g.leaf("none", Scalar::Float64, &[0]).unwrap();
     let no_terms = g.einsum("i,j,k,l,m->", &[a, a, a, none, none]).unwrap();
     let inputs = [Tensor::scalar(1.0), Tensor::zeros(Scalar::Float64, &[0]).unwrap()];
-    assert_eq!(on.evaluate(&g, &[no_terms], &inputs).unwrap()[0].to_vec::<f64>().unwrap(), [0.0]);
+    assert_eq!(compiled(&g, no_terms).run_reference(&inputs).unwrap()[0].to_vec::<f64>().unwrap(), [0.0]);
 }
 
 #[test]
@@ -516,12 +536,9 @@ fn rewrites_of_users_reach_expressions_of_elements() {
     let double = g.apply("math.add", &[exponential, exponential]).expect("a node");
     let input = [Tensor::new(&[3], vec![0.0, 0.25, 4.0]).expect("a tensor")];
     let on = |options: &Options| -> Vec<f64> {
-        let evaluator = Evaluator::new(options);
-        let values = [
-            evaluator.evaluate(&g, &[double], &input).expect("values"),
-            evaluator.plan(&g, &[double]).and_then(|planned| planned.run(&input)).expect("values"),
-        ];
-        let [one, other] = values.map(|values| values[0].to_vec::<f64>().expect("floats"));
+        let executor = g.compile(&[double], options).expect("an executor");
+        let values = [executor.run_reference(&input), run(&executor, &input)];
+        let [one, other] = values.map(|values| values.expect("values")[0].to_vec::<f64>().expect("floats"));
         assert_eq!(one, other);
         one
     };

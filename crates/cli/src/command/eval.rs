@@ -10,7 +10,6 @@ use crate::failure::{Failure, usage};
 use crate::inputs::{Feed, Sources, check_among};
 use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop};
 use crate::progress::{Progress, Summary};
-use cembra::tensor::TensorModel;
 use cembra::{Backend, Executor};
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
@@ -200,7 +199,7 @@ impl Args {
     }
 
     /// How many threads compute.
-    fn threads(&self) -> usize {
+    pub(super) fn threads(&self) -> usize {
         match self.threads.or(std::thread::available_parallelism().ok()) {
             // The rows are counted in order.
             _ if self.limit.is_some() => 1,
@@ -215,13 +214,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
     let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
     let model = text.parse()?;
-    if TensorModel::is_of(model.program()) {
-        return eval_tensors::run(args, &text, &model, data.as_deref());
+    let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
+    if model.has_tensors(&options) {
+        return eval_tensors::run(args, &text, &model, &options, data.as_deref());
     }
     if !args.input.is_empty() {
         return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));
     }
-    let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     for (index, name) in args.only.iter().enumerate() {
         if args.only[..index].contains(name) {
             return Err(usage(NAME, format!("`--only` names `{name}` twice")));

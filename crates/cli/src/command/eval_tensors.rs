@@ -6,8 +6,8 @@ use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
-use cembra::tensor::{Data, Evaluator, Tensor, TensorModel};
-use cembra::{Field, Model, Options, QType, Value};
+use cembra::tensor::Data;
+use cembra::{Executor, Field, Model, Options, QType, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
 use cembra_table::{numpy, scalar};
@@ -52,16 +52,25 @@ enum Form {
 }
 
 /// Runs the command on a model with tensors.
-pub(super) fn run(args: &Args, text: &ModelText, model: &Model, data: Option<&Path>) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &Args,
+    text: &ModelText,
+    model: &Model,
+    options: &Options,
+    data: Option<&Path>,
+) -> Result<(), Failure> {
     refuse_rows(args)?;
-    args.warnings.tell(text, model, &Options::default().limits(text.limits()));
-    let model = TensorModel::new(model).map_err(|error| text.blame(&error))?;
-    let form = form(args, &model)?;
-    let tensors = inputs(args, text, &model, data)?;
-    let limits = text.limits();
-    let made =
-        within(args.time_limit, move || model.evaluate(&Evaluator::new(&Options::default().limits(limits)), &tensors))?;
-    let made = made.map_err(|error| text.blame(&error.into()))?;
+    args.warnings.tell(text, model, options);
+    let executor = model.compile(options).map_err(|error| text.blame(&error))?;
+    let form = form(args, &executor)?;
+    let tensors = inputs(args, text, &executor, data)?;
+    let (mut session, threads) = (executor.session(), args.threads());
+    let made = within(args.time_limit, move || {
+        session.set_threads(threads);
+        session.run_tensors(&tensors).map(<[Tensor]>::to_vec)
+    })?;
+    let made = made.map_err(|error| text.blame(&error))?;
+    let made: Vec<(Arc<str>, Tensor)> = executor.outputs().iter().map(|output| output.name.clone()).zip(made).collect();
     let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();
     let shown: Vec<(Arc<str>, Tensor)> =
         if args.only.is_empty() { made.clone() } else { args.only.iter().filter_map(of).collect() };
@@ -90,7 +99,6 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
         ("--keep-inputs", args.keep_inputs),
         ("--errors", args.errors.is_some()),
         ("--limit", args.limit.is_some()),
-        ("--threads", args.threads.is_some()),
     ];
     match option.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(usage(NAME, format!("`{option}` is of rows, and a model with tensors has none"))),
@@ -99,7 +107,7 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
 }
 
 /// The form of the results: what is asked for, else that of the output file's name, else text.
-fn form(args: &Args, model: &TensorModel) -> Result<Form, Failure> {
+fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     for name in &args.only {
         check_among(name, "output", model.outputs().iter().map(|output| &*output.name), "--only", NAME)?;
     }
@@ -127,13 +135,8 @@ fn form(args: &Args, model: &TensorModel) -> Result<Form, Failure> {
     Ok(form)
 }
 
-/// The tensors for the inputs of the model.
-fn inputs(
-    args: &Args,
-    text: &ModelText,
-    model: &TensorModel,
-    data: Option<&Path>,
-) -> Result<BTreeMap<String, Tensor>, Failure> {
+/// The tensors for the inputs of the model, in their order.
+fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) -> Result<Vec<Tensor>, Failure> {
     let most_bytes = text.limits().array_bytes;
     let find = |name: &str| model.inputs().iter().find(|field| *field.name == *name);
     let known = || model.inputs().iter().map(|field| &*field.name);
@@ -192,7 +195,11 @@ fn inputs(
         }
         .into());
     }
-    Ok(tensors)
+    let tensor = |field: &Field| match (tensors.remove(&*field.name), &field.default) {
+        (Some(tensor), _) => Some(tensor),
+        (None, default) => Tensor::of_value(default.as_ref()?).ok(),
+    };
+    Ok(model.inputs().iter().filter_map(tensor).collect())
 }
 
 fn insert(tensors: &mut BTreeMap<String, Tensor>, name: &str, tensor: Tensor) -> Result<(), Failure> {
@@ -204,7 +211,7 @@ fn insert(tensors: &mut BTreeMap<String, Tensor>, name: &str, tensor: Tensor) ->
 
 /// The arrays of the data: those of an archive by their names, or the only one of a file, for the only tensor that is not given.
 fn arrays(
-    model: &TensorModel,
+    model: &Executor,
     given: &BTreeMap<String, Tensor>,
     mut bytes: ArrayBytes,
     most_bytes: u64,

@@ -6,7 +6,6 @@ use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::tensor::TensorModel;
 use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, Sources, Span, Stage};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -86,11 +85,12 @@ impl ValueEnum for StageChoice {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tell = |failure| if args.format == Report::Json { tell_json(failure) } else { failure };
     let text = args.model.load(NAME).map_err(tell)?;
-    if args.stage.is_none_or(|stage| stage == StageChoice::One(Stage::Plan)) {
+    if args.stage.is_none_or(|stage| matches!(stage, StageChoice::One(Stage::Plan | Stage::Tensors))) {
         let model = text.parse().map_err(tell)?;
-        if TensorModel::is_of(model.program()) {
-            explain_tensors::run(&text, &model, &args.extents, args.format).map_err(tell)?;
-            args.warnings.tell(&text, &model, &Options::default().limits(text.limits()));
+        let options = options_with_types(&text, &model, &args.model, NAME).map_err(tell)?;
+        if model.has_tensors(&options) {
+            explain_tensors::run(&text, &model, &options, &args.extents, args.format).map_err(tell)?;
+            args.warnings.tell(&text, &model, &options);
             return Ok(());
         }
     }

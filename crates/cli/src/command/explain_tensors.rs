@@ -1,12 +1,11 @@
-//! `cembra explain` of a model with tensors: the steps by which it is evaluated, for tensors of some extents. They depend on extents, which a
-//! model does not say; axes whose extents nobody says are long ones.
+//! `cembra explain` of a model with tensors: the steps by which it is evaluated. They depend on the extents of its inputs, which `--extents`
+//! gives; other axes have 64 indices.
 
 use super::{print, print_json};
 use crate::arguments::Report;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
-use cembra::tensor::{Evaluator, TensorModel};
 use cembra::{Model, Options, QType};
 use std::collections::BTreeMap;
 
@@ -34,8 +33,14 @@ impl InputExtents {
 }
 
 /// Shows the steps of a model with tensors.
-pub(super) fn run(text: &ModelText, model: &Model, extents: &[InputExtents], format: Report) -> Result<(), Failure> {
-    let model = TensorModel::new(model).map_err(|error| text.blame(&error))?;
+pub(super) fn run(
+    text: &ModelText,
+    model: &Model,
+    options: &Options,
+    extents: &[InputExtents],
+    format: Report,
+) -> Result<(), Failure> {
+    let model = model.compile(options).map_err(|error| text.blame(&error))?;
     let mut given = BTreeMap::new();
     for one in extents {
         check_among(&one.name, "input", model.inputs().iter().map(|field| &*field.name), "--extents", NAME)?;
@@ -55,9 +60,7 @@ pub(super) fn run(text: &ModelText, model: &Model, extents: &[InputExtents], for
         });
     }
     let extents: Vec<&[usize]> = own.iter().map(Vec::as_slice).collect();
-    let evaluator = Evaluator::new(&Options::default().limits(text.limits()));
-    let planned = model.plan(&evaluator, &extents).map_err(|error| text.blame(&error.into()))?;
-    let plan = planned.to_string();
+    let plan = model.prepare_for(&extents).map_err(|error| text.blame(&error))?.to_string();
     match format {
         Report::Json => print_json(&BTreeMap::from([("plan", plan)])),
         Report::Text => {

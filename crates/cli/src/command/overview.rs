@@ -50,9 +50,12 @@ pub(super) fn to_text(summary: &Summary, all_stages: (&str, &str)) -> String {
                 lines.push(row(&name.to_lowercase(), rest));
             }
         }
+        Work::Tensors { steps } => {
+            lines.extend(steps.map(|steps| row("plan", &format!("{steps} steps, for axes of 64 indices"))));
+        }
     }
     lines.push(String::new());
-    let stages = Stage::ALL.into_iter().filter(|stage| stage.applies(summary.has_arrays()));
+    let stages = Stage::ALL.into_iter().filter(|stage| stage.applies(summary.kind()));
     let stages = stages.map(|stage| (stage.name(), stage.summary())).chain([all_stages]);
     lines.extend(stages.map(|(name, shows)| format!("--stage {name:<10}{shows}")));
     lines.iter().flat_map(|line| line.split('\n')).fold(String::new(), |mut out, line| {
@@ -107,6 +110,7 @@ struct Told<'a> {
 enum WorkTold<'a> {
     Plan { steps: usize, frame_bytes: usize, code_bytes: Option<usize> },
     Arrays { arrays: &'a str },
+    Tensors { steps: Option<usize> },
 }
 
 /// What became of a model for programs.
@@ -125,6 +129,7 @@ pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
                 WorkTold::Plan { steps: *steps, frame_bytes: *frame_bytes, code_bytes: *code_bytes }
             }
             Work::Arrays { counts } => WorkTold::Arrays { arrays: counts.trim_end() },
+            Work::Tensors { steps } => WorkTold::Tensors { steps: *steps },
         },
     }
 }

@@ -113,7 +113,7 @@ fn other_commands_say_what_they_cannot_do() {
     assert_eq!(shell.stdout(&["check", "m.cem"]), "input x: [f64?]\ninput k: f64\noutput y: [f64?]\noutput d: f64\n");
     let all = shell.stdout(&["explain", "m.cem", "--stage", "all"]);
     let stages: Vec<&str> = all.lines().filter(|line| line.starts_with("== ")).collect();
-    assert_eq!(stages.len(), 8, "{stages:?}");
+    assert_eq!(stages.len(), 9, "{stages:?}");
     let sentence = "The model has arrays: `arrays` shows its steps, and the plans for their elements.\n";
     for stage in ["plan", "clif", "asm"] {
         assert_eq!(shell.stdout(&["explain", "m.cem", "--stage", stage]), sentence);
@@ -126,7 +126,7 @@ fn other_commands_say_what_they_cannot_do() {
     let apart = shell.stdout(&["explain", "-e", "input x: [f64]; x[0]", "--stage", "lanes"]);
     assert_eq!(apart, "rows go one by one: array.at has no form for the arrays of many rows.\n");
     let scalar = shell.stdout(&["explain", "-e", "input x: f64; x", "--stage", "arrays"]);
-    assert_eq!(scalar, "The model has no arrays: `plan` shows its steps.\n");
+    assert_eq!(scalar, "The model has no arrays and no tensors: `plan` shows its steps.\n");
 }
 
 #[test]

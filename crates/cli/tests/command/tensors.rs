@@ -122,7 +122,7 @@ fn errors_of_archives_name_arrays_and_inputs() {
         "{}",
         outcome.stderr
     );
-    let outcome = shell.run(&["eval", "-e", "input c: tensor[f64, 2], e: tensor[f64, 1]; output d = c", "c.npz"]);
+    let outcome = shell.run(&["eval", "-e", "input c: tensor[f64, 2], e: tensor[f64, 1]; output d = c + e", "c.npz"]);
     let said = "error[absent-array]: there is no array for the input `e` (tensor[f64, 1])\n--> c.npz\n";
     assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
     // The elements of an array in the archive are of a type that tensors do not have.

@@ -1,17 +1,21 @@
-//! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves, plans and the
+//! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves, plans, sessions and the
 //! order of products of integers change no bit. Of what does not hold, the first node that shows it is found.
 
 use super::Finding;
 use super::direct::{self, Dense};
 use super::graphs::Case;
-use cembra::tensor::{Evaluator, Graph, Node, NodeId, Operation, Reader, Rewriter, Tensor, same_bits};
-use cembra::{Backend, Options, Scalar};
+use cembra::tensor::{CompileGraph, ErrorKind, Graph, Node, NodeId, Operation, Reader, Rewriter, same_bits};
+use cembra::{Backend, Options, Scalar, Session, Tensor};
+use cembra_engine::Evaluator;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-/// What evaluates graphs. It keeps what it compiled from one graph to the next.
+/// What evaluates graphs. Evaluators keep what they compiled from one graph to the next.
 pub(super) struct Judge {
-    interpreter: Evaluator,
-    pub(super) native: Evaluator,
+    interpreter: Arc<Evaluator>,
+    pub(super) native: Arc<Evaluator>,
+    /// Products of matrices, in the order that takes the fewest operations.
+    products: Arc<Evaluator>,
     /// How many rules were applied.
     pub(super) applied: usize,
     pub(super) nodes: usize,
@@ -21,6 +25,25 @@ pub(super) struct Judge {
 
 /// The most elements that are read one by one.
 const MOST_READ: usize = 12;
+
+const THREADS: usize = 2;
+
+/// Options whose sums of products have the order of the reference. A few elements are worth a thread, so that small tensors have pieces.
+fn in_order(backend: Backend) -> Options {
+    Options::default().backend(backend).reference_order(true).min_parallel_elements(8)
+}
+
+/// The options that models are compiled with, one after the other.
+pub(super) fn all_options() -> [Options; 3] {
+    let by_matrices = Options::default().backend(Backend::Native).min_parallel_elements(8);
+    [in_order(Backend::Interpreter), in_order(Backend::Native), by_matrices]
+}
+
+/// Shares the runs of a session out.
+pub(super) fn shared_out(mut session: Session) -> Session {
+    session.set_threads(THREADS);
+    session
+}
 
 type Values = Result<Vec<Tensor>, cembra::tensor::Error>;
 
@@ -37,12 +60,25 @@ fn same_tensors(a: &Tensor, b: &Tensor) -> bool {
     a.scalar_type() == b.scalar_type() && same_bits(a, b)
 }
 
+/// The values of nodes as a session gives them, compiled on their own: those of its second run, which has the memory of the first.
+fn in_session(graph: &Graph, outputs: &[NodeId], inputs: &[Tensor]) -> Values {
+    let values = || {
+        let mut session = shared_out(graph.compile(outputs, &in_order(Backend::Native))?.session());
+        session.run_tensors(inputs)?;
+        Ok(session.run_tensors(inputs)?.to_vec())
+    };
+    values().map_err(|error: cembra::Error| {
+        let other = || cembra::tensor::Error::new(ErrorKind::Syntax, error.to_string());
+        error.tensor_error().cloned().unwrap_or_else(other)
+    })
+}
+
 impl Judge {
     pub(super) fn new() -> Judge {
-        let evaluator = |backend| Evaluator::new(&Options::default().backend(backend));
-        let [interpreter, native] = [Backend::Interpreter, Backend::Native].map(evaluator);
-        // A few elements are worth a thread, so that there are pieces of what is small.
-        Judge { interpreter, native: native.in_order().threads(2).share(8), applied: 0, nodes: 0, failing: 0 }
+        let [interpreter, native] = [Backend::Interpreter, Backend::Native]
+            .map(|backend| Arc::new(Evaluator::new(&in_order(backend)).threads(THREADS)));
+        let products = Arc::new(Evaluator::new(&Options::default().backend(Backend::Native)));
+        Judge { interpreter, native, products, applied: 0, nodes: 0, failing: 0 }
     }
 
     /// What does not hold of a case, if anything.
@@ -97,24 +133,28 @@ impl Judge {
             matches!(node.operation, Operation::Contract(_)) && matches!(node.scalar, Scalar::Float32 | Scalar::Float64)
         };
         let has_floats = graph.nodes().any(|(id, node)| needed[id.index()] && is_of_floats(node));
-        // The second run has the memory of the first.
-        let planned = |evaluator: &Evaluator, outputs: &[NodeId]| -> Values {
+        let planned = |evaluator: &Arc<Evaluator>, outputs: &[NodeId]| -> Values {
             let planned = evaluator.plan(graph, outputs)?;
             planned.verify(inputs)?;
-            planned.run(inputs)?;
-            planned.run(inputs)
+            Ok(planned.run(inputs)?.0)
         };
-        let differs = |evaluator: &Evaluator, outputs: &[NodeId]| {
+        let differs = |evaluator: &Arc<Evaluator>, outputs: &[NodeId]| {
             !same(&self.native.evaluate(graph, outputs, inputs), &planned(evaluator, outputs))
         };
-        let evaluators = [&self.native, &self.interpreter];
-        let by = evaluators[..if has_floats { 1 } else { 2 }].iter().find(|evaluator| differs(evaluator, outputs))?;
-        Some(shown(case, "a plan changes a result", |node| differs(by, &[node])))
+        let evaluators = [&self.native, &self.interpreter, &self.products];
+        let by = evaluators[..if has_floats { 2 } else { 3 }].iter().find(|evaluator| differs(evaluator, outputs));
+        if let Some(by) = by {
+            return Some(shown(case, "a plan changes a result", |node| differs(by, &[node])));
+        }
+        let differs = |outputs: &[NodeId]| {
+            !same(&self.native.evaluate(graph, outputs, inputs), &in_session(graph, outputs, inputs))
+        };
+        differs(outputs).then(|| shown(case, "a session changes a result", |node| differs(&[node])))
     }
 
     /// The values of nodes after rewriting, and how many rules were applied.
     fn rewritten(&self, case: &Case, outputs: &[NodeId]) -> Result<(Values, usize), cembra::tensor::Error> {
-        let made = Rewriter::new(&case.graph).rewrite(&case.graph, outputs, &self.native)?;
+        let made = Rewriter::new(&case.graph).rewrite(&case.graph, outputs, &*self.native)?;
         let applied = made.applied.values().sum();
         Ok((self.native.evaluate(&made.graph, &made.outputs, &case.inputs), applied))
     }
@@ -143,7 +183,7 @@ impl Judge {
     /// Elements that are read one by one are those of the whole; by one backend or the other, and by expressions or single operators.
     fn check_access(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
-        let on = if self.nodes.is_multiple_of(2) { &self.interpreter } else { &self.native };
+        let on = if self.nodes.is_multiple_of(2) { &*self.interpreter } else { &*self.native };
         let is_wrong = |node: NodeId| -> Result<bool, cembra::tensor::Error> {
             let Some(value) = on.evaluate(graph, &[node], inputs)?.pop() else { return Ok(true) };
             let expected = Dense::of(&value);

@@ -125,7 +125,7 @@ fn one(config: &Config, number: u64, judge: &mut Judge, report: &mut TensorRepor
         },
         _ => {
             report.statements += 1;
-            statements::check(random, judge)
+            statements::check(random)
         }
     }
 }

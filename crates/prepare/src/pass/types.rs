@@ -81,7 +81,7 @@ fn find_leaves(
                 problems.push(
                     Diagnostic::new(Code::Tensors, message)
                         .at(input.span)
-                        .hint("a model with tensors is evaluated as a whole, by `TensorModel` or `cembra eval`"),
+                        .hint("a model with tensors is evaluated as a whole, by `Model::compile` or `cembra eval`"),
                 );
                 continue;
             }

@@ -7,6 +7,7 @@ use crate::node::{Labels, Operation};
 use crate::{Axis, ElementOperator, Error, ErrorKind, Extents, Graph, NodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
+use cembra_value::Span;
 use smallvec::SmallVec;
 
 pub(super) struct Lowering<'s> {
@@ -35,7 +36,11 @@ impl<'s> Lowering<'s> {
     pub(super) fn value(&mut self) -> Result<NodeId, Error> {
         for part in 0..self.tree.parts.len() {
             if self.demands.is_delivered[part] {
-                let made = self.part(part as u32).map_err(|error| error.at(self.tree.spans[part]))?;
+                let span = self.tree.spans[part];
+                if span != Span::default() {
+                    self.graph.set_span(Some(span));
+                }
+                let made = self.part(part as u32).map_err(|error| error.at(span))?;
                 self.made[part] = Some(made);
             }
         }

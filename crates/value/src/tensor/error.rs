@@ -1,7 +1,7 @@
 //! What is wrong with tensors, or with what is asked of them: a kind that programs look at, a sentence for people.
 
 use crate::Span;
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, FaultKind};
 use std::fmt;
 
 macro_rules! kinds {
@@ -94,6 +94,15 @@ struct Problem {
     message: String,
     hint: Option<String>,
     span: Option<Span>,
+    fault: Option<ElementFault>,
+}
+
+/// Why an element could not be computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct ElementFault {
+    kind: FaultKind,
+    /// The operator that failed; none if a run was ended.
+    operator: Option<String>,
 }
 
 impl fmt::Display for Problem {
@@ -107,13 +116,21 @@ impl TensorError {
     #[must_use]
     #[cold]
     pub fn new(kind: TensorErrorKind, message: impl Into<String>) -> Self {
-        TensorError(Box::new(Problem { kind, message: Excerpt::of_message(message.into()), hint: None, span: None }))
+        let message = Excerpt::of_message(message.into());
+        TensorError(Box::new(Problem { kind, message, hint: None, span: None, fault: None }))
     }
 
     /// Says what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(Excerpt::of_message(hint.into()));
+        self
+    }
+
+    /// Says which fault of an evaluation it was, and of which operator.
+    #[must_use]
+    pub fn of_fault(mut self, kind: FaultKind, operator: Option<&str>) -> Self {
+        self.0.fault = Some(ElementFault { kind, operator: operator.map(str::to_owned) });
         self
     }
 
@@ -130,6 +147,18 @@ impl TensorError {
     #[must_use]
     pub fn kind(&self) -> TensorErrorKind {
         self.0.kind
+    }
+
+    /// The fault, if an evaluation failed.
+    #[must_use]
+    pub fn fault_kind(&self) -> Option<FaultKind> {
+        self.0.fault.as_ref().map(|fault| fault.kind)
+    }
+
+    /// The name of the operator of a fault, if it is known.
+    #[must_use]
+    pub fn operator(&self) -> Option<&str> {
+        self.0.fault.as_ref()?.operator.as_deref()
     }
 
     /// What to try, if anything is known.

@@ -1,11 +1,15 @@
 //! Operators on elements: those that look at a literal, and the derivatives of all of them, held against differences.
 
-use super::{counted, evaluated, f64s, refused, tensors};
-use cembra::tensor::{ErrorKind, Evaluator, Graph, NodeId, Reduction, Tensor, TensorModel, same_bits};
-use cembra::{Model, Options, Scalar, ScalarValue};
+use super::{counted, evaluated, f64s, refused, tensors, try_compiled};
+use cembra::tensor::{CompileGraph, ErrorKind, Graph, NodeId, Reduction, same_bits};
+use cembra::{Executor, Model, Options, Scalar, ScalarValue, Tensor};
 
 fn floats(tensor: &Tensor) -> Vec<f64> {
     tensor.to_vec::<f64>().expect("floats")
+}
+
+fn compiled(graph: &Graph, outputs: &[NodeId]) -> Executor {
+    graph.compile(outputs, &Options::default()).expect("an executor")
 }
 
 #[test]
@@ -94,14 +98,13 @@ fn graphs_of_rust_have_literals_and_leave_them_out() {
     let gradient = g.gradients(sum, &[x]).expect("a gradient")[0];
     let recomputed = g.gradients_with(sum, &[x], cembra::tensor::Residuals::Recompute(&[rounded])).expect("one")[0];
     let inputs = [f64s(&[3], &[0.26, -1.15, 7.0])];
-    let evaluator = Evaluator::new(&Options::default());
-    let outputs = [rounded, nearest, folded, gradient, recomputed];
-    let planned = evaluator.plan(&g, &outputs).expect("a plan");
-    let reference = evaluator.evaluate(&g, &outputs, &inputs).expect("outputs");
-    for (at, (made, reference)) in planned.run(&inputs).expect("outputs").iter().zip(&reference).enumerate() {
+    let executor = compiled(&g, &[rounded, nearest, folded, gradient, recomputed]);
+    let mut session = executor.session();
+    let reference = executor.run_reference(&inputs).expect("outputs");
+    for (at, (made, reference)) in session.run_tensors(&inputs).expect("outputs").iter().zip(&reference).enumerate() {
         assert!(same_bits(made, reference), "{made:?}, not {reference:?}");
         if at != 2 {
-            let element = evaluator.get(&g, outputs[at], &inputs, &[1]).expect("an element");
+            let element = executor.reader(at, &inputs).expect("a reader").value(&[1]).expect("an element");
             assert_eq!(element, ScalarValue::Float64(floats(reference)[1]));
         }
     }
@@ -110,7 +113,7 @@ fn graphs_of_rust_have_literals_and_leave_them_out() {
     // Of the product only the factor that is not rounded counts.
     assert_eq!((floats(&reference[3]), floats(&reference[4])), (vec![0.3, -1.2, 7.0], vec![0.3, -1.2, 7.0]));
     // It cannot fail, so it is computed where it is read.
-    assert_eq!(evaluator.plan(&g, &[sum]).expect("a plan").plan().counters().steps, 1);
+    assert_eq!(compiled(&g, &[sum]).prepare_for(&[&[3]]).expect("a plan").counters().steps, 1);
     let refused = g.apply("round", &[x, x]).expect_err("no literal");
     assert_eq!(refused.kind(), ErrorKind::ElementType);
     assert!(refused.to_string().starts_with("round expects a literal integer for `digits`"), "{refused}");
@@ -163,17 +166,20 @@ fn given(scalars: &[Scalar], moved: Option<(usize, usize, f64)>) -> Vec<Tensor> 
 }
 
 /// Holds the derivatives of what is weighed, by the reference and by plans, against differences.
-fn check(name: &str, mut of: Weighed, scalars: &[Scalar], evaluator: &Evaluator) {
+fn check(name: &str, mut of: Weighed, scalars: &[Scalar]) {
     let gradients = of.graph.gradients(of.sum, &of.floats.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let inputs = given(scalars, None);
-    let reference = evaluator.evaluate(&of.graph, &gradients, &inputs).expect("gradients");
-    let planned = evaluator.plan(&of.graph, &gradients).and_then(|plan| plan.run(&inputs)).expect("gradients");
+    let executor = compiled(&of.graph, &gradients);
+    let reference = executor.run_reference(&inputs).expect("gradients");
+    let mut session = executor.session();
+    let planned = session.run_tensors(&inputs).expect("gradients");
+    let values = compiled(&of.graph, &[of.made]);
     let at = |moved| {
-        let made = evaluator.evaluate(&of.graph, &[of.made], &given(scalars, Some(moved))).expect("values");
+        let made = values.run_reference(&given(scalars, Some(moved))).expect("values");
         floats(&made[0]).iter().zip(WEIGHTS).map(|(made, weight)| made * weight).sum::<f64>()
     };
     let leaves = (0..scalars.len()).filter(|leaf| scalars[*leaf] == Scalar::Float64);
-    for ((leaf, reference), planned) in leaves.zip(&reference).zip(&planned) {
+    for ((leaf, reference), planned) in leaves.zip(&reference).zip(planned) {
         assert!(same_bits(reference, planned), "{name}: {reference:?}, {planned:?}");
         for (element, derivative) in floats(reference).into_iter().enumerate() {
             const STEP: f64 = 1e-6;
@@ -189,7 +195,6 @@ fn check(name: &str, mut of: Weighed, scalars: &[Scalar], evaluator: &Evaluator)
 
 #[test]
 fn every_operator_on_floats_has_a_derivative_or_is_known_to_have_none() {
-    let evaluator = Evaluator::new(&Options::default());
     let (mut without, mut count) = (Vec::new(), 0);
     for (op, def) in Graph::standard().registry().iter() {
         let forms = (1..=4).flat_map(|arity| {
@@ -206,7 +211,7 @@ fn every_operator_on_floats_has_a_derivative_or_is_known_to_have_none() {
                 without.push(def.name);
                 continue;
             }
-            check(def.name, of, &scalars, &evaluator);
+            check(def.name, of, &scalars);
             count += 1;
         }
     }
@@ -217,7 +222,6 @@ fn every_operator_on_floats_has_a_derivative_or_is_known_to_have_none() {
 
 #[test]
 fn derivatives_are_those_of_differences_away_from_ones_too() {
-    let evaluator = Evaluator::new(&Options::default());
     // Operands of other signs and sizes than the test above has, and operators with literals.
     for (name, scale, shift) in [
         ("math.mod", -7.0, 0.5),
@@ -241,14 +245,14 @@ fn derivatives_are_those_of_differences_away_from_ones_too() {
             operands.truncate(g.registry().get(op).params.len());
             g.map(op, &operands).ok()
         };
-        check(name, weighed(apply, &scalars).expect("a graph"), &scalars, &evaluator);
+        check(name, weighed(apply, &scalars).expect("a graph"), &scalars);
     }
     let rounded = |g: &mut Graph, leaves: &[NodeId]| {
         let digits = g.constant(Scalar::Int32, 0.0).expect("a constant");
         let rounded = g.apply("round", &[leaves[0], digits]).expect("a node");
         g.apply("math.multiply", &[rounded, leaves[1]]).ok()
     };
-    check("round", weighed(rounded, &[Scalar::Float64; 2]).expect("a graph"), &[Scalar::Float64; 2], &evaluator);
+    check("round", weighed(rounded, &[Scalar::Float64; 2]).expect("a graph"), &[Scalar::Float64; 2]);
 }
 
 #[test]
@@ -300,7 +304,7 @@ fn a_definition_that_nothing_needs_is_read_as_in_a_model_without_tensors() {
         let warnings: Vec<&str> = checked.warnings.iter().map(|warning| warning.message()).collect();
         assert_eq!(warnings, ["nothing uses `t`"]);
     }
-    assert!(TensorModel::parse("input x: tensor[f64, 1]; let t(\"i\") = x(\"i\"; output y = x").is_err());
+    assert!(try_compiled("input x: tensor[f64, 1]; let t(\"i\") = x(\"i\"; output y = x").is_err());
     let given = tensors([("x", counted(&[3], 1))]);
     let made = evaluated("input x: tensor[f64, 1]; let t(\"i\") = x(\"i,j\"); output y = x + 1.0", &given);
     assert_eq!(floats(&made[0]), floats(&given["x"]).iter().map(|x| x + 1.0).collect::<Vec<f64>>());

@@ -1,6 +1,7 @@
 //! Models with tensors in the text language: what they mean, that the plan gives what the reference gives, that they print as texts that are
 //! the same model, and what is said where labels, types or extents do not fit.
 
+mod doors;
 mod elements;
 mod executor;
 mod refusals;
@@ -8,8 +9,8 @@ mod statements;
 mod texts;
 mod values;
 
-use cembra::tensor::{Evaluator, Tensor, TensorModel, same_bits};
-use cembra::{Model, Options, print};
+use cembra::tensor::same_bits;
+use cembra::{Error, Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value, print};
 use std::collections::BTreeMap;
 
 type Tensors = BTreeMap<String, Tensor>;
@@ -29,32 +30,93 @@ fn tensors<const N: usize>(named: [(&str, Tensor); N]) -> Tensors {
     named.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect()
 }
 
-/// The outputs by plan, which are those of the reference and of the model as it is printed.
+/// The model of a text, compiled; or what is wrong with it.
+fn try_compiled(text: &str) -> Result<Executor, Error> {
+    Model::parse(text)?.compile(&Options::default())
+}
+
+fn compiled(text: &str) -> Executor {
+    try_compiled(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)))
+}
+
+/// Tensors for the inputs of an executor, in their order: the default of an input that is not given.
+fn inputs_of(executor: &Executor, tensors: &Tensors) -> Vec<Tensor> {
+    let input = |field: &Field| match (tensors.get(&*field.name), &field.default) {
+        (Some(tensor), _) => tensor.clone(),
+        (None, Some(default)) => Tensor::of_value(default).expect("a default of a type of elements"),
+        (None, None) => panic!("there is no tensor for `{}`", field.name),
+    };
+    executor.inputs().iter().map(input).collect()
+}
+
+/// The element of a tensor without axes.
+fn scalar_of(tensor: &Tensor) -> ScalarValue {
+    let bits = tensor.data().bits(tensor.layout().offset());
+    ScalarValue::from_bits(tensor.scalar_type(), bits).expect("a scalar of a type of elements")
+}
+
+/// The same as values: a tensor without axes is a scalar, and an input that is not given is missing.
+fn values_of(executor: &Executor, tensors: &Tensors) -> Vec<Value> {
+    let value = |field: &Field| match (tensors.get(&*field.name), &field.qtype) {
+        (Some(tensor), QType::Tensor(..)) => Value::from(tensor.clone()),
+        (Some(tensor), QType::Optional(_)) => Value::Present(scalar_of(tensor)),
+        (Some(tensor), _) => Value::Scalar(scalar_of(tensor)),
+        (None, QType::Optional(scalar)) => Value::Missing(*scalar),
+        (None, _) => panic!("there is no value for `{}`", field.name),
+    };
+    executor.inputs().iter().map(value).collect()
+}
+
+/// The tensor that a value is.
+fn tensor_of(value: &Value) -> Tensor {
+    match value {
+        Value::Tensor(tensor) => Tensor::clone(tensor),
+        Value::Scalar(scalar) => Tensor::of_value(scalar).expect("a scalar of a type of elements"),
+        other => panic!("{other} is no tensor"),
+    }
+}
+
+/// The outputs in a session of its own.
+fn run(executor: &Executor, tensors: &Tensors) -> Result<Vec<Tensor>, Error> {
+    executor.session().run_tensors(&inputs_of(executor, tensors)).map(<[Tensor]>::to_vec)
+}
+
+/// The outputs by plan, which are those of the reference and of the model as it is printed, and those on values.
 fn evaluated(text: &str, tensors: &Tensors) -> Vec<Tensor> {
-    let model = TensorModel::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
-    let printed = print(model.model().program());
-    let again = TensorModel::parse(&printed).unwrap_or_else(|error| panic!("{printed}\n{}", error.render(&*printed)));
-    assert_eq!(again.model().program(), model.model().program(), "{printed}");
-    let kept = Model::from_binary(&model.model().to_binary()).expect("a file");
-    assert_eq!(kept.program(), model.model().program(), "{printed}");
-    let evaluator = Evaluator::new(&Options::default());
-    let made = model.evaluate(&evaluator, tensors).unwrap_or_else(|error| panic!("{text}\n{error}"));
-    let reference = again.evaluate_unplanned(&evaluator, tensors).expect("outputs");
-    for ((made, reference), field) in made.iter().zip(&reference).zip(model.outputs()) {
-        assert_eq!(made.0, reference.0);
-        assert!(same_bits(&made.1, &reference.1), "{text}\n{}: {:?}, not {:?}", made.0, made.1, reference.1);
-        let of = (made.1.scalar_type(), made.1.extents().len());
+    let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+    let printed = print(model.program());
+    let again = Model::parse(&printed).unwrap_or_else(|error| panic!("{printed}\n{}", error.render(&*printed)));
+    assert_eq!(again.program(), model.program(), "{printed}");
+    let kept = Model::from_binary(&model.to_binary()).expect("a file");
+    assert_eq!(kept.program(), model.program(), "{printed}");
+    let executor = compiled(text);
+    let signature = model.signature(&Options::default()).expect("a signature");
+    assert_eq!((&*signature.inputs, &*signature.outputs), (executor.inputs(), executor.outputs()));
+    let known = |name: &String| model.program().inputs.iter().any(|input| *input.name == **name);
+    assert!(tensors.keys().all(known), "{text}\n{:?}", tensors.keys());
+
+    let inputs = inputs_of(&executor, tensors);
+    let made = run(&executor, tensors).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    let reference = compiled(&printed).run_reference(&inputs).expect("outputs");
+    let values = executor.session().evaluate(&values_of(&executor, tensors)).expect("values");
+    assert_eq!([made.len(), reference.len(), values.len()], [executor.outputs().len(); 3]);
+    for (((made, reference), value), field) in made.iter().zip(&reference).zip(&values).zip(executor.outputs()) {
+        let name = &field.name;
+        assert!(same_bits(made, reference), "{text}\n{name}: {made:?}, not {reference:?}");
+        assert!(same_bits(&tensor_of(value), made), "{text}\n{name}: {value}, not {made:?}");
+        assert_eq!(value.qtype(), field.qtype, "{text}\n{name}");
+        let of = (made.scalar_type(), made.extents().len());
         assert_eq!(
             field.qtype.to_string(),
             if of.1 == 0 { of.0.short_name().to_owned() } else { format!("tensor[{}, {}]", of.0.short_name(), of.1) }
         );
     }
-    made.into_iter().map(|(_, tensor)| tensor).collect()
+    made
 }
 
 /// Code, message and place of what is wrong with a text.
 fn refused(text: &str) -> (&'static str, String, Option<&str>) {
-    let error = TensorModel::parse(text).expect_err(text);
+    let error = try_compiled(text).expect_err(text);
     (error.code(), error.to_string(), error.span().map(|span| span.text(text)))
 }
 
@@ -274,33 +336,42 @@ fn what_does_not_fit_is_said_where_it_stands() {
         assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
         assert!(said.starts_with(message), "{rest}: {said}");
     }
-    assert_eq!(refused("input a: tensor[f64, 2], t: text; output c = a").0, "input-type");
+    assert_eq!(refused("input a: tensor[f64, 2], t: text; output c = a; output d = t").0, "input-type");
+    // An input that no output needs may be of any type, or of none.
+    let made = evaluated("input a: tensor[f64, 1], t: text, n; output c = a", &tensors([("a", counted(&[2], 1))]));
+    assert!(same_bits(&made[0], &counted(&[2], 1)));
     assert_eq!(refused("input a: tensor[f64, 2], t; output c = a * t").0, "missing-input-type");
 }
 
 #[test]
 fn tensors_and_rows_are_told_apart() {
-    let model = Model::parse("input a: tensor[f64, 2], x: f64; output c = a * x").expect("a model");
+    let model = Model::parse("input x: f64, a: tensor[f64, 2]; output c = a * x").expect("a model");
+    let executor = model.compile(&Options::default()).expect("an executor");
+    let error = model.batch(&Options::default()).expect_err("no rows");
+    assert_eq!((error.code(), error.span().map(|span| span.start)), ("tensors", Some(14)), "{error}");
+    let of_executor = executor.batch().expect_err("no rows");
+    assert_eq!((of_executor.code(), of_executor.to_string()), ("tensors", error.to_string()));
+    let rows = compiled("input x: f64; output y = x + 1.0");
+    let x = [Tensor::scalar(1.0)];
     for error in [
-        model.compile(&Options::default()).expect_err("no rows"),
-        model.batch(&Options::default()).expect_err("no rows"),
-        model.signature(&Options::default()).expect_err("no rows"),
+        rows.session().run_tensors(&x).expect_err("no tensors"),
+        rows.session().run_over(&mut x.to_vec(), 0).expect_err("no tensors"),
+        rows.run_reference(&x).expect_err("no tensors"),
+        rows.reader(0, &x).expect_err("no tensors"),
+        rows.prepare_for(&[&[]]).expect_err("no tensors"),
     ] {
-        assert_eq!((error.code(), error.span().map(|span| span.start)), ("tensors", Some(6)), "{error}");
+        let message = "no input of the model is a tensor; `Session::evaluate` runs it on values";
+        assert_eq!((error.code(), &*error.to_string()), ("tensors", message));
     }
-    let rows = Model::parse("input x: f64; output y = x + 1.0").expect("a model");
-    assert_eq!(TensorModel::new(&rows).expect_err("no tensors").code(), "tensors");
-    let error = Model::parse("input x: f64; output y = tensor.sum(x)").expect("a model");
-    assert_eq!(error.compile(&Options::default()).expect_err("no tensors").code(), "tensors");
+    assert_eq!((rows.plan_counters().misses, rows.kernel_counters().misses), (0, 0));
+    assert_eq!(refused("input x: f64; output y = tensor.sum(x)").0, "tensors");
 }
 
 #[test]
 fn labels_are_read_only_where_there_are_tensors() {
     // `f` is a function: in a text without tensors nothing is labelled.
     let text = "let f = fn(x) = x + \"!\"\noutput y = f(\"i,j\")";
-    let mut session =
-        Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model").session();
-    assert_eq!(session.evaluate(&[]).expect("a text")[0].to_string(), "'i,j!'");
+    assert_eq!(compiled(text).session().evaluate(&[]).expect("a text")[0].to_string(), "'i,j!'");
     // `tensor` is a name like any other.
     let text = "input tensor: f64; let t = tensor * 2.0; output y = t";
     assert_eq!(print(Model::parse(text).expect("a model").program()), "input tensor: f64\noutput y = tensor * 2.0\n");
@@ -356,11 +427,14 @@ fn long_chains_of_whole_tensors_do_not_recurse() {
     text.push_str("output y = t50000\noutput z(\"i\") = t50000(\"i\")");
     let limits = cembra::Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..cembra::Limits::default() };
     let evaluate = move || {
-        let model = Model::parse_within(&text, &limits).and_then(|model| TensorModel::new(&model)).expect("a model");
-        let extents: [&[usize]; 1] = [&[3]];
-        let (graph, outputs) = model.graph(&extents).expect("a graph");
-        assert!(graph.len() > 100_000);
-        assert_eq!(outputs[0], outputs[1]);
+        let options = Options::default().limits(limits);
+        let model = Model::parse_within(&text, &limits).expect("a model");
+        assert!(model.program().graph.len() > 100_000);
+        let executor = model.compile(&options).expect("an executor");
+        let x = [f64s(&[3], &[1.5, -2.0, 0.0])];
+        let mut session = executor.session();
+        let made = session.run_tensors(&x).expect("outputs");
+        assert!(made.iter().all(|made| same_bits(made, &x[0])), "{made:?}");
     };
     let small = std::thread::Builder::new().stack_size(256 << 10).spawn(evaluate).expect("a thread");
     assert!(small.join().is_ok());
@@ -379,8 +453,8 @@ fn a_labelled_expression_that_unfolds_without_end_is_refused() {
 #[test]
 fn texts_are_printed_with_labels_where_they_can_be() {
     let printed = |text: &str| {
-        let model = TensorModel::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
-        print(model.model().program())
+        compiled(text);
+        print(Model::parse(text).expect("a model").program())
     };
     let text = "input a: tensor[f64, 2]\nlet t0(\"i,j\"): tensor[f64, 2] = a(\"j,i\") * 2.0\n\
                 output c(\"i,k\") = t0(\"i,j\") * a(\"j,k\")\noutput d(\"k\"): tensor[f64, 1] = t0(\"k,k\")\noutput e = t0\n";
@@ -400,24 +474,38 @@ fn texts_are_printed_with_labels_where_they_can_be() {
 #[test]
 fn an_output_that_nobody_has_memory_for_is_refused() {
     let text = "input x: tensor[f64, 1]; output y = tensor.broadcast(x, (1000000000000, 2))";
-    let model = TensorModel::parse(text).expect("a model");
-    let given = tensors([("x", f64s(&[2], &[1.0, 2.0]))]);
-    let error = model.evaluate(&Evaluator::new(&Options::default()), &given).expect_err("too large");
+    let executor = compiled(text);
+    let error = run(&executor, &tensors([("x", f64s(&[2], &[1.0, 2.0]))])).expect_err("too large");
     assert_eq!(
         error.to_string(),
-        "output `y`: a tensor of [1000000000000, 2] takes 16000000000000 bytes: it may have 4294967296"
+        "output `y`: a tensor of [1000000000000, 2] takes 16000000000000 bytes: it may have 4294967296; make fewer or smaller arrays, or raise \
+         `Limits::array_bytes`"
     );
-    let wrong = tensors([("x", f64s(&[3], &[1.0, 2.0, 3.0]))]);
-    let error = model.evaluate(&Evaluator::new(&Options::default()), &wrong).expect_err("other extents");
+    assert_eq!(error.code(), "limit");
+    let wrong = [f64s(&[3], &[1.0, 2.0, 3.0])];
+    let error = executor.session().run_tensors(&wrong).expect_err("other extents");
     assert_eq!(error.span().map(|span| span.text(text)), Some("tensor.broadcast(x, (1000000000000, 2))"));
-    let model = TensorModel::parse("input x: tensor[f64, 1]; output y = x").expect("a model");
-    for (tensor, message) in [
-        (f64s(&[1, 1], &[1.0]), "input `x` is tensor[f64, 1], and is given as f64 of [1, 1]"),
-        (Tensor::new(&[1], vec![1]).expect("a tensor"), "input `x` is tensor[f64, 1], and is given as i32 of [1]"),
+    assert_eq!(executor.run_reference(&wrong).expect_err("other extents").span(), error.span());
+    let executor = compiled("input x: tensor[f64, 1]; output y = x");
+    for (tensor, message, as_value) in [
+        (
+            f64s(&[1, 1], &[1.0]),
+            "input `x` is tensor[f64, 1], and is given as f64 of [1, 1]",
+            "input `x` is tensor[f64, 1], found tensor[f64, 2]",
+        ),
+        (
+            Tensor::new(&[1], vec![1]).expect("a tensor"),
+            "input `x` is tensor[f64, 1], and is given as i32 of [1]",
+            "input `x` is tensor[f64, 1], found tensor[i32, 1]",
+        ),
     ] {
-        let error = model.evaluate(&Evaluator::new(&Options::default()), &tensors([("x", tensor)]));
-        assert_eq!(error.expect_err("another type").to_string(), message);
+        let error = run(&executor, &tensors([("x", tensor.clone())])).expect_err("another type");
+        assert_eq!(error.to_string(), message);
+        let error = executor.session().evaluate(&[tensor.into()]).expect_err("another type");
+        assert_eq!((error.code(), &*error.to_string()), ("values", as_value));
     }
-    let error = model.evaluate(&Evaluator::new(&Options::default()), &Tensors::new()).expect_err("no tensor");
-    assert_eq!(error.to_string(), "there is no tensor for the input `x`");
+    let error = executor.session().run_tensors(&[]).expect_err("no tensor");
+    assert_eq!(error.to_string(), "0 tensors for 1 inputs");
+    let error = executor.session().evaluate(&[]).expect_err("no tensor");
+    assert_eq!(error.to_string(), "the model takes 1 inputs, found 0");
 }

@@ -1,8 +1,8 @@
 //! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
 
-use super::{counted, f64s, refused, tensors};
-use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel};
-use cembra::{Model, Options};
+use super::{compiled, counted, f64s, refused, run, tensors, try_compiled};
+use cembra::tensor::{Error, ErrorKind};
+use cembra::{Limits, Model, Options, Tensor};
 
 #[test]
 fn a_text_whose_graph_is_too_large_is_refused() {
@@ -23,7 +23,7 @@ const INPUTS: &str = "input x: tensor[f64, 2], v: tensor[f64, 1], s: f64, i: ten
 /// What is said of an output, and the place.
 fn said(output: &str) -> (String, String) {
     let text = format!("{INPUTS}output y{output}");
-    let error = TensorModel::parse(&text).expect_err(output);
+    let error = try_compiled(&text).expect_err(output);
     (error.to_string(), error.span().map_or_else(String::new, |span| span.text(&text).to_owned()))
 }
 
@@ -273,7 +273,7 @@ fn what_is_told_to_be_written_can_be_written() {
     let mut written = 0;
     for word in words.split_whitespace() {
         let text = format!("input x: tensor[f64, 2]\noutput y = {word}(x)");
-        let error = TensorModel::parse(&text).expect_err(word);
+        let error = try_compiled(&text).expect_err(word);
         let problems = error.diagnostics();
         let hint = problems[0].hints().first().unwrap_or_else(|| panic!("{word}: {error}"));
         // What stands between marks is code, but for names alone.
@@ -282,7 +282,7 @@ fn what_is_told_to_be_written_can_be_written() {
                 Some(labelled) => format!("{KNOWN}let made{labelled}; output made_so = made"),
                 None => format!("{KNOWN}output made_so = {code}"),
             };
-            TensorModel::parse(&text).unwrap_or_else(|error| panic!("{word}\n{}", error.render(&*text)));
+            try_compiled(&text).unwrap_or_else(|error| panic!("{word}\n{}", error.render(&*text)));
             written += 1;
         }
     }
@@ -315,7 +315,6 @@ fn gradients_by_expressions_that_nothing_uses_are_refused() {
 
 #[test]
 fn what_fails_in_a_run_is_said_where_it_stands() {
-    let evaluator = Evaluator::new(&Options::default());
     let given = tensors([
         ("x", counted(&[2, 3], 0)),
         ("v", f64s(&[3], &[1.0, 2.0, 3.0])),
@@ -324,22 +323,35 @@ fn what_fails_in_a_run_is_said_where_it_stands() {
     ]);
     for (output, message, place) in [
         ("v + to_float64(tensor.sum(10 // i))", "math.floordiv: division by zero", Some("10 // i")),
-        ("v + to_float64(tensor.sum(10 // i + 7 // i))", "math.floordiv: division by zero", None),
+        ("v + to_float64(tensor.sum(10 // i + 7 // i))", "math.floordiv: division by zero", Some("10 // i")),
         ("v + to_float64(tensor.sum(10 % i + 7 // 1))", "math.mod: division by zero", Some("10 % i")),
-        ("tensor.take(v, i)", "index 5 of an axis of 3", Some("tensor.take(v, i)")),
+        (
+            "tensor.take(v, i)",
+            "index 5 of an axis of 3; indices count from 0, and none from the end",
+            Some("tensor.take(v, i)"),
+        ),
         ("to_int32(v * 1e10)", "core.to_int32: 10000000000.0f64 does not fit into i32", Some("to_int32(v * 1e10)")),
         ("cast(v * 1e10, i32)", "core.to_int32: 10000000000.0f64 does not fit into i32", Some("cast(v * 1e10, i32)")),
-        ("cast(v * 1e10, i32) + to_int32(v)", "core.to_int32: 10000000000.0f64 does not fit into i32", None),
+        (
+            "cast(v * 1e10, i32) + to_int32(v)",
+            "core.to_int32: 10000000000.0f64 does not fit into i32",
+            Some("cast(v * 1e10, i32)"),
+        ),
+        (
+            "to_int32(v) + cast(v * 1e10, i32)",
+            "core.to_int32: 10000000000.0f64 does not fit into i32",
+            Some("cast(v * 1e10, i32)"),
+        ),
         (
             "tensor.broadcast(v, (100000, 100000, 3))",
-            "output `y`: a tensor of [100000, 100000, 3] takes 240000000000 bytes: it may have 4294967296",
+            "output `y`: a tensor of [100000, 100000, 3] takes 240000000000 bytes: it may have 4294967296; make fewer or smaller arrays, or \
+             raise `Limits::array_bytes`",
             Some("y"),
         ),
     ] {
         let text = format!("{INPUTS}output y = {output}");
-        let model = TensorModel::parse(&text).unwrap_or_else(|error| panic!("{output}\n{}", error.render(&*text)));
-        let error = model.evaluate(&evaluator, &given).expect_err(output);
-        assert_eq!((&*error.to_string(), error.span().map(|span| span.text(&text))), (message, place), "{output}");
+        let error = run(&compiled(&text), &given).expect_err(output);
+        assert_eq!((&*error.message(), error.span().map(|span| span.text(&text))), (message, place), "{output}");
     }
 }
 
@@ -348,10 +360,10 @@ fn a_statement_whose_graph_is_too_large_is_refused() {
     // Each sum is another node.
     let addends = vec!["a(\"i\")"; cembra::tensor::MOST_MODEL_NODES + 1].join(" + ");
     let text = format!("input a: tensor[f64, 1]\nb(\"i\") = {addends}");
-    let limits = cembra::Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..cembra::Limits::default() };
+    let limits = Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..Limits::default() };
     let model = Model::parse_within(&text, &limits).expect("a text");
-    let error = TensorModel::new(&model).expect_err("too large");
-    let kind = error.tensor_error().map(cembra::tensor::Error::kind);
+    let error = model.compile(&Options::default().limits(limits)).expect_err("too large");
+    let kind = error.tensor_error().map(Error::kind);
     assert_eq!((error.code(), kind), ("limit", Some(ErrorKind::Limit)), "{error}");
 }
 

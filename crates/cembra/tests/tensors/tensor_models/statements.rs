@@ -1,8 +1,8 @@
 //! Lines that assign, and methods: what they mean, which versions of names they read, and what is refused.
 
-use super::{Tensors, evaluated, f64s, refused, tensors};
-use cembra::tensor::{ErrorKind, Evaluator, Tensor, TensorModel};
-use cembra::{Model, Options, print};
+use super::{Tensors, compiled, evaluated, f64s, refused, tensors, try_compiled};
+use cembra::tensor::{Error, ErrorKind};
+use cembra::{Model, Tensor, print};
 
 const INPUTS: &str = "input a: tensor[f64, 2], b: tensor[f64, 2], v: tensor[f64, 1], s: f64\n";
 
@@ -19,8 +19,8 @@ fn given() -> Tensors {
 fn run(lines: &str) -> Vec<(String, Vec<f64>)> {
     let text = format!("{INPUTS}{lines}");
     let made = evaluated(&text, &given());
-    let model = TensorModel::parse(&text).expect("a model");
-    let names = model.outputs().iter().map(|field| field.name.to_string());
+    let executor = compiled(&text);
+    let names = executor.outputs().iter().map(|field| field.name.to_string());
     names.zip(made).map(|(name, tensor)| (name, tensor.to_vec().expect("floats"))).collect()
 }
 
@@ -91,14 +91,15 @@ fn a_new_version_has_the_type_and_the_extents_of_the_old_one() {
     let made = evaluated(text, &given(2));
     assert_eq!(made[0].to_vec::<f32>().expect("f32"), [1.5, 2.25]);
     assert_eq!(made[1].to_vec::<i64>().expect("i64"), [1, 0]);
-    let model = TensorModel::parse(text).expect("a model");
-    let types: Vec<String> = model.outputs().iter().map(|field| field.qtype.to_string()).collect();
+    let executor = compiled(text);
+    let types: Vec<String> = executor.outputs().iter().map(|field| field.qtype.to_string()).collect();
     assert_eq!(types, ["tensor[f32, 1]", "tensor[i64, 1]"]);
     for extent in [1, 3] {
-        let error = model.evaluate(&Evaluator::new(&Options::default()), &given(extent)).expect_err("other extents");
+        let error = super::run(&executor, &given(extent)).expect_err("other extents");
         let place = error.span().map(|span| span.text(text));
         let message = format!("the label `i` has {extent} indices and 2");
-        assert_eq!((error.kind(), error.to_string(), place), (ErrorKind::SizeMismatch, message, Some("x(\"i\")")));
+        let kind = error.tensor_error().map(Error::kind);
+        assert_eq!((kind, error.to_string(), place), (Some(ErrorKind::SizeMismatch), message, Some("x(\"i\")")));
     }
 }
 
@@ -134,7 +135,7 @@ fn methods_are_numbers_of_all_elements() {
 fn names_keep_what_they_are_where_there_are_no_methods() {
     let refused = |rest: &str| {
         let text = format!("{INPUTS}{rest}");
-        let error = TensorModel::parse(&text).expect_err(rest);
+        let error = try_compiled(&text).expect_err(rest);
         let place = error.span().map(|span| span.text(&text).to_owned());
         (error.code(), error.diagnostics()[0].message().to_owned(), place.unwrap_or_default())
     };
@@ -196,7 +197,7 @@ fn what_cannot_be_assigned_says_why() {
         assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
         assert!(said.starts_with(message), "{rest}: {said}");
         if code == "unknown-name" || said.contains("output `c` is defined") {
-            let error = TensorModel::parse(&text).expect_err(rest);
+            let error = try_compiled(&text).expect_err(rest);
             assert_eq!(error.diagnostics().len(), 1, "{error}");
             assert!(!error.diagnostics()[0].hints().is_empty(), "{error}");
         }
@@ -225,6 +226,6 @@ fn products_that_are_summed_need_no_memory_for_all_their_labels() {
     let (first, second) = (labels[..9].join(","), labels[9..].join(","));
     let text = format!("input x: tensor[f64, 9]\noutput n = (x(\"{first}\") * x(\"{second}\")).sum()");
     let given = tensors([("x", Tensor::new(&[2; 9], vec![1.0; 512]).expect("a tensor"))]);
-    let made = TensorModel::parse(&text).expect("a model").evaluate(&Evaluator::new(&Options::default()), &given);
-    assert_eq!(made.expect("a number")[0].1.get::<f64>(&[]).expect("a float"), 512.0 * 512.0);
+    let made = super::run(&compiled(&text), &given).expect("a number");
+    assert_eq!(made[0].get::<f64>(&[]).expect("a float"), 512.0 * 512.0);
 }

@@ -1,8 +1,10 @@
 //! Operators of users that take literal texts, or are compiled from one, on elements of tensors.
 
-use super::{Tensors, f64s, tensors};
-use cembra::tensor::{ErrorKind, Evaluator, Graph, MapOperand, NodeId, Reduction, Tensor, TensorModel, same_bits};
-use cembra::{Backend, Limits, Model, Options, Registry, Scalar, ScalarValue, UserOperator, print};
+use super::{Tensors, f64s, inputs_of, tensors, values_of};
+use cembra::tensor::{CompileGraph, Error, ErrorKind, Graph, MapOperand, NodeId, Reduction, same_bits};
+use cembra::{
+    Backend, Executor, Limits, Model, Options, Registry, Scalar, ScalarValue, Session, Tensor, UserOperator, print,
+};
 use std::sync::OnceLock;
 
 /// A polynomial by its coefficients, the lowest first.
@@ -41,35 +43,55 @@ fn registry() -> &'static Registry {
     })
 }
 
-fn parsed(text: &str) -> Result<TensorModel, cembra::Error> {
-    TensorModel::new(&Model::parse_with(text, registry(), &Limits::default())?)
+fn parsed(text: &str) -> Result<Model, cembra::Error> {
+    Model::parse_with(text, registry(), &Limits::default())
 }
 
-fn evaluators() -> Vec<Evaluator> {
-    let options = Options::default().registry(registry());
-    let by = |backend| Evaluator::new(&options.clone().backend(backend));
-    vec![by(Backend::Interpreter), by(Backend::Native), by(Backend::Native).threads(3).share(2)]
+/// Both backends, and how many threads runs have: where it is several, two elements are worth one.
+fn ways() -> Vec<(Options, usize)> {
+    let by = |backend| Options::default().registry(registry()).backend(backend);
+    vec![(by(Backend::Interpreter), 1), (by(Backend::Native), 1), (by(Backend::Native).min_parallel_elements(2), 3)]
 }
 
-/// The outputs of a model: the same by plan, by the reference and as it is printed, in both backends and on threads.
+fn session(executor: &Executor, threads: usize) -> Session {
+    let mut session = executor.session();
+    session.set_threads(threads);
+    session
+}
+
+/// The outputs of a model: the same by plan, by the reference, on values and as it is printed, in both backends and on threads.
 fn evaluated(text: &str, given: &Tensors) -> Vec<Tensor> {
     let model = parsed(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
-    let printed = print(model.model().program());
+    let printed = print(model.program());
     let again = parsed(&printed).unwrap_or_else(|error| panic!("{printed}\n{}", error.render(&*printed)));
-    assert_eq!(again.model().program(), model.model().program(), "{printed}");
+    assert_eq!(again.program(), model.program(), "{printed}");
     let mut all = Vec::new();
-    for evaluator in evaluators() {
-        let made = model.evaluate(&evaluator, given).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        all.push(made);
-        all.push(again.evaluate_unplanned(&evaluator, given).expect("outputs"));
+    for (options, threads) in ways() {
+        let compiled =
+            |model: &Model| model.compile(&options).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+        let executor = compiled(&model);
+        let inputs = inputs_of(&executor, given);
+        let mut session = session(&executor, threads);
+        let made = session.run_tensors(&inputs).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        all.push(made.to_vec());
+        let values = session.evaluate(&values_of(&executor, given)).expect("values");
+        all.push(values.iter().map(super::tensor_of).collect());
+        all.push(compiled(&again).run_reference(&inputs).expect("outputs"));
     }
+    // A model that was read with the operators needs no option for them, and one from a file does.
+    let executor = model.compile(&Options::default()).expect("an executor");
+    all.push(super::run(&executor, given).expect("outputs"));
+    let kept = Model::from_binary(&model.to_binary()).expect("a file");
+    let executor = kept.compile(&Options::default().registry(registry())).expect("an executor");
+    all.push(super::run(&executor, given).expect("outputs"));
     let first = all.swap_remove(0);
     for made in &all {
-        for ((name, wanted), (_, found)) in first.iter().zip(made) {
-            assert!(same_bits(wanted, found), "{name}: {wanted:?} and {found:?}");
+        assert_eq!(made.len(), first.len());
+        for (at, (wanted, found)) in first.iter().zip(made).enumerate() {
+            assert!(same_bits(wanted, found), "output {at}: {wanted:?} and {found:?}");
         }
     }
-    first.into_iter().map(|(_, tensor)| tensor).collect()
+    first
 }
 
 fn given() -> Tensors {
@@ -146,20 +168,24 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
         ),
     ] {
         let text = format!("{INPUTS}output z{value}");
-        let error = parsed(&text).expect_err(value);
+        let error = parsed(&text).and_then(|model| model.compile(&Options::default())).expect_err(value);
         let found = (error.code(), error.to_string(), error.span().map(|span| span.text(&text)));
         assert_eq!(found, (code, message.to_owned(), Some(place)));
     }
     let model = parsed(&format!("{INPUTS}output z = my.positive(x, \"some\")")).expect("a model");
-    for evaluator in evaluators() {
-        let error = model.evaluate(&evaluator, &given()).expect_err("a negative number");
-        assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::Evaluation, "my.positive: not positive"));
+    for (options, threads) in ways() {
+        let executor = model.compile(&options).expect("an executor");
+        let error =
+            session(&executor, threads).run_tensors(&inputs_of(&executor, &given())).expect_err("a negative number");
+        let kind = error.tensor_error().map(Error::kind);
+        assert_eq!((kind, &*error.message()), (Some(ErrorKind::Evaluation), "my.positive: not positive"));
+        assert!(error.to_string().ends_with("(line 2, column 12: `my.positive(x, \"some\")`)"), "{error}");
         assert!(error.span().is_some());
     }
 }
 
 /// A graph, and nodes of it: a polynomial of twice the elements, its sums, and another one.
-fn graph() -> Result<(Graph, [NodeId; 3]), cembra::tensor::Error> {
+fn graph() -> Result<(Graph, [NodeId; 3]), Error> {
     let mut g = Graph::new(registry());
     let x = g.leaf("x", Scalar::Float64, &[2, 3])?;
     let doubled = g.apply("math.add", &[x, x])?;
@@ -176,19 +202,42 @@ fn graph() -> Result<(Graph, [NodeId; 3]), cembra::tensor::Error> {
 fn graphs_take_texts() {
     let (g, [made, sums, other]) = graph().expect("a graph");
     let x = &given()["x"];
-    for evaluator in evaluators() {
-        let planned = evaluator.plan(&g, &[made, sums, other]).expect("a plan");
-        let listing = planned.to_string();
+    for (options, threads) in ways() {
+        let executor = g.compile(&[made, sums, other], &options).expect("an executor");
+        let listing = executor.prepare_for(&[&[2, 3]]).expect("a plan").to_string();
         assert!(listing.contains(" my.polynomial(\"1 0 1\", _) (%0)"), "{listing}");
-        let values = planned.run(std::slice::from_ref(x)).expect("values");
+        let mut session = session(&executor, threads);
+        let values = session.run_tensors(std::slice::from_ref(x)).expect("values");
         assert_eq!(values[0].to_vec::<f64>().expect("floats"), [5.0, 17.0, 37.0, 5.0, 2.0, 401.0]);
         assert_eq!(values[1].to_vec::<f64>().expect("floats"), [59.0, 408.0]);
         assert_eq!(values[2].to_vec::<f64>().expect("floats"), [6.0, 18.0, 38.0, 6.0, 3.0, 402.0]);
-        let one = |node, index: &[usize]| evaluator.get(&g, node, std::slice::from_ref(x), index).expect("an element");
-        assert_eq!(one(made, &[1, 2]), ScalarValue::Float64(401.0));
-        assert_eq!(one(other, &[1, 2]), ScalarValue::Float64(402.0));
-        assert_eq!(one(sums, &[0]), ScalarValue::Float64(59.0));
+        let one = |output, index: &[usize]| {
+            executor
+                .reader(output, std::slice::from_ref(x))
+                .and_then(|reader| Ok(reader.value(index)?))
+                .expect("an element")
+        };
+        assert_eq!(one(0, &[1, 2]), ScalarValue::Float64(401.0));
+        assert_eq!(one(2, &[1, 2]), ScalarValue::Float64(402.0));
+        assert_eq!(one(1, &[0]), ScalarValue::Float64(59.0));
     }
+}
+
+#[test]
+fn graphs_are_compiled_with_their_own_operators() {
+    let (g, [_, sums, _]) = graph().expect("a graph");
+    let x = [given()["x"].clone()];
+    for options in [Options::default(), Options::default().registry(registry())] {
+        let executor = g.compile(&[sums], &options).expect("an executor");
+        let mut session = executor.session();
+        let made = session.run_tensors(&x).expect("sums");
+        assert_eq!(made[0].to_vec::<f64>().expect("floats"), [59.0, 408.0]);
+        assert!(same_bits(&made[0], &executor.run_reference(&x).expect("sums")[0]));
+    }
+    let other = Options::default().registry(Registry::standard());
+    let error = g.compile(&[sums], &other).expect_err("other operators");
+    let message = "the graph has the operators of another registry; give its registry to `Options`";
+    assert_eq!((error.code(), &*error.to_string()), ("unknown-name", message));
 }
 
 #[test]

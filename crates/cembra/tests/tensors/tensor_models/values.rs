@@ -1,8 +1,8 @@
 //! What texts with tensors are made of beside them: arrays, numbers of indices, and tuples.
 
-use super::{counted, evaluated, f64s, refused, tensors};
-use cembra::Options;
-use cembra::tensor::{Evaluator, Tensor, TensorModel};
+use super::{compiled, counted, evaluated, f64s, inputs_of, refused, run, tensors, values_of};
+use cembra::tensor::{Error, ErrorKind};
+use cembra::{Field, Scalar, Tensor, Value};
 
 #[test]
 fn arrays_in_a_text_are_tensors_of_one_axis() {
@@ -51,13 +51,11 @@ fn arrays_in_a_text_are_tensors_of_one_axis() {
         )
     );
     // It has as many elements as it has, whatever the tensors are.
-    let text = of("[f64?]{1, 2}");
-    let model = TensorModel::parse(&text).expect("a model");
-    let error = model.evaluate(&Evaluator::new(&Options::default()), &tensors([("x", counted(&[3], 1))]));
-    assert_eq!(error.expect_err("3 and 2").to_string(), "tensors of [3] and [2] do not broadcast");
+    let executor = compiled(&of("[f64?]{1, 2}"));
+    let error = run(&executor, &tensors([("x", counted(&[3], 1))])).expect_err("3 and 2");
+    assert_eq!(error.to_string(), "tensors of [3] and [2] do not broadcast");
     // A constant is no step and no temporary.
-    let evaluator = Evaluator::new(&Options::default());
-    let counters = model.plan(&evaluator, &[&[2]]).expect("a plan").plan().counters();
+    let counters = executor.prepare_for(&[&[2]]).expect("a plan").counters();
     assert_eq!((counters.steps, counters.temporaries), (1, 0));
 }
 
@@ -103,12 +101,11 @@ fn the_first_largest_element_is_found() {
     ] {
         assert_eq!(refused(text).0, code, "{text}");
     }
-    let model = TensorModel::parse("input x: tensor[f64, 2]; output y = tensor.argmax(x)").expect("a model");
-    let evaluator = Evaluator::new(&Options::default());
-    let error = model.evaluate(&evaluator, &tensors([("x", f64s(&[3, 0], &[]))])).expect_err("of nothing");
-    assert_eq!(error.kind(), cembra::tensor::ErrorKind::EmptyReduction);
+    let executor = compiled("input x: tensor[f64, 2]; output y = tensor.argmax(x)");
+    let error = run(&executor, &tensors([("x", f64s(&[3, 0], &[]))])).expect_err("of nothing");
+    assert_eq!(error.tensor_error().map(Error::kind), Some(ErrorKind::EmptyReduction));
     // Rows are looked at one after the other: what lies between is no temporary, but for the numbers of the indices.
-    let counters = model.plan(&evaluator, &[&[100, 10]]).expect("a plan").plan().counters();
+    let counters = executor.prepare_for(&[&[100, 10]]).expect("a plan").counters();
     assert_eq!((counters.steps, counters.temporaries, counters.temp_bytes), (2, 1, 80));
 }
 
@@ -167,10 +164,9 @@ fn one_extent_is_found_from_the_others() {
         &tensors([("x", counted(&[0, 3], 2))]),
     );
     assert_eq!(none[0].extents(), [0, 5]);
-    let evaluator = Evaluator::new(&Options::default());
     for extents in ["(4, -1)", "(-1, 0)", "(-1, 7)"] {
         let text = format!("input x: tensor[f64, 2]; output y = tensor.reshape(x, {extents})");
-        let error = TensorModel::parse(&text).expect("a model").evaluate(&evaluator, &given).expect_err(extents);
+        let error = run(&compiled(&text), &given).expect_err(extents);
         assert!(error.to_string().starts_with("a tensor of [2, 3] does not reshape to"), "{error}");
     }
     for (value, message) in [
@@ -201,15 +197,30 @@ fn scalars_that_are_not_given_have_their_defaults() {
     let made = evaluated(text, &tensors([("x", x.clone()), ("is_up", Tensor::scalar(false))]));
     assert_eq!(made[0].to_vec::<f64>().expect("floats"), [1.0, 10.0]);
     // By position all are given, and whatever is given is of the type.
-    let model = TensorModel::parse(text).expect("a model");
-    let declared: Vec<String> = model.inputs().iter().map(cembra::Field::declaration).collect();
+    let executor = compiled(text);
+    let declared: Vec<String> = executor.inputs().iter().map(Field::declaration).collect();
     assert_eq!(declared, ["tensor[f64, 1]", "f64? = 2.0", "i32? = -3", "f32? = 0.1", "bool? = true"]);
-    let evaluator = Evaluator::new(&Options::default());
-    let error = model.executor(&evaluator).run(std::slice::from_ref(&x)).expect_err("by position");
+    let mut session = executor.session();
+    let error = session.run_tensors(std::slice::from_ref(&x)).expect_err("by position");
     assert_eq!(error.to_string(), "1 tensors for 5 inputs");
-    let wrong = tensors([("x", x), ("by", Tensor::scalar(1))]);
-    let error = model.evaluate(&evaluator, &wrong).expect_err("another type");
+    let wrong = inputs_of(&executor, &tensors([("x", x.clone()), ("by", Tensor::scalar(1))]));
+    let error = session.run_tensors(&wrong).expect_err("another type");
     assert_eq!(error.to_string(), "input `by` is f64? = 2.0, and is given as i32 of []");
+    // Values are of exactly the input's type, which is one that may be missing.
+    let values = values_of(&executor, &tensors([("x", x.clone())]));
+    assert_eq!(values[1], Value::Missing(Scalar::Float64));
+    for (by, found) in [
+        (Value::from(0.5), "f64"),
+        (Value::Missing(Scalar::Float32), "f32?"),
+        (Value::from(Some(1)), "i32?"),
+        (Value::from(x), "tensor[f64, 1]"),
+    ] {
+        let mut values = values.clone();
+        values[1] = by;
+        let error = session.evaluate(&values).expect_err("another type");
+        let message = format!("input `by` is f64?, found {found}");
+        assert_eq!((error.code(), error.to_string()), ("values", message));
+    }
     for (inputs, code, message) in [
         (
             "s: f64?",
@@ -252,7 +263,7 @@ fn scalars_that_are_not_given_have_their_defaults() {
             "the elements of a tensor are never missing; write `tensor[i32, ..]`; a tensor of `bool` beside it can say where there is none",
         ),
     ] {
-        let (found, said, _) = refused(&format!("input x: tensor[f64, 1], {inputs}; output y = x"));
+        let (found, said, _) = refused(&format!("input x: tensor[f64, 1], {inputs}; output y = x; output z = s"));
         assert_eq!((found, &*said), (code, message));
     }
 }

@@ -1,51 +1,68 @@
 //! Limits of plans: what they make beside the values of their steps counts as these do, what is no more does not; and whatever takes long asks
 //! whether to go on.
 
+use crate::compiled::{kind_of, message_of, run};
 use cembra::tensor::{
-    Body, DataMut, Elements, Error, ErrorKind, Evaluator, Graph, Labels, LineKernel, Products, Reduction, Single,
-    SumKernel, Tensor, TensorModel, same_bits,
+    Body, DataMut, Elements, Error, ErrorKind, Graph, Labels, LineKernel, NodeId, Plan, Products, Reduction, Rewriter,
+    Rewritten, Single, SumKernel, Tensor, same_bits,
 };
-use cembra::{Cancellation, Limits, Options, RunOptions, Scalar};
+use cembra::{Cancellation, Executor, Limits, Model, Options, RunOptions, Scalar, Session, Value};
+use cembra_engine::Evaluator;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn limited(array_bytes: u64) -> Evaluator {
-    Evaluator::new(&Options::default().limits(Limits { array_bytes, ..Limits::default() }))
+fn limited(array_bytes: u64) -> Options {
+    Options::default().limits(Limits { array_bytes, ..Limits::default() })
 }
 
-/// What a model gives by a plan, by an executor and by sessions of both: of each the last outputs of three runs, or why there are none.
-fn each_way(model: &TensorModel, on: &Evaluator, inputs: &[Tensor]) -> Vec<Result<Vec<Tensor>, ErrorKind>> {
+fn compiled(text: &str, options: &Options) -> Executor {
+    Model::parse(text).and_then(|model| model.compile(options)).expect("an executor")
+}
+
+/// The outputs of a session that takes and gives values.
+fn on_values(session: &mut Session, inputs: &[Tensor]) -> Result<Vec<Tensor>, cembra::Error> {
+    let inputs: Vec<Value> = inputs.iter().map(|input| Value::from(input.clone())).collect();
+    let tensor = |value: &Value| match value {
+        Value::Tensor(tensor) => Tensor::clone(tensor),
+        Value::Scalar(scalar) => Tensor::of_value(scalar).expect("an element"),
+        other => panic!("{other} is no output of tensors"),
+    };
+    Ok(session.evaluate(&inputs)?.iter().map(tensor).collect())
+}
+
+/// The outputs of a model by its plan, by a session for each run, by one session for all, and by one on values: of each way the last outputs of
+/// three runs, or the kind of the error.
+fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Result<Vec<Tensor>, ErrorKind>> {
     let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
-    let executor = model.executor(on);
-    let mut all = Vec::new();
-    match model.plan(on, &extents) {
-        Ok(planned) => {
-            let mut session = planned.session();
-            all.push((0..3).map(|_| planned.run(inputs)).last().expect("a run").map_err(|error| error.kind()));
-            let again = (0..3).map(|_| session.run(inputs).map(<[Tensor]>::to_vec)).last();
-            all.push(again.expect("a run").map_err(|error| error.kind()));
-        }
-        Err(error) => all.push(Err(error.kind())),
-    }
-    let mut session = executor.session();
-    all.push((0..3).map(|_| executor.run(inputs)).last().expect("a run").map_err(|error| error.kind()));
-    let again = (0..3).map(|_| session.run(inputs).map(<[Tensor]>::to_vec)).last();
-    all.push(again.expect("a run").map_err(|error| error.kind()));
-    all
+    let session = || {
+        let mut session = executor.session();
+        session.set_threads(threads);
+        session
+    };
+    let (mut one, mut of_values) = (session(), session());
+    let mut by_plan = || Ok(executor.prepare_for(&extents)?.run(inputs)?.0);
+    let by_session = |session: &mut Session| Ok(session.run_tensors(inputs)?.to_vec());
+    let last_of_three = |run: &mut dyn FnMut() -> Result<Vec<Tensor>, cembra::Error>| {
+        (0..3).map(|_| run()).last().expect("a run").map_err(|error| kind_of(&error))
+    };
+    vec![
+        last_of_three(&mut by_plan),
+        last_of_three(&mut || by_session(&mut session())),
+        last_of_three(&mut || by_session(&mut one)),
+        last_of_three(&mut || on_values(&mut of_values, inputs)),
+    ]
 }
 
 /// A model needs so many bytes, however it is run, and gives what the reference gives; with less it is refused.
-fn needs(text: &str, named: &[(&str, Tensor)], most: u64) {
-    let model = TensorModel::parse(text).expect("a model");
-    let inputs: Vec<Tensor> = named.iter().map(|(_, tensor)| tensor.clone()).collect();
-    let inputs = &inputs[..];
-    let named = named.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
-    let expected = model.evaluate_unplanned(&limited(1 << 40), &named).expect("a value");
+fn needs(text: &str, inputs: &[Tensor], most: u64) {
+    let expected = compiled(text, &limited(1 << 40)).run_reference(inputs).expect("a value");
+    let [enough, too_few] = [most, most - 1].map(|most| compiled(text, &limited(most).min_parallel_elements(100)));
     for threads in [1, 3] {
-        for made in each_way(&model, &limited(most).threads(threads).share(100), inputs) {
+        for made in each_way(&enough, threads, inputs) {
             let made = made.unwrap_or_else(|error| panic!("{text}: {error:?} with {threads} threads"));
-            assert!(made.iter().zip(&expected).all(|(made, (_, expected))| same_bits(made, expected)), "{made:?}");
+            assert_eq!(made.len(), expected.len());
+            assert!(made.iter().zip(&expected).all(|(made, expected)| same_bits(made, expected)), "{made:?}");
         }
-        for made in each_way(&model, &limited(most - 1).threads(threads).share(100), inputs) {
+        for made in each_way(&too_few, threads, inputs) {
             assert_eq!(made.expect_err(text), ErrorKind::Limit, "{text}, {threads} threads");
         }
     }
@@ -64,7 +81,7 @@ fn what_rows_leave_for_each_other_is_limited() {
         let z = exp(x + y)
         let m = tensor.sum(z, (1, 2), keep=true)
         output out = tensor.sum(z / m, (1, 2))";
-    needs(text, &[("x", numbers(&[2, 200, 1])), ("y", numbers(&[200]))], 320_000 + 8 + 16);
+    needs(text, &[numbers(&[2, 200, 1]), numbers(&[200])], 320_000 + 8 + 16);
 }
 
 #[test]
@@ -76,7 +93,7 @@ fn what_rows_left_and_nobody_reads_any_more_is_room_for_others() {
         let b = exp(a / tensor.sum(a, (1, 2), keep=true))
         let c = exp(b / tensor.sum(b, (1, 2), keep=true))
         output out = tensor.sum(c / tensor.sum(c, (1, 2), keep=true), (1, 2))";
-    needs(text, &[("x", numbers(&[2, 200, 1])), ("y", numbers(&[200]))], 2 * 320_000 + 8 + 16);
+    needs(text, &[numbers(&[2, 200, 1]), numbers(&[200])], 2 * 320_000 + 8 + 16);
     // Rows of 2,880,000 bytes, of which there are those of one step at a time, and products of 4,800.
     let text = "
         input x: tensor[f64, 3], y: tensor[f64, 1]
@@ -84,14 +101,13 @@ fn what_rows_left_and_nobody_reads_any_more_is_room_for_others() {
         let first = tensor.sum(z / tensor.sum(z, (1, 2), keep=true), (1, 2))
         let w = exp(x * tensor.sum(first) + y)
         output out = tensor.sum(w / tensor.sum(w, (1, 2), keep=true), (1, 2))";
-    needs(text, &[("x", numbers(&[2, 600, 1])), ("y", numbers(&[600]))], 2_880_000 + 4_800 + 8 + 8 + 8 + 16);
-    // Nor has a plan that is kept any of it: there is room for several.
-    let (model, on) = (TensorModel::parse(text).expect("a model"), limited(3_200_000));
-    let executor = model.executor(&on);
+    needs(text, &[numbers(&[2, 600, 1]), numbers(&[600])], 2_880_000 + 4_800 + 8 + 8 + 8 + 16);
+    // Nor has a plan that is kept any of it: the executor has room for several.
+    let executor = compiled(text, &limited(3_200_000));
     for extent in 601..606 {
-        executor.run(&[numbers(&[2, extent, 1]), numbers(&[extent])]).expect("sums");
+        run(&executor, &[numbers(&[2, extent, 1]), numbers(&[extent])]).expect("sums");
     }
-    assert_eq!(executor.counters().kept, 5);
+    assert_eq!(executor.plan_counters().kept, 5);
 }
 
 fn integers(extents: &[usize]) -> Tensor {
@@ -106,37 +122,33 @@ fn what_is_taken_of_large_views_makes_no_lists() {
         input x: tensor[f64, 3], i: tensor[i64, 1]
         let w = tensor.broadcast(x, (1000000, 1000000, 1))
         output y = tensor.take(w, i, 2)";
-    let model = TensorModel::parse(nothing).expect("a model");
-    for made in each_way(&model, &limited(8), &[numbers(&[1, 1, 1]), integers(&[0])]) {
+    for made in each_way(&compiled(nothing, &limited(8)), 1, &[numbers(&[1, 1, 1]), integers(&[0])]) {
         assert_eq!(made.expect("nothing")[0].extents(), [1_000_000, 1_000_000, 0]);
     }
     let rows = "
         input x: tensor[f64, 3], i: tensor[i64, 1]
         let w = tensor.broadcast(x, (1000000, 1000000, 1, 0))
         output y = tensor.take(w, i, 2)";
-    let model = TensorModel::parse(rows).expect("a model");
-    for made in each_way(&model, &limited(8), &[numbers(&[1, 1, 0]), integers(&[1])]) {
+    for made in each_way(&compiled(rows, &limited(8)), 1, &[numbers(&[1, 1, 0]), integers(&[1])]) {
         assert_eq!(made.expect("nothing")[0].extents(), [1_000_000, 1_000_000, 1, 0]);
     }
     // Elements that are taken a million times are added to as often.
     let many = "
         input w: tensor[f64, 2], i: tensor[i64, 1]
         output g = tensor.grad(tensor.sum(tensor.take(w, tensor.broadcast(i, (500, 2000, 2)))), w)";
-    let inputs = [("w", numbers(&[5, 1])), ("i", integers(&[2]))];
-    let model = TensorModel::parse(many).expect("a model");
-    let named = inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
-    for made in [model.evaluate(&limited(1 << 30), &named), model.evaluate_unplanned(&limited(1 << 30), &named)] {
-        assert_eq!(made.expect("a gradient")[0].1.to_vec::<f64>().expect("floats"), [1e6, 1e6, 0.0, 0.0, 0.0]);
+    let inputs = [numbers(&[5, 1]), integers(&[2])];
+    let executor = compiled(many, &limited(1 << 30));
+    for made in [run(&executor, &inputs), executor.run_reference(&inputs)] {
+        assert_eq!(made.expect("a gradient")[0].to_vec::<f64>().expect("floats"), [1e6, 1e6, 0.0, 0.0, 0.0]);
     }
     // What is outside is found, in however many places, and where nothing is taken too.
     let outside = "
         input w: tensor[f64, 2], i: tensor[i32, 2]
         output y = tensor.take(w, tensor.broadcast(i, (1000000, 1000000, 1, 3)), 1)";
     let indices = Tensor::new(&[1, 3], vec![0, 1, 2]).expect("a tensor");
-    let on = limited(1 << 20);
-    let planned = TensorModel::parse(outside).expect("a model").plan(&on, &[&[0, 2], &[1, 3]]).expect("a plan");
-    let error = planned.run(&[numbers(&[0, 2]), indices]).expect_err("outside");
-    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Index, "index 2 of an axis of 2".to_owned()));
+    let executor = compiled(outside, &limited(1 << 20));
+    let error = run(&executor, &[numbers(&[0, 2]), indices]).expect_err("outside");
+    assert_eq!((kind_of(&error), message_of(&error)), (ErrorKind::Index, "index 2 of an axis of 2".to_owned()));
 }
 
 #[test]
@@ -147,12 +159,12 @@ fn copies_of_operands_are_limited() {
         let a = tensor.broadcast(x, (2, 60, 60))
         let b = tensor.broadcast(y, (60, 60, 2))
         output c("i,j") = a("i,p,q") * b("p,q,j")"#;
-    let inputs = [("x", numbers(&[1, 60, 1])), ("y", numbers(&[1, 60, 2]))];
+    let inputs = [numbers(&[1, 60, 1]), numbers(&[1, 60, 2])];
     needs(text, &inputs, 2 * 57_600 + 32);
     let labels = Labels { operands: vec![[0, 2, 3][..].into(), [2, 3, 1][..].into()], output: [0, 1][..].into() };
-    let wide = [inputs[0].1.broadcast_to(&[2, 60, 60]), inputs[1].1.broadcast_to(&[60, 60, 2])].map(Result::unwrap);
+    let wide = [inputs[0].broadcast_to(&[2, 60, 60]), inputs[1].broadcast_to(&[60, 60, 2])].map(Result::unwrap);
     for (most, is_allowed) in [(2 * 57_600 + 32, true), (2 * 57_600 + 31, false)] {
-        let made = limited(most).contract(&labels, [&wide[0], &wide[1]], &[2, 2]);
+        let made = Evaluator::new(&limited(most)).contract(&labels, [&wide[0], &wide[1]], &[2, 2]);
         assert_eq!(made.map_err(|error| error.kind()).err(), (!is_allowed).then_some(ErrorKind::Limit));
     }
 }
@@ -202,44 +214,54 @@ impl Elements for Ending<'_> {
     }
 }
 
+/// Runs the plan of a node until it was asked so often whether to go on: the run ends then.
+fn ends(graph: &Graph, node: NodeId, inputs: &[Tensor], (on, asked): (&Evaluator, usize)) {
+    let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, &[node], on).expect("a graph");
+    let ending = Ending { on, left: asked.into() };
+    let plan = Plan::of(&graph, &outputs);
+    let error = plan.run(&graph, inputs, &ending).expect_err("it ends");
+    assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{}", plan.listing(&graph));
+}
+
 #[test]
 fn products_ask_whether_to_go_on() {
-    long_products("f64");
+    long_products(Scalar::Float64);
 }
 
 #[test]
 fn products_of_integers_ask_whether_to_go_on() {
-    long_products("i32");
+    long_products(Scalar::Int32);
 }
 
-fn long_products(scalar: &str) {
+fn long_products(scalar: Scalar) {
     // Years of steps, of tensors of a few elements.
     const LONG: usize = 1 << 45;
     let products = [
         // One line, and lines of several sums.
-        (r#"output s("") = a("i,j") * a("i,j")"#, [1, 1], [30_000_000, 30_000_000], [1, 1], [1, 1]),
-        (r#"output s("j") = a("i,j") * b("i,j")"#, [1, 7], [LONG, 7], [1, 7], [LONG, 7]),
-        (r#"output s("i") = a("i,j") * b("i,j")"#, [7, 1], [7, LONG], [7, 1], [7, LONG]),
+        ("ij,ij->", [0, 0], [1, 1], [30_000_000, 30_000_000], [1, 1], [1, 1]),
+        ("ij,ij->j", [0, 1], [1, 7], [LONG, 7], [1, 7], [LONG, 7]),
+        ("ij,ij->i", [0, 1], [7, 1], [7, LONG], [7, 1], [7, LONG]),
         // Lines that are added, each times a number.
-        (r#"output s("j,k") = a("i,j") * b("i,k")"#, [1, 9], [LONG, 9], [1, 1], [LONG, 1]),
+        ("ij,ik->jk", [0, 1], [1, 9], [LONG, 9], [1, 1], [LONG, 1]),
     ];
-    for (product, own, wide, other, other_wide) in products {
-        let text = format!(
-            "input x: tensor[{scalar}, 2], y: tensor[{scalar}, 2]\nlet a = tensor.broadcast(x, ({}, {}))\n\
-                 let b = tensor.broadcast(y, ({}, {}))\n{product}",
-            wide[0], wide[1], other_wide[0], other_wide[1]
-        );
-        let model = TensorModel::parse(&text).expect("a model");
+    for (spec, factors, own, wide, other, other_wide) in products {
+        let mut g = Graph::standard();
+        let [a, b] = [(own, wide), (other, other_wide)].map(|(extents, wide)| {
+            let leaf = g.leaf("", scalar, &extents).expect("a leaf");
+            g.broadcast(leaf, &wide).expect("a view")
+        });
+        let product = g.einsum(spec, &factors.map(|factor| [a, b][factor])).expect("a product");
         let tensor = |extents: &[usize]| {
             let ones = Tensor::new(extents, vec![1.0; extents.iter().product()]).expect("a tensor");
-            if scalar == "f64" { ones } else { Tensor::new(extents, vec![1; ones.layout().len()]).expect("a tensor") }
+            if scalar == Scalar::Float64 {
+                ones
+            } else {
+                Tensor::new(extents, vec![1; ones.layout().len()]).expect("a tensor")
+            }
         };
         let inputs = [tensor(&own), tensor(&other)];
-        for on in [limited(1 << 20), limited(1 << 20).in_order()] {
-            let planned = model.plan(&on, &[&own, &other]).expect("a plan");
-            let ending = Ending { on: &on, left: 6.into() };
-            let error = planned.plan().run(planned.graph(), &inputs, &ending).expect_err("it ends");
-            assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{text}");
+        for options in [limited(1 << 20), limited(1 << 20).reference_order(true)] {
+            ends(&g, product, &inputs, (&Evaluator::new(&options), 6));
         }
     }
 }
@@ -256,7 +278,7 @@ fn the_reference_asks_whether_to_go_on() {
     let gradient = g.gradients(sum, &[x]).expect("a gradient")[0];
     let product = g.einsum("ij,ij->j", &[wide, wide]).expect("a product");
     let largest = g.reduce(Reduction::Max, wide, &[0]).expect("a reduction");
-    let on = limited(1 << 20);
+    let on = Evaluator::new(&limited(1 << 20));
     for output in [product, largest, gradient] {
         let ending = Ending { on: &on, left: 20.into() };
         let inputs = [numbers(&[1, 3]), integers(&[1])];
@@ -267,29 +289,24 @@ fn the_reference_asks_whether_to_go_on() {
 
 #[test]
 fn sums_that_stay_in_registers_ask_whether_to_go_on() {
-    let text = r#"
-        input x: tensor[f64, 3], y: tensor[f64, 1]
-        let a = tensor.broadcast(x, (10000, 100000, 8))
-        let b = tensor.broadcast(y, (10000, 100000))
-        output s("b,j") = a("b,i,j") * b("b,i")"#;
-    let on = limited(1 << 20);
-    let planned = TensorModel::parse(text).expect("a model").plan(&on, &[&[1, 1, 8], &[100_000]]).expect("a plan");
-    let ending = Ending { on: &on, left: 20.into() };
-    let inputs = [numbers(&[1, 1, 8]), numbers(&[100_000])];
-    let error = planned.plan().run(planned.graph(), &inputs, &ending).expect_err("it ends");
-    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let mut g = Graph::standard();
+    let [x, y] = [&[1, 1, 8][..], &[100_000]].map(|extents| g.leaf("", Scalar::Float64, extents).expect("a leaf"));
+    let a = g.broadcast(x, &[10_000, 100_000, 8]).expect("a view");
+    let b = g.broadcast(y, &[10_000, 100_000]).expect("a view");
+    let sums = g.einsum("bij,bi->bj", &[a, b]).expect("a product");
+    ends(&g, sums, &[numbers(&[1, 1, 8]), numbers(&[100_000])], (&Evaluator::new(&limited(1 << 20)), 20));
 }
 
 #[test]
 fn what_is_taken_asks_whether_to_go_on() {
-    let text = "
-        input w: tensor[f64, 1], i: tensor[i64, 1]
-        output g = tensor.grad(tensor.sum(tensor.take(w, tensor.broadcast(i, (1000000, 1000000)))), w)";
-    let on = limited(1 << 20);
-    let planned = TensorModel::parse(text).expect("a model").plan(&on, &[&[5], &[1]]).expect("a plan");
-    let ending = Ending { on: &on, left: 20.into() };
-    let error = planned.plan().run(planned.graph(), &[numbers(&[5]), integers(&[1])], &ending).expect_err("it ends");
-    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let mut g = Graph::standard();
+    let w = g.leaf("w", Scalar::Float64, &[5]).expect("a leaf");
+    let i = g.leaf("i", Scalar::Int64, &[1]).expect("a leaf");
+    let many = g.broadcast(i, &[1_000_000, 1_000_000]).expect("a view");
+    let taken = g.take(w, many, 0).expect("elements");
+    let sum = g.reduce(Reduction::Sum, taken, &[0, 1]).expect("a sum");
+    let gradient = g.gradients(sum, &[w]).expect("a gradient")[0];
+    ends(&g, gradient, &[numbers(&[5]), integers(&[1])], (&Evaluator::new(&limited(1 << 20)), 20));
 }
 
 /// A plan that was bound for more is not run within less; and others have it as it was.
@@ -300,43 +317,43 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
         let y = exp(x + x)
         output out = tensor.sum(y * y / tensor.sum(y))
         output rest = y";
-    let model = TensorModel::parse(text).expect("a model");
     let within = |array_bytes: u64| RunOptions::new().limits(Limits { array_bytes, ..Limits::default() });
     let x = [numbers(&[1000])];
     for threads in [1, 3] {
-        let on = limited(1 << 30).threads(threads).share(100);
-        let executor = model.executor(&on);
-        let planned = model.plan(&on, &[&[1000]]).expect("a plan");
-        let (mut session, mut of_plan) = (executor.session(), planned.session());
-        let expected = executor.run(&x).expect("there is room");
+        let executor = compiled(text, &limited(1 << 30).min_parallel_elements(100));
+        let [mut session, mut of_values, mut others] = [(); 3].map(|()| executor.session());
+        let expected = others.run_tensors(&x).expect("it has room").to_vec();
         for _ in 0..2 {
             for (options, has_room) in [(within(1 << 20), true), (within(7999), false), (RunOptions::new(), true)] {
-                session.set_run_options(&options);
-                of_plan.set_run_options(&options);
+                let options = options.threads(threads);
+                let mut new = executor.session();
+                for session in [&mut new, &mut session, &mut of_values] {
+                    session.set_run_options(&options);
+                }
                 let made = [
-                    executor.run_with(&x, &options),
-                    planned.run_with(&x, &options),
-                    session.run(&x).map(<[Tensor]>::to_vec),
-                    of_plan.run(&x).map(<[Tensor]>::to_vec),
+                    new.run_tensors(&x).map(<[Tensor]>::to_vec),
+                    session.run_tensors(&x).map(<[Tensor]>::to_vec),
+                    on_values(&mut of_values, &x),
                 ];
                 for made in made {
                     match made {
                         Ok(made) => {
                             assert!(
                                 has_room
+                                    && made.len() == expected.len()
                                     && made.iter().zip(&expected).all(|(made, expected)| same_bits(made, expected))
                             );
                         }
-                        Err(error) => assert_eq!((has_room, error.kind()), (false, ErrorKind::Limit), "{error}"),
+                        Err(error) => assert_eq!((has_room, kind_of(&error)), (false, ErrorKind::Limit), "{error}"),
                     }
                 }
-                assert!(executor.run(&x).is_ok() && planned.run(&x).is_ok());
+                assert!(run(&executor, &x).is_ok() && others.run_tensors(&x).is_ok());
             }
         }
         // A session is ended, too.
         let token = Cancellation::new();
         token.cancel();
         session.set_run_options(&RunOptions::new().cancellation(token));
-        assert_eq!(session.run(&x).map(<[Tensor]>::len).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert_eq!(kind_of(&session.run_tensors(&x).unwrap_err()), ErrorKind::Cancelled);
     }
 }

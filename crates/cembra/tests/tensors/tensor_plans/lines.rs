@@ -1,8 +1,16 @@
 //! Plans that are one line of their inputs, mapped or summed, in sessions: the shortest way there is, on inputs that lie in every way, that
 //! fail, and that are not what the run before had.
 
-use cembra::tensor::{Element, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
-use cembra::{Options, RowPlayer, Scalar};
+use crate::compiled::run;
+use cembra::tensor::{CompileGraph, Element, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use cembra::{Executor, Options, RowPlayer, Scalar, Session};
+
+/// A node compiled, and a session that runs it.
+fn compiled(graph: &Graph, output: NodeId, options: &Options) -> (Executor, Session) {
+    let executor = graph.compile(&[output], options).expect("an executor");
+    let session = executor.session();
+    (executor, session)
+}
 
 /// `(a * b + c) * a - s` and its sum, of so many elements of one type; `s` is one element for all.
 fn graph(scalar: Scalar, length: usize) -> (Graph, [NodeId; 2]) {
@@ -39,10 +47,8 @@ fn check<T: Element>(number: impl Fn(usize) -> T) {
         let (g, outputs) = graph(T::SCALAR, length);
         let numbers = |seed: usize| -> Vec<T> { (0..length).map(|at| number(at * 31 + seed * 17)).collect() };
         for player in [RowPlayer::Best, RowPlayer::Lanes128, RowPlayer::Interpreter] {
-            let on = Evaluator::new(&Options::default().row_player(player));
             for output in outputs {
-                let planned = on.plan(&g, &[output]).expect("a plan");
-                let mut session = planned.session();
+                let (executor, mut session) = compiled(&g, output, &Options::default().row_player(player));
                 let mut kept: Vec<(Tensor, Tensor)> = Vec::new();
                 let [a, b, c] = [1, 2, 3].map(|seed| ways(&numbers(seed)));
                 // Each way twice, other elements in the same way, and ways that have nothing to do with each other.
@@ -50,8 +56,8 @@ fn check<T: Element>(number: impl Fn(usize) -> T) {
                 for (seed, (one, other)) in pairs.flatten().enumerate() {
                     let s = Tensor::scalar(number(seed));
                     let inputs = [a[one].clone(), b[other].clone(), c[one].clone(), s];
-                    let expected = on.evaluate(&g, &[output], &inputs).expect("values").remove(0);
-                    let made = &session.run(&inputs).expect("values")[0];
+                    let expected = executor.run_reference(&inputs).expect("values").remove(0);
+                    let made = &session.run_tensors(&inputs).expect("values")[0];
                     let name = player.name();
                     assert!(same_bits(&expected, made), "{length} by {name}: {made:?} is not {expected:?}");
                     if seed % 4 == 1 {
@@ -75,14 +81,12 @@ fn lines_that_lie_in_any_way_are_mapped_and_summed() {
 #[test]
 fn a_line_of_other_inputs_is_no_line_of_these() {
     let (g, [output, total]) = graph(Scalar::Float64, 100);
-    let on = Evaluator::new(&Options::default());
     let vector = |count: usize| Tensor::new(&[count], vec![1.5; count]).expect("a tensor");
     let s = Tensor::scalar(2.0);
     for output in [output, total] {
-        let planned = on.plan(&g, &[output]).expect("a plan");
-        let mut session = planned.session();
+        let (_, mut session) = compiled(&g, output, &Options::default());
         let good = [vector(100), vector(100), vector(100), s.clone()];
-        let expected = session.run(&good).expect("values").to_vec();
+        let expected = session.run_tensors(&good).expect("values").to_vec();
         let single = Tensor::new(&[100], vec![1.5_f32; 100]).expect("a tensor");
         let square = vector(100).reshaped(&[10, 10]).expect("a view");
         let bad = [
@@ -95,8 +99,8 @@ fn a_line_of_other_inputs_is_no_line_of_these() {
             vec![],
         ];
         for inputs in bad {
-            assert!(session.run(&inputs).is_err(), "{inputs:?}");
-            let again = session.run(&good).expect("values");
+            assert!(session.run_tensors(&inputs).is_err(), "{inputs:?}");
+            let again = session.run_tensors(&good).expect("values");
             assert!(same_bits(&again[0], &expected[0]), "{again:?}");
         }
     }
@@ -108,7 +112,6 @@ fn tensors_of_more_axes_are_lines_while_they_lie_so() {
     let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Float64, &[8, 16]).expect("a leaf"));
     let product = g.apply("math.multiply", &[a, b]).expect("a node");
     let total = g.reduce(Reduction::Sum, product, &[0, 1]).expect("a node");
-    let on = Evaluator::new(&Options::default());
     let matrix = |rows: usize, columns: usize, seed: usize| {
         let elements = (0..rows * columns).map(|at| ((at * 37 + seed) % 101) as f64 * 0.5).collect();
         Tensor::new(&[rows, columns], elements).expect("a tensor")
@@ -120,13 +123,12 @@ fn tensors_of_more_axes_are_lines_while_they_lie_so() {
     let back = matrix(8, 16, 5).sliced(&[Slice::all(8), every(-1)]).expect("a view");
     let row = matrix(1, 16, 6).broadcast_to(&[8, 16]).expect("a view");
     for output in [product, total] {
-        let planned = on.plan(&g, &[output]).expect("a plan");
-        let mut session = planned.session();
+        let (executor, mut session) = compiled(&g, output, &Options::default());
         for x in [&plain, &turned, &wide, &back, &row, &other, &plain] {
             for inputs in [[x.clone(), other.clone()], [plain.clone(), x.clone()]] {
-                let expected = on.evaluate(&g, &[output], &inputs).expect("values");
+                let expected = executor.run_reference(&inputs).expect("values");
                 for _ in 0..2 {
-                    let made = session.run(&inputs).expect("values");
+                    let made = session.run_tensors(&inputs).expect("values");
                     assert!(same_bits(&made[0], &expected[0]), "{x:?}: {made:?}");
                 }
             }
@@ -140,18 +142,18 @@ fn inputs_that_no_line_is_of_are_looked_at() {
     let a = g.leaf("a", Scalar::Float64, &[64]).expect("a leaf");
     g.leaf("unused", Scalar::Float64, &[64]).expect("a leaf");
     let twice = g.apply("math.add", &[a, a]).expect("a node");
-    let on = Evaluator::new(&Options::default());
     let vector = |count: usize| Tensor::new(&[count], vec![1.5; count]).expect("a tensor");
     let single = Tensor::new(&[64], vec![1.5_f32; 64]).expect("a tensor");
-    let planned = on.plan(&g, &[twice]).expect("a plan");
-    let mut session = planned.session();
-    for unused in [vector(64), single, vector(64), vector(65), vector(64)] {
+    let (executor, mut session) = compiled(&g, twice, &Options::default());
+    for (unused, is_fit) in
+        [(vector(64), true), (single, false), (vector(64), true), (vector(65), false), (vector(64), true)]
+    {
         let inputs = [vector(64), unused];
-        let expected = planned.run(&inputs).map_err(|error| error.to_string());
-        let made = session.run(&inputs).map(<[Tensor]>::to_vec).map_err(|error| error.to_string());
+        let expected = run(&executor, &inputs).map_err(|error| error.to_string());
+        let made = session.run_tensors(&inputs).map(<[Tensor]>::to_vec).map_err(|error| error.to_string());
         match (expected, made) {
-            (Ok(expected), Ok(made)) => assert!(same_bits(&made[0], &expected[0]), "{made:?}"),
-            (expected, made) => assert_eq!(made.err(), expected.err()),
+            (Ok(expected), Ok(made)) => assert!(is_fit && same_bits(&made[0], &expected[0]), "{made:?}"),
+            (expected, made) => assert_eq!((false, made.err()), (is_fit, expected.err())),
         }
     }
 }
@@ -161,12 +163,10 @@ fn a_line_that_fails_says_so_and_the_next_does_not() {
     let mut g = Graph::standard();
     let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Int64, &[1000]).expect("a leaf"));
     let quotient = g.apply("math.floordiv", &[a, b]).expect("a node");
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&g, &[quotient]).expect("a plan");
-    let mut session = planned.session();
+    let (_, mut session) = compiled(&g, quotient, &Options::default());
     let counted = |first: i64| Tensor::new(&[1000], (first..first + 1000).collect()).expect("a tensor");
     for first in [1, 2, -500, 3, 4, -999, 0, 5, 6] {
-        let made = session.run(&[counted(9), counted(first)]);
+        let made = session.run_tensors(&[counted(9), counted(first)]);
         if (first..first + 1000).contains(&0) {
             let error = made.expect_err("a division by zero");
             assert!(error.to_string().contains("zero"), "{error}");
@@ -183,16 +183,15 @@ fn sines_that_lanes_leave_to_the_reference_are_right() {
     let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
     let sine = g.apply("sin", &[x]).expect("a node");
     let total = g.reduce(Reduction::Sum, sine, &[0]).expect("a node");
-    let best = Evaluator::new(&Options::default());
-    let lanes = Evaluator::new(&Options::default().row_player(RowPlayer::Lanes128));
-    for (on, output) in [(&best, sine), (&best, total), (&lanes, sine), (&lanes, total)] {
-        let planned = on.plan(&g, &[output]).expect("a plan");
-        let mut session = planned.session();
+    let best = Options::default();
+    let lanes = Options::default().row_player(RowPlayer::Lanes128);
+    for (options, output) in [(&best, sine), (&best, total), (&lanes, sine), (&lanes, total)] {
+        let (executor, mut session) = compiled(&g, output, options);
         for scale in [1.0, 1.0, 1e300, 1.0, 1e12, f64::NAN, 1.0, 1.0] {
             let elements = (0..1000).map(|at| if at == 777 { scale } else { f64::from(at) * 0.01 }).collect();
             let input = [Tensor::new(&[1000], elements).expect("a tensor")];
-            let expected = on.evaluate(&g, &[output], &input).expect("values");
-            let made = session.run(&input).expect("values");
+            let expected = executor.run_reference(&input).expect("values");
+            let made = session.run_tensors(&input).expect("values");
             assert!(same_bits(&made[0], &expected[0]), "{scale}: {made:?}");
         }
     }
@@ -207,16 +206,14 @@ fn lines_of_parts_of_one_input_begin_where_these_do() {
     let product = g.apply("math.multiply", &[later, soon]).expect("a node");
     let difference = g.apply("math.subtract", &[product, last]).expect("a node");
     let total = g.reduce(Reduction::Sum, difference, &[0]).expect("a node");
-    let on = Evaluator::new(&Options::default());
     for output in [difference, total] {
-        let planned = on.plan(&g, &[output]).expect("a plan");
-        let mut session = planned.session();
+        let (executor, mut session) = compiled(&g, output, &Options::default());
         for seed in [1, 2, 3, 1] {
             let numbers: Vec<f64> = (0..700).map(|at| f64::from(at * seed % 101) * 0.1).collect();
             for x in ways(&numbers) {
-                let expected = on.evaluate(&g, &[output], std::slice::from_ref(&x)).expect("values");
+                let expected = executor.run_reference(std::slice::from_ref(&x)).expect("values");
                 for _ in 0..2 {
-                    let made = session.run(std::slice::from_ref(&x)).expect("values");
+                    let made = session.run_tensors(std::slice::from_ref(&x)).expect("values");
                     assert!(same_bits(&made[0], &expected[0]), "{made:?}");
                 }
             }
@@ -239,14 +236,12 @@ fn lines_of_inputs(count: usize) {
         let tenfold = g.apply("math.add", &[sum, sum]).expect("a node");
         sum = g.apply("math.subtract", &[tenfold, *leaf]).expect("a node");
     }
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&g, &[sum]).expect("a plan");
-    let mut session = planned.session();
+    let (executor, mut session) = compiled(&g, sum, &Options::default());
     for seed in 0..3 {
         let vector = |leaf: usize| (0..400).map(|at| ((leaf * 1000 + at) * (seed + 1)) as f64 * 0.25).collect();
         let inputs: Vec<Tensor> = (0..count).map(|leaf| Tensor::new(&[400], vector(leaf)).expect("a tensor")).collect();
-        let expected = on.evaluate(&g, &[sum], &inputs).expect("values");
-        let made = session.run(&inputs).expect("values");
+        let expected = executor.run_reference(&inputs).expect("values");
+        let made = session.run_tensors(&inputs).expect("values");
         assert!(same_bits(&made[0], &expected[0]), "{made:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! Steps of plans that share a loop: over the same rows, and reductions over the same axes.
 
-use super::{leaves, numbers, planned};
-use cembra::tensor::{Evaluator, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
+use super::{leaves, numbers, plan_of, planned};
+use crate::compiled::run;
+use cembra::tensor::{CompileGraph, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
 use cembra::{Backend, Options, Scalar};
 use std::slice::from_ref;
 
@@ -79,18 +80,22 @@ fn reduced(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) -> (us
     let outputs = build(&mut g, leaf);
     let mut found = (0, 0);
     for backend in [Backend::Interpreter, Backend::Native] {
+        let options = Options::default().backend(backend).min_parallel_elements(5000);
+        let executor = g.compile(&outputs, &options).expect("an executor");
+        let plan = plan_of(&g, &executor);
+        let expected = executor.run_reference(from_ref(x)).expect("a value");
         for threads in [1, 3].into_iter().filter(|threads| *threads == 1 || backend == Backend::Native) {
-            let on = Evaluator::new(&Options::default().backend(backend)).threads(threads).share(5000);
-            let expected = on.evaluate(&g, &outputs, from_ref(x)).expect("a value");
-            let planned = on.plan(&g, &outputs).expect("a plan");
+            let mut session = executor.session();
+            session.set_threads(threads);
             for _ in 0..2 {
-                let made = planned.run(from_ref(x)).expect("a value");
-                for (expected, made) in expected.iter().zip(&made) {
-                    assert!(same_bits(expected, made), "{made:?} is not {expected:?}\n{planned}");
+                let made = session.run_tensors(from_ref(x)).expect("a value");
+                assert_eq!(made.len(), outputs.len());
+                for (expected, made) in expected.iter().zip(made) {
+                    assert!(same_bits(expected, made), "{made:?} is not {expected:?}\n{plan}");
                 }
             }
-            found = (planned.plan().counters().steps, planned.plan().counters().temporaries);
         }
+        found = (plan.counters().steps, plan.counters().temporaries);
     }
     found
 }
@@ -235,15 +240,15 @@ fn fetched_ahead(extents: [usize; 2]) {
     let powers = g.reduce(Reduction::Sum, powers, &[1]).expect("a node");
     let product = g.apply("math.multiply", &[z, y]).expect("a node");
     let all = g.reduce(Reduction::Sum, product, &[0, 1]).expect("a node");
-    let on = Evaluator::new(&Options::default()).in_order();
+    let options = Options::default().reference_order(true);
     let z = tensor(1);
     let turned = z.transposed(&[1, 0]).expect("a view").row_major().transposed(&[1, 0]).expect("a view");
     for z in [z, turned] {
         let inputs = [z, tensor(2)];
         for output in [loss, rows, powers, all] {
-            let expected = on.evaluate(&g, &[output], &inputs).expect("values");
-            let planned = on.plan(&g, &[output]).expect("a plan");
-            let made = planned.run(&inputs).expect("values");
+            let executor = g.compile(&[output], &options).expect("an executor");
+            let expected = executor.run_reference(&inputs).expect("values");
+            let made = run(&executor, &inputs).expect("values");
             assert!(same_bits(&expected[0], &made[0]), "{output:?}");
         }
     }
@@ -254,13 +259,15 @@ fn shared_out(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) {
     let mut g = Graph::standard();
     let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");
     let outputs = build(&mut g, leaf);
-    let [two, five] = [2, 5].map(|threads| Evaluator::new(&Options::default()).threads(threads).share(5000));
-    let expected = two.evaluate(&g, &outputs, from_ref(x)).expect("a value");
-    for on in [two, five] {
-        let planned = on.plan(&g, &outputs).expect("a plan");
-        let made = planned.run(from_ref(x)).expect("a value");
-        for (expected, made) in expected.iter().zip(&made) {
-            assert!(same_bits(expected, made), "{made:?} is not {expected:?}\n{planned}");
+    let executor = g.compile(&outputs, &Options::default().min_parallel_elements(5000)).expect("an executor");
+    let expected = executor.run_reference(from_ref(x)).expect("a value");
+    for threads in [2, 5] {
+        let mut session = executor.session();
+        session.set_threads(threads);
+        let made = session.run_tensors(from_ref(x)).expect("a value");
+        assert_eq!(made.len(), outputs.len());
+        for (expected, made) in expected.iter().zip(made) {
+            assert!(same_bits(expected, made), "{made:?} is not {expected:?}\n{}", plan_of(&g, &executor));
         }
     }
 }

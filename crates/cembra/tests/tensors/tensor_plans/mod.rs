@@ -6,9 +6,20 @@ mod loops;
 mod products;
 mod runs;
 
-use cembra::tensor::{Evaluator, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
-use cembra::{Backend, Options, Scalar};
+use crate::compiled::{kind_of, run};
+use cembra::tensor::{
+    CompileGraph, ErrorKind, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, TensorPlan, same_bits,
+};
+use cembra::{Backend, Executor, Options, Scalar};
+use cembra_engine::Evaluator;
 use std::slice::from_ref;
+use std::sync::Arc;
+
+/// The plan of a graph, whose leaves have extents.
+fn plan_of(graph: &Graph, executor: &Executor) -> Arc<TensorPlan> {
+    let extents: Vec<&[usize]> = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).collect();
+    executor.prepare_for(&extents).expect("a plan")
+}
 
 /// A tensor of numbers of many sizes.
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
@@ -23,14 +34,15 @@ fn planned(graph: &Graph, outputs: &[NodeId]) -> PlanCounters {
         graph.leaves().iter().enumerate().map(|(at, leaf)| numbers(graph.extents(leaf.node), at)).collect();
     let mut counters = PlanCounters::default();
     for backend in [Backend::Interpreter, Backend::Native] {
-        let on = Evaluator::new(&Options::default().backend(backend));
-        let expected = on.evaluate(graph, outputs, &inputs).expect("a value");
-        let planned = on.plan(graph, outputs).expect("a value");
-        let found = planned.run(&inputs).expect("a value");
+        let executor = graph.compile(outputs, &Options::default().backend(backend)).expect("an executor");
+        let plan = plan_of(graph, &executor);
+        let expected = executor.run_reference(&inputs).expect("a value");
+        let found = run(&executor, &inputs).expect("a value");
+        assert_eq!((expected.len(), found.len()), (outputs.len(), outputs.len()));
         for (expected, found) in expected.iter().zip(&found) {
-            assert!(same_bits(expected, found), "{found:?} is not {expected:?}\n{planned}");
+            assert!(same_bits(expected, found), "{found:?} is not {expected:?}\n{plan}");
         }
-        counters = planned.plan().counters();
+        counters = plan.counters();
     }
     counters
 }
@@ -152,11 +164,11 @@ fn other_elements_are_reduced_alike() {
 /// Casts of numbers that are too large fail: these are small.
 fn steps_of_small(graph: &Graph, output: NodeId) -> (usize, usize) {
     let input = Tensor::new(&[50, 700], (0..35_000).map(|at| f64::from(at % 97) - 40.5).collect()).expect("a value");
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(graph, &[output]).expect("a value");
-    let expected = on.evaluate(graph, &[output], from_ref(&input)).expect("a value");
-    assert!(same_bits(&expected[0], &planned.run(&[input]).expect("a value")[0]), "{planned}");
-    (planned.plan().counters().steps, planned.plan().counters().temporaries)
+    let executor = graph.compile(&[output], &Options::default()).expect("an executor");
+    let plan = plan_of(graph, &executor);
+    let expected = executor.run_reference(from_ref(&input)).expect("a value");
+    assert!(same_bits(&expected[0], &run(&executor, &[input]).expect("a value")[0]), "{plan}");
+    (plan.counters().steps, plan.counters().temporaries)
 }
 
 #[test]
@@ -209,10 +221,10 @@ fn what_may_fail_fails_as_in_the_reference() {
     let quotient = g.apply("math.floordiv", &[a, a]).unwrap();
     let chosen = g.apply("tensor.where", &[condition, a, quotient]).unwrap();
     let inputs = [Tensor::new(&[2], vec![1, 0]).unwrap(), Tensor::new(&[2], vec![true, true]).unwrap()];
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&g, &[chosen]).unwrap();
-    let [expected, found] = [on.evaluate(&g, &[chosen], &inputs), planned.run(&inputs)].map(|made| made.unwrap_err());
-    assert_eq!(expected, found);
+    let executor = g.compile(&[chosen], &Options::default()).unwrap();
+    let [expected, found] = [executor.run_reference(&inputs), run(&executor, &inputs)].map(|made| made.unwrap_err());
+    assert_eq!(kind_of(&expected), ErrorKind::Evaluation);
+    assert_eq!(expected.tensor_error(), found.tensor_error());
 }
 
 #[test]
@@ -272,9 +284,8 @@ fn elements_are_found_however_operands_lie() {
         let with_row = sum;
         sum = g.apply("math.add", &[sum, other]).unwrap();
         sum = g.apply("math.add", &[sum, c]).unwrap();
-        let on = Evaluator::new(&Options::default());
-        let inputs = [positions, turned, of_row, of_column];
-        let made = on.plan(&g, &[with_row, sum]).unwrap().run(&inputs).unwrap();
+        let executor = g.compile(&[with_row, sum], &Options::default()).unwrap();
+        let made = run(&executor, &[positions, turned, of_row, of_column]).unwrap();
         let made: Vec<Vec<f64>> = made.iter().map(|made| made.to_vec().unwrap()).collect();
         for row in 0..rows {
             for column in 0..columns {
@@ -289,7 +300,7 @@ fn elements_are_found_however_operands_lie() {
 
 #[test]
 fn expressions_are_compiled_once_for_all_extents_and_threads() {
-    let on = Evaluator::new(&Options::default());
+    let on = Arc::new(Evaluator::new(&Options::default()));
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let on = &on;

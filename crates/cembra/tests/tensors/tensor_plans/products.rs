@@ -1,8 +1,13 @@
 //! Products in plans: what follows them in their step, what they copy, and sums over labels of one operand.
 
 use super::{leaves, numbers, planned, steps};
-use cembra::tensor::{Evaluator, Graph, Labels, NodeId, Operation, PlainProduct, Slice, Tensor, contract, same_bits};
+use crate::compiled::run;
+use cembra::tensor::{
+    CompileGraph, Graph, Labels, NodeId, Operation, PlainProduct, Slice, Tensor, contract, same_bits,
+};
 use cembra::{Options, Scalar};
+use cembra_engine::Evaluator;
+use std::sync::Arc;
 
 /// Small whole numbers, whose sums of products are exact in any order.
 fn wholes(extents: &[usize], seed: usize) -> Tensor {
@@ -14,21 +19,22 @@ fn wholes(extents: &[usize], seed: usize) -> Tensor {
 fn multiplied(graph: &Graph, output: NodeId) -> (usize, usize, u64) {
     let inputs: Vec<Tensor> =
         graph.leaves().iter().enumerate().map(|(at, leaf)| wholes(graph.extents(leaf.node), at)).collect();
-    let on = Evaluator::new(&Options::default());
+    let on = Arc::new(Evaluator::new(&Options::default()));
     let expected = on.evaluate(graph, &[output], &inputs).expect("a value");
-    let planned = on.plan(graph, &[output]).expect("a value");
-    let (found, counters) = planned.run_counted(&inputs).expect("a value");
-    assert_eq!(found[0], expected[0], "{planned}");
-    let in_order = on.in_order();
-    let found = in_order.plan(graph, &[output]).and_then(|planned| planned.run(&inputs)).expect("a value");
+    let plan = on.plan(graph, &[output]).expect("a value");
+    let (found, counters) = plan.run(&inputs).expect("a value");
+    assert_eq!(found[0], expected[0], "{plan}");
+    let in_order = Arc::new(Evaluator::new(&Options::default().reference_order(true)));
+    let plan = in_order.plan(graph, &[output]).expect("a value");
+    let (found, in_order) = plan.run(&inputs).expect("a value");
     assert!(same_bits(&found[0], &expected[0]));
-    let plan = in_order.plan(graph, &[output]).expect("a value").plan().counters();
-    (plan.steps, plan.temporaries, counters.gemm_calls)
+    assert_eq!(in_order.gemm_calls, 0);
+    (plan.counters().steps, plan.counters().temporaries, counters.gemm_calls)
 }
 
 #[test]
 fn the_listing_of_a_product_says_what_it_copies() {
-    let on = Evaluator::new(&Options::default());
+    let on = Arc::new(Evaluator::new(&Options::default()));
     let extent = |label: u8| 13 + usize::from(label - b'a');
     // The labels that an operand is brought into the order of, or that the result is made in.
     for (spec, line) in [
@@ -53,7 +59,7 @@ fn the_listing_of_a_product_says_what_it_copies() {
         let listing = planned.to_string();
         assert!(listing.lines().next().unwrap().contains(line), "{listing}");
         // It is what running it counts.
-        let (_, counters) = planned.run_counted(&[numbers(&extents[0], 0), numbers(&extents[1], 1)]).unwrap();
+        let (_, counters) = planned.run(&[numbers(&extents[0], 0), numbers(&extents[1], 1)]).unwrap();
         assert_eq!(listing.matches("[P (").count() as u64, counters.permutes, "{listing}");
         let moves = format!("moves {} bytes", counters.permute_bytes);
         let total =
@@ -138,9 +144,10 @@ fn products_that_are_no_sums_are_maps() {
         output: output.into(),
     };
     let ways = [labels([&[0], &[0]], &[0]), labels([&[0], &[1]], &[0, 1]), labels([&[0], &[0]], &[])];
-    for on in [Evaluator::new(&Options::default()), Evaluator::new(&Options::default()).in_order()] {
-        let planned = on.plan(&g, &outputs).and_then(|planned| planned.run(&inputs)).unwrap();
-        let expected = on.evaluate(&g, &outputs, &inputs).unwrap();
+    for options in [Options::default(), Options::default().reference_order(true)] {
+        let (executor, on) = (g.compile(&outputs, &options).unwrap(), Evaluator::new(&options));
+        let planned = run(&executor, &inputs).unwrap();
+        let expected = executor.run_reference(&inputs).unwrap();
         for (at, sign) in [true, true, false].into_iter().enumerate() {
             let (fast, _) = on.contract(&ways[at], [&inputs[0], &inputs[1]], expected[at].extents()).unwrap();
             for found in [&planned[at], &expected[at], &fast] {
@@ -199,9 +206,10 @@ fn sums_over_labels_of_one_operand_are_reductions_of_views() {
         let x = g.leaf("", scalar, &[150, 140]).unwrap();
         outputs.extend(["ij->i", "ij->j", "ij->"].map(|spec| g.einsum(spec, &[x]).unwrap()));
     }
-    let on = Evaluator::new(&Options::default());
-    let found = on.plan(&g, &outputs).and_then(|planned| planned.run(&inputs)).unwrap();
-    for (at, (expected, found)) in on.evaluate(&g, &outputs, &inputs).unwrap().iter().zip(&found).enumerate() {
+    let executor = g.compile(&outputs, &Options::default()).unwrap();
+    let found = run(&executor, &inputs).unwrap();
+    assert_eq!(found.len(), outputs.len());
+    for (at, (expected, found)) in executor.run_reference(&inputs).unwrap().iter().zip(&found).enumerate() {
         assert!(same_bits(expected, found), "{at}: {found:?} is not {expected:?}");
     }
     // A sum begins with zero, one of one element too.
@@ -209,7 +217,7 @@ fn sums_over_labels_of_one_operand_are_reductions_of_views() {
     let [x] = leaves(&mut g, [&[2, 1]]);
     let sums = ["ij->i", "ij->j"].map(|spec| g.einsum(spec, &[x]).unwrap());
     let minus = Tensor::new(&[2, 1], vec![-0.0, -0.0]).unwrap();
-    for made in on.plan(&g, &sums).and_then(|planned| planned.run(&[minus])).unwrap() {
+    for made in run(&g.compile(&sums, &Options::default()).unwrap(), &[minus]).unwrap() {
         assert!(made.to_vec::<f64>().unwrap().iter().all(|sum| sum.to_bits() == 0), "{made:?}");
     }
 }
@@ -264,12 +272,12 @@ fn large_products_are_cut_by_their_shapes_alone() {
         let fractions = [numbers(extents[0], 1), numbers(extents[1], 2)];
         let mut before = None;
         for threads in [1, 3] {
-            let on = Evaluator::new(&Options::default()).threads(threads);
+            let on = Arc::new(Evaluator::new(&Options::default()).threads(threads));
             let planned = on.plan(&g, &[product]).unwrap();
-            let (found, counters) = planned.run_counted(&inputs).unwrap();
+            let (found, counters) = planned.run(&inputs).unwrap();
             assert_eq!(found[0].data(), &expected, "{spec} on {threads} threads");
             assert_eq!((counters.gemm_calls, counters.permutes), (gemm_calls, permutes), "{spec} on {threads} threads");
-            let found = planned.run(&fractions).unwrap();
+            let (found, _) = planned.run(&fractions).unwrap();
             let before: &Tensor = before.get_or_insert_with(|| found[0].clone());
             assert!(same_bits(&found[0], before), "{spec} on {threads} threads");
         }

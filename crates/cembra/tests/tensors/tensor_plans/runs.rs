@@ -1,7 +1,8 @@
 //! Plans that are run again and again: on inputs that lie otherwise, in sessions, and with outputs of runs before that somebody has kept.
 
-use super::numbers;
-use cembra::tensor::{ErrorKind, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use super::{numbers, plan_of};
+use crate::compiled::{kind_of, run};
+use cembra::tensor::{CompileGraph, ErrorKind, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
 use cembra::{Cancellation, Options, RowPlayer, Scalar};
 
 /// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
@@ -47,18 +48,18 @@ fn runs_of_one_plan_do_not_see_each_other() {
 }
 
 fn check_runs(g: &Graph, outputs: &[NodeId]) {
-    let on = Evaluator::new(&Options::default()).in_order();
-    let planned = on.plan(g, outputs).expect("a plan");
-    let mut session = planned.session();
+    let executor = g.compile(outputs, &Options::default().reference_order(true)).expect("an executor");
+    let (plan, mut session) = (plan_of(g, &executor), executor.session());
     let mut kept: Vec<(Vec<Tensor>, Vec<Tensor>)> = Vec::new();
     for seed in 0..4 {
         let (xs, ys) = (ways(&numbers(&[40, 300], seed)), ways(&numbers(&[300], seed + 50)));
         for (x, y) in xs.iter().zip(&ys).chain([(&xs[0], &ys[3]), (&xs[2], &ys[0])]) {
             let inputs = [x.clone(), y.clone()];
-            let expected = on.evaluate(g, outputs, &inputs).expect("values");
-            let once = planned.run(&inputs).expect("values");
-            let again = session.run(&inputs).expect("values").to_vec();
-            for made in [&once, &again] {
+            let expected = executor.run_reference(&inputs).expect("values");
+            let once = run(&executor, &inputs).expect("values");
+            let unbound = plan.run(&inputs).expect("values").0;
+            let again = session.run_tensors(&inputs).expect("values").to_vec();
+            for made in [&once, &unbound, &again] {
                 let is_same = expected.iter().zip(made).all(|(expected, made)| same_bits(expected, made));
                 assert!(is_same && made.len() == outputs.len(), "{made:?} of {inputs:?}");
             }
@@ -80,10 +81,8 @@ fn a_session_writes_again_to_memory_that_nobody_else_has() {
     let mut g = Graph::standard();
     let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
     let outputs = [g.apply("math.neg", &[x]).expect("a node"), g.apply("math.abs", &[x]).expect("a node")];
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&g, &outputs).expect("a plan");
-    let mut session = planned.session();
-    let mut run = |seed: usize| session.run(&[numbers(&[1000], seed)]).expect("values").to_vec();
+    let mut session = g.compile(&outputs, &Options::default()).expect("an executor").session();
+    let mut run = |seed: usize| session.run_tensors(&[numbers(&[1000], seed)]).expect("values").to_vec();
     let place = |tensor: &Tensor| std::ptr::from_ref(tensor.data());
     let places: Vec<_> = (0..3).map(|seed| run(seed).iter().map(place).collect::<Vec<_>>()).collect();
     assert_eq!((&places[0], &places[1]), (&places[1], &places[2]));
@@ -102,12 +101,10 @@ fn a_session_whose_run_failed_goes_on() {
     let b = g.leaf("b", Scalar::Int64, &[1000]).expect("a leaf");
     let doubled = g.apply("math.add", &[a, a]).expect("a node");
     let quotient = g.apply("math.floordiv", &[doubled, b]).expect("a node");
-    let on = Evaluator::new(&Options::default());
-    let planned = on.plan(&g, &[quotient, doubled]).expect("a plan");
-    let mut session = planned.session();
+    let mut session = g.compile(&[quotient, doubled], &Options::default()).expect("an executor").session();
     let counted = |first: i64| Tensor::new(&[1000], (first..first + 1000).collect()).expect("a tensor");
     for first in [1, 2, -500, 3, -999, 4, 5] {
-        let made = session.run(&[counted(9), counted(first)]);
+        let made = session.run_tensors(&[counted(9), counted(first)]);
         if (first..first + 1000).contains(&0) {
             assert!(made.is_err(), "a division by zero of {first}");
             continue;
@@ -128,9 +125,9 @@ fn long_chains_of_views_and_of_sizes_are_bound() {
     for _ in 0..300_000 {
         chain = g.barrier(chain).expect("a node");
     }
-    let on = Evaluator::new(&Options::default());
+    let executor = g.compile(&[chain], &Options::default()).expect("an executor");
     let input = numbers(&[3], 1);
-    let made = on.plan(&g, &[chain]).and_then(|planned| planned.run(std::slice::from_ref(&input))).expect("values");
+    let made = run(&executor, std::slice::from_ref(&input)).expect("values");
     let sines: Vec<f64> = input.to_vec::<f64>().expect("floats").into_iter().map(f64::sin).collect();
     let found = made[0].to_vec::<f64>().expect("floats");
     assert!(found.iter().zip(&sines).all(|(found, sine)| (found - sine).abs() < 1e-12), "{found:?}");
@@ -145,7 +142,7 @@ fn long_chains_of_views_and_of_sizes_are_bound() {
         chain = g.apply("math.add", &[chain, shorter]).expect("a node");
     }
     let input = Tensor::new(&[3000], (1..=3000).collect::<Vec<i64>>()).expect("a tensor");
-    let made = on.plan(&g, &[chain]).and_then(|planned| planned.run(&[input])).expect("values");
+    let made = run(&g.compile(&[chain], &Options::default()).expect("an executor"), &[input]).expect("values");
     assert_eq!(made[0].to_vec::<i64>().expect("integers"), [3000]);
 }
 
@@ -158,17 +155,18 @@ fn sums_of_elements_that_lanes_leave_to_the_reference_are_right() {
     let square = g.apply("math.multiply", &[e, e]).expect("a node");
     let outputs = [g.reduce(Reduction::Sum, e, &[1]), g.reduce(Reduction::Sum, square, &[0, 1])].map(Result::unwrap);
     for player in [RowPlayer::Best, RowPlayer::Lanes128] {
-        let on = Evaluator::new(&Options::default().row_player(player));
+        let options = Options::default().row_player(player);
+        // One by one, as what several sums read has memory of its own.
+        let executors = outputs.map(|output| g.compile(&[output], &options).expect("an executor"));
         for scale in [1.0, 1e300, 1e12, 1.0] {
             let elements: Vec<f64> =
                 (0..5000).map(|at| if at % 1237 == 11 { scale } else { f64::from(at) * 0.01 }).collect();
             let input = [Tensor::new(&[5, 1000], elements).expect("a tensor")];
-            // One by one, as what several sums read has memory of its own.
-            for output in outputs {
-                let expected = on.evaluate(&g, &[output], &input).expect("values");
-                let planned = on.plan(&g, &[output]).expect("a plan");
+            for executor in &executors {
+                let expected = executor.run_reference(&input).expect("values");
+                let mut session = executor.session();
                 for _ in 0..2 {
-                    let made = planned.run(&input).expect("values");
+                    let made = session.run_tensors(&input).expect("values");
                     assert!(same_bits(&made[0], &expected[0]), "{} of {scale}: {made:?}", player.name());
                 }
             }
@@ -187,23 +185,22 @@ fn memory_that_is_read_through_views_is_free_once() {
     // Two as large as what is not needed any more, both of which are there in the end.
     let one = g.einsum("ij,jk->ik", &[gram, x]).expect("a node");
     let other = g.einsum("ji,jk->ik", &[gram, x]).expect("a node");
-    let on = Evaluator::new(&Options::default()).in_order();
+    let executor = g.compile(&[one, other], &Options::default().reference_order(true)).expect("an executor");
     let input = [Tensor::new(&[20, 30], (0..600).map(|at| f64::from(at % 7)).collect()).expect("a tensor")];
-    let expected = on.evaluate(&g, &[one, other], &input).expect("values");
-    let made = on.plan(&g, &[one, other]).and_then(|planned| planned.run(&input)).expect("values");
+    let expected = executor.run_reference(&input).expect("values");
+    let made = run(&executor, &input).expect("values");
     assert!(expected.iter().zip(&made).all(|(expected, made)| same_bits(expected, made)), "{made:?}");
 }
 
 #[test]
 fn reductions_of_what_is_in_memory_many_times_can_be_cancelled() {
     // As many elements as would take years, of a tensor of six.
-    let evaluator = Evaluator::new(&Options::default());
     for axes in [&[0, 1, 2][..], &[0, 2], &[0, 1]] {
         let mut g = Graph::standard();
         let x = g.leaf("x", Scalar::Float64, &[1, 3, 2]).expect("a leaf");
         let wide = g.broadcast(x, &[1 << 55, 3, 2]).expect("a view");
         let largest = g.reduce(Reduction::Max, wide, axes).expect("a node");
-        let planned = evaluator.plan(&g, &[largest]).expect("a plan");
+        let mut session = g.compile(&[largest], &Options::default()).expect("an executor").session();
         let inputs = [numbers(&[1, 3, 2], 1)];
         let token = Cancellation::new();
         let (begins, canceller) = (std::sync::Arc::new(std::sync::Barrier::new(2)), token.clone());
@@ -211,16 +208,17 @@ fn reductions_of_what_is_in_memory_many_times_can_be_cancelled() {
         let other = std::thread::spawn(move || {
             begun.wait();
             // Meanwhile the run has begun.
-            let evaluator = Evaluator::new(&Options::default());
             let (g, outputs) = graph();
+            let executor = g.compile(&outputs, &Options::default()).expect("an executor");
             let inputs = [numbers(&[40, 300], 1), numbers(&[300], 2)];
-            let ran = (0..20).all(|_| evaluator.evaluate(&g, &outputs, &inputs).is_ok());
+            let ran = (0..20).all(|_| executor.run_reference(&inputs).is_ok());
             canceller.cancel();
             ran
         });
         begins.wait();
-        let error = planned.run_until(&inputs, &token).expect_err("cancelled");
-        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        session.set_cancellation(Some(token));
+        let error = session.run_tensors(&inputs).expect_err("cancelled");
+        assert_eq!(kind_of(&error), ErrorKind::Cancelled);
         assert!(other.join().expect("no panic"));
     }
 }

@@ -46,6 +46,17 @@ impl KeptPlan {
         &self.outputs
     }
 
+    /// The outputs of the last run, which leave their memory with the caller: the next run makes new memory.
+    pub fn take_outputs(&mut self) -> Vec<Tensor> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// About how many bytes it has from run to run: of intermediate values, and of the outputs.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.bound.held_bytes() + self.outputs.iter().map(|output| output.data().bytes()).sum::<u64>()
+    }
+
     /// Runs it on inputs, if it is no more than one line of them, which nothing ends before it is done. False if it is more, is bound to other
     /// inputs, or fails: [`run`](KeptPlan::run) says which, or does it.
     #[inline]

@@ -81,6 +81,15 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
+    /// Says that a leaf of the program is a number.
+    pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), Error> {
+        let node = self.graph.literal(value)?;
+        if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
+            *made = Made::Whole(Whole { node, is_weak: false });
+        }
+        Ok(())
+    }
+
     /// The tensor of an output.
     pub(super) fn output(&mut self, node: NodeId) -> Result<Tensor, Error> {
         if matches!(self.made[node.index()], Made::Labelled) {

@@ -4,7 +4,6 @@
 use super::assigned::method;
 use super::calls;
 use super::lowering::{Lowering, Made, Whole, functional, type_of};
-use crate::constant::strong;
 use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
@@ -19,6 +18,7 @@ impl Lowering<'_> {
             if let Node::Operator(name, operands) = self.program.node(node) {
                 let name = self.program.name(name);
                 let before = self.graph.len();
+                self.graph.set_span(self.program.span(node));
                 let made = self.operator(name, operands, node).and_then(|made| {
                     // What is compiled from texts is looked at once, when the model is checked.
                     if !self.has_extents {
@@ -44,11 +44,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// The type of a node that was lowered, or is a literal; of a tensor with labels that of the tensor.
+    /// The type of a node that was lowered, or is a literal, which may be a weak float; of a tensor with labels that of the tensor.
     pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
         match (self.made[node.index()], self.program.node(node)) {
             (Made::Whole(whole), _) => Some(type_of(&self.graph, whole.node)),
-            (Made::Nothing, Node::Literal(value)) => Some(strong(&value.qtype())),
+            (Made::Nothing, Node::Literal(value)) => Some(value.qtype()),
             (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => match self.made[of.index()] {
                 Made::Whole(whole) => Some(type_of(&self.graph, whole.node)),
                 _ => None,

@@ -1,0 +1,100 @@
+//! Fields of structs for models with tensors: tensors, which share their memory with the model, and arrays of `ndarray`, which are copied. A
+//! `Tensor` field takes an input or output of any element type and number of axes.
+
+use crate::fields::sealed::Sealed;
+use crate::fields::{ANY_TENSOR, single};
+use crate::{InputValue, Output, OutputField, OutputValue, Tensor};
+use cembra_runtime::{FramePtr, QType};
+use cembra_value::Value;
+
+/// The functions of a field that no frame has a slot for.
+macro_rules! beside_frames {
+    (input) => {
+        const IN_PLACE: bool = false;
+        // SAFETY: FRAME-SLOT, as the trait says.
+        unsafe fn write(&self, _: FramePtr, _: u32) {
+            // No plan has such an input.
+        }
+    };
+    (output) => {
+        const IN_PLACE: bool = false;
+        // SAFETY: FRAME-SLOT, as the trait says.
+        unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
+            // No plan has such an output.
+            None
+        }
+    };
+}
+
+impl Sealed for Tensor {}
+
+impl InputValue for Tensor {
+    fn qtype() -> QType {
+        ANY_TENSOR
+    }
+    beside_frames!(input);
+    fn value(&self) -> Value {
+        Value::from(self.clone())
+    }
+}
+
+impl OutputValue for Tensor {
+    fn qtype() -> QType {
+        ANY_TENSOR
+    }
+    beside_frames!(output);
+    fn of_value(value: &Value) -> Option<Self> {
+        value.as_tensor().cloned()
+    }
+    fn fits(value: &Value) -> bool {
+        value.as_tensor().is_some()
+    }
+}
+
+single!(Tensor);
+
+#[cfg(feature = "ndarray")]
+mod arrays {
+    use super::*;
+    use cembra_value::tensor::Element;
+    use ndarray::{Array, ArrayD, Dimension};
+
+    /// The type of tensors that have so many axes; any number if the type of the array does not say.
+    fn tensor_type<T: Element, D: Dimension>() -> QType {
+        D::NDIM.and_then(|rank| u8::try_from(rank).ok()).map_or(ANY_TENSOR, |rank| QType::Tensor(T::SCALAR, rank))
+    }
+
+    impl<T: Element, D: Dimension> Sealed for Array<T, D> {}
+
+    impl<T: Element, D: Dimension> InputValue for Array<T, D> {
+        fn qtype() -> QType {
+            tensor_type::<T, D>()
+        }
+        beside_frames!(input);
+        fn value(&self) -> Value {
+            Tensor::try_from(self.view()).map_or(Value::Nothing, Value::from)
+        }
+    }
+
+    impl<T: Element, D: Dimension> OutputValue for Array<T, D> {
+        fn qtype() -> QType {
+            tensor_type::<T, D>()
+        }
+        beside_frames!(output);
+        fn of_value(value: &Value) -> Option<Self> {
+            ArrayD::<T>::try_from(value.as_tensor()?.clone()).ok()?.into_dimensionality::<D>().ok()
+        }
+        fn fits(value: &Value) -> bool {
+            value.as_tensor().is_some_and(|tensor| {
+                tensor.scalar_type() == T::SCALAR && D::NDIM.is_none_or(|rank| rank == tensor.extents().len())
+            })
+        }
+    }
+
+    // SAFETY: FIELD-TABLE: the value itself, at 0.
+    unsafe impl<T: Element, D: Dimension> Output for Array<T, D> {
+        fn fields() -> Vec<OutputField> {
+            vec![OutputField::of::<Array<T, D>>("", 0)]
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Graphs of tensors that are built in Rust, compiled as models are.
+
+use crate::{Error, Executor, Options};
+use cembra_engine::Executable;
+use cembra_tensor::{Graph, NodeId};
+
+/// What compiles a [`Graph`]: the method that a model has, too.
+///
+/// ```
+/// use cembra::tensor::{CompileGraph, Graph, Reduction};
+/// use cembra::{Options, Scalar, Tensor};
+///
+/// let mut g = Graph::standard();
+/// let x = g.leaf("x", Scalar::Float64, &[2, 2])?;
+/// let e = g.apply("exp", &[x])?;
+/// let sums = g.reduce(Reduction::Sum, e, &[1])?;
+/// let executor = g.compile(&[sums], &Options::default())?;
+/// assert_eq!(executor.inputs()[0].qtype.to_string(), "tensor[f64, 2]");
+/// let x = Tensor::new(&[2, 2], vec![0.0, f64::INFINITY, f64::NEG_INFINITY, 0.0])?;
+/// assert_eq!(executor.session().run_tensors(&[x])?[0].to_vec::<f64>()?, [f64::INFINITY, 1.0]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+pub trait CompileGraph {
+    /// Rewrites and plans the graph for the extents of its leaves. The inputs of the executor are the leaves, in their order; its outputs are
+    /// these nodes, called by their positions: `0`, `1`.
+    ///
+    /// # Errors
+    /// Operators of another registry than the options name, a plan that becomes too large, a constant that fails, or limits.
+    fn compile(&self, outputs: &[NodeId], options: &Options) -> Result<Executor, Error>;
+}
+
+impl CompileGraph for Graph {
+    fn compile(&self, outputs: &[NodeId], options: &Options) -> Result<Executor, Error> {
+        let options = options.started(None, None, self.registry());
+        Ok(Executor::from(Executable::of_graph(self, outputs, &options)?))
+    }
+}

@@ -1,0 +1,23 @@
+//! Runs of executors, and the kinds of their errors.
+
+use cembra::Executor;
+use cembra::tensor::{ErrorKind, Tensor};
+
+/// The kind of an error of tensors.
+pub(crate) fn kind_of(error: &cembra::Error) -> ErrorKind {
+    cause(error).kind()
+}
+
+/// The message of an error of tensors, without a hint.
+pub(crate) fn message_of(error: &cembra::Error) -> String {
+    cause(error).to_string()
+}
+
+fn cause(error: &cembra::Error) -> &cembra::tensor::Error {
+    error.tensor_error().unwrap_or_else(|| panic!("{error} is no error of tensors"))
+}
+
+/// The outputs of a session that ran nothing before.
+pub(crate) fn run(executor: &Executor, inputs: &[Tensor]) -> Result<Vec<Tensor>, cembra::Error> {
+    Ok(executor.session().run_tensors(inputs)?.to_vec())
+}

@@ -1,0 +1,202 @@
+//! Sessions: a frame of a compiled model, for one thread at a time, which evaluates it on values.
+
+use crate::error::Error;
+use crate::evaluation::EvaluationLimits;
+use crate::executor::{Executable, Executor, miscount};
+use crate::run_options::RunOptions;
+use crate::whole::WholeMemory;
+use cembra_runtime::{Cancellation, Context, Frame};
+use cembra_value::Value;
+use std::sync::Arc;
+
+/// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
+/// be used again.
+///
+/// ```
+/// use cembra::{Model, Options, Scalar, Value};
+///
+/// let model = Model::parse("input x: f64?; output y = sqrt(x); output ok = y > 1.0")?;
+/// let mut session = model.compile(&Options::default())?.session();
+/// assert_eq!(session.evaluate(&[Value::from(Some(9.0))])?, [Value::from(Some(3.0)), cembra::Mask(true).into()]);
+/// assert_eq!(session.evaluate(&[Value::Missing(Scalar::Float64)])?[0], Value::from(None::<f64>));
+/// // Values must be of exactly the input's type.
+/// assert_eq!(session.evaluate(&[Value::from(9.0)]).unwrap_err().code(), "values");
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) inner: Arc<Executable>,
+    frame: Frame,
+    pub(crate) context: Context,
+    /// Of a model with arrays or tensors, what its runs leave to each other.
+    pub(crate) memory: Option<Box<WholeMemory>>,
+    /// How many threads such a run may be shared by; 0 is one.
+    pub(crate) threads: usize,
+    /// What it may take, where that is not what the model was compiled with.
+    pub(crate) limits: Option<EvaluationLimits>,
+    /// True if runs have a token, several threads, or limits of their own.
+    pub(crate) has_terms: bool,
+    /// The list of values that such runs fill.
+    made: Vec<Value>,
+}
+
+impl Clone for Session {
+    fn clone(&self) -> Self {
+        Session::of(self.inner.clone())
+    }
+}
+
+impl Session {
+    fn of(inner: Arc<Executable>) -> Session {
+        let (frame, context) = (inner.frame(), inner.context());
+        Session { frame, context, memory: None, threads: 0, limits: None, has_terms: false, made: Vec::new(), inner }
+    }
+
+    /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
+    /// The results are in the order of the executor's outputs.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn evaluate(&mut self, inputs: &[Value]) -> Result<Vec<Value>, Error> {
+        let mut outputs = Vec::with_capacity(self.inner.outputs.len());
+        self.evaluate_into(inputs, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    /// Evaluates the model as `evaluate` does, into a list of the caller's, whose room is used again: results that are no
+    /// texts then allocate nothing, and arrays lie in memory of what was in the list, unless somebody else has it. If the evaluation fails the list is left as it was.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
+        if self.inner.is_whole() {
+            let mut made = std::mem::take(&mut self.made);
+            self.run_whole(inputs, &mut made)?;
+            // What lay there is memory for what is made next.
+            std::mem::swap(outputs, &mut made);
+            if let (Some(memory), Some(whole)) = (&mut self.memory, &self.inner.whole) {
+                made.drain(..).for_each(|value| whole.recycle(value, memory));
+            }
+            self.made = made;
+            return Ok(());
+        }
+        self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
+        outputs.clear();
+        self.inner.read_outputs(&mut self.frame, outputs);
+        Ok(())
+    }
+
+    /// Evaluates the model, returns the main output and tells the listener each side output.
+    ///
+    /// # Errors
+    /// A fault of the evaluation; or values that do not fit.
+    pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
+        if self.inner.is_whole() {
+            let mut made = Vec::new();
+            self.run_whole(inputs, &mut made)?;
+            let mut made = made.into_iter();
+            let main = made.next();
+            for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
+                listener(&output.name, value);
+            }
+            return Ok(main.unwrap_or(Value::Nothing));
+        }
+        self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
+        let frame = self.frame.ptr();
+        // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
+        let values = self.inner.output_runs().iter().flat_map(|run| unsafe { run.values(frame) });
+        let mut outputs = self.inner.outputs.iter().zip(values);
+        let main = outputs.next();
+        for (output, value) in outputs {
+            listener(&output.name, value);
+        }
+        Ok(main.map_or(Value::Nothing, |(_, value)| value))
+    }
+
+    /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
+    /// `cancelled` once it is; none takes it away. A clone of the session has none.
+    ///
+    /// ```
+    /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
+    ///
+    /// let mut session = Model::parse("input x: f64; x * 2")?.compile(&Options::default())?.session();
+    /// let token = Cancellation::new();
+    /// session.set_cancellation(Some(token.clone()));
+    /// assert_eq!(session.evaluate(&[Value::from(1.5)])?, [Value::from(3.0)]);
+    /// token.cancel();
+    /// let error = session.evaluate(&[Value::from(1.5)]).unwrap_err();
+    /// assert_eq!((error.fault_kind(), error.code()), (Some(FaultKind::Cancelled), "cancelled"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.context.set_cancellation(token);
+        self.update_terms();
+    }
+
+    fn update_terms(&mut self) {
+        self.has_terms = self.context.cancellation().is_some() || self.threads > 1 || self.limits.is_some();
+    }
+
+    /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
+    /// the session has none of it. See [`RunOptions`].
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.context.set_cancellation(options.token());
+        self.threads = options.thread_count().unwrap_or(0);
+        self.inner.limits.within(options.run_limits()).hold_in(&mut self.context);
+        self.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
+        self.update_terms();
+    }
+
+    /// Shares the evaluations to come of a model with arrays or tensors out among so many threads of the process's pool (rayon's; or that in
+    /// which the caller is), where they are long enough to be worth it: 65,536 elements for each. Results are the same, bit for
+    /// bit. A session begins with one thread, as does a clone. A model of scalars takes one thread, whatever is set.
+    ///
+    /// ```
+    /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
+    ///
+    /// let executor = Model::parse("input x: [f64]; math.sum(x * x)")?.compile(&Options::default())?;
+    /// let numbers = (0..300_000).map(|at| Some(ScalarValue::Float64(f64::from(at) * 0.1)));
+    /// let x = Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, numbers).into());
+    /// let (mut one, mut several) = (executor.session(), executor.session());
+    /// several.set_threads(3);
+    /// assert_eq!(one.evaluate(&[x.clone()])?, several.evaluate(&[x])?);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads;
+        self.update_terms();
+    }
+
+    /// Bytes of memory that the session holds by itself: its frame, the arena of its strings, and of a model with tensors the memory of its
+    /// outputs and intermediate values.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let runs =
+            self.memory.as_ref().zip(self.inner.whole.as_ref()).map_or(0, |(memory, whole)| whole.run_bytes(memory));
+        size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + runs
+    }
+
+    /// Evaluates a model with arrays or tensors.
+    #[cold]
+    fn run_whole(&mut self, values: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
+        let fields = &self.inner.inputs;
+        if values.len() != fields.len() {
+            return Err(miscount(fields.len(), values.len()));
+        }
+        if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
+            return Err(field.misfit(value));
+        }
+        let memory = self.memory.get_or_insert_default();
+        memory.set_terms(self.threads, self.limits);
+        self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), memory, results)
+    }
+}
+
+impl Executor {
+    /// A session: one frame, for one thread at a time. That of a `ModelExecutor` evaluates
+    /// nothing: it is bound to structs.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::of(self.inner().clone())
+    }
+}

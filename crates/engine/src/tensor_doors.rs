@@ -1,0 +1,178 @@
+//! The doors of executors and sessions that only models with tensors have: plans for extents, runs on tensors in memory that is kept, and
+//! access to single elements. On values such a model is evaluated as any other.
+
+use crate::compile_options::Started;
+use crate::error::Error;
+use crate::executor::{Executable, Executor};
+use crate::kept::CacheCounters;
+use crate::session::Session;
+use crate::tensor_model::TensorModel;
+use crate::tensor_session::{TensorRuns, Written};
+use crate::tensors::{RunTerms, TensorPlan};
+use cembra_tensor::{Graph, NodeId, Reader, Tensor};
+use cembra_value::{Code, Diagnostic};
+use std::any::Any;
+use std::sync::Arc;
+
+impl Executable {
+    /// Compiles nodes of a graph of tensors.
+    pub fn of_graph(graph: &Graph, outputs: &[NodeId], options: &Started) -> Result<Executable, Error> {
+        let tensors = TensorModel::of_graph(graph, outputs, options)?;
+        Executable::of_whole(tensors, Arc::default(), options)
+    }
+
+    /// The model with tensors.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn tensors(&self) -> Result<&TensorModel, Error> {
+        let whole: Option<&dyn Any> = self.whole.as_deref().map(|whole| whole as &dyn Any);
+        whole.and_then(|whole| whole.downcast_ref()).ok_or_else(no_tensors)
+    }
+}
+
+/// The error that a model without tensors is asked for something of tensors.
+#[cold]
+fn no_tensors() -> Error {
+    let problem = Diagnostic::new(Code::Tensors, "no input of the model is a tensor");
+    problem.hint("`Session::evaluate` runs it on values").into()
+}
+
+impl Executor {
+    /// Plans a model with tensors for inputs of these extents, one list for each, before the first run with them does. The plan is kept.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 2]; output y = tensor.sum(exp(x) + 1.0, 1)")?;
+    /// let executor = model.compile(&Options::default())?;
+    /// let plan = executor.prepare_for(&[&[1000, 20]])?;
+    /// assert_eq!(plan.counters().steps, 1);
+    /// assert_eq!(executor.plan_counters().misses, 1);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Extents that do not fit the inputs or each other, a plan that becomes too large, or a model without tensors.
+    pub fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
+        self.inner().tensors()?.prepare_for(extents)
+    }
+
+    /// Access to the elements of an output of a model with tensors, one at a time: nothing is computed but the elements that it depends on.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse(r#"input x, y: tensor[f64, 1]; output table("i,j") = x("i") * y("j")"#)?;
+    /// let executor = model.compile(&Options::default())?;
+    /// let numbers = Tensor::new(&[1_000_000], (0..1_000_000).map(f64::from).collect())?;
+    /// // A table of 8 TB.
+    /// let inputs = [numbers.clone(), numbers];
+    /// assert_eq!(executor.reader(0, &inputs)?.get::<f64>(&[3, 999_999])?, 2_999_997.0);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Inputs that do not fit, no such output, a constant that fails, or a model without tensors.
+    pub fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
+        self.inner().tensors()?.reader(output, inputs)
+    }
+
+    /// The outputs of a model with tensors, node by node as it was written: slow, and the values that plans are compared with.
+    ///
+    /// # Errors
+    /// Inputs that do not fit, an index outside of its axis, an element that fails, or a model without tensors.
+    pub fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        self.inner().tensors()?.run_reference(inputs)
+    }
+
+    /// How often a model with tensors had a plan for the extents of its inputs, and how often one was made. A session that runs on inputs like
+    /// those of its run before asks for none.
+    #[must_use]
+    pub fn plan_counters(&self) -> CacheCounters {
+        self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::plan_counters)
+    }
+
+    /// How often a model with tensors found an expression of elements compiled, and how often it compiled one. Extents do not matter to it.
+    #[must_use]
+    pub fn kernel_counters(&self) -> CacheCounters {
+        self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::kernel_counters)
+    }
+}
+
+impl Session {
+    /// Evaluates a model with tensors on one tensor for each of the executor's inputs, in their order; a scalar is a tensor without axes. The
+    /// outputs are in the session's memory: the next run writes over it, unless the caller keeps a clone of the tensor.
+    ///
+    /// While inputs have the extents and strides of those in the run before, nothing is looked up, and next to nothing is allocated.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 1], by: f64; output y = x / by; output sum = tensor.sum(x)")?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// for at in [1.0, 2.0, 3.0] {
+    ///     let outputs = session.run_tensors(&[Tensor::new(&[2], vec![1.0, at])?, Tensor::scalar(2.0)])?;
+    ///     assert_eq!(outputs[0].to_vec::<f64>()?, [0.5, at / 2.0]);
+    ///     assert_eq!(outputs[1].get::<f64>(&[])?, 1.0 + at);
+    /// }
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors of other types than the inputs, extents that do not fit, an element that fails, an output of more bytes than arrays may have, or
+    /// a model without tensors.
+    #[inline]
+    pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
+        let ran =
+            !self.has_terms && self.memory.as_mut().is_some_and(|memory| memory.own::<TensorRuns>().run_line(inputs));
+        if !ran {
+            self.run_tensor_steps(inputs)?;
+        }
+        Ok(self.memory.as_ref().and_then(|memory| memory.known()).map_or(&[], TensorRuns::outputs))
+    }
+
+    #[inline(never)]
+    fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
+        let token = self.context.cancellation();
+        let limits = self.limits.as_ref();
+        let terms = RunTerms {
+            token: token.as_ref(),
+            threads: self.threads,
+            array_bytes: limits.map(|limits| limits.array_bytes()),
+        };
+        self.inner.tensors()?.run(inputs, &terms, self.memory.get_or_insert_default().own())
+    }
+
+    /// Evaluates a model with tensors and one output, and puts the output in the place of one of the inputs; or of a tensor behind them, which
+    /// is not read, and may be absent.
+    ///
+    /// The memory of that tensor is written over if it is shared with no other tensor, its elements are contiguous, the output has its type and
+    /// extents, and the last step reads each of its elements only where it writes it, and cannot fail. However it is done, the value is that of
+    /// the tensors as they were.
+    ///
+    /// ```
+    /// use cembra::tensor::Written;
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 2]; x(\"i,j\") += x(\"i,j\")")?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// let mut inputs = vec![Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?];
+    /// assert_eq!(session.run_over(&mut inputs, 0)?, Written::InPlace);
+    /// assert_eq!(inputs[0].to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`run_tensors`](Session::run_tensors), or there is not one output, or no such place; then all tensors are what they were.
+    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
+        let token = self.context.cancellation();
+        let limits = self.limits.as_ref();
+        let terms = RunTerms {
+            token: token.as_ref(),
+            threads: self.threads,
+            array_bytes: limits.map(|limits| limits.array_bytes()),
+        };
+        self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.get_or_insert_default().own())
+    }
+}

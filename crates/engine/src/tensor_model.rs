@@ -1,0 +1,368 @@
+//! A compiled model with tensors. What the model means is decided by its lowering to a graph of tensors, or by the graph that it was built as;
+//! a plan is made at the first run for tensors of some extents, and kept.
+
+use crate::compile_options::Started;
+use crate::error::Error;
+use crate::kept::{CacheCounters, Kept};
+use crate::signature::Field;
+use crate::tensor_program::{TensorProgram, misfit, shape_of};
+use crate::tensor_session::{TensorRuns, Written};
+use crate::tensors::{Evaluator, RunTerms, TensorPlan};
+use crate::whole::{WholeMemory, WholeModel, WholeTerms};
+use arc_swap::ArcSwapOption;
+use cembra_expr::Program;
+use cembra_native::Tier;
+use cembra_runtime::{Cancellation, Excerpt, QType};
+use cembra_tensor::{Elements, ErrorKind, Graph, Node, NodeId, Operation, Reader, Tensor, check_bytes};
+use cembra_value::{Limit, ScalarValue, Value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most lists of extents whose plans are kept.
+const MOST_PLANS: usize = 64;
+
+/// A model with tensors, compiled. Shared between threads.
+///
+/// All plans that are kept have no more bytes together than the limit of bytes of arrays: those that were not asked for the longest are dropped.
+/// The last one is kept, whatever it has. Sessions hold the plan that they run.
+#[derive(Debug)]
+pub(crate) struct TensorModel {
+    origin: Origin,
+    evaluator: Arc<Evaluator>,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    /// By the extents of all inputs, one after the other; the fields say how many each has.
+    plans: Kept<Vec<usize>, Arc<TensorPlan>>,
+    /// The plan that was asked for last, which most calls ask for again: they take no lock.
+    last: ArcSwapOption<Last>,
+    /// How often it was asked for again.
+    repeated: AtomicU64,
+}
+
+/// Where the graphs come from that are planned.
+#[derive(Debug)]
+enum Origin {
+    /// A program, which is lowered for the extents of its inputs.
+    Program(TensorProgram),
+    /// A graph, whose leaves have extents.
+    Graph { graph: Graph, outputs: Vec<NodeId>, plan: Arc<TensorPlan> },
+}
+
+/// A plan, and the extents that it is for.
+#[derive(Debug)]
+struct Last {
+    extents: Vec<usize>,
+    plan: Arc<TensorPlan>,
+}
+
+impl Last {
+    /// True if inputs that have as many axes are of these extents.
+    fn is_for(&self, inputs: &[Tensor]) -> bool {
+        let mut rest = &self.extents[..];
+        inputs.iter().all(|input| match rest.strip_prefix(input.extents()) {
+            Some(others) => {
+                rest = others;
+                true
+            }
+            None => false,
+        })
+    }
+}
+
+impl TensorModel {
+    /// Compiles a program, as far as that goes before extents are known: its types and labels fit.
+    pub(crate) fn of(program: Arc<Program>, options: &Started) -> Result<TensorModel, Error> {
+        let program = TensorProgram::new(program, options)?;
+        let [inputs, outputs] = program.fields();
+        Ok(TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs))
+    }
+
+    /// Compiles nodes of a graph. Inputs are its leaves; an output is called by its position, as graphs have no names for nodes.
+    pub(crate) fn of_graph(graph: &Graph, outputs: &[NodeId], options: &Started) -> Result<TensorModel, Error> {
+        let evaluator = Arc::new(Evaluator::new(&**options));
+        let plan = Arc::new(evaluator.plan(graph, outputs)?);
+        let field = |name: &str, node: NodeId| {
+            let (scalar, rank) = (graph.scalar(node), graph.extents(node).len());
+            // There are at most 16 axes.
+            let qtype = if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) };
+            Field::new(&name.into(), &qtype)
+        };
+        let inputs = graph.leaves().iter().map(|leaf| field(&leaf.name, leaf.node)).collect();
+        let fields = outputs.iter().enumerate().map(|(at, node)| field(&at.to_string(), *node)).collect();
+        let origin = Origin::Graph { graph: graph.clone(), outputs: outputs.to_vec(), plan };
+        Ok(TensorModel::new(origin, evaluator, inputs, fields))
+    }
+
+    fn new(origin: Origin, evaluator: Arc<Evaluator>, inputs: Box<[Field]>, outputs: Box<[Field]>) -> TensorModel {
+        let (last, repeated) = (ArcSwapOption::empty(), AtomicU64::new(0));
+        TensorModel { origin, evaluator, inputs, outputs, plans: Kept::new(MOST_PLANS), last, repeated }
+    }
+
+    /// Runs the plan for such inputs. The outputs are in the memory of the session, which writes over it in the next run unless a clone has it
+    /// too.
+    pub(crate) fn run(&self, inputs: &[Tensor], terms: &RunTerms<'_>, runs: &mut TensorRuns) -> Result<(), Error> {
+        runs.bind_for(terms);
+        self.evaluator.on(terms, |elements| {
+            let ran = runs.run(inputs, elements, || self.plan_for(inputs));
+            ran.map_err(|failed| self.first_failure(failed, inputs, elements))
+        })
+    }
+
+    /// Puts the only output in the place of an input, or of the tensor behind them.
+    pub(crate) fn run_over(
+        &self,
+        inputs: &mut Vec<Tensor>,
+        target: usize,
+        terms: &RunTerms<'_>,
+        runs: &mut TensorRuns,
+    ) -> Result<Written, Error> {
+        let plan = self.plan_for(inputs.get(..self.inputs.len()).unwrap_or(inputs))?;
+        runs.bind_for(terms);
+        self.evaluator.on(terms, |elements| {
+            let written = runs.run_over(inputs, target, elements, &plan);
+            written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], elements))
+        })
+    }
+
+    /// The outputs, node by node as the model was written: the values that plans are compared with.
+    pub(crate) fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let made = self.with_graph(inputs, |graph, outputs| {
+            self.check_outputs(graph, outputs)?;
+            self.evaluator.evaluate(graph, outputs, inputs)
+        });
+        made.map_err(|error| Error::from(error).in_sources(self.evaluator.sources()))
+    }
+
+    /// Elements of an output, one at a time.
+    pub(crate) fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
+        let made = self.with_graph(inputs, |graph, outputs| {
+            let Some(node) = outputs.get(output) else {
+                let message = format!("output {output} of {}", outputs.len());
+                return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+            };
+            Reader::new(graph, *node, inputs, &*self.evaluator)
+        });
+        Ok(made?)
+    }
+
+    /// The plan for inputs of these extents.
+    pub(crate) fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
+        let plan = match &self.origin {
+            Origin::Graph { graph, outputs, plan } => {
+                let fits = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied());
+                if !fits {
+                    let message = "a graph is planned for the extents of its leaves";
+                    return Err(cembra_tensor::Error::new(ErrorKind::SizeMismatch, message).into());
+                }
+                self.check_outputs(graph, outputs).map(|()| plan.clone())
+            }
+            Origin::Program(program) => {
+                let axes = self.inputs.iter().map(|field| shape_of(field).map(|(_, axes)| axes));
+                if !axes.eq(extents.iter().map(|own| Some(own.len()))) {
+                    // The extents in one row may be those of a plan that is kept.
+                    return Ok(self.planned(program, extents)?);
+                }
+                let all: Vec<usize> = extents.iter().copied().flatten().copied().collect();
+                let plan = self.plans.get(&all[..], || self.planned(program, extents));
+                self.plans.shrink(self.evaluator.most_bytes(), |plan| plan.held_bytes());
+                plan
+            }
+        };
+        Ok(plan?)
+    }
+
+    /// How often there was a plan for the extents of the inputs, and how often one was made. Runs of a session on inputs like those before do
+    /// not ask for one.
+    pub(crate) fn plan_counters(&self) -> CacheCounters {
+        let mut counters = self.plans.counters();
+        counters.hits += self.repeated.load(Ordering::Relaxed);
+        counters
+    }
+
+    /// How often expressions of elements were found compiled.
+    pub(crate) fn kernel_counters(&self) -> CacheCounters {
+        self.evaluator.kernel_counters()
+    }
+
+    /// The plan for such inputs.
+    fn plan_for(&self, inputs: &[Tensor]) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+        self.check(inputs)?;
+        let program = match &self.origin {
+            Origin::Graph { graph, outputs, plan } => {
+                self.check_outputs(graph, outputs)?;
+                return Ok(plan.clone());
+            }
+            Origin::Program(program) => program,
+        };
+        if let Some(last) = self.last.load().as_ref().filter(|last| last.is_for(inputs)) {
+            // No other plan was asked for meanwhile, so it is the last one of those that are kept, too.
+            self.repeated.fetch_add(1, Ordering::Relaxed);
+            return Ok(last.plan.clone());
+        }
+        let all: SmallVec<[usize; 16]> = inputs.iter().flat_map(Tensor::extents).copied().collect();
+        let plan = self.plans.get(&all[..], || {
+            let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
+            self.planned(program, &extents)
+        })?;
+        self.plans.shrink(self.evaluator.most_bytes(), |plan| plan.held_bytes());
+        self.last.store(Some(Arc::new(Last { extents: all.to_vec(), plan: plan.clone() })));
+        Ok(plan)
+    }
+
+    /// Plans the program for these extents.
+    fn planned(&self, program: &TensorProgram, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+        let (graph, nodes) = program.graph(extents)?;
+        self.check_outputs(&graph, &nodes)?;
+        Ok(Arc::new(self.evaluator.plan(&graph, &nodes)?))
+    }
+
+    /// Does something with the graph for such inputs, which is not planned.
+    fn with_graph<T>(
+        &self,
+        inputs: &[Tensor],
+        run: impl FnOnce(&Graph, &[NodeId]) -> Result<T, cembra_tensor::Error>,
+    ) -> Result<T, cembra_tensor::Error> {
+        self.check(inputs)?;
+        match &self.origin {
+            Origin::Graph { graph, outputs, .. } => run(graph, outputs),
+            Origin::Program(program) => {
+                let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
+                let (graph, nodes) = program.graph(&extents)?;
+                run(&graph, &nodes)
+            }
+        }
+    }
+
+    /// The error of a run in which an element failed, at its place in the text: that of the first node of the graph that fails. Steps of a plan
+    /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
+    /// if one of them does: the first is found in as many runs as its number has bits.
+    #[cold]
+    fn first_failure(&self, failed: cembra_tensor::Error, inputs: &[Tensor], elements: &dyn Elements) -> Error {
+        let is_of_element =
+            |error: &cembra_tensor::Error| matches!(error.kind(), ErrorKind::Evaluation | ErrorKind::Index);
+        let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed.into() };
+        let first = self.with_graph(inputs, |graph, outputs| {
+            let needed = graph.needed(outputs);
+            let may_fail = |node: &Node| match &node.operation {
+                Operation::Map(op) => !graph.registry().get(op.id()).faults.is_empty(),
+                Operation::Take(_) | Operation::PlaceTake(_) => true,
+                _ => false,
+            };
+            let nodes: Vec<NodeId> =
+                graph.nodes().filter(|(id, node)| needed[id.index()] && may_fail(node)).map(|(id, _)| id).collect();
+            let run =
+                |nodes: &[NodeId]| self.evaluator.plan(graph, nodes)?.bind(inputs, elements)?.run(inputs, elements);
+            let (mut holds, mut fails) = (0, nodes.len());
+            while fails > holds + 1 {
+                let middle = usize::midpoint(holds, fails);
+                match run(&nodes[..middle]) {
+                    Ok(_) => holds = middle,
+                    Err(error) if is_of_element(&error) => fails = middle,
+                    // Nodes by themselves may take more memory than the plan does, and the time may be over.
+                    Err(error) => return Err(error),
+                }
+            }
+            let Some(node) = nodes.get(holds) else { return Ok(None) };
+            let error = run(&[*node]).err().filter(is_of_element);
+            Ok(error.map(|error| match graph.span(*node) {
+                Some(span) => error.at(span),
+                None => error,
+            }))
+        });
+        Error::from(first.ok().flatten().unwrap_or(failed)).in_sources(self.evaluator.sources())
+    }
+
+    /// An error if these are not of the types of the inputs.
+    fn check(&self, given: &[Tensor]) -> Result<(), cembra_tensor::Error> {
+        if given.len() != self.inputs.len() {
+            let message = format!("{} tensors for {} inputs", given.len(), self.inputs.len());
+            return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+        }
+        for (field, tensor) in self.inputs.iter().zip(given) {
+            if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
+                let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
+                return Err(misfit(field, &found));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if an output takes more memory than arrays may have. A view of little memory may have more elements than fit any memory, so
+    /// that a caller who copies it would fail.
+    fn check_outputs(&self, graph: &Graph, nodes: &[NodeId]) -> Result<(), cembra_tensor::Error> {
+        for (at, (output, node)) in self.outputs.iter().zip(nodes).enumerate() {
+            check_bytes(graph.scalar(*node), graph.extents(*node), self.evaluator.most_bytes()).map_err(|error| {
+                let message = format!("output `{}`: {error}", Excerpt::quoted(&output.name));
+                let error = cembra_tensor::Error::new(ErrorKind::Limit, message).hint(Limit::ArrayBytes.hint());
+                match &self.origin {
+                    Origin::Program(program) => error.at(program.output_span(at)),
+                    Origin::Graph { .. } => error,
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl WholeModel for TensorModel {
+    fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), self.outputs.clone()]
+    }
+
+    fn tier(&self) -> Option<Tier> {
+        self.evaluator.tier()
+    }
+
+    fn has_rows(&self) -> bool {
+        false
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
+        let bytes = of_graph + self.plans.sum(|plan| plan.held_bytes());
+        size_of::<TensorModel>() + usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    fn run_bytes(&self, memory: &WholeMemory) -> usize {
+        let bytes = memory.known().map_or(0, TensorRuns::held_bytes);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    fn evaluate_values(
+        &self,
+        values: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut WholeMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let mut inputs: SmallVec<[Tensor; 8]> = SmallVec::new();
+        for (value, field) in values.iter().zip(&self.inputs) {
+            let tensor = match (value, &field.default) {
+                (Value::Tensor(tensor), _) => Ok(Tensor::clone(tensor)),
+                (Value::Scalar(scalar) | Value::Present(scalar), _) => Tensor::of_value(scalar),
+                (_, Some(default)) => Tensor::of_value(default),
+                (other, None) => return Err(field.misfit(other)),
+            };
+            inputs.push(tensor?);
+        }
+        let WholeTerms { threads, limits } = memory.terms();
+        let terms = RunTerms { token, threads, array_bytes: limits.map(|limits| limits.array_bytes()) };
+        let runs: &mut TensorRuns = memory.own();
+        self.run(&inputs, &terms, runs)?;
+        for output in runs.outputs() {
+            results.push(value_of(output)?);
+        }
+        Ok(())
+    }
+}
+
+/// A tensor as a value of the type of its output: a tensor without axes is a scalar.
+fn value_of(tensor: &Tensor) -> Result<Value, Error> {
+    if !tensor.extents().is_empty() {
+        return Ok(Value::from(tensor.clone()));
+    }
+    let bits = tensor.positions().next().map(|at| tensor.data().bits(at));
+    let element = bits.and_then(|bits| ScalarValue::from_bits(tensor.scalar_type(), bits));
+    element.map(Value::Scalar).ok_or_else(|| Error::values("a tensor without axes has no element"))
+}
