@@ -146,6 +146,10 @@ struct Language;
 #[doc = include_str!("../../../docs/errors.md")]
 struct Errors;
 
+/// The example of the page on migration.
+#[doc = include_str!("../../../docs/migration.md")]
+struct Migration;
+
 /// The examples of the page of limits.
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
@@ -270,8 +274,8 @@ struct FromTensors;
 /// The tables of that page: the third column gives the fourth. Of operators the column is compared with the expression that is run here.
 ///
 /// ```
-/// use cembra::tensor::{Data, Error, Evaluator, Graph, NodeId, Reduction, Slice, Tensor, TensorModel};
-/// use cembra::{Backend, Options, Scalar};
+/// use cembra::tensor::{CompileGraph, Data, Error, Graph, NodeId, Reduction, Slice};
+/// use cembra::{Backend, Model, Options, Scalar, Tensor};
 /// use std::collections::BTreeMap;
 ///
 /// /// A tensor as lists in lists.
@@ -343,11 +347,12 @@ struct FromTensors;
 /// let table = rows(&page, "## Operator by operator");
 /// assert_eq!(table.len(), made.len());
 /// for backend in [Backend::Interpreter, Backend::Native] {
-///     let evaluator = Evaluator::new(&Options::default().backend(backend));
+///     let options = Options::default().backend(backend);
 ///     for (row, (expression, node)) in table.iter().zip(&made) {
 ///         let written = |text: &str| text.split_whitespace().collect::<String>();
 ///         assert_eq!(written(row[2]), written(expression));
-///         for values in [evaluator.evaluate(&g, &[*node], &inputs)?, evaluator.plan(&g, &[*node])?.run(&inputs)?] {
+///         let executor = g.compile(&[*node], &options)?;
+///         for values in [executor.run_reference(&inputs)?, executor.session().run_tensors(&inputs)?.to_vec()] {
 ///             assert_eq!(row[3], print(&values[0])?, "{expression}");
 ///         }
 ///     }
@@ -358,8 +363,11 @@ struct FromTensors;
 ///         let named = [("a", 0), ("b", 1), ("v", 2), ("c", 0)];
 ///         let tensors: BTreeMap<String, Tensor> =
 ///             named.map(|(name, at)| (name.to_owned(), inputs[at].clone())).into();
-///         let made = TensorModel::parse(&text)?.evaluate(&evaluator, &tensors)?;
-///         assert_eq!((row[3], made.len()), (&*print(&made[0].1)?, 1), "{}", row[2]);
+///         let executor = Model::parse(&text)?.compile(&options)?;
+///         let given: Vec<Tensor> = executor.inputs().iter().map(|field| tensors[&*field.name].clone()).collect();
+///         let mut session = executor.session();
+///         let made = session.run_tensors(&given)?;
+///         assert_eq!((row[3], made.len()), (&*print(&made[0])?, 1), "{}", row[2]);
 ///     }
 /// }
 /// # Ok(())
