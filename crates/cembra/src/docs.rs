@@ -17,6 +17,7 @@ chapters! {
     GuideLoaders: "loaders.md"
     GuideTensors: "tensors.md"
     GuideTensorModels: "tensor-models.md"
+    GuideMixedModels: "mixed-models.md"
     GuideLabels: "labels.md"
     GuideGradients: "gradients.md"
     GuideTensorPlans: "tensor-plans.md"

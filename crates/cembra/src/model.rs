@@ -291,7 +291,7 @@ impl Model {
         let program = self.selected(options)?;
         #[cfg(feature = "tensors")]
         if TensorProgram::is_of(&program, options) {
-            return Ok(TensorProgram::new(program, options)?.signature());
+            return Ok(Executable::of(program, options)?.signature());
         }
         self.prepare_without_externs(options);
         let prepared = prepare(&program, options, &mut |_, _| {})?;

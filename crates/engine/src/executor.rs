@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::metrics::{Event, Watch};
 use crate::run_options::RunOptions;
-use crate::signature::Field;
+use crate::signature::{Field, Signature};
 use crate::sites::Sites;
 use crate::stages::plan;
 use crate::tiers::{Tiered, TieredModel};
@@ -182,6 +182,12 @@ impl Executable {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.whole.is_some()
+    }
+
+    /// Names and types of the inputs and outputs.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        Signature { inputs: self.inputs.to_vec(), outputs: self.outputs.to_vec() }
     }
 
     /// The machine code that every call runs; none if the interpreter runs, or may run until a tier is compiled, and of an array program.

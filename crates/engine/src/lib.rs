@@ -26,6 +26,8 @@ mod machine_code;
 #[cfg(feature = "tensor")]
 mod matrices;
 mod metrics;
+#[cfg(feature = "tensors")]
+mod mixed;
 mod once;
 mod plan_rows;
 mod players;

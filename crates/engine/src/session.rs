@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::executor::{Executable, Executor, miscount};
 use crate::run_options::RunOptions;
-use crate::whole::WholeMemory;
+use crate::whole::{WholeMemory, WholeTerms};
 use cembra_runtime::{Cancellation, Context, Frame};
 use cembra_value::Value;
 use std::sync::Arc;
@@ -130,6 +130,17 @@ impl Session {
     /// ```
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.context.set_cancellation(token);
+        self.update_terms();
+    }
+
+    /// What ends the evaluations to come, and how they go.
+    pub(crate) fn set_terms(&mut self, token: Option<&Cancellation>, terms: WholeTerms) {
+        self.context.set_cancellation(token.cloned());
+        self.threads = terms.threads;
+        if let Some(limits) = terms.limits {
+            limits.hold_in(&mut self.context);
+        }
+        self.limits = terms.limits;
         self.update_terms();
     }
 

@@ -31,10 +31,10 @@ impl Executable {
     }
 }
 
-/// The error that a model without tensors is asked for something of tensors.
+/// The error that a model of other values than tensors is run on tensors, or planned for extents.
 #[cold]
 fn no_tensors() -> Error {
-    let problem = Diagnostic::new(Code::Tensors, "no input of the model is a tensor");
+    let problem = Diagnostic::new(Code::Tensors, "the model has other values than tensors and numbers");
     problem.hint("`Session::evaluate` runs it on values").into()
 }
 
@@ -53,7 +53,7 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// Extents that do not fit the inputs or each other, a plan that becomes too large, or a model without tensors.
+    /// Extents that do not fit the inputs or each other, a plan that becomes too large, or a model of other values.
     pub fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
         self.inner().tensors()?.prepare_for(extents)
     }
@@ -73,7 +73,7 @@ impl Executor {
     /// ```
     ///
     /// # Errors
-    /// Inputs that do not fit, no such output, a constant that fails, or a model without tensors.
+    /// Inputs that do not fit, no such output, a constant that fails, or a model of other values.
     pub fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
         self.inner().tensors()?.reader(output, inputs)
     }
@@ -81,7 +81,7 @@ impl Executor {
     /// The outputs of a model with tensors, node by node as it was written: slow, and the values that plans are compared with.
     ///
     /// # Errors
-    /// Inputs that do not fit, an index outside of its axis, an element that fails, or a model without tensors.
+    /// Inputs that do not fit, an index outside of its axis, an element that fails, or a model of other values.
     pub fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         self.inner().tensors()?.run_reference(inputs)
     }

@@ -10,9 +10,8 @@ use crate::tensor_session::{TensorRuns, Written};
 use crate::tensors::{Evaluator, RunTerms, TensorPlan};
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use arc_swap::ArcSwapOption;
-use cembra_expr::Program;
 use cembra_native::Tier;
-use cembra_runtime::{Cancellation, Excerpt, QType};
+use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
 use cembra_tensor::{Elements, ErrorKind, Graph, Node, NodeId, Operation, Reader, Tensor, check_bytes};
 use cembra_value::{Limit, ScalarValue, Value};
 use smallvec::SmallVec;
@@ -71,11 +70,10 @@ impl Last {
 }
 
 impl TensorModel {
-    /// Compiles a program, as far as that goes before extents are known: its types and labels fit.
-    pub(crate) fn of(program: Arc<Program>, options: &Started) -> Result<TensorModel, Error> {
-        let program = TensorProgram::new(program, options)?;
+    /// Compiles a program, as far as that goes before extents are known.
+    pub(crate) fn of(program: TensorProgram, options: &Started) -> TensorModel {
         let [inputs, outputs] = program.fields();
-        Ok(TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs))
+        TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs)
     }
 
     /// Compiles nodes of a graph. Inputs are its leaves; an output is called by its position, as graphs have no names for nodes.
@@ -340,6 +338,8 @@ impl WholeModel for TensorModel {
         for (value, field) in values.iter().zip(&self.inputs) {
             let tensor = match (value, &field.default) {
                 (Value::Tensor(tensor), _) => Ok(Tensor::clone(tensor)),
+                (Value::Present(ScalarValue::Unit), _) => Ok(Tensor::scalar(true)),
+                (Value::Missing(Scalar::Unit), _) => Ok(Tensor::scalar(false)),
                 (Value::Scalar(scalar) | Value::Present(scalar), _) => Tensor::of_value(scalar),
                 (_, Some(default)) => Tensor::of_value(default),
                 (other, None) => return Err(field.misfit(other)),
@@ -350,19 +350,24 @@ impl WholeModel for TensorModel {
         let terms = RunTerms { token, threads, array_bytes: limits.map(|limits| limits.array_bytes()) };
         let runs: &mut TensorRuns = memory.own();
         self.run(&inputs, &terms, runs)?;
-        for output in runs.outputs() {
-            results.push(value_of(output)?);
+        for (output, field) in runs.outputs().iter().zip(&self.outputs) {
+            results.push(value_of(output, &field.qtype)?);
         }
         Ok(())
     }
 }
 
 /// A tensor as a value of the type of its output: a tensor without axes is a scalar.
-fn value_of(tensor: &Tensor) -> Result<Value, Error> {
+fn value_of(tensor: &Tensor, qtype: &QType) -> Result<Value, Error> {
     if !tensor.extents().is_empty() {
         return Ok(Value::from(tensor.clone()));
     }
     let bits = tensor.positions().next().map(|at| tensor.data().bits(at));
     let element = bits.and_then(|bits| ScalarValue::from_bits(tensor.scalar_type(), bits));
-    element.map(Value::Scalar).ok_or_else(|| Error::values("a tensor without axes has no element"))
+    let value = element.map(|element| match (element, qtype) {
+        (ScalarValue::Boolean(true), QType::Optional(Scalar::Unit)) => Value::Present(ScalarValue::Unit),
+        (ScalarValue::Boolean(false), QType::Optional(Scalar::Unit)) => Value::Missing(Scalar::Unit),
+        (element, _) => Value::Scalar(element),
+    });
+    value.ok_or_else(|| Error::values("a tensor without axes has no element"))
 }

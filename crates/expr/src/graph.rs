@@ -215,6 +215,15 @@ impl Graph {
         self.add(Kind::Placeholder(free), span)
     }
 
+    /// Makes a node a leaf, for a caller that gives its value: nothing that it was computed from is needed for it any more. The node keeps its
+    /// position and its places.
+    pub fn put_leaf(&mut self, id: NodeId, name: &str) {
+        let name = self.intern(name);
+        if let Some(kind) = self.kinds.get_mut(id.index()) {
+            *kind = Kind::Leaf(name);
+        }
+    }
+
     /// A literal.
     pub fn literal(&mut self, value: Value, span: Option<Span>) -> NodeId {
         let hash = hash_literal(&self.seed, &value);

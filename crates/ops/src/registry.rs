@@ -422,6 +422,8 @@ operators! {
     TENSOR_TAKE = whole_tensors::TAKE;
     TENSOR_CONCAT = whole_tensors::CONCAT;
     TENSOR_GRAD = whole_tensors::GRAD;
+    TENSOR_OF_ARRAY = whole_tensors::OF_ARRAY;
+    ARRAY_OF_TENSOR = whole_tensors::TO_ARRAY;
 }
 
 /// A set of operators.

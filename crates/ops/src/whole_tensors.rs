@@ -109,6 +109,10 @@ whole! {
     CROSS_ENTROPY "tensor.softmax_cross_entropy" (param("z"), param("y"))
         "fn f(z, y) = tensor.softmax_cross_entropy(z, y); 1"
         "The mean over rows of `-sum(y * log_softmax(z))`, for two matrices.";
+    OF_ARRAY "tensor.of_array" (param("x")) "fn f(x) = tensor.of_array(x); 1"
+        "The elements of an array as a tensor of one axis. A missing element is an error.";
+    TO_ARRAY "array.of_tensor" (param("x")) "fn f(x) = array.of_tensor(x); 1"
+        "The elements of a tensor of one axis as an array.";
     TRANSPOSE "tensor.transpose" (param("x"), AXES) "fn f(x) = tensor.transpose(x, (1, 0, 2)); 1"
         "The axes in another order, by default the opposite one: axis `i` of the result is axis `axes.i`.";
     RESHAPE "tensor.reshape" (param("x"), param("extents")) "fn f(x) = tensor.reshape(x, (2, -1)); 1"

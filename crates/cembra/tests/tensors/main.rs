@@ -9,6 +9,7 @@ mod custom_gradients;
 mod einsum;
 mod events;
 mod matrices;
+mod mixed;
 mod products;
 mod statements;
 mod tensor_access;

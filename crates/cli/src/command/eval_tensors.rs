@@ -7,7 +7,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tensor::Data;
-use cembra::{Executor, Field, Model, Options, QType, Tensor, Value};
+use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
 use cembra_table::{numpy, scalar};
@@ -63,17 +63,30 @@ pub(super) fn run(
     args.warnings.tell(text, model, options);
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     let form = form(args, &executor)?;
-    let tensors = inputs(args, text, &executor, data)?;
+    let values = inputs(args, text, &executor, data)?;
     let (mut session, threads) = (executor.session(), args.threads());
     let made = within(args.time_limit, move || {
         session.set_threads(threads);
-        session.run_tensors(&tensors).map(<[Tensor]>::to_vec)
+        session.evaluate(&values)
     })?;
     let made = made.map_err(|error| text.blame(&error))?;
-    let made: Vec<(Arc<str>, Tensor)> = executor.outputs().iter().map(|output| output.name.clone()).zip(made).collect();
+    let made: Vec<(Arc<str>, Value)> = executor.outputs().iter().map(|output| output.name.clone()).zip(made).collect();
     let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();
-    let shown: Vec<(Arc<str>, Tensor)> =
+    let shown: Vec<(Arc<str>, Value)> =
         if args.only.is_empty() { made.clone() } else { args.only.iter().filter_map(of).collect() };
+    let arrays = || -> Result<Vec<(&str, Tensor)>, Failure> {
+        let mut arrays = Vec::with_capacity(shown.len());
+        for (name, value) in &shown {
+            let Some(tensor) = as_tensor(value) else {
+                return Err(usage(
+                    NAME,
+                    format!("output `{name}` is {}, which NumPy's files do not hold", value.qtype()),
+                ));
+            };
+            arrays.push((&**name, tensor));
+        }
+        Ok(arrays)
+    };
     let output = match &args.output {
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
@@ -82,8 +95,8 @@ pub(super) fn run(
     let written = match form {
         Form::Text => write_text(&mut buffered, &shown),
         Form::Json => write_json(&mut buffered, &shown),
-        Form::Npy => shown.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
-        Form::Npz => write_npz(&mut buffered, shown.iter().map(|(name, tensor)| (&**name, tensor))),
+        Form::Npy => arrays()?.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
+        Form::Npz => write_npz(&mut buffered, arrays()?.iter().map(|(name, tensor)| (*name, tensor))),
     };
     let cannot = |cause| DataError::io("cannot write the results", cause);
     written.map_err(cannot)?;
@@ -135,12 +148,15 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     Ok(form)
 }
 
-/// The tensors for the inputs of the model, in their order.
-fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) -> Result<Vec<Tensor>, Failure> {
+/// The values for the inputs of the model, in their order.
+fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) -> Result<Vec<Value>, Failure> {
     let most_bytes = text.limits().array_bytes;
     let find = |name: &str| model.inputs().iter().find(|field| *field.name == *name);
     let known = || model.inputs().iter().map(|field| &*field.name);
     let mut tensors: BTreeMap<String, Tensor> = BTreeMap::new();
+    let mut others: BTreeMap<&str, Value> = BTreeMap::new();
+    // An optional value without a default is computed apart from tensors.
+    let is_apart = |field: &Field| field.default.is_none() && field.qtype.is_optional();
     // All arrays have so many bytes together.
     let left = |tensors: &BTreeMap<String, Tensor>| {
         let taken = tensors.values().map(|tensor| tensor.layout().len() as u64 * size_of_element(tensor));
@@ -149,6 +165,16 @@ fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) 
     for constant in &args.set {
         check_among(&constant.name, "input", known(), "-s", NAME)?;
         let Some(field) = find(&constant.name) else { continue };
+        if field.qtype.scalar().is_some_and(|scalar| !scalar.is_tensor_element()) || is_apart(field) {
+            let Some(value) = constant.value(&field.qtype) else {
+                let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
+                return Err(usage(NAME, message));
+            };
+            if others.insert(&*field.name, value).is_some() {
+                return Err(usage(NAME, format!("input `{}` is given twice", constant.name)));
+            }
+            continue;
+        }
         let Some(scalar) = field.qtype.scalar() else {
             let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
             return Err(usage(NAME, format!("{message}: write `--input {}=FILE.npy`", field.name)));
@@ -181,7 +207,9 @@ fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) 
         }
         file = Some(name);
     }
-    let is_absent = |field: &&Field| field.default.is_none() && !tensors.contains_key(&*field.name);
+    let is_absent = |field: &&Field| {
+        !field.qtype.is_optional() && !tensors.contains_key(&*field.name) && !others.contains_key(&*field.name)
+    };
     if let Some(absent) = model.inputs().iter().find(is_absent) {
         let message = format!("there is no array for the input `{}` ({})", absent.name, absent.qtype);
         let error = DataError::new(DataCode::AbsentArray, message);
@@ -195,11 +223,30 @@ fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) 
         }
         .into());
     }
-    let tensor = |field: &Field| match (tensors.remove(&*field.name), &field.default) {
-        (Some(tensor), _) => Some(tensor),
-        (None, default) => Tensor::of_value(default.as_ref()?).ok(),
+    let value = |field: &Field| match (tensors.remove(&*field.name), &field.qtype) {
+        (Some(tensor), QType::Tensor(..)) => Some(Value::from(tensor)),
+        (Some(tensor), qtype) => {
+            let value = element(&tensor)?;
+            Some(if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) })
+        }
+        (None, QType::Optional(scalar)) => others.remove(&*field.name).or(Some(Value::Missing(*scalar))),
+        (None, _) => others.remove(&*field.name),
     };
-    Ok(model.inputs().iter().filter_map(tensor).collect())
+    Ok(model.inputs().iter().filter_map(value).collect())
+}
+
+/// The element of a tensor without axes.
+fn element(tensor: &Tensor) -> Option<ScalarValue> {
+    ScalarValue::from_bits(tensor.scalar_type(), tensor.data().bits(tensor.positions().next()?))
+}
+
+/// A value as a tensor, if it is one or a number.
+fn as_tensor(value: &Value) -> Option<Tensor> {
+    match value {
+        Value::Tensor(tensor) => Some(Tensor::clone(tensor)),
+        Value::Scalar(scalar) => Tensor::of_value(scalar).ok(),
+        _ => None,
+    }
 }
 
 fn insert(tensors: &mut BTreeMap<String, Tensor>, name: &str, tensor: Tensor) -> Result<(), Failure> {
@@ -309,8 +356,12 @@ fn write_npz<'t>(out: &mut BufWriter<Output>, tensors: impl Iterator<Item = (&'t
 }
 
 /// A line with type and extents of each output, and its elements below.
-fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Result<()> {
-    for (name, tensor) in outputs {
+fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result<()> {
+    for (name, value) in outputs {
+        let Some(tensor) = &as_tensor(value) else {
+            writeln!(out, "{name}: {} = {}", cembra::print_type(&value.qtype()), cembra::print_value(value))?;
+            continue;
+        };
         let scalar = tensor.scalar_type().short_name();
         if tensor.extents().is_empty() {
             write!(out, "{name}: {scalar} = ")?;
@@ -324,15 +375,26 @@ fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Resul
 }
 
 /// An object with an array of arrays for each output. What JSON has no number for is a text.
-fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Tensor)]) -> io::Result<()> {
-    for (name, tensor) in outputs {
-        check_lists(name, tensor)?;
+fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result<()> {
+    for (name, value) in outputs {
+        as_tensor(value).map_or(Ok(()), |tensor| check_lists(name, &tensor))?;
     }
     out.write_all(b"{")?;
-    for (at, (name, tensor)) in outputs.iter().enumerate() {
+    for (at, (name, value)) in outputs.iter().enumerate() {
         out.write_all(if at > 0 { b",\n " } else { b"" })?;
         write!(out, "{}: ", serde_json::Value::from(&**name))?;
-        write_elements(out, tensor, false)?;
+        match (as_tensor(value), value) {
+            (Some(tensor), _) => write_elements(out, &tensor, false)?,
+            (None, Value::Missing(_)) => out.write_all(b"null")?,
+            (None, Value::Present(ScalarValue::Unit)) => out.write_all(b"true")?,
+            (None, Value::Present(scalar)) if let Ok(tensor) = Tensor::of_value(scalar) => {
+                write_elements(out, &tensor, false)?;
+            }
+            (None, Value::Scalar(ScalarValue::Text(text)) | Value::Present(ScalarValue::Text(text))) => {
+                write!(out, "{}", serde_json::Value::from(&**text))?;
+            }
+            (None, other) => write!(out, "{}", serde_json::Value::from(cembra::print_value(other)))?,
+        }
     }
     out.write_all(b"}\n")
 }

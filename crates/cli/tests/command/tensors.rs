@@ -134,6 +134,30 @@ fn errors_of_archives_name_arrays_and_inputs() {
     assert!(!outcome.stderr.contains("column") && outcome.stderr.contains("array `c`: "), "{}", outcome.stderr);
 }
 
+/// Texts, optional values and masks stand beside tensors.
+#[test]
+fn other_values_are_given_and_shown_too() {
+    let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, 2.5]));
+    let model = "input x: tensor[f64, 1], name: text, bonus: f64?
+        output y = x * strings.length(name) + (bonus ?? 0.5)
+        output label = strings.upper(name)
+        output big = tensor.sum(x) > 3.0
+        output rest = bonus * 2.0";
+    let with = ["eval", "-e", model, "x.npy", "-s", "name=ada"];
+    let text = "y: f64 [2]\n[3.5, 8]\nlabel: text = \"ADA\"\nbig: unit? = present\nrest: f64? = missing[f64]\n";
+    assert_eq!(shell.stdout(&with), text);
+    let json = "{\"y\": [5, 9.5],\n \"label\": \"ADA\",\n \"big\": true,\n \"rest\": 4}\n";
+    assert_eq!(shell.stdout(&[&with[..], &["-s", "bonus=2", "--format", "json"]].concat()), json);
+    let outcome = shell.run(&[&with[..], &["--only", "label", "--format", "npy"]].concat());
+    assert!(outcome.stderr.contains("output `label` is text, which NumPy's files do not hold"), "{}", outcome.stderr);
+    let outcome = shell.run(&["eval", "-e", model, "x.npy"]);
+    assert!(
+        outcome.stderr.starts_with("error[absent-array]: there is no array for the input `name` (text)"),
+        "{}",
+        outcome.stderr
+    );
+}
+
 #[test]
 fn evaluations_end_when_their_time_is_over() {
     let shell = Shell::new().file("x.npy", f64s(&[1], [0.5]));

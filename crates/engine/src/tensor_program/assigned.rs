@@ -1,7 +1,8 @@
 //! What lines that assign and methods become in a graph of tensors: `x("i,j") += ..` gives `x` a value of its own type and extents, and
 //! `x("i,j").norm()` is a number made of all elements.
 
-use super::lowering::{Lowering, Made};
+use super::lowering::Lowering;
+use super::made::Made;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;

@@ -2,7 +2,10 @@
 //! registry, and what is labelled, which is handed to the expressions of `cembra_tensor` that know what labels mean. Which operator becomes
 //! what is said in `nodes`.
 
-use cembra_expr::{Graph as Program, Node, NodeId, tensor_form};
+use super::apart::Apart;
+use super::made::{Made, Whole};
+use crate::signature::Field;
+use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{ElementOperator, Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
@@ -24,26 +27,6 @@ const OF_ELEMENTS: [(OpId, OpId); 12] = [
     (id::WHERE, id::TENSOR_WHERE),
 ];
 
-/// A value of no labels: a node, and whether its type is still open, as that of a number with a fraction is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
-    pub(super) node: Tensor,
-    pub(super) is_weak: bool,
-}
-
-/// What a node of a program is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Made {
-    /// Nothing that is needed, or what only calls look at: a literal.
-    Nothing,
-    /// A tensor.
-    Whole(Whole),
-    /// An expression over labelled tensors, which is lowered where it gets labels of its own.
-    Labelled,
-    /// The tuple that this node makes.
-    Tuple(NodeId),
-}
-
 /// What is lowered, and what was made of it so far.
 pub(super) struct Lowering<'p> {
     pub(super) program: &'p Program,
@@ -54,6 +37,8 @@ pub(super) struct Lowering<'p> {
     pub(super) made: Vec<Made>,
     /// How many parts all labelled expressions had: a definition is a part of each that it is used in, as often as it is.
     labelled: usize,
+    /// What is known of values beside tensors; none once a program was taken apart.
+    pub(super) apart: Option<Apart<'p>>,
 }
 
 /// The most parts that all labelled expressions of a model may have.
@@ -62,21 +47,29 @@ const MOST_LABELLED: usize = 1 << 22;
 impl<'p> Lowering<'p> {
     pub(super) fn new(program: &'p Program, registry: &'static Registry, most_nodes: usize, has_extents: bool) -> Self {
         let graph = Graph::new(registry).limited(most_nodes);
-        Lowering { program, registry, graph, has_extents, made: vec![Made::Nothing; program.len()], labelled: 0 }
+        Lowering {
+            program,
+            registry,
+            graph,
+            has_extents,
+            made: vec![Made::Nothing; program.len()],
+            labelled: 0,
+            apart: None,
+        }
     }
 
-    /// Says what a leaf of the program is.
-    pub(super) fn set_leaf(
+    /// Says that a leaf of the program is an input, of these extents.
+    pub(super) fn set_input(
         &mut self,
+        field: &Field,
         leaf: Option<NodeId>,
         scalar: Scalar,
         extents: &[usize],
-        name: &str,
     ) -> Result<(), Error> {
-        let node = self.graph.leaf(name, scalar, extents)?;
-        // Nothing may use an input.
+        let node = self.graph.leaf(&field.name, scalar, extents)?;
+        // No node may use an input.
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
-            *made = Made::Whole(Whole { node, is_weak: false });
+            *made = Made::Whole(Whole { is_mask: field.qtype == QType::Optional(Scalar::Unit), ..Whole::of(node) });
         }
         Ok(())
     }
@@ -85,18 +78,25 @@ impl<'p> Lowering<'p> {
     pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
-            *made = Made::Whole(Whole { node, is_weak: false });
+            *made = Made::Whole(Whole::of(node));
         }
         Ok(())
     }
 
-    /// The tensor of an output.
-    pub(super) fn output(&mut self, node: NodeId) -> Result<Tensor, Error> {
+    /// The tensor of an output, with its place if it is none.
+    pub(super) fn output_of(&mut self, output: &Output) -> Result<Whole, Error> {
+        self.output(output.node).map_err(|error| match output.span {
+            Some(span) => error.at(span),
+            None => error,
+        })
+    }
+
+    fn output(&mut self, node: NodeId) -> Result<Whole, Error> {
         if matches!(self.made[node.index()], Made::Labelled) {
             let error = Error::new(ErrorKind::FreeLabel, "this output is labelled inside, and has no labels itself");
             return Err(error.hint("name its axes: `output c(\"i,j\") = ..`; a number has none: `output c(\"\") = ..`"));
         }
-        Ok(self.whole(node)?.node)
+        self.whole(node)
     }
 
     /// Where a node stands; nowhere if there is no text.
@@ -169,6 +169,7 @@ impl<'p> Lowering<'p> {
     pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (Made::Whole(whole), _) => Ok(whole),
+            (Made::Apart, _) => self.imported(node),
             (Made::Tuple(_), _) => {
                 let error =
                     Error::new(ErrorKind::ElementType, "this is a tuple, and what it is put into takes a tensor");
@@ -179,14 +180,12 @@ impl<'p> Lowering<'p> {
                 Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
             }
             (Made::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
-                Ok(Whole { node: self.graph.constant(Scalar::Float64, *number)?, is_weak: true })
+                Ok(Whole { is_weak: true, ..Whole::of(self.graph.constant(Scalar::Float64, *number)?) })
             }
-            (Made::Nothing, Node::Literal(Value::Scalar(value))) => {
-                Ok(Whole { node: self.graph.literal(value)?, is_weak: false })
-            }
+            (Made::Nothing, Node::Literal(Value::Scalar(value))) => Ok(Whole::of(self.graph.literal(value)?)),
             (Made::Nothing, Node::Literal(Value::Array(_, array))) => {
                 let node_of = self.array(array).map_err(|error| error.at(self.span(node)))?;
-                let whole = Whole { node: node_of, is_weak: false };
+                let whole = Whole::of(node_of);
                 // It may be long, so it is read once however often it is used.
                 self.made[node.index()] = Made::Whole(whole);
                 Ok(whole)
@@ -205,31 +204,11 @@ impl<'p> Lowering<'p> {
 
     /// A literal array as a tensor of one axis.
     fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
-        let scalar = array.scalar();
-        if !scalar.is_tensor_element() {
-            let message =
-                format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
-            return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
-        }
-        if let Some(at) = array.first_missing() {
-            let error = Error::new(ErrorKind::ElementType, format!("element {at} of this array is missing"));
-            return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
-        }
         if !self.has_extents {
+            let scalar = element_of(array)?;
             return self.graph.leaf("", scalar, &[1]);
         }
-        let of = &[array.len()];
-        let tensor = match scalar {
-            Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
-            Scalar::Float32 => cembra_tensor::Tensor::new(of, array.numbers::<f32>().unwrap_or_default().to_vec()),
-            Scalar::Int64 => cembra_tensor::Tensor::new(of, array.numbers::<i64>().unwrap_or_default().to_vec()),
-            Scalar::Int32 => cembra_tensor::Tensor::new(of, array.numbers::<i32>().unwrap_or_default().to_vec()),
-            _ => {
-                let is_true = |element: Option<ScalarValue>| matches!(element, Some(ScalarValue::Boolean(true)));
-                cembra_tensor::Tensor::new(of, array.iter().map(is_true).collect())
-            }
-        };
-        self.graph.constant_tensor(&tensor?)
+        self.graph.constant_tensor(&tensor_of(array)?)
     }
 
     /// The literal text of labels.
@@ -244,6 +223,9 @@ impl<'p> Lowering<'p> {
             return Err(Error::new(ErrorKind::ElementType, "this type is no literal"));
         };
         let rank = self.graph.extents(of.node).len();
+        if of.is_mask && !(is_declared && *wanted == QType::Scalar(Scalar::Boolean)) {
+            return Err(Error::new(ErrorKind::ElementType, format!("a mask is no {wanted}")));
+        }
         let (scalar, fits) = match wanted {
             QType::Scalar(scalar) => (*scalar, !is_declared || rank == 0),
             QType::Tensor(scalar, axes) => (*scalar, usize::from(*axes) == rank),
@@ -253,7 +235,7 @@ impl<'p> Lowering<'p> {
         if fits && (!is_declared || common_scalar(own, scalar) == Some(scalar)) {
             return self.graph.cast(of.node, scalar);
         }
-        let found = type_of(&self.graph, of.node);
+        let found = type_of(&self.graph, of);
         let (kind, said) = match (is_declared, fits) {
             (true, true) => (ErrorKind::ElementType, "declared to be"),
             (true, false) => (ErrorKind::RankMismatch, "declared to be"),
@@ -269,7 +251,7 @@ impl<'p> Lowering<'p> {
             Some(Value::Type(QType::Scalar(scalar))) if cembra_ops::becomes_declared(own, *scalar) => *scalar,
             _ => return Ok(of),
         };
-        Ok(Whole { node: self.graph.cast(of.node, becomes)?, is_weak: false })
+        Ok(Whole::of(self.graph.cast(of.node, becomes)?))
     }
 
     /// The operands of an operator on elements without those behind that are not given, in the place of which there is nothing.
@@ -304,7 +286,7 @@ impl<'p> Lowering<'p> {
             nodes.push(if operand.is_weak { self.strengthened(operand.node, &strong)? } else { operand.node });
         }
         let node = self.graph.map(op, &nodes)?;
-        Ok(Whole { node, is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64 })
+        Ok(Whole { is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64, ..Whole::of(node) })
     }
 
     /// A weak value as one of the type that it takes on beside others.
@@ -369,7 +351,7 @@ impl<'p> Lowering<'p> {
                     }
                 }
                 _ => {
-                    let Whole { node, is_weak } = self.whole(node)?;
+                    let Whole { node, is_weak, .. } = self.whole(node)?;
                     let node = if is_weak { self.strengthened(node, &strong)? } else { node };
                     expression.tensor(node, "", span)?
                 }
@@ -413,10 +395,57 @@ impl<'p> Lowering<'p> {
     }
 }
 
+/// The type of the elements of an array that is a tensor of one axis.
+fn element_of(array: &Array) -> Result<Scalar, Error> {
+    let scalar = array.scalar();
+    if !scalar.is_tensor_element() {
+        let message = format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
+        return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
+    }
+    if let Some(at) = array.first_missing() {
+        let error = Error::new(ErrorKind::ElementType, format!("element {at} of this array is missing"));
+        return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
+    }
+    Ok(scalar)
+}
+
+/// An array as a tensor of one axis.
+///
+/// # Errors
+/// An element is missing, or tensors have no such elements.
+pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
+    let of = &[array.len()];
+    match element_of(array)? {
+        Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
+        Scalar::Float32 => cembra_tensor::Tensor::new(of, array.numbers::<f32>().unwrap_or_default().to_vec()),
+        Scalar::Int64 => cembra_tensor::Tensor::new(of, array.numbers::<i64>().unwrap_or_default().to_vec()),
+        Scalar::Int32 => cembra_tensor::Tensor::new(of, array.numbers::<i32>().unwrap_or_default().to_vec()),
+        _ => {
+            let is_true = |element: Option<ScalarValue>| matches!(element, Some(ScalarValue::Boolean(true)));
+            cembra_tensor::Tensor::new(of, array.iter().map(is_true).collect())
+        }
+    }
+}
+
 /// The error of functions as values, and of what takes them.
 pub(super) fn functional(what: &str) -> Error {
     let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
     Error::new(ErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
+}
+
+/// True if an operator on scalars makes a mask of masks and numbers, as it does in any model.
+pub(super) fn makes_mask(op: OpId, operands: &[Whole]) -> bool {
+    match op {
+        id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL => true,
+        id::AND | id::OR | id::NOT => operands.iter().any(|operand| operand.is_mask),
+        id::WHERE | id::SHORT_WHERE => operands.iter().skip(1).all(|branch| branch.is_mask),
+        _ => false,
+    }
+}
+
+/// True if an operator on scalars takes masks as truth values.
+pub(super) fn takes_masks(op: OpId) -> bool {
+    matches!(op, id::AND | id::OR | id::NOT | id::WHERE | id::SHORT_WHERE)
 }
 
 /// What an operator of the language is of elements.
@@ -454,8 +483,11 @@ fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, 
     }
 }
 
-/// The type of a node: that of a scalar if it has no axes.
-pub(super) fn type_of(graph: &Graph, node: Tensor) -> QType {
+/// The type of a value: that of a scalar if it has no axes.
+pub(super) fn type_of(graph: &Graph, Whole { node, is_mask, .. }: Whole) -> QType {
+    if is_mask {
+        return QType::Optional(Scalar::Unit);
+    }
     let (scalar, rank) = (graph.scalar(node), graph.extents(node).len());
     // There are at most 16 axes.
     if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) }

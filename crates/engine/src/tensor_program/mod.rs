@@ -1,22 +1,32 @@
 //! Programs with tensors among their inputs: which types inputs and outputs have, and the graph of tensors that such a program is. The extents
 //! come with the tensors, so a program is lowered once for its types, with extents of 1, and once for each list of extents.
 
+mod apart;
 mod assigned;
 mod calls;
 mod lowering;
+mod made;
 mod nodes;
+mod parts;
+mod sorting;
 
-use crate::compile_options::CompileOptions;
+use crate::compile_options::{CompileOptions, Started};
 use crate::error::Error;
-use crate::signature::{Field, Signature};
-use cembra_expr::{Input, Node, NodeId, Program};
+use crate::signature::Field;
+use crate::stages::prepare;
+use apart::Apart;
+use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::Registry;
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{ErrorKind, Graph, NodeId as TensorNode};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span};
 use lowering::{Lowering, type_of};
+use parts::{is_of_arrays, program_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub(crate) use lowering::tensor_of;
+pub(crate) use parts::{Origin, Parts};
 
 /// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
 /// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
@@ -39,6 +49,7 @@ const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
 /// The element type and the number of axes of an input. One that may be missing has a default in its place, and is a scalar so.
 pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
     match (&field.qtype, &field.default) {
+        (QType::Optional(Scalar::Unit), None) => Some((Scalar::Boolean, 0)),
         (QType::Scalar(scalar), _) | (QType::Optional(scalar), Some(_)) if scalar.is_tensor_element() => {
             Some((*scalar, 0))
         }
@@ -71,11 +82,20 @@ fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> 
     Err(problem.label(format!("declared {qtype} here")))
 }
 
+/// A program with tensors, sorted.
+#[derive(Debug)]
+pub(crate) enum Sorted {
+    /// All of its values are tensors, or numbers.
+    Tensors(TensorProgram),
+    /// Other values are beside them.
+    Parts(Parts),
+}
+
 impl TensorProgram {
-    /// True if some input of a program is a tensor.
+    /// True if some input of a program is a tensor, or it makes tensors of arrays.
     #[must_use]
     pub fn is_of(program: &Program, options: &CompileOptions) -> bool {
-        TensorProgram::tensor_input(program, options).is_some()
+        TensorProgram::tensor_input(program, options).is_some() || is_of_arrays(program, options.prepare.registry)
     }
 
     /// The first input that is a tensor.
@@ -83,12 +103,16 @@ impl TensorProgram {
         program.inputs.iter().find(|input| matches!(type_of_input(input, options), Some(QType::Tensor(..))))
     }
 
-    /// Checks the types and labels of a program.
+    /// Checks the types and labels of a program, and takes it apart if it has other values beside tensors.
     ///
     /// # Errors
-    /// They do not fit, or an input has a type that no tensor has elements of.
-    pub fn new(program: Arc<Program>, options: &CompileOptions) -> Result<TensorProgram, Error> {
+    /// Types or labels that do not fit, or an input without a type.
+    pub(crate) fn sort(program: Arc<Program>, options: &Started) -> Result<Sorted, Error> {
         let (mut inputs, mut absent) = (Vec::with_capacity(program.inputs.len()), Vec::new());
+        let registry = options.prepare.registry;
+        let mut lowering = Lowering::new(&program.graph, registry, MOST_MODEL_NODES, false);
+        lowering.apart = Some(Apart::new(&program, options));
+        let leaves = leaves(&program);
         for (input, _) in program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed) {
             let Some(qtype) = type_of_input(input, options) else {
                 let message = format!("input `{}` has no type", input.name);
@@ -96,24 +120,41 @@ impl TensorProgram {
                 return Err(Diagnostic::new(Code::MissingInputType, message).at(input.span).hint(hint).into());
             };
             check_declaration(input, qtype, options)?;
-            let field = field_of(input, qtype);
-            if shape_of(&field).is_none() {
-                return Err(unfit_input(input, qtype).into());
-            }
-            match &field.default {
-                Some(default) if options.prepare.absent.contains(&*input.name) => {
+            let (field, leaf) = (field_of(input, qtype), leaves.get(&*input.name).copied());
+            match (&field.default, shape_of(&field)) {
+                (Some(default), Some(_)) if options.prepare.absent.contains(&*input.name) => {
+                    lowering.set_default(leaf, default)?;
                     absent.push((field.name, default.clone()));
                 }
-                _ => inputs.push(field),
+                (_, Some((scalar, rank))) => {
+                    lowering.set_input(&field, leaf, scalar, &ONES[..rank])?;
+                    inputs.push(field);
+                }
+                (_, None) => {}
+            }
+            if let Some(leaf) = leaf {
+                lowering.sort_leaf(leaf, matches!(qtype, QType::Tensor(..)));
             }
         }
-        let registry = options.prepare.registry;
-        let (inputs, absent) = (inputs.into(), absent.into());
-        let mut checked = TensorProgram { program, registry, inputs, outputs: Box::default(), absent };
-        let (graph, nodes) = checked.lowered(None)?;
-        let named = checked.program.outputs.iter().zip(nodes);
-        checked.outputs = named.map(|(output, node)| Field::new(&output.name, &type_of(&graph, node))).collect();
-        Ok(checked)
+        let lowered = lowering.lower(program.outputs.iter().map(|output| output.node));
+        if let (Err(error), Some(node)) = (&lowered, lowering.apart.as_ref().and_then(|apart| apart.untyped)) {
+            // A value that is wrong in itself says more about it.
+            let alone = program_of(&program, vec![Output { name: "".into(), node, span: None }]);
+            prepare(&alone, options, &mut |_, _| {})?;
+            return Err(error.clone().into());
+        }
+        lowered?;
+        if let Some(parts) = lowering.taken_apart(&program)? {
+            return Ok(Sorted::Parts(parts));
+        }
+        let mut outputs = Vec::with_capacity(program.outputs.len());
+        for output in &program.outputs {
+            let whole = lowering.output_of(output)?;
+            outputs.push(Field::new(&output.name, &type_of(&lowering.graph, whole)));
+        }
+        drop(lowering);
+        let (inputs, outputs, absent) = (inputs.into(), outputs.into(), absent.into());
+        Ok(Sorted::Tensors(TensorProgram { program, registry, inputs, outputs, absent }))
     }
 
     /// Inputs and outputs with their types, in the order of the program. Scalars are tensors without axes.
@@ -121,15 +162,31 @@ impl TensorProgram {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    /// Inputs and outputs, as for a model without tensors.
-    #[must_use]
-    pub fn signature(&self) -> Signature {
-        Signature { inputs: self.inputs.to_vec(), outputs: self.outputs.to_vec() }
-    }
-
     /// Where an output stands in the text.
     pub(crate) fn output_span(&self, at: usize) -> Span {
         self.program.outputs.get(at).and_then(|output| output.span).unwrap_or_default()
+    }
+
+    /// The type of each node of a program that may be wrong, by position; none of a node without one, and of an expression over labels.
+    pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
+        let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false);
+        lowering.apart = Some(Apart::new(program, options));
+        let leaves = leaves(program);
+        for input in &program.inputs {
+            let (qtype, leaf) = (type_of_input(input, options), leaves.get(&*input.name).copied());
+            let field = qtype.map(|qtype| field_of(input, qtype));
+            if let Some((field, (scalar, rank))) =
+                field.and_then(|field| Some((shape_of(&field)?, field))).map(|(shape, field)| (field, shape))
+            {
+                // A leaf that the graph has no room for has no type, and neither has what is made of it.
+                let _ = lowering.set_input(&field, leaf, scalar, &ONES[..rank]);
+            }
+            if let Some(leaf) = leaf {
+                lowering.sort_leaf(leaf, matches!(qtype, Some(QType::Tensor(..))));
+            }
+        }
+        lowering.lower_as_far_as_possible();
+        (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
     }
 
     /// The program as a graph, whose leaves are the inputs in their order, and the nodes of the outputs.
@@ -137,40 +194,19 @@ impl TensorProgram {
     /// # Errors
     /// Extents that do not fit the inputs or each other, or a graph that becomes too large.
     pub(crate) fn graph(&self, extents: &[&[usize]]) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
-        self.lowered(Some(extents))
-    }
-
-    /// The type of each node of a program that may be wrong, by position; none of what has none, and of what is labelled.
-    pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
-        let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false);
-        let leaves = leaves(program);
-        for input in &program.inputs {
-            let shape = type_of_input(input, options).and_then(|qtype| shape_of(&field_of(input, qtype)));
-            if let Some((scalar, rank)) = shape {
-                // A leaf that the graph has no room for has no type, and neither has what is made of it.
-                let _ = lowering.set_leaf(leaves.get(&*input.name).copied(), scalar, &ONES[..rank], &input.name);
-            }
-        }
-        lowering.lower_as_far_as_possible();
-        (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
-    }
-
-    /// The graph for some extents, or if none are known, for an extent of 1 of each axis.
-    fn lowered(&self, extents: Option<&[&[usize]]>) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
         let program = &*self.program;
-        let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, extents.is_some());
-        if extents.is_some_and(|extents| extents.len() != self.inputs.len()) {
+        let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
+        if extents.len() != self.inputs.len() {
             let message = format!("extents for another number of inputs than {}", self.inputs.len());
             return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
         }
         let leaves = leaves(program);
-        for (at, field) in self.inputs.iter().enumerate() {
+        for (field, own) in self.inputs.iter().zip(extents) {
             let (scalar, rank) = shape_of(field).unwrap_or((Scalar::Unit, 0));
-            let own = extents.and_then(|extents| extents.get(at)).map_or(&ONES[..rank], |own| *own);
             if own.len() != rank {
                 return Err(misfit(field, &format!("has {} axes", own.len())));
             }
-            lowering.set_leaf(leaves.get(&*field.name).copied(), scalar, own, &field.name)?;
+            lowering.set_input(field, leaves.get(&*field.name).copied(), scalar, own)?;
         }
         for (name, default) in &self.absent {
             lowering.set_default(leaves.get(&**name).copied(), default)?;
@@ -178,30 +214,10 @@ impl TensorProgram {
         lowering.lower(program.outputs.iter().map(|output| output.node))?;
         let mut nodes = Vec::with_capacity(program.outputs.len());
         for output in &program.outputs {
-            nodes.push(lowering.output(output.node).map_err(|error| match output.span {
-                Some(span) => error.at(span),
-                None => error,
-            })?);
+            nodes.push(lowering.output_of(output)?.node);
         }
         Ok((lowering.graph, nodes))
     }
-}
-
-/// The error of an input of a type that has no place beside tensors.
-#[cold]
-fn unfit_input(input: &Input, qtype: &QType) -> Diagnostic {
-    let message = format!("input `{}` is {qtype}, beside tensors", input.name);
-    let problem = Diagnostic::new(Code::InputType, message).at(input.span);
-    problem.hint(match qtype {
-        QType::Optional(scalar) if scalar.is_tensor_element() => {
-            let (name, of) = (&input.name, scalar.short_name());
-            let default = if *scalar == Scalar::Boolean { "false" } else { "0" };
-            format!(
-                "nothing is missing beside tensors: write `{name}: {of}`, or `{name}: {of}? = {default}` with a default"
-            )
-        }
-        _ => "inputs beside tensors are tensors, or bool, i32, i64, f32 or f64".to_owned(),
-    })
 }
 
 /// The error that an input was given something else than it is.

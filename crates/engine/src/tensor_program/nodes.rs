@@ -3,7 +3,8 @@
 
 use super::assigned::method;
 use super::calls;
-use super::lowering::{Lowering, Made, Whole, functional, type_of};
+use super::lowering::{Lowering, functional, makes_mask, takes_masks, type_of};
+use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
@@ -19,7 +20,7 @@ impl Lowering<'_> {
                 let name = self.program.name(name);
                 let before = self.graph.len();
                 self.graph.set_span(self.program.span(node));
-                let made = self.operator(name, operands, node).and_then(|made| {
+                let made = self.sorted(name, operands, node).and_then(|made| {
                     // What is compiled from texts is looked at once, when the model is checked.
                     if !self.has_extents {
                         self.graph.check_texts(before)?;
@@ -37,7 +38,7 @@ impl Lowering<'_> {
         for at in 0..self.program.len() {
             let node = NodeId::from_index(at);
             if let Node::Operator(name, operands) = self.program.node(node)
-                && let Ok(made) = self.operator(self.program.name(name), operands, node)
+                && let Ok(made) = self.sorted(self.program.name(name), operands, node)
             {
                 self.made[at] = made;
             }
@@ -47,10 +48,10 @@ impl Lowering<'_> {
     /// The type of a node that was lowered, or is a literal, which may be a weak float; of a tensor with labels that of the tensor.
     pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
         match (self.made[node.index()], self.program.node(node)) {
-            (Made::Whole(whole), _) => Some(type_of(&self.graph, whole.node)),
+            (Made::Whole(whole), _) => Some(type_of(&self.graph, whole)),
             (Made::Nothing, Node::Literal(value)) => Some(value.qtype()),
             (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => match self.made[of.index()] {
-                Made::Whole(whole) => Some(type_of(&self.graph, whole.node)),
+                Made::Whole(whole) => Some(type_of(&self.graph, whole)),
                 _ => None,
             },
             _ => None,
@@ -89,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+    pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
         let Some(op) = self.registry.find(name) else {
             let error = Error::new(ErrorKind::UnknownName, format!("there is no operator `{}`", Excerpt::quoted(name)));
             let near = near_names(name, 1, self.registry.iter().map(|(_, def)| def.name));
@@ -98,7 +99,7 @@ impl Lowering<'_> {
                 None => error,
             });
         };
-        let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole { node, is_weak: false }));
+        let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole::of(node)));
         match (op, operands) {
             (id::TENSOR_AT, [_, _]) => Ok(Made::Labelled),
             (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
@@ -106,6 +107,8 @@ impl Lowering<'_> {
             (_, &[of]) if let Some(number) = method(op) => whole(self.number_of(number, of, self.span(node))),
             (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(Made::Tuple(node)),
             (id::GET_NTH | id::GET_FIELD, &[of, key]) => self.field(of, key),
+            (id::TENSOR_OF_ARRAY, &[of]) => self.of_array(of).map(Made::Whole),
+            (id::ARRAY_OF_TENSOR, &[of]) => self.array_of(of, node),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
             // What has room for an edge in the middle is of arrays, too.
             _ if matches!(self.registry.get(op).typing, Typing::OfArrays) || self.leaves_out(operands) => {
@@ -146,7 +149,12 @@ impl Lowering<'_> {
                         wholes.push(self.whole(*operand)?);
                     }
                 }
-                self.of_elements(with_texts, &wholes).map(Made::Whole).map_err(|error| self.with_meant(op, error))
+                let is_scalar = wholes.iter().all(|whole| self.graph.extents(whole.node).is_empty());
+                if is_scalar && !takes_masks(op) && wholes.iter().any(|whole| whole.is_mask) {
+                    return Err(Error::new(ErrorKind::ElementType, format!("{name} of a mask")));
+                }
+                let made = self.of_elements(with_texts, &wholes).map_err(|error| self.with_meant(op, error))?;
+                Ok(Made::Whole(Whole { is_mask: is_scalar && makes_mask(op, &wholes), ..made }))
             }
         }
     }

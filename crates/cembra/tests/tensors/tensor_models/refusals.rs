@@ -42,28 +42,21 @@ fn what_people_mean_is_said() {
             "(x > 0) & (s > 1)",
         ),
         (
-            " = x + [1.0, 2.0]",
-            "array.make_dense_array gives [f64?], of which there are no tensors; an array that is a tensor has its type in front: \
-             `[f64?]{1.0, 2.0}`; several axes are a tuple: `(0, 1)`",
-            "[1.0, 2.0]",
-        ),
-        (
             " = core.reduce_tuple(math.add, (x, x))",
-            "this operand is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
-             for each tensor",
-            "math.add",
+            "core.reduce_tuple is of functions or sequences as values, which models with tensors do not have; call the function by its name, \
+             once for each tensor",
+            "core.reduce_tuple(math.add, (x, x))",
         ),
         (
             " = core.map_tuple(fn(a) = a + 1.0, (x, x)).0",
-            "this function is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
-             for each tensor",
-            "a",
+            "core.map_tuple is of functions or sequences as values, which models with tensors do not have; call the function by its name, \
+             once for each tensor",
+            "core.map_tuple(fn(a) = a + 1.0, (x, x))",
         ),
         (
             " = seq.range(3)",
-            "seq.range is of functions or sequences as values, which models with tensors do not have; call the function by its name, once \
-             for each tensor",
-            "seq.range(3)",
+            "output `y` has no type; a sequence is no value: take it together with `seq.reduce`, or an element with `seq.at`",
+            "y",
         ),
         (" = v(s)", "`v` is no function and cannot be called; labels are a text: `v(\"i,j\")`", "v"),
         ("(i) = v", "expected `=`, found `(`; labels are a text: `output c(\"i,j\") = ..`", "("),

@@ -223,21 +223,6 @@ fn scalars_that_are_not_given_have_their_defaults() {
     }
     for (inputs, code, message) in [
         (
-            "s: f64?",
-            "input-type",
-            "input `s` is f64?, beside tensors; nothing is missing beside tensors: write `s: f64`, or `s: f64? = 0` with a default",
-        ),
-        (
-            "s: bool?",
-            "input-type",
-            "input `s` is bool?, beside tensors; nothing is missing beside tensors: write `s: bool`, or `s: bool? = false` with a default",
-        ),
-        (
-            "s: text? = \"a\"",
-            "input-type",
-            "input `s` is text?, beside tensors; inputs beside tensors are tensors, or bool, i32, i64, f32 or f64",
-        ),
-        (
             "s: f64 = 3.0",
             "input-type",
             "only an input that may be missing has a default; write `f64?`: where it is used it is never missing",
@@ -265,6 +250,16 @@ fn scalars_that_are_not_given_have_their_defaults() {
     ] {
         let (found, said, _) = refused(&format!("input x: tensor[f64, 1], {inputs}; output y = x; output z = s"));
         assert_eq!((found, &*said), (code, message));
+    }
+    // A value that may be missing stays apart from tensors.
+    for input in ["s: f64?", "s: bool?"] {
+        let (found, said, _) =
+            refused(&format!("input x: tensor[f64, 1], {input}; output z = if x > 0.0 then x else s"));
+        let qtype = input.trim_start_matches("s: ");
+        let message = format!(
+            "{qtype} meets a tensor, in which nothing is missing; say which value a missing one has: `x ?? 0.0`"
+        );
+        assert_eq!((found, said), ("type-mismatch", message));
     }
 }
 

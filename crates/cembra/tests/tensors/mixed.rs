@@ -1,0 +1,206 @@
+//! Models with tensors and other values: texts, optional values, masks, arrays and dictionaries, before tensors and after them. What an
+//! operator means is decided by its operands.
+
+use cembra::{Array, ArrayKind, Backend, Mask, Model, Options, Scalar, ScalarValue, Tensor, Value};
+
+fn floats(extents: &[usize], elements: &[f64]) -> Value {
+    Value::from(Tensor::new(extents, elements.to_vec()).expect("a tensor"))
+}
+
+fn array(elements: &[Option<f64>]) -> Value {
+    let elements = elements.iter().map(|element| element.map(ScalarValue::Float64));
+    Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, elements).into())
+}
+
+/// The outputs on these inputs, by name, in both backends.
+fn evaluated(text: &str, inputs: &[(&str, Value)]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+        let options = Options::default().backend(backend);
+        let executor = model.compile(&options).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+        let signature = model.signature(&options).expect("a signature");
+        assert_eq!((executor.inputs(), executor.outputs()), (&*signature.inputs, &*signature.outputs), "{text}");
+        let value = |name: &str| inputs.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+        let row: Option<Vec<Value>> = executor.inputs().iter().map(|input| value(&input.name)).collect();
+        let row = row.unwrap_or_else(|| panic!("{text}: {:?}", executor.inputs()));
+        let mut session = executor.session();
+        let made = session.evaluate(&row).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        // The second run has the memory of the first.
+        assert_eq!(session.evaluate(&row).expect("outputs"), made);
+        for (value, output) in made.iter().zip(executor.outputs()) {
+            assert!(value.is_of(&output.qtype), "{text}\n{}: {} is {value}", output.name, output.qtype);
+        }
+        all.push(made);
+    }
+    assert_eq!(all[0], all[1], "{text}");
+    all.remove(0)
+}
+
+/// Code, message and place of what is wrong with a text.
+fn refused(text: &str) -> (&'static str, String, Option<&str>) {
+    let error = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect_err(text);
+    (error.code(), error.to_string(), error.span().map(|span| span.text(text)))
+}
+
+#[test]
+fn texts_and_optional_values_become_numbers_that_tensors_take() {
+    let text = "
+        input x: tensor[f64, 1], name: text, bonus: f64?
+        let factor = lookup(name, {\"ada\": 3.0, \"eve\": 4.0}) ?? 1.0
+        output scaled = x * factor + (bonus ?? 0.5)
+        output label = strings.upper(name)
+        output both = (name, bonus ?? 0.0)";
+    let inputs = |name: &str, bonus: Option<f64>| {
+        [("x", floats(&[2], &[1.0, 2.0])), ("name", Value::from(name)), ("bonus", Value::from(bonus))]
+    };
+    let made = evaluated(text, &inputs("ada", Some(10.0)));
+    assert_eq!((&made[0], &made[1]), (&floats(&[2], &[13.0, 16.0]), &Value::from("ADA")));
+    assert_eq!(made[2].to_string(), "('ada', f64{10})");
+    let made = evaluated(text, &inputs("bob", None));
+    assert_eq!((&made[0], &made[1]), (&floats(&[2], &[1.5, 2.5]), &Value::from("BOB")));
+}
+
+#[test]
+fn numbers_of_tensors_become_texts_optional_values_and_masks() {
+    let text = "
+        input x: tensor[f64, 1], limit: f64?
+        let total = tensor.sum(x)
+        output word = if total > 10.0 then 'large' else 'small'
+        output below = total < limit
+        output big = total > 10.0
+        output flag: bool = total > 10.0
+        output some = total & (total > 10.0)
+        output scaled = if total > 10.0 then x / total else x
+        output each = x > 1.0";
+    let of = |x: &[f64], limit: Option<f64>| evaluated(text, &[("x", floats(&[2], x)), ("limit", Value::from(limit))]);
+    let made = of(&[4.0, 12.0], Some(20.0));
+    let expected = [
+        Value::from("large"),
+        Mask(true).into(),
+        Mask(true).into(),
+        Value::from(true),
+        Value::from(Some(16.0)),
+        floats(&[2], &[0.25, 0.75]),
+        Value::from(Tensor::new(&[2], vec![true, true]).expect("a tensor")),
+    ];
+    assert_eq!(made, expected);
+    let made = of(&[4.0, 1.0], None);
+    let expected = [
+        Value::from("small"),
+        Mask(false).into(),
+        Mask(false).into(),
+        Value::from(false),
+        Value::from(None::<f64>),
+        floats(&[2], &[4.0, 1.0]),
+        Value::from(Tensor::new(&[2], vec![true, false]).expect("a tensor")),
+    ];
+    assert_eq!(made, expected);
+}
+
+#[test]
+fn masks_are_conditions_of_tensors() {
+    let text = "
+        input x: tensor[f64, 1], scale: f64, on: unit?
+        let positive = scale > 0.0 and not (scale > 5.0)
+        output chosen = if positive then x else -x
+        output kept = if on and positive then x * scale else x * 0.0
+        output is_positive = positive";
+    let of = |scale: f64, on: bool| {
+        evaluated(text, &[("x", floats(&[2], &[1.0, -2.0])), ("scale", Value::from(scale)), ("on", Mask(on).into())])
+    };
+    assert_eq!(of(2.0, true), [floats(&[2], &[1.0, -2.0]), floats(&[2], &[2.0, -4.0]), Mask(true).into()]);
+    assert_eq!(of(7.0, true), [floats(&[2], &[-1.0, 2.0]), floats(&[2], &[0.0, -0.0]), Mask(false).into()]);
+    assert_eq!(of(2.0, false)[1], floats(&[2], &[0.0, -0.0]));
+}
+
+#[test]
+fn arrays_become_tensors_and_tensors_arrays() {
+    let text = "
+        input prices: [f64?], w: tensor[f64, 2]
+        let filled = prices ?? 1.0
+        let x = tensor.of_array(filled)
+        output y(\"i\") = w(\"i,j\") * x(\"j\")
+        output back = array.of_tensor(y) * 2.0
+        output largest = math.max(array.of_tensor(y))
+        output count = array.count(prices)
+        output table(\"i,j\") = x(\"i\") * x(\"j\")";
+    let inputs = [("prices", array(&[Some(2.0), None, Some(3.0)])), ("w", floats(&[2, 3], &[1., 0., 0., 1., 1., 1.]))];
+    let made = evaluated(text, &inputs);
+    assert_eq!(made[0], floats(&[2], &[2.0, 6.0]));
+    assert_eq!(made[1], array(&[Some(4.0), Some(12.0)]));
+    assert_eq!(made[2], Value::from(Some(6.0)));
+    assert_eq!(made[3], Value::from(2_i64));
+    assert_eq!(made[4], floats(&[3, 3], &[4., 2., 6., 2., 1., 3., 6., 3., 9.]));
+}
+
+#[test]
+fn a_model_of_arrays_may_compute_with_tensors() {
+    let text = "input a: [f64?]; let x = tensor.of_array(a); output norm = sqrt(tensor.sum(x * x))";
+    assert_eq!(evaluated(text, &[("a", array(&[Some(3.0), Some(4.0)]))]), [Value::from(5.0)]);
+    // The first missing element is an error, at the array.
+    let executor = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model");
+    let error = executor.session().evaluate(&[array(&[Some(3.0), None])]).expect_err("a missing element");
+    assert!(error.to_string().starts_with("element 1 of this array is missing; "), "{error}");
+    assert_eq!(error.span().map(|span| span.text(text)), Some("a"));
+    let empty = executor.session().evaluate(&[array(&[])]).expect("a number");
+    assert_eq!(empty, [Value::from(0.0)]);
+}
+
+#[test]
+fn faults_are_at_the_operator_in_every_part() {
+    let text = "input x: tensor[i32, 1], n: i32, name: text
+        let before = 100 // n + strings.length(name)
+        output y = x // before
+        output z = strings.as_text(7 // tensor.sum(y))";
+    let executor = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model");
+    let fails = |x: &[i32], n: i32, name: &str| {
+        let x = Value::from(Tensor::new(&[x.len()], x.to_vec()).expect("a tensor"));
+        let row = executor.inputs().iter().map(|input| match &*input.name {
+            "x" => x.clone(),
+            "n" => Value::from(n),
+            _ => Value::from(name),
+        });
+        let error = executor.session().evaluate(&row.collect::<Vec<_>>()).expect_err("a fault");
+        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
+        error.span().map(|span| span.text(text).to_owned())
+    };
+    assert_eq!(fails(&[1, 2], 0, "a"), Some("100 // n".to_owned()));
+    assert_eq!(fails(&[0, 0], 100, "").as_deref(), Some("7 // tensor.sum(y)"));
+    assert_eq!(fails(&[1, 2], -100, "a").as_deref(), Some("x // before"));
+}
+
+#[test]
+fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
+    let text = |rest: &str| format!("input x: tensor[f64, 1], s: f64?, t: text, a: [f64]\n{rest}");
+    for (rest, code, message, place) in [
+        ("output y = x * s", "type-mismatch", "f64? meets a tensor, in which nothing is missing", "s"),
+        ("output y = x * t", "type-mismatch", "text meets a tensor", "t"),
+        ("output y = x * a", "type-mismatch", "[f64?] meets a tensor", "a"),
+        ("output y = x * tensor.of_array([t])", "type-mismatch", "tensor.of_array takes an array of", "[t]"),
+        (
+            "output y = array.of_tensor(tensor.sum(x))",
+            "shape",
+            "array.of_tensor of a tensor of 0 axes",
+            "array.of_tensor(tensor.sum(x))",
+        ),
+        (
+            "output y = strings.length(tensor.sum(x))",
+            "type-mismatch",
+            "strings.length does not take f64",
+            "strings.length(tensor.sum(x))",
+        ),
+        ("output y = x * strings.length(s)", "type-mismatch", "strings.length does not take f64?", "strings.length(s)"),
+        (
+            "let n = tensor.sum(x); output y = x * strings.length(strings.as_text(n))",
+            "type-mismatch",
+            "this is computed from a tensor by operators that tensors do not have, and meets a tensor",
+            "strings.length(strings.as_text(n))",
+        ),
+    ] {
+        let text = text(rest);
+        let (found, said, at) = refused(&text);
+        assert!(said.contains(message), "{rest}: {said}");
+        assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
+    }
+}

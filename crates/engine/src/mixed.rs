@@ -1,0 +1,209 @@
+//! Compiled models with tensors and other values: up to three executables, one after the other. Values that tensors take are computed first, as
+//! in any model; then the tensors; then values that are made of numbers and arrays of tensors.
+
+use crate::error::Error;
+use crate::executor::{Executable, Executor};
+use crate::rows::ArrayView;
+use crate::session::Session;
+use crate::signature::Field;
+use crate::tensor_program::{Origin, tensor_of};
+use crate::whole::{WholeMemory, WholeModel};
+use cembra_expr::Program;
+use cembra_native::Tier;
+use cembra_runtime::{ArrayKind, Cancellation, QType};
+use cembra_tensor::{Data, Tensor};
+use cembra_value::{Array, Span, Value};
+
+/// An executable of a part, and where each of its inputs comes from.
+#[derive(Debug)]
+pub(crate) struct Part {
+    executor: Executor,
+    inputs: Vec<From>,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    /// An input of the model.
+    Input(usize),
+    /// An output of the part before.
+    Output(usize),
+}
+
+/// A model with tensors and other values.
+#[derive(Debug)]
+pub(crate) struct MixedModel {
+    /// Those of all parts, in the order of the program.
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    before: Option<Part>,
+    tensors: Option<Part>,
+    after: Option<Part>,
+    origins: Box<[Origin]>,
+    /// Where the values that tensors take stand in the text, by the outputs of the first part.
+    spans: Box<[Option<Span>]>,
+}
+
+/// The sessions of the parts.
+#[derive(Debug, Default)]
+struct Sessions {
+    before: Option<Session>,
+    tensors: Option<Session>,
+    after: Option<Session>,
+}
+
+impl MixedModel {
+    /// Puts the executables of a program's parts together.
+    pub(crate) fn new(
+        program: &Program,
+        before: Option<Executable>,
+        tensors: Option<Executable>,
+        after: Option<Executable>,
+        origins: Vec<Origin>,
+    ) -> MixedModel {
+        let [before, tensors, after] = [before, tensors, after].map(|part| part.map(Executor::from));
+        let all = [&before, &tensors, &after];
+        let fields = || all.iter().copied().flatten().flat_map(Executor::inputs);
+        let inputs: Box<[Field]> = program
+            .inputs
+            .iter()
+            .filter_map(|input| {
+                // A part that may leave it out says less of it than one that has its default.
+                let known = fields().filter(|field| field.name == input.name);
+                known.max_by_key(|field| field.default.is_some()).cloned()
+            })
+            .collect();
+        let part = |executor: &Option<Executor>, given: &Option<Executor>| {
+            let executor = executor.as_ref()?;
+            let from = |field: &Field| {
+                let of_model = inputs.iter().position(|input| input.name == field.name).map(From::Input);
+                of_model.or_else(|| {
+                    let outputs = given.as_ref().map_or(&[][..], Executor::outputs);
+                    outputs.iter().position(|output| output.name == field.name).map(From::Output)
+                })
+            };
+            let inputs = executor.inputs().iter().filter_map(from).collect();
+            Some(Part { executor: executor.clone(), inputs })
+        };
+        let output = |origin: &Origin| {
+            let (of, at) = match *origin {
+                Origin::Before(at) => (&before, at),
+                Origin::Tensors(at) => (&tensors, at),
+                Origin::After(at) => (&after, at),
+            };
+            of.as_ref().and_then(|of| of.outputs().get(at)).cloned()
+        };
+        let outputs = origins.iter().filter_map(output).collect();
+        let span = |field: &Field| {
+            let node = field.name.strip_prefix('%')?.parse().ok()?;
+            program.graph.span(cembra_expr::NodeId::from_index(node))
+        };
+        let spans = before.as_ref().map_or(&[][..], Executor::outputs).iter().map(span).collect();
+        MixedModel {
+            outputs,
+            spans,
+            before: part(&before, &None),
+            tensors: part(&tensors, &before),
+            after: part(&after, &tensors),
+            origins: origins.into(),
+            inputs,
+        }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        [&self.before, &self.tensors, &self.after].into_iter().flatten()
+    }
+}
+
+impl Part {
+    /// Evaluates the part on inputs of the model and outputs of the part before, each converted to its input's type.
+    fn evaluate(
+        &self,
+        session: &mut Option<Session>,
+        values: &[Value],
+        given: &[Value],
+        (token, memory): (Option<&Cancellation>, &WholeMemory),
+        convert: &dyn Fn(&Value, &QType, usize) -> Result<Value, Error>,
+    ) -> Result<Vec<Value>, Error> {
+        let session = session.get_or_insert_with(|| self.executor.session());
+        session.set_terms(token, memory.terms());
+        let mut inputs = Vec::with_capacity(self.inputs.len());
+        for (from, field) in self.inputs.iter().zip(self.executor.inputs()) {
+            inputs.push(match *from {
+                From::Input(at) => values[at].clone(),
+                From::Output(at) => convert(&given[at], &field.qtype, at)?,
+            });
+        }
+        session.evaluate(&inputs)
+    }
+}
+
+impl WholeModel for MixedModel {
+    fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), self.outputs.clone()]
+    }
+
+    fn tier(&self) -> Option<Tier> {
+        self.tensors.as_ref().and_then(|part| part.executor.tier())
+    }
+
+    fn has_rows(&self) -> bool {
+        false
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<MixedModel>() + self.parts().map(|part| part.executor.memory_bytes()).sum::<usize>()
+    }
+
+    fn evaluate_values(
+        &self,
+        values: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut WholeMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let mut sessions = std::mem::take(memory.own::<Sessions>());
+        let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        let terms = (token, &*memory);
+        if let Some(part) = &self.before {
+            before = part.evaluate(&mut sessions.before, values, &[], terms, &|value, _, _| Ok(value.clone()))?;
+        }
+        if let Some(part) = &self.tensors {
+            let convert = |value: &Value, qtype: &QType, at: usize| match (value, qtype) {
+                (Value::Array(_, array), QType::Tensor(..)) => {
+                    let span = self.spans.get(at).copied().flatten().unwrap_or_default();
+                    Ok(Value::from(tensor_of(array).map_err(|error| error.at(span))?))
+                }
+                _ => Ok(value.clone()),
+            };
+            tensors = part.evaluate(&mut sessions.tensors, values, &before, terms, &convert)?;
+        }
+        if let Some(part) = &self.after {
+            let convert = |value: &Value, qtype: &QType, _: usize| match (value, qtype) {
+                (Value::Tensor(tensor), QType::Array(..)) => {
+                    Ok(Value::Array(ArrayKind::Dense, array_of(tensor).into()))
+                }
+                _ => Ok(value.clone()),
+            };
+            after = part.evaluate(&mut sessions.after, values, &tensors, terms, &convert)?;
+        }
+        *memory.own::<Sessions>() = sessions;
+        results.extend(self.origins.iter().filter_map(|origin| match *origin {
+            Origin::Before(at) => before.get(at).cloned(),
+            Origin::Tensors(at) => tensors.get(at).cloned(),
+            Origin::After(at) => after.get(at).cloned(),
+        }));
+        Ok(())
+    }
+}
+
+/// A tensor of one axis as an array.
+fn array_of(tensor: &Tensor) -> Array {
+    match tensor.row_major().data() {
+        Data::Bool(elements) => ArrayView::new(elements).array(),
+        Data::Int32(elements) => ArrayView::new(elements).array(),
+        Data::Int64(elements) => ArrayView::new(elements).array(),
+        Data::Float32(elements) => ArrayView::new(elements).array(),
+        Data::Float64(elements) => ArrayView::new(elements).array(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Which nodes of a program with tensors are computed apart from them, and which values tensors take from there.
+//!
+//! A node is computed by tensors where they have a form for it; else, if no tensor with axes is among its operands, it is computed as in any
+//! model. What a text, an optional value or an array means is decided there, not here.
+
+use super::lowering::Lowering;
+use super::made::{Made, Whole};
+use cembra_expr::{Node, NodeId};
+use cembra_ops::id;
+use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_tensor::{Error, ErrorKind};
+
+impl Lowering<'_> {
+    /// Says that a leaf of the program is a value beside tensors, or a tensor.
+    pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
+        if let Some(apart) = &mut self.apart {
+            apart.depends[leaf.index()] = is_tensor;
+        }
+        if !is_tensor && matches!(self.made[leaf.index()], Made::Nothing) {
+            self.made[leaf.index()] = Made::Apart;
+        }
+    }
+
+    /// Lowers an operator, or says that it is computed apart.
+    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+        let Some(apart) = &mut self.apart else { return self.operator(name, operands, node) };
+        let depends = operands.iter().any(|operand| apart.depends[operand.index()]);
+        apart.depends[node.index()] = depends;
+        let is_of_tensors = self.registry.find(name).is_some_and(|op| self.registry.get(op).typing.is_of_tensors());
+        let may_be_apart = !is_of_tensors && !operands.iter().any(|operand| self.has_axes(*operand));
+        if may_be_apart && !depends && operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Apart))
+        {
+            return Ok(Made::Apart);
+        }
+        match self.operator(name, operands, node) {
+            Err(_) if may_be_apart => Ok(Made::Apart),
+            made => made,
+        }
+    }
+
+    /// True for a tensor with axes, an expression over labels, and a tuple with one of them in it.
+    pub(super) fn has_axes(&self, node: NodeId) -> bool {
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            match self.made[node.index()] {
+                Made::Whole(whole) if !self.graph.extents(whole.node).is_empty() => return true,
+                Made::Labelled => return true,
+                Made::Tuple(made) => open.extend(self.program.operands(made)),
+                Made::Whole(_) | Made::Apart | Made::Nothing => {}
+            }
+        }
+        false
+    }
+
+    /// A value that is computed apart, as a tensor takes it.
+    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, Error> {
+        let qtype = match self.import(node)? {
+            Ok(known) => return Ok(known),
+            Err(qtype) => qtype,
+        };
+        let (error, hint) = match &qtype {
+            QType::Scalar(scalar) if scalar.is_tensor_element() || *scalar == Scalar::WeakFloat => {
+                let own = if *scalar == Scalar::WeakFloat { Scalar::Float64 } else { *scalar };
+                let leaf = self.graph.leaf("", own, &[])?;
+                return Ok(self.keep_import(node, qtype, Whole::of(leaf)));
+            }
+            QType::Optional(Scalar::Unit) => {
+                let leaf = self.graph.leaf("", Scalar::Boolean, &[])?;
+                return Ok(self.keep_import(node, qtype, Whole { is_mask: true, ..Whole::of(leaf) }));
+            }
+            QType::Array(ArrayKind::Dense, _) if self.is_written(node) => return self.imported_array(node, qtype),
+            QType::Optional(_) => (
+                format!("{qtype} meets a tensor, in which nothing is missing"),
+                "say which value a missing one has: `x ?? 0.0`",
+            ),
+            QType::Array(..) => {
+                (format!("{qtype} meets a tensor"), "`tensor.of_array(a)` is a tensor of the elements of an array")
+            }
+            _ => (format!("{qtype} meets a tensor"), "elements of tensors are bool, i32, i64, f32 or f64"),
+        };
+        Err(Error::new(ErrorKind::ElementType, error).at(self.span(node)).hint(hint))
+    }
+
+    /// The elements of an array as a tensor.
+    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, Error> {
+        if !matches!(self.made[node.index()], Made::Apart) {
+            let whole = self.whole(node)?;
+            if self.graph.extents(whole.node).len() == 1 {
+                return Ok(whole);
+            }
+            let error = Error::new(ErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
+            return Err(error.hint("a tensor of certain extents is `tensor.broadcast(x, (2, 3))`"));
+        }
+        let qtype = match self.import(node)? {
+            Ok(known) => return Ok(known),
+            Err(qtype) => qtype,
+        };
+        self.imported_array(node, qtype)
+    }
+
+    /// True for an array whose elements are written down: a tensor where it meets one.
+    fn is_written(&self, node: NodeId) -> bool {
+        let Node::Operator(name, elements) = self.program.node(node) else { return false };
+        self.registry.find(self.program.name(name)) == Some(id::ARRAY_MAKE_DENSE)
+            && elements.iter().all(|element| self.value(*element).is_some())
+    }
+
+    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, Error> {
+        let (scalar, is_weak) = match qtype {
+            QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => (Scalar::Float64, true),
+            QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => (scalar, false),
+            _ => {
+                let message = format!("tensor.of_array takes an array of bool, i32, i64, f32 or f64, found {qtype}");
+                return Err(Error::new(ErrorKind::ElementType, message).at(self.span(node)));
+            }
+        };
+        let leaf = self.graph.leaf("", scalar, &[1])?;
+        Ok(self.keep_import(node, qtype, Whole { is_weak, ..Whole::of(leaf) }))
+    }
+
+    /// A node that is the array of a tensor.
+    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, Error> {
+        let tensor = self.whole(of)?.node;
+        if self.graph.extents(tensor).len() != 1 {
+            let message = format!("array.of_tensor of a tensor of {} axes", self.graph.extents(tensor).len());
+            let error = Error::new(ErrorKind::RankMismatch, message);
+            return Err(error.hint("give it one: `tensor.reshape(x, -1)`"));
+        }
+        let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
+        if let Some(apart) = &mut self.apart {
+            apart.depends[node.index()] = true;
+            apart.arrays.insert(node, qtype);
+        }
+        Ok(Made::Apart)
+    }
+
+    /// The tensor that a value is known as; else its type.
+    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, Error> {
+        let span = self.span(node);
+        let Some(apart) = &mut self.apart else {
+            return Err(Error::new(ErrorKind::ElementType, "a value that is no tensor").at(span));
+        };
+        if let Some((_, whole)) = apart.imports.get(&node) {
+            return Ok(Ok(*whole));
+        }
+        if apart.depends(node) {
+            let message = "this is computed from a tensor by operators that tensors do not have, and meets a tensor";
+            let error = Error::new(ErrorKind::ElementType, message).at(span);
+            return Err(
+                error.hint("a number of a tensor may become a text or an optional value, which then stays apart")
+            );
+        }
+        match apart.type_of(node) {
+            Some(qtype) => Ok(Err(qtype)),
+            None => {
+                apart.untyped = Some(node);
+                let is_parameter = matches!(self.program.node(node), Node::Placeholder(_));
+                let what = if is_parameter { "a parameter of a function" } else { "a value without a type" };
+                Err(Error::new(ErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
+            }
+        }
+    }
+
+    fn keep_import(&mut self, node: NodeId, qtype: QType, whole: Whole) -> Whole {
+        if let Some(apart) = &mut self.apart {
+            apart.imports.insert(node, (qtype, whole));
+        }
+        whole
+    }
+}
