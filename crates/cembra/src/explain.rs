@@ -65,6 +65,7 @@ impl ModelKind {
 }
 
 /// The extent of each axis in the listing of a model with tensors.
+#[cfg(feature = "tensors")]
 const LISTED_EXTENT: usize = 64;
 
 impl Stage {

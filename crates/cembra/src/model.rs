@@ -10,6 +10,8 @@ use cembra_engine::{Batch, Executable, Field, Signature, Source, prepare};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
+#[cfg(not(feature = "tensors"))]
+use cembra_runtime::QType;
 use cembra_value::Limits;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -267,9 +269,16 @@ impl Model {
     #[must_use]
     pub fn has_tensors(&self, options: &Options) -> bool {
         #[cfg(feature = "tensors")]
-        return TensorProgram::is_of(self.program(), &options.compile);
+        let has_tensors = TensorProgram::is_of(self.program(), &options.compile);
         #[cfg(not(feature = "tensors"))]
-        return false;
+        let has_tensors = {
+            let is_tensor = |qtype: Option<&QType>| matches!(qtype, Some(QType::Tensor(..)));
+            let inputs = &self.program.inputs;
+            inputs.iter().any(|input| {
+                is_tensor(input.qtype.as_ref()) || is_tensor(options.compile.input_types.get(&*input.name))
+            })
+        };
+        has_tensors
     }
 
     /// Compiles the model for many rows at a time.

@@ -4,7 +4,9 @@ use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::executor::{Executable, Executor, miscount};
 use crate::run_options::RunOptions;
-use crate::whole::{WholeMemory, WholeTerms};
+use crate::whole::WholeMemory;
+#[cfg(feature = "tensors")]
+use crate::whole::WholeTerms;
 use cembra_runtime::{Cancellation, Context, Frame};
 use cembra_value::Value;
 use std::sync::Arc;
@@ -134,6 +136,7 @@ impl Session {
     }
 
     /// What ends the evaluations to come, and how they go.
+    #[cfg(feature = "tensors")]
     pub(crate) fn set_terms(&mut self, token: Option<&Cancellation>, terms: WholeTerms) {
         self.context.set_cancellation(token.cloned());
         self.threads = terms.threads;

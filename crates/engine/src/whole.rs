@@ -85,6 +85,7 @@ impl WholeMemory {
     }
 
     /// The memory of the model, if there was a run.
+    #[cfg(feature = "tensors")]
     pub(crate) fn known<M: 'static>(&self) -> Option<&M> {
         self.own.as_deref()?.downcast_ref()
     }
