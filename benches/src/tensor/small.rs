@@ -5,9 +5,10 @@ use super::{CEMBRA, failed};
 use crate::Error;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
-use cembra::tensor::{CompileGraph, Graph, NodeId, Plan, Rewriter};
+use cembra::tensor::{CompileGraph, Graph, NodeId};
 use cembra::{Model, Options, Scalar, Tensor};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Plan, Rewriter};
 use std::sync::Arc;
 
 const SMALL: &str = "3x3-and-bias";

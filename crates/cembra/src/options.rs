@@ -106,6 +106,35 @@ impl Options {
         self
     }
 
+    /// Adds a rewrite of graphs of tensors, which is tried before those of the library.
+    ///
+    /// ```
+    /// use cembra::tensor::{Exactness, Rule};
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let rule = Rule::exact("log_of_exp", "log(exp(x))", "x").relaxed(Exactness::Inverses);
+    /// let options = Options::default().tensor_rule(rule).allow_tensor_changes(Exactness::Inverses);
+    /// let model = Model::parse("input x: tensor[f64, 1]; output y = log(exp(x))")?;
+    /// let x = Tensor::new(&[1], vec![1000.0])?;
+    /// assert_eq!(model.compile(&Options::default())?.session().run_tensors(&[x.clone()])?[0].to_vec::<f64>()?, [f64::INFINITY]);
+    /// assert_eq!(model.compile(&options)?.session().run_tensors(&[x])?[0].to_vec::<f64>()?, [1000.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[cfg(feature = "tensors")]
+    #[must_use]
+    pub fn tensor_rule(mut self, rule: cembra_tensor::Rule<'static>) -> Self {
+        self.compile.tensor_rules.push(rule);
+        self
+    }
+
+    /// Lets rewrites of graphs of tensors change something: without this, those apply that keep every bit.
+    #[cfg(feature = "tensors")]
+    #[must_use]
+    pub fn allow_tensor_changes(mut self, change: cembra_tensor::Exactness) -> Self {
+        self.compile.allowed_changes.push(change);
+        self
+    }
+
     /// The fewest elements of tensors for which a thread takes a turn, where [runs have several](crate::RunOptions::threads); 65,536 unless
     /// something else is said. Results do not depend on it.
     #[must_use]

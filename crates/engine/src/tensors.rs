@@ -94,13 +94,18 @@ impl Evaluator {
     /// are those of [`evaluate`](Evaluator::evaluate), but for the rounding of sums of products.
     ///
     /// # Errors
-    /// Operators of another registry, a graph that becomes too large, a constant that fails, or more time than `Limits::compile_time`, which is
-    /// compared every few hundred nodes.
+    /// Operators of another registry, a rule of the user that is none, a graph that becomes too large, a constant that fails, or more time than
+    /// `Limits::compile_time`, which is compared every few hundred nodes.
     pub fn plan(self: &Arc<Self>, graph: &Graph, outputs: &[NodeId]) -> Result<TensorPlan, cembra_tensor::Error> {
         self.check_registry(graph)?;
         let budget = Budget::start(*self.options.prepare.budget.limits());
         let until = Until { budget: Some(&budget), ..Until::of(self) };
-        let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, outputs, &until)?;
+        let mut rewriter = Rewriter::new(graph);
+        for rule in &self.options.tensor_rules {
+            rewriter = rewriter.rule(rule, graph)?;
+        }
+        rewriter = self.options.allowed_changes.iter().fold(rewriter, |rewriter, change| rewriter.allow(*change));
+        let Rewritten { graph, outputs, .. } = rewriter.rewrite(graph, outputs, &until)?;
         let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs, &until)? } else { None };
         let (graph, outputs) = ordered.unwrap_or((graph, outputs));
         let plan = Plan::of(&graph, &outputs);

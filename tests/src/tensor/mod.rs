@@ -12,11 +12,10 @@ mod tree;
 
 use crate::problem::{Defect, Malformed, Unsupported};
 use array::array;
-use cembra::tensor::{
-    CompileGraph, ErrorKind, Exactness, Graph, NodeId, Operation, ProductClass, Rewriter, Slice, rules, same_bits,
-};
+use cembra::tensor::{CompileGraph, ErrorKind, Exactness, Graph, NodeId, Slice, same_bits};
 use cembra::{Backend, Error, Executor, Model, Options, Scalar, Tensor};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Operation, ProductClass, Rewriter, rules};
 use check::Expected;
 pub use outside::answer;
 use serde_json::{Map, Value as Json};

@@ -5,8 +5,9 @@ use super::array::{array, numbers};
 use super::check::kind_of;
 use super::{Fields, Subject, TensorEngine, einsum, first, only, text};
 use crate::problem::Malformed;
-use cembra::tensor::{Data, Graph, HalfTensor, Layout, NodeId, Operation, f16};
+use cembra::tensor::{Data, Graph, HalfTensor, Layout, NodeId, f16};
 use cembra::{Error, Tensor};
+use cembra_tensor::Operation;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 

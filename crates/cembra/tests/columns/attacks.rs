@@ -1,15 +1,13 @@
 //! Attacks on constructors that take a length: lengths whose bytes are more than there are addresses, or none, and texts that are not
 //! UTF-8. Memory was written behind what was made for them, and texts were read behind their end.
 
-use cembra::tensor::{
-    CompileGraph, Data, Graph, HalfTensor, Layout, MatrixLayout, Multiplication, Reduction, Slice, Tensor, TensorMut,
-    f16,
-};
+use cembra::tensor::{CompileGraph, Data, Graph, HalfTensor, Layout, Reduction, Slice, Tensor, TensorMut, f16};
 use cembra::{
     Array, ArrayBuilder, ArrayData, ArrayKind, Batch, FaultKind, InputColumn, Keys, ListOffsets, Model, Options,
     OutputColumn, QType, Scalar, Session, StringViews, Value,
 };
 use cembra_engine::matrices;
+use cembra_tensor::{MatrixLayout, Multiplication};
 
 fn batch(text: &str) -> Batch {
     Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a model for many rows")

@@ -1,11 +1,10 @@
 //! Gradients that a user says, those of the library that are made so, and what is computed again for gradients. They are held against
 //! differences, and against what is computed without them.
 
-use cembra::tensor::{
-    CompileGraph, Error, ErrorKind, Graph, NodeId, Operation, Plan, Reduction, Residuals, Rewriter, Tensor, same_bits,
-};
+use cembra::tensor::{CompileGraph, Error, ErrorKind, Graph, NodeId, Reduction, Residuals, Tensor, same_bits};
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Operation, Plan, Rewriter};
 use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

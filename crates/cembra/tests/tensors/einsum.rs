@@ -3,7 +3,8 @@
 use crate::compiled::{kind_of, message_of};
 use cembra::Options;
 use cembra::Scalar::Float64;
-use cembra::tensor::{Axes, Axis, CompileGraph, ErrorKind, Graph, Labels, MOST_FACTORS, ProductOrder, Tensor};
+use cembra::tensor::{Axes, Axis, CompileGraph, ErrorKind, Graph, Labels, MOST_FACTORS, Tensor};
+use cembra_tensor::ProductOrder;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 

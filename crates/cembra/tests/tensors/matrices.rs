@@ -1,8 +1,8 @@
 //! Products of two matrices in memory, by the library and by plain loops: all orders and directions of rows and columns. Which matrices a
 //! product of tensors is made of is tested in `products.rs`.
 
-use cembra::tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 use cembra_engine::matrices;
+use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 use fastrand::Rng;
 
 /// A matrix in memory of its own: rows or columns contiguous, either in ascending or descending order, with gaps or without.

@@ -1,11 +1,11 @@
 //! Products of two tensors by labels, the fast way: what is copied for them, and that they are what the reference says.
 
-use cembra::tensor::{
-    Axes, Axis, Data, Element, ErrorKind, Graph, Kernel, Labels, Layout, MatrixLayout, MatrixProduct, Multiplication,
-    PlainProduct, ProductPlan, Products, Slice, Tensor, contract, same_bits,
-};
+use cembra::tensor::{Axes, Axis, Data, Element, ErrorKind, Graph, Labels, Layout, Slice, Tensor, same_bits};
 use cembra::{Options, Scalar};
 use cembra_engine::{Evaluator, matrices};
+use cembra_tensor::{
+    Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, ProductPlan, Products, contract,
+};
 use fastrand::Rng;
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ fn the_smaller_operand_is_copied() {
         ProductPlan::of(&labels, [&layout(&labels.operands[0]), &layout(&labels.operands[1])], 4).expect("fits")
     });
     assert_eq!(small.operands.len(), 2);
-    let copied = |plan: &ProductPlan| plan.operands.each_ref().map(|o| !matches!(o, cembra::tensor::Preparation::None));
+    let copied = |plan: &ProductPlan| plan.operands.each_ref().map(|o| !matches!(o, cembra_tensor::Preparation::None));
     assert_eq!(copied(&plan(b'i')), [false, true]);
     assert_eq!(copied(&plan(b'l')), [true, false]);
     // Of two as large the left one.

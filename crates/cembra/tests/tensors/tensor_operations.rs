@@ -3,11 +3,12 @@
 
 use crate::compiled::{kind_of, message_of, run};
 use cembra::tensor::{
-    CompileGraph, ElementForm, Error, ErrorKind, Graph, Meta, NodeId, Reader, Reduction, Residuals, Rewriter, Slice,
-    Tensor, TensorMut, TensorOp, Wanted, same_bits,
+    CompileGraph, ElementForm, Error, ErrorKind, Graph, Meta, NodeId, Reader, Reduction, Residuals, Slice, Tensor,
+    TensorMut, TensorOp, Wanted, same_bits,
 };
 use cembra::{Backend, Cancellation, Executor, Limits, Options, Scalar, ScalarValue};
 use cembra_engine::Evaluator;
+use cembra_tensor::Rewriter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

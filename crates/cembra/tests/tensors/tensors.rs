@@ -3,11 +3,12 @@
 use super::statements;
 use crate::compiled::{kind_of, run};
 use cembra::tensor::{
-    CompileGraph, Data, Element, Error, ErrorKind, Exactness, Expression, Graph, Layout, NodeId, Operation, Reduction,
-    Rewriter, Rewritten, Rule, Slice, Tensor, same_bits,
+    CompileGraph, Data, Element, Error, ErrorKind, Exactness, Graph, Layout, NodeId, Reduction, Rule, Slice, Tensor,
+    same_bits,
 };
 use cembra::{Executor, Extension, Id, Limits, Model, Options, Scalar, Span};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Expression, Operation, Rewriter, Rewritten};
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;

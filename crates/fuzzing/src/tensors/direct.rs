@@ -1,8 +1,9 @@
 //! What operations on indices mean, an index at a time: views, reductions, products by labels. It knows neither strides nor positions, only
 //! elements in the order of their indices, and is slow; layouts and the reference are held against it. Maps are left to the backends.
 
-use cembra::tensor::{Data, Labels, Node, Operation, Reduction, Slice, Tensor};
+use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Scalar, ScalarValue};
+use cembra_tensor::{Node, Operation};
 
 /// The elements of a tensor in the order of their indices.
 #[derive(Clone, PartialEq, Debug)]

@@ -229,7 +229,7 @@ impl<'r> Growth<'r> {
     fn rule(&mut self) -> Made {
         // Rules on constants hold for some constants and not for others: they are met more often.
         let (with, without): (Vec<&Rule<'_>>, Vec<&Rule<'_>>) =
-            cembra::tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
+            cembra_tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
         let rules = if self.random.u32(..3) == 0 { with } else { without };
         let rule = *pick(self.random, &rules);
         let scalar = *pick(self.random, &SCALARS[1..]);

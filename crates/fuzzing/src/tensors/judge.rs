@@ -4,9 +4,10 @@
 use super::Finding;
 use super::direct::{self, Dense};
 use super::graphs::Case;
-use cembra::tensor::{CompileGraph, ErrorKind, Graph, Node, NodeId, Operation, Reader, Rewriter, same_bits};
+use cembra::tensor::{CompileGraph, ErrorKind, Graph, NodeId, Reader, same_bits};
 use cembra::{Backend, Options, Scalar, Session, Tensor};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Node, Operation, Rewriter};
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -2,12 +2,10 @@
 //! whether to go on.
 
 use crate::compiled::{kind_of, message_of, run};
-use cembra::tensor::{
-    Body, DataMut, Elements, Error, ErrorKind, Graph, Labels, LineKernel, NodeId, Plan, Products, Reduction, Rewriter,
-    Rewritten, Single, SumKernel, Tensor, same_bits,
-};
+use cembra::tensor::{DataMut, Error, ErrorKind, Graph, Labels, NodeId, Reduction, Tensor, same_bits};
 use cembra::{Cancellation, Executor, Limits, Model, Options, RunOptions, Scalar, Session, Value};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Body, Elements, LineKernel, Plan, Products, Rewriter, Rewritten, Single, SumKernel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn limited(array_bytes: u64) -> Options {
@@ -282,7 +280,7 @@ fn the_reference_asks_whether_to_go_on() {
     for output in [product, largest, gradient] {
         let ending = Ending { on: &on, left: 20.into() };
         let inputs = [numbers(&[1, 3]), integers(&[1])];
-        let error = cembra::tensor::evaluate(&g, &[output], &inputs, &ending).expect_err("it ends");
+        let error = cembra_tensor::evaluate(&g, &[output], &inputs, &ending).expect_err("it ends");
         assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{output:?}");
     }
 }

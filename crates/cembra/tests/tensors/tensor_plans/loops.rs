@@ -2,8 +2,9 @@
 
 use super::{leaves, numbers, plan_of, planned};
 use crate::compiled::run;
-use cembra::tensor::{CompileGraph, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, same_bits};
+use cembra::tensor::{CompileGraph, Graph, NodeId, PlanCounters, Reduction, Slice, Tensor, same_bits};
 use cembra::{Backend, Options, Scalar};
+use cembra_tensor::Plan;
 use std::slice::from_ref;
 
 /// The counters of a plan for outputs over rows of several strips, whose results are those of the reference bit for bit.

@@ -8,10 +8,11 @@ mod runs;
 
 use crate::compiled::{kind_of, run};
 use cembra::tensor::{
-    CompileGraph, ErrorKind, Graph, NodeId, Plan, PlanCounters, Reduction, Slice, Tensor, TensorPlan, same_bits,
+    CompileGraph, ErrorKind, Graph, NodeId, PlanCounters, Reduction, Slice, Tensor, TensorPlan, same_bits,
 };
 use cembra::{Backend, Executor, Options, Scalar};
 use cembra_engine::Evaluator;
+use cembra_tensor::Plan;
 use std::slice::from_ref;
 use std::sync::Arc;
 

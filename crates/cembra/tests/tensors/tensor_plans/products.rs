@@ -2,11 +2,10 @@
 
 use super::{leaves, numbers, planned, steps};
 use crate::compiled::run;
-use cembra::tensor::{
-    CompileGraph, Graph, Labels, NodeId, Operation, PlainProduct, Slice, Tensor, contract, same_bits,
-};
+use cembra::tensor::{CompileGraph, Graph, Labels, NodeId, Slice, Tensor, same_bits};
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
+use cembra_tensor::{Operation, PlainProduct, contract};
 use std::sync::Arc;
 
 /// Small whole numbers, whose sums of products are exact in any order.
