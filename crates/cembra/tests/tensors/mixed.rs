@@ -204,3 +204,42 @@ fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
         assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
     }
 }
+
+/// Files of versions 1 and 2 were written when comparisons beside tensors were truth values.
+#[test]
+fn older_files_keep_their_truth_values() {
+    let text = "input x: tensor[f64, 1], s: f64
+        output big = tensor.sum(x) > 10.0
+        output each = x > s and x < 9.0
+        output neither = not (s > 1.0 or tensor.sum(x) != 4.0)
+        output chosen = if s >= 1.0 then x else -x";
+    let model = Model::parse(text).expect("a model");
+    let json = model.to_json();
+    assert!(json.contains("\"version\": 3"), "{json}");
+    let older = Model::from_json(&json.replace("\"version\": 3", "\"version\": 1")).expect("an older file");
+    let mut bytes = model.to_binary();
+    // The version is a field of its own, behind the name of the format.
+    let at = bytes.windows(2).position(|field| field == [0x10, 3]).expect("the version");
+    bytes[at + 1] = 2;
+    let binary = Model::from_binary(&bytes).expect("an older file");
+    let row = [floats(&[2], &[1.0, 8.0]), Value::from(2.0)];
+    let types = |model: &Model| {
+        let executor = model.compile(&Options::default()).expect("an executor");
+        let types: Vec<String> = executor.outputs().iter().map(|output| output.qtype.to_string()).collect();
+        (types, executor.session().evaluate(&row).expect("outputs"))
+    };
+    let each = Value::from(Tensor::new(&[2], vec![false, true]).expect("a tensor"));
+    let now = [Mask(false).into(), each.clone(), Mask(false).into(), row[0].clone()];
+    assert_eq!(
+        types(&model),
+        (["unit?", "tensor[bool, 1]", "unit?", "tensor[f64, 1]"].map(str::to_owned).to_vec(), now.to_vec())
+    );
+    let before = [Value::from(false), each, Value::from(false), row[0].clone()];
+    for older in [older, binary] {
+        let wanted = ["bool", "tensor[bool, 1]", "bool", "tensor[f64, 1]"].map(str::to_owned).to_vec();
+        assert_eq!(types(&older), (wanted, before.to_vec()));
+        // It is written in the newest version, with its meaning.
+        let again = Model::from_binary(&older.to_binary()).expect("a file");
+        assert_eq!(again.program(), older.program());
+    }
+}

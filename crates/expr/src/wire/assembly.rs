@@ -1,7 +1,7 @@
 //! Putting a program together from what a file says, whatever its form: every name, index and size is checked here,
 //! before anything is made of it.
 
-use super::{damaged, damaged_text};
+use super::{damaged, damaged_text, of_truth_values};
 #[cfg(feature = "json")]
 use crate::text::parse_default_within;
 use crate::text::{is_word, literal_bytes, parse_input_type_within, parse_type_within, value_nesting};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// A program being read.
 pub(super) struct Assembly<'l> {
     limits: &'l Limits,
+    /// True if comparisons and connectives of the file are those of truth values.
+    pub(super) has_truth_values: bool,
     program: Program,
     /// The node of each number of the file. Equal nodes of a file are one node here.
     nodes: Vec<NodeId>,
@@ -31,6 +33,7 @@ impl<'l> Assembly<'l> {
     pub(super) fn new(limits: &'l Limits) -> Self {
         Assembly {
             limits,
+            has_truth_values: false,
             program: Program::default(),
             nodes: Vec::new(),
             operands: Vec::new(),
@@ -95,6 +98,7 @@ impl<'l> Assembly<'l> {
         if !name.split('.').all(is_word) {
             return Err(self.damaged_node(format_args!("`{}` cannot be the name of an operator", name.escape_debug())));
         }
+        let name = if self.has_truth_values { of_truth_values(name) } else { name };
         Ok(self.program.graph.intern(name))
     }
 

@@ -3,7 +3,9 @@
 use super::assembly::Assembly;
 use super::messages::{self, Header, Kind};
 use super::numbering::Numbering;
-use super::{FORMAT, check_header, check_length, claims, damaged, literal, parameters_of, version_of};
+use super::{
+    FORMAT, check_header, check_length, claims, damaged, is_of_truth_values, literal, parameters_of, version_of,
+};
 use crate::text::Spelling;
 use crate::{NameId, Node, Program};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
@@ -105,6 +107,8 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
     claims::check(bytes, limits)?;
     let file = messages::Program::decode(bytes).map_err(|error| unreadable(&error))?;
     let mut assembly = Assembly::new(limits);
+    let types = file.inputs.iter().map(|input| input.qtype.as_deref());
+    assembly.has_truth_values = is_of_truth_values(header.version.into(), types);
 
     let mut operators: Vec<Option<NameId>> = vec![None; file.names.len()];
     let mut literals = file.literals.into_iter();

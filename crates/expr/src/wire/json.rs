@@ -23,7 +23,7 @@
 
 use super::assembly::Assembly;
 use super::numbering::Numbering;
-use super::{FORMAT, check_header, check_length, damaged_text, parameters_of, version_of};
+use super::{FORMAT, check_header, check_length, damaged_text, is_of_truth_values, parameters_of, version_of};
 use crate::text::Spelling;
 use crate::text::parse_value_within;
 use crate::{Node, Program, print_default};
@@ -122,7 +122,7 @@ struct Header {
     version: Option<u64>,
 }
 
-/// A program of version 1 or 2.
+/// A program of versions 1 to 3.
 struct File {
     inputs: Vec<InputLine<'static>>,
     externs: Vec<ExternLine<'static>>,
@@ -387,6 +387,8 @@ fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
         None => read,
     }?;
     let mut assembly = Assembly::new(limits);
+    let types = file.inputs.iter().map(|input| input.qtype.as_deref());
+    assembly.has_truth_values = is_of_truth_values(header.version.unwrap_or(0), types);
     for node in file.nodes {
         match node.kind {
             NodeKind::Leaf(name) => assembly.leaf(&name)?,

@@ -19,7 +19,7 @@ pub(super) struct Header {
     pub(super) version: u32,
 }
 
-/// A program of version 1 or 2.
+/// A program of versions 1 to 3.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Program {
     #[prost(string, tag = "1")]

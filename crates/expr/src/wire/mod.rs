@@ -35,12 +35,40 @@ use std::fmt;
 const FORMAT: &str = "cembra-program";
 /// The newest version that is read. It is written only of programs that say what version 1 cannot, so that older readers have
 /// the others.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-/// The version of the file that a program is written as: inputs have defaults, and there are externs, from version 2 on.
+/// The first version in which a comparison of numbers is a mask in a model with tensors too. Before, it was a truth value there.
+const MASKS: u64 = 3;
+
+/// The version of the file that a program is written as: inputs have defaults, and there are externs, from version 2 on; tensors are
+/// written in version 3.
 fn version_of(program: &Program) -> u32 {
+    if program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..)))) {
+        return VERSION;
+    }
     let is_new = !program.externs.is_empty() || program.inputs.iter().any(|input| input.default.is_some());
-    if is_new { VERSION } else { 1 }
+    if is_new { 2 } else { 1 }
+}
+
+/// True if the operators of a file mean truth values where they mean masks now: it is older, and this is the type of one of its inputs.
+fn is_of_truth_values<'f>(version: u64, mut types: impl Iterator<Item = Option<&'f str>>) -> bool {
+    version < MASKS && types.any(|qtype| qtype.is_some_and(|qtype| qtype.to_ascii_lowercase().starts_with("tensor")))
+}
+
+/// The operator on truth values that an operator was in older files with tensors.
+fn of_truth_values(name: &str) -> &str {
+    match name {
+        "core.equal" => "bool.equal",
+        "core.not_equal" => "bool.not_equal",
+        "core.less" => "bool.less",
+        "core.less_equal" => "bool.less_equal",
+        "core.greater" => "bool.greater",
+        "core.greater_equal" => "bool.greater_equal",
+        "core._and" => "bool.logical_and",
+        "core._or" => "bool.logical_or",
+        "core._not" => "bool.logical_not",
+        other => other,
+    }
 }
 
 /// The type of the tuple of an operator's parameters, as files spell it.
