@@ -8,26 +8,27 @@ use crate::session::Session;
 use crate::signature::Field;
 use crate::tensor_program::{Origin, tensor_of};
 use crate::whole::{WholeMemory, WholeModel};
-use cembra_expr::Program;
+use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, Cancellation, QType};
 use cembra_tensor::{Data, Tensor};
 use cembra_value::{Array, Span, Value};
+use rustc_hash::FxHashMap;
 
 /// An executable of a part, and where each of its inputs comes from.
 #[derive(Debug)]
 pub(crate) struct Part {
     executor: Executor,
-    inputs: Vec<From>,
+    inputs: Vec<PartInput>,
 }
 
-/// Where a value comes from.
+/// Where an input of a part comes from.
 #[derive(Clone, Copy, Debug)]
-enum From {
+enum PartInput {
     /// An input of the model.
-    Input(usize),
+    OfModel(usize),
     /// An output of the part before.
-    Output(usize),
+    OfPart(usize),
 }
 
 /// A model with tensors and other values.
@@ -52,6 +53,11 @@ struct Sessions {
     after: Option<Session>,
 }
 
+/// The positions of fields by their names.
+fn positions(fields: &[Field]) -> FxHashMap<&str, usize> {
+    fields.iter().enumerate().map(|(at, field)| (&*field.name, at)).collect()
+}
+
 impl MixedModel {
     /// Puts the executables of a program's parts together.
     pub(crate) fn new(
@@ -63,28 +69,32 @@ impl MixedModel {
     ) -> MixedModel {
         let [before, tensors, after] = [before, tensors, after].map(|part| part.map(Executor::from));
         let all = [&before, &tensors, &after];
-        let fields = || all.iter().copied().flatten().flat_map(Executor::inputs);
-        let inputs: Box<[Field]> = program
-            .inputs
-            .iter()
-            .filter_map(|input| {
-                // A part that may leave it out says less of it than one that has its default.
-                let known = fields().filter(|field| field.name == input.name);
-                known.max_by_key(|field| field.default.is_some()).cloned()
-            })
-            .collect();
+        let mut known: FxHashMap<&str, &Field> = FxHashMap::default();
+        for field in all.into_iter().flatten().flat_map(Executor::inputs) {
+            // A part without a default for an input says less of it.
+            known
+                .entry(&field.name)
+                .and_modify(|other| {
+                    if field.default.is_some() {
+                        *other = field;
+                    }
+                })
+                .or_insert(field);
+        }
+        let field = |input: &Input| known.get(&*input.name).map(|field| Field::clone(field));
+        let inputs: Box<[Field]> = program.inputs.iter().filter_map(field).collect();
+        let positions = positions(&inputs);
         let part = |executor: &Option<Executor>, given: &Option<Executor>| {
             let executor = executor.as_ref()?;
+            let crossing = self::positions(given.as_ref().map_or(&[], Executor::outputs));
             let from = |field: &Field| {
-                let of_model = inputs.iter().position(|input| input.name == field.name).map(From::Input);
-                of_model.or_else(|| {
-                    let outputs = given.as_ref().map_or(&[][..], Executor::outputs);
-                    outputs.iter().position(|output| output.name == field.name).map(From::Output)
-                })
+                let of_model = positions.get(&*field.name).copied().map(PartInput::OfModel);
+                of_model.or_else(|| crossing.get(&*field.name).copied().map(PartInput::OfPart))
             };
             let inputs = executor.inputs().iter().filter_map(from).collect();
             Some(Part { executor: executor.clone(), inputs })
         };
+        let (first, second, third) = (part(&before, &None), part(&tensors, &before), part(&after, &tensors));
         let output = |origin: &Origin| {
             let (of, at) = match *origin {
                 Origin::Before(at) => (&before, at),
@@ -99,15 +109,7 @@ impl MixedModel {
             program.graph.span(cembra_expr::NodeId::from_index(node))
         };
         let spans = before.as_ref().map_or(&[][..], Executor::outputs).iter().map(span).collect();
-        MixedModel {
-            outputs,
-            spans,
-            before: part(&before, &None),
-            tensors: part(&tensors, &before),
-            after: part(&after, &tensors),
-            origins: origins.into(),
-            inputs,
-        }
+        MixedModel { outputs, spans, before: first, tensors: second, after: third, origins: origins.into(), inputs }
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
@@ -130,8 +132,8 @@ impl Part {
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (from, field) in self.inputs.iter().zip(self.executor.inputs()) {
             inputs.push(match *from {
-                From::Input(at) => values[at].clone(),
-                From::Output(at) => convert(&given[at], &field.qtype, at)?,
+                PartInput::OfModel(at) => values[at].clone(),
+                PartInput::OfPart(at) => convert(&given[at], &field.qtype, at)?,
             });
         }
         session.evaluate(&inputs)

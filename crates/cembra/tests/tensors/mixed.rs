@@ -243,3 +243,28 @@ fn older_files_keep_their_truth_values() {
         assert_eq!(again.program(), older.program());
     }
 }
+
+/// Tuples of tuples of tensors, 2^40 of them if each was looked at where it is used, and many inputs.
+#[test]
+fn sorting_takes_time_as_there_are_nodes() {
+    let mut text = "input x: tensor[f64, 1], t: text\nlet t0 = (x, t)\n".to_owned();
+    for at in 1..40 {
+        text += &format!("let t{at} = (t{}, t{})\n", at - 1, at - 1);
+    }
+    text += "output y = t39";
+    text += &".0".repeat(40);
+    assert_eq!(evaluated(&text, &[("x", floats(&[1], &[2.0])), ("t", Value::from("a"))]), [floats(&[1], &[2.0])]);
+    let mut text = String::new();
+    for at in 0..300 {
+        text += &format!("input x{at}: tensor[f64, 1], t{at}: text\n");
+    }
+    text += "output y = x299 * strings.length(t299); output z = strings.as_text(tensor.sum(x298)); output w = x0";
+    let given = [
+        ("x299", floats(&[1], &[2.0])),
+        ("t299", Value::from("abc")),
+        ("x298", floats(&[2], &[1.0, 0.5])),
+        ("x0", floats(&[1], &[7.0])),
+    ];
+    let made = evaluated(&text, &given);
+    assert_eq!(made, [floats(&[1], &[6.0]), Value::from("1.5"), floats(&[1], &[7.0])]);
+}

@@ -14,6 +14,8 @@ pub(super) struct Apart<'p> {
     options: &'p CompileOptions,
     /// Which nodes are computed from a tensor, by position.
     pub(super) depends: Vec<bool>,
+    /// Which nodes make a tuple with a tensor with axes in it, by position.
+    pub(super) tuples_with_axes: Vec<bool>,
     /// The types of nodes that are not; found when the first is asked for.
     types: Option<Vec<Option<QType>>>,
     /// The values that tensors take from the other side, with the types that they have there.
@@ -27,8 +29,9 @@ pub(super) struct Apart<'p> {
 impl<'p> Apart<'p> {
     pub(super) fn new(program: &'p Program, options: &'p CompileOptions) -> Self {
         let depends = vec![false; program.graph.len()];
-        let (types, imports, arrays, untyped) = (None, BTreeMap::new(), BTreeMap::new(), None);
-        Apart { program, options, depends, types, imports, arrays, untyped }
+        let (tuples_with_axes, types, untyped) = (depends.clone(), None, None);
+        let (imports, arrays) = (BTreeMap::new(), BTreeMap::new());
+        Apart { program, options, depends, tuples_with_axes, types, imports, arrays, untyped }
     }
 
     /// True if a node is computed from a tensor.
@@ -39,11 +42,13 @@ impl<'p> Apart<'p> {
     /// The type of a node that is computed from no tensor.
     pub(super) fn type_of(&mut self, node: NodeId) -> Option<QType> {
         let Apart { program, options, types, .. } = self;
-        let leaf_type = |name: &str| {
-            let input = program.inputs.iter().find(|input| *input.name == *name)?;
-            type_of_input(input, options).filter(|qtype| !matches!(qtype, QType::Tensor(..))).cloned()
-        };
-        let types = types.get_or_insert_with(|| cembra_prepare::node_types(program, &leaf_type, &options.prepare));
+        let types = types.get_or_insert_with(|| {
+            let given = |name: &str| options.input_types.get(name).cloned();
+            // A tensor is a problem there, and only some problems are kept.
+            let mut others = Program::clone(program);
+            others.inputs.retain(|input| !matches!(type_of_input(input, options), Some(QType::Tensor(..))));
+            cembra_prepare::node_types(&others, &given, &options.prepare)
+        });
         types.get(node.index()).cloned().flatten()
     }
 }

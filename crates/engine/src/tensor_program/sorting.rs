@@ -27,7 +27,11 @@ impl Lowering<'_> {
         let depends = operands.iter().any(|operand| apart.depends[operand.index()]);
         apart.depends[node.index()] = depends;
         let is_of_tensors = self.registry.find(name).is_some_and(|op| self.registry.get(op).typing.is_of_tensors());
-        let may_be_apart = !is_of_tensors && !operands.iter().any(|operand| self.has_axes(*operand));
+        let has_axes = operands.iter().any(|operand| self.has_axes(*operand));
+        let may_be_apart = !is_of_tensors && !has_axes;
+        if let Some(apart) = &mut self.apart {
+            apart.tuples_with_axes[node.index()] = has_axes;
+        }
         if may_be_apart && !depends && operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Apart))
         {
             return Ok(Made::Apart);
@@ -40,16 +44,12 @@ impl Lowering<'_> {
 
     /// True for a tensor with axes, an expression over labels, and a tuple with one of them in it.
     pub(super) fn has_axes(&self, node: NodeId) -> bool {
-        let mut open = vec![node];
-        while let Some(node) = open.pop() {
-            match self.made[node.index()] {
-                Made::Whole(whole) if !self.graph.extents(whole.node).is_empty() => return true,
-                Made::Labelled => return true,
-                Made::Tuple(made) => open.extend(self.program.operands(made)),
-                Made::Whole(_) | Made::Apart | Made::Nothing => {}
-            }
+        match self.made[node.index()] {
+            Made::Whole(whole) => !self.graph.extents(whole.node).is_empty(),
+            Made::Labelled => true,
+            Made::Tuple(made) => self.apart.as_ref().is_some_and(|apart| apart.tuples_with_axes[made.index()]),
+            Made::Apart | Made::Nothing => false,
         }
-        false
     }
 
     /// A value that is computed apart, as a tensor takes it.
