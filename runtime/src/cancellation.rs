@@ -31,6 +31,7 @@ pub struct Cancellation(Arc<Flag>);
 #[derive(Debug, Default)]
 pub(crate) struct Flag {
     state: AtomicU8,
+    /// At most one for each token that was made of it and is alive, and as many again until the next is added.
     others: Mutex<Vec<Weak<Flag>>>,
     /// Of a flag that the clock raises too, when that is, and the flag without such a moment that it goes back to.
     until: Option<(Arc<Flag>, Instant)>,

@@ -55,7 +55,7 @@ impl<I, O, S> Evaluator for ModelExecutor<I, O, S> {
 /// ```
 #[derive(Debug)]
 pub struct Pool<T> {
-    /// The one that is cloned when there is no other, and those that were given back.
+    /// The one that is cloned when there is no other, and those that were given back: at most as many as were out at the same time.
     frames: Mutex<(T, Vec<T>)>,
     most: usize,
 }

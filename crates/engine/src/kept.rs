@@ -44,6 +44,7 @@ struct Entries<K, T> {
 /// What was made, by what it was made for.
 pub(crate) struct Kept<K, T> {
     most: usize,
+    /// At most `most`.
     entries: Mutex<Entries<K, T>>,
 }
 

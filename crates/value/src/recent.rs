@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Recent<K, T> {
     most: usize,
-    /// The one that was asked for last is the last.
+    /// The one that was asked for last is the last; at most `most`.
     entries: Mutex<Vec<(K, Arc<T>)>>,
 }
 

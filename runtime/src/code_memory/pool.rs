@@ -26,6 +26,7 @@ struct Region {
 /// All regions of the process.
 #[derive(Debug)]
 pub(super) struct Pool {
+    /// At most as many as the limit of bytes of code has room for.
     regions: Mutex<Vec<Region>>,
     region_bytes: usize,
     /// Changed only while the regions are locked.

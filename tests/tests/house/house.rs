@@ -102,6 +102,65 @@ fn the_page_on_architecture_is_read_in_one_sitting() {
     assert!((1000..=MOST_WORDS).contains(&words), "{words}");
 }
 
+/// A name that the library exports twice means two things, at its root and in a module. A derive macro has the name of its trait.
+#[test]
+fn no_other_names_are_exported_twice() {
+    const TWICE: [&str; 6] = ["Error", "FieldType", "Graph", "Input", "NodeId", "Output"];
+    let text = read("crates/cembra/src/lib.rs");
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for exported in code(&text).collect::<Vec<_>>().join(" ").split("pub use ").skip(1) {
+        let (exported, _) = exported.split_once(';').expect("the end of an export");
+        let (_, names) = exported.rsplit_once("::{").unwrap_or_else(|| exported.rsplit_once("::").expect("a path"));
+        for name in names.trim_end_matches('}').split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let name = name.rsplit(' ').next().expect("a name");
+            if name.chars().next().is_some_and(char::is_uppercase) && name != "Tensor" {
+                *seen.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    assert!(seen.len() > 150, "{}", seen.len());
+    let twice: Vec<&str> = seen.iter().filter(|(_, count)| **count > 1).map(|(name, _)| &**name).collect();
+    assert_eq!(twice, TWICE);
+}
+
+/// Lists and tables behind a lock outlive the call that fills them: caches and pools. Without a bound they grow with what a process has seen.
+#[test]
+fn what_is_kept_behind_a_lock_has_a_bound() {
+    const LOCKS: [&str; 4] = ["Mutex<", "RwLock<", "OnceLock<", "ArcSwap<"];
+    const LISTS: [&str; 5] = ["Map<", "Set<", "Vec<", "Entries<", "Deque<"];
+    let keeps = |line: &str| {
+        let lock = LOCKS.iter().find_map(|lock| line.split_once(lock));
+        let is_field = line.trim_end().ends_with(',') || line.trim_start().starts_with("static ");
+        is_field && line.contains(": ") && lock.is_some_and(|(_, rest)| LISTS.iter().any(|list| rest.contains(list)))
+    };
+    let apart = ["cli", "fuzzing", "lsp", "derive"].map(|name| format!("crates/{name}/"));
+    let mut unbounded = Vec::new();
+    let mut seen = 0;
+    for (name, text) in sources().into_iter().filter(|(name, _)| is_library(name)) {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let code = line.trim_start();
+            if apart.iter().any(|apart| name.starts_with(apart)) || code.starts_with("//") || !keeps(line) {
+                continue;
+            }
+            seen += 1;
+            let said = lines[..at].iter().rev().take_while(|line| {
+                let line = line.trim_start();
+                line.starts_with("///") || line.starts_with("#[")
+            });
+            if !said.into_iter().any(|line| line.to_ascii_lowercase().contains("at most")) {
+                unbounded.push(format!("{name}:{}: {code}", at + 1));
+            }
+        }
+    }
+    assert!(seen >= 8, "{seen}");
+    assert!(
+        unbounded.is_empty(),
+        "say in the comment that there are at most so many, and why:\n{}",
+        unbounded.join("\n")
+    );
+}
+
 #[test]
 fn members_are_the_documented_ones() {
     let members: BTreeSet<String> = packages().into_iter().map(|package| package.folder).collect();

@@ -131,6 +131,7 @@ pub struct Player {
     forms: Forms,
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
+    /// At most one for each strip that was computed at the same time.
     #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
     pool: Mutex<Vec<Box<Workspace>>>,
 }

@@ -74,6 +74,7 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
 
 /// The rules of an operator with their positions among all, in the order they are tried.
 fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'static Rewrite)> + use<> {
+    /// At most one list for each operator of the library.
     static BY_OP: OnceLock<Vec<Vec<(usize, &'static Rewrite)>>> = OnceLock::new();
     let table = BY_OP.get_or_init(|| {
         let mut table = vec![Vec::new(); registry.iter().count()];

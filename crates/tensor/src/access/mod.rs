@@ -40,10 +40,11 @@ pub struct Reader<'e> {
     customs: FxHashMap<NodeId, Vec<Meta>>,
     /// Those that make all elements at once: their values, when one was asked for.
     wholes: Vec<NodeId>,
+    /// At most one for each of these nodes.
     whole_values: OnceLock<FxHashMap<NodeId, Tensor>>,
-    /// The expressions, to be forked.
+    /// The expressions, to be forked: at most one for each cell.
     singles: Mutex<Vec<Box<dyn Single>>>,
-    /// What accesses left that have ended.
+    /// Memory of accesses that have ended: at most as much as of accesses that ran at the same time.
     free: Mutex<Vec<Workspace>>,
 }
 

@@ -214,7 +214,7 @@ const MOST_KNOWN: usize = 1024;
 #[derive(Debug)]
 pub struct Products {
     matrices: &'static dyn MatrixProduct,
-    /// By the hashes of what they are of.
+    /// By the hashes of labels, extents and strides; at most `MOST_KNOWN`.
     known: Mutex<FxHashMap<u64, Arc<PlannedProduct>>>,
 }
 
