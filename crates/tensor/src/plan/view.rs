@@ -130,7 +130,7 @@ impl View {
 
 /// Parts of an index space of at most so many indices, each a slice of every axis; in the order of their indices, which are next to each
 /// other in that order.
-pub fn pieces(extents: &[usize], most: usize) -> impl Iterator<Item = SmallVec<[crate::Slice; 6]>> {
+pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     some_pieces(extents, most, 0..usize::MAX)
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn some_pieces(
     extents: &[usize],
     most: usize,
     which: Range<usize>,
-) -> impl Iterator<Item = SmallVec<[crate::Slice; 6]>> {
+) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     let most = most.max(1);
     // One index of each axis in front of the one that is cut, all of those behind it.
     let mut inner = 1_usize;

@@ -55,6 +55,7 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
     fn data(elements: Vec<Self>) -> Data;
 
     /// The bits in the layout of frames, with zeros behind them.
+    #[inline]
     fn bits(self) -> u64;
 
     /// The element of such bits.
@@ -118,17 +119,20 @@ macro_rules! elements {
         impl<'d> DataMut<'d> {
             /// How many elements there are.
             #[must_use]
+            #[inline]
             pub const fn len(&self) -> usize {
                 match self { $(DataMut::$variant(elements) => elements.len(),)* }
             }
 
             /// The same, for a shorter time.
+            #[inline]
             pub const fn reborrow(&mut self) -> DataMut<'_> {
                 match self { $(DataMut::$variant(elements) => DataMut::$variant(elements),)* }
             }
 
             /// The first so many, and the others; none if there are not as many.
             #[must_use]
+            #[inline]
             pub fn split_at(self, at: usize) -> Option<[DataMut<'d>; 2]> {
                 match self {
                     $(DataMut::$variant(elements) => {
@@ -139,6 +143,7 @@ macro_rules! elements {
             }
 
             /// So many elements from a position on, if there are as many.
+            #[inline]
             pub fn part(&mut self, first: usize, len: usize) -> Option<DataMut<'_>> {
                 let place = first..first.checked_add(len)?;
                 Some(match self { $(DataMut::$variant(elements) => DataMut::$variant(elements.get_mut(place)?),)* })
@@ -164,18 +169,21 @@ macro_rules! elements {
 
         impl Data {
             /// All elements, to be written over.
+            #[inline]
             pub const fn all_mut(&mut self) -> DataMut<'_> {
                 match self { $(Data::$variant(elements) => DataMut::$variant(elements.as_mut_slice()),)* }
             }
 
             /// The type of the elements.
             #[must_use]
+            #[inline]
             pub const fn scalar(&self) -> Scalar {
                 match self { $(Data::$variant(_) => Scalar::$scalar,)* }
             }
 
             /// The bytes of an element of a type, if tensors have any of it.
             #[must_use]
+            #[inline]
             pub const fn element_size(scalar: Scalar) -> Option<usize> {
                 match scalar {
                     $(Scalar::$scalar => Some(size_of::<$ty>()),)*
@@ -235,12 +243,14 @@ fn misfit() -> TensorError {
 impl Data {
     /// How many elements there are.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         with_data!(self, elements => elements.len())
     }
 
     /// The bytes of all elements.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> u64 {
         (Data::element_size(self.scalar()).unwrap_or(0) * self.len()) as u64
     }
@@ -265,6 +275,7 @@ impl Data {
     /// # Panics
     /// There is no such element.
     #[must_use]
+    #[inline]
     pub fn bits(&self, at: usize) -> u64 {
         with_data!(self, elements => elements[at].bits())
     }
@@ -273,6 +284,7 @@ impl Data {
     ///
     /// # Panics
     /// There is no such element.
+    #[inline]
     pub fn set_bits(&mut self, at: usize, bits: u64) {
         with_data!(self, elements => elements[at] = Element::from_bits(bits));
     }
@@ -291,6 +303,7 @@ impl Data {
 
     /// Drops elements from the end, or adds zeros, so that there are so many. For lengths that were counted before: a length that anybody may ask
     /// for goes to [`try_resize`](Data::try_resize).
+    #[inline]
     pub fn resize(&mut self, len: usize) {
         with_data!(self, elements => elements.resize(len, Default::default()));
     }
@@ -299,6 +312,7 @@ impl Data {
     ///
     /// # Errors
     /// The system has no memory for them.
+    #[inline]
     pub fn try_resize(&mut self, len: usize) -> Result<(), TensorError> {
         if len > self.len() {
             check_room(Data::element_size(self.scalar()).unwrap_or(0).saturating_mul(len))?;
@@ -337,6 +351,7 @@ impl Data {
     ///
     /// # Panics
     /// A line leads outside of the other data.
+    #[inline]
     pub fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], (count, step): (usize, isize)) {
         fn copy<T: Element>(
             to: &mut Vec<T>,

@@ -27,6 +27,7 @@ pub struct Layout {
 
 impl Clone for Layout {
     // Whole copies of a few numbers: layouts are cloned for every view and every run.
+    #[inline]
     fn clone(&self) -> Self {
         self.moved(0)
     }
@@ -129,6 +130,7 @@ impl Layout {
 
     /// The same indices in the order of their elements, the last axis the fastest.
     #[must_use]
+    #[inline]
     pub fn ordered(&self) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, self.rank());
         let mut stride = 1;
@@ -163,6 +165,7 @@ impl Layout {
     ///
     /// # Errors
     /// One does.
+    #[inline]
     pub fn check_within(&self, memory: usize) -> Result<(), TensorError> {
         if self.is_within(memory) { Ok(()) } else { Err(self.outside(memory)) }
     }
@@ -194,6 +197,7 @@ impl Layout {
     /// seen through it only by what asks whether it is within.
     #[doc(hidden)]
     #[must_use]
+    #[inline]
     pub fn within(extents: &[usize], strides: Strides, offset: usize) -> Layout {
         debug_assert_eq!(extents.len(), strides.len());
         Layout { extents: extents.into(), strides, offset }
@@ -236,6 +240,7 @@ impl Layout {
     }
 
     /// The extent and the stride of each axis.
+    #[inline]
     pub fn axes(&self) -> impl ExactSizeIterator<Item = (usize, isize)> {
         self.extents.iter().copied().zip(self.strides.iter().copied())
     }
@@ -287,6 +292,7 @@ impl Layout {
 
     /// True if the elements lie next to each other in the order of their indices.
     #[must_use]
+    #[inline]
     pub fn is_row_major(&self) -> bool {
         let mut expected = 1;
         self.is_empty()

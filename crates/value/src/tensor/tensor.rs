@@ -77,6 +77,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
+    #[inline]
     pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, TensorError> {
         layout.check_within(data.len())?;
         Ok(Tensor { data: Arc::new(data), layout })
@@ -86,6 +87,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
+    #[inline]
     pub fn from_shared(data: Arc<Data>, layout: Layout) -> Result<Tensor, TensorError> {
         layout.check_within(data.len())?;
         Ok(Tensor { data, layout })
@@ -134,6 +136,7 @@ impl Tensor {
 
     /// How the indices map to the memory.
     #[must_use]
+    #[inline]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -147,12 +150,14 @@ impl Tensor {
 
     /// The memory, to be shared.
     #[must_use]
+    #[inline]
     pub const fn shared(&self) -> &Arc<Data> {
         &self.data
     }
 
     /// The memory, and how the indices map to it.
     #[must_use]
+    #[inline]
     pub fn into_parts(self) -> (Arc<Data>, Layout) {
         (self.data, self.layout)
     }

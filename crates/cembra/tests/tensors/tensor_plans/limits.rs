@@ -7,6 +7,7 @@ use cembra::{Cancellation, Executor, Limits, Model, Options, RunOptions, Scalar,
 use cembra_engine::Evaluator;
 use cembra_tensor::{Body, Elements, LineKernel, Plan, Products, Rewriter, Rewritten, Single, SumKernel};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 fn limited(array_bytes: u64) -> Options {
     Options::default().limits(Limits { array_bytes, ..Limits::default() })
@@ -353,5 +354,18 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
         token.cancel();
         session.set_run_options(&RunOptions::new().cancellation(token));
         assert_eq!(kind_of(&session.run_tensors(&x).unwrap_err()), ErrorKind::Cancelled);
+    }
+}
+
+/// A million millions of millions of elements, which take no memory, end when their time is over, on any number of threads.
+#[test]
+fn sums_of_views_end_when_their_time_is_over() {
+    let text = "input x: tensor[f64, 1]; output y = tensor.sum(exp(tensor.broadcast(x, (1000000, 1000000, 1000000))))";
+    let executor = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model");
+    for threads in [1, 2, 3] {
+        let mut session = executor.session();
+        session.set_run_options(&RunOptions::new().time_limit(Duration::from_millis(20)).threads(threads));
+        let error = session.run_tensors(&[Tensor::scalar(0.5).reshaped(&[1]).expect("a tensor")]).expect_err("no time");
+        assert_eq!((error.code(), threads), ("deadline", threads));
     }
 }

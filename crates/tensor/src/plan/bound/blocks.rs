@@ -14,11 +14,15 @@ type Block = Vec<Box<dyn Folding>>;
 /// What some blocks have become. None if elements cannot be added as they are computed.
 type Blocks = Result<Option<Vec<Block>>, Error>;
 
+/// The most blocks that several threads combine: each leaves a value in memory until all are joined. A tensor in memory has fewer; a view may have
+/// any number, and is reduced by one thread, which keeps no more than one.
+pub(super) const MOST_BLOCKS: usize = 1 << 18;
+
 impl Together {
     /// How many blocks there are to be shared out.
     pub(super) fn blocks(&self) -> usize {
         match &self.way {
-            Way::LongRuns(runs) => runs.kept.count() * runs.blocks(),
+            Way::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),
             _ => 1,
         }
     }

@@ -29,7 +29,8 @@ impl<T> Cut<T> {
         let counts =
             |slices: SmallVec<[crate::Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
         let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
-        let count = pieces(extents, most).count();
+        // A view may have any number of pieces, so they are not gone through.
+        let count = pieces(extents, most).len();
         let size = first.iter().product();
         let full = bind(&first)?;
         // What is left of the axis that is cut.

@@ -382,7 +382,9 @@ pub(super) fn run(
     let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
     let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
     let sources = Sources { inputs, slots };
-    if let [all] = workers {
+    if let [all, others @ ..] = workers
+        && (others.is_empty() || all.blocks() > blocks::MOST_BLOCKS)
+    {
         let memory = Memory { sources: &sources, locals: &mut [], counters: &mut Counters::default() };
         all.run(&memory, elements, &mut to)?;
     } else {
