@@ -55,7 +55,6 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
     fn data(elements: Vec<Self>) -> Data;
 
     /// The bits in the layout of frames, with zeros behind them.
-    #[inline]
     fn bits(self) -> u64;
 
     /// The element of such bits.
