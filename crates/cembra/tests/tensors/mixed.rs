@@ -1,7 +1,11 @@
 //! Models with tensors and other values: texts, optional values, masks, arrays and dictionaries, before tensors and after them. What an
 //! operator means is decided by its operands.
 
-use cembra::{Array, ArrayKind, Backend, Mask, Model, Options, Scalar, ScalarValue, Tensor, Value};
+use cembra::{
+    Array, ArrayKind, Backend, Cancellation, Limits, Mask, Model, Options, RunOptions, Scalar, ScalarValue, Tensor,
+    Value,
+};
+use std::time::Duration;
 
 fn floats(extents: &[usize], elements: &[f64]) -> Value {
     Value::from(Tensor::new(extents, elements.to_vec()).expect("a tensor"))
@@ -112,6 +116,45 @@ fn masks_are_conditions_of_tensors() {
     assert_eq!(of(2.0, true), [floats(&[2], &[1.0, -2.0]), floats(&[2], &[2.0, -4.0]), Mask(true).into()]);
     assert_eq!(of(7.0, true), [floats(&[2], &[-1.0, 2.0]), floats(&[2], &[0.0, -0.0]), Mask(false).into()]);
     assert_eq!(of(2.0, false)[1], floats(&[2], &[0.0, -0.0]));
+}
+
+/// A mask that is computed apart is a mask beside numbers of tensors, and a truth value beside tensors.
+#[test]
+fn masks_from_apart_stay_masks() {
+    let text = "input x: tensor[f64, 1], name: text
+        let on = name == 'ada'
+        output chosen = if on then x else -x
+        output both = on and tensor.any(x > 1.0)
+        output neither = not (on or tensor.any(x > 1.0))
+        output word = if on and tensor.any(x > 1.0) then 'yes' else 'no'";
+    let of = |x: f64, name: &str| evaluated(text, &[("x", floats(&[1], &[x])), ("name", Value::from(name))]);
+    let masks = |both, neither| [Mask(both).into(), Mask(neither).into()];
+    let expected = |x: f64, [both, neither]: [Value; 2], word: &str| [floats(&[1], &[x]), both, neither, word.into()];
+    assert_eq!(of(2.0, "ada"), expected(2.0, masks(true, false), "yes"));
+    assert_eq!(of(0.5, "bob"), expected(-0.5, masks(false, true), "no"));
+}
+
+/// Tokens, times and limits of a run hold in each of its parts.
+#[test]
+fn runs_of_every_part_end_as_their_options_say() {
+    let text = "input x: tensor[f64, 1], name: text
+        output y = x * strings.length(name)
+        output z = strings.as_text(tensor.sum(y))";
+    let executor = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model");
+    let row = [floats(&[100], &[1.0; 100]), Value::from("ab")];
+    let mut session = executor.session();
+    assert_eq!(session.evaluate(&row).expect("outputs")[1], Value::from("200"));
+    let token = Cancellation::new();
+    session.set_cancellation(Some(token.clone()));
+    assert!(session.evaluate(&row).is_ok());
+    token.cancel();
+    assert_eq!(session.evaluate(&row).expect_err("cancelled").code(), "cancelled");
+    session.set_run_options(&RunOptions::new().time_limit(Duration::ZERO));
+    assert_eq!(session.evaluate(&row).expect_err("no time").code(), "deadline");
+    session.set_run_options(&RunOptions::new().limits(Limits { array_bytes: 799, ..Limits::default() }));
+    assert_eq!(session.evaluate(&row).expect_err("a limit").code(), "limit");
+    session.set_run_options(&RunOptions::new().threads(2));
+    assert!(session.evaluate(&row).is_ok());
 }
 
 #[test]

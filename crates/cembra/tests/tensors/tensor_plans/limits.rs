@@ -369,3 +369,19 @@ fn sums_of_views_end_when_their_time_is_over() {
         assert_eq!((error.code(), threads), ("deadline", threads));
     }
 }
+
+/// A plan that writes over a tensor was bound for as many bytes as the runs before might have.
+#[test]
+fn lower_limits_hold_for_values_that_are_written_over_tensors() {
+    let text = "input x: tensor[f64, 2]; let r(\"i\") = x(\"i,k\") * x(\"i,k\"); x(\"i,j\") = x(\"i,j\") * r(\"i\")";
+    let mut session =
+        Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model").session();
+    let mut inputs = vec![Tensor::new(&[8, 8], vec![0.5; 64]).expect("a tensor")];
+    assert_eq!(session.run_over(&mut inputs, 0).expect("a value"), cembra::tensor::Written::InPlace);
+    let before = inputs[0].to_vec::<f64>().expect("floats");
+    assert_eq!(before, [1.0; 64]);
+    // The sums of rows are in memory of their own.
+    session.set_run_options(&RunOptions::new().limits(Limits { array_bytes: 63, ..Limits::default() }));
+    assert_eq!(session.run_over(&mut inputs, 0).expect_err("a limit").code(), "limit");
+    assert_eq!(inputs[0].to_vec::<f64>().expect("floats"), before);
+}
