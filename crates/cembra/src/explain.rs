@@ -66,7 +66,7 @@ impl ModelKind {
 
 /// The extent of each axis in the listing of a model with tensors.
 #[cfg(feature = "tensors")]
-const LISTED_EXTENT: usize = 64;
+pub const LISTED_EXTENT: usize = 64;
 
 impl Stage {
     /// Every stage in order.

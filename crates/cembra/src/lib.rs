@@ -132,6 +132,7 @@ pub use typed::ModelExecutor;
 /// [`Session::run_tensors`] or [`Session::evaluate`]; a graph is compiled with [`CompileGraph::compile`](tensor::CompileGraph::compile).
 #[cfg(feature = "tensors")]
 pub mod tensor {
+    pub use crate::explain::LISTED_EXTENT;
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
     pub use crate::tensor_graph::CompileGraph;

@@ -59,7 +59,7 @@ mod arrays {
     use cembra_value::tensor::Element;
     use ndarray::{Array, ArrayD, Dimension};
 
-    /// The type of tensors that have so many axes; any number if the type of the array does not say.
+    /// The type of a tensor with the axes of the array; with any number of axes for `IxDyn`.
     fn tensor_type<T: Element, D: Dimension>() -> QType {
         D::NDIM.and_then(|rank| u8::try_from(rank).ok()).map_or(ANY_TENSOR, |rank| QType::Tensor(T::SCALAR, rank))
     }

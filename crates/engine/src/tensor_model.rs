@@ -80,12 +80,7 @@ impl TensorModel {
     pub(crate) fn of_graph(graph: &Graph, outputs: &[NodeId], options: &Started) -> Result<TensorModel, Error> {
         let evaluator = Arc::new(Evaluator::new(&**options));
         let plan = Arc::new(evaluator.plan(graph, outputs)?);
-        let field = |name: &str, node: NodeId| {
-            let (scalar, rank) = (graph.scalar(node), graph.extents(node).len());
-            // There are at most 16 axes.
-            let qtype = if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) };
-            Field::new(&name.into(), &qtype)
-        };
+        let field = |name: &str, node: NodeId| Field::new(&name.into(), &graph.qtype(node));
         let inputs = graph.leaves().iter().map(|leaf| field(&leaf.name, leaf.node)).collect();
         let fields = outputs.iter().enumerate().map(|(at, node)| field(&at.to_string(), *node)).collect();
         let origin = Origin::Graph { graph: graph.clone(), outputs: outputs.to_vec(), plan };

@@ -422,7 +422,7 @@ impl<'e> Until<'e> {
         Until { evaluator, token: None, budget: None, threads: None, most_bytes: None }
     }
 
-    /// A run that a token ends, on so many threads unless that is 0, and with no more bytes than its limit.
+    /// The evaluator for one run, with the token, the thread count and the limit of bytes of the run.
     fn within(evaluator: &'e Evaluator, terms: &RunTerms<'e>) -> Self {
         let threads = (terms.threads > 0).then(|| Threads { count: terms.threads, ..evaluator.threads.clone() });
         Until { token: terms.token, threads, most_bytes: terms.array_bytes, ..Until::of(evaluator) }

@@ -51,7 +51,7 @@ pub trait WholeModel: Any + Send + Sync + Debug {
 #[derive(Debug, Default)]
 pub struct WholeMemory {
     terms: WholeTerms,
-    /// The memory that the runs leave to each other, of the type that the model has for it.
+    /// Memory that one run leaves to the next. Each kind of model has a type of its own for it.
     own: Option<Box<dyn Any + Send>>,
 }
 
@@ -81,6 +81,7 @@ impl WholeMemory {
             // Memory of another model.
             *own = Box::new(M::default());
         }
+        // The type was compared above, so no input can make this fail.
         own.downcast_mut().expect("memory of the type that was made")
     }
 

@@ -5,7 +5,7 @@
 use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
 use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES, Slice};
 use cembra_ops::Registry;
-use cembra_runtime::Scalar;
+use cembra_runtime::{QType, Scalar};
 use cembra_value::tensor::{index_count, inverse_axes, no_element};
 use cembra_value::{ScalarValue, Span};
 use hashbrown::HashTable;
@@ -144,6 +144,14 @@ impl Graph {
     #[must_use]
     pub fn extents(&self, id: NodeId) -> &[usize] {
         &self.node(id).extents
+    }
+
+    /// The type of a node: that of a scalar if it has no axes.
+    #[must_use]
+    pub fn qtype(&self, id: NodeId) -> QType {
+        let Node { scalar, extents, .. } = self.node(id);
+        // There are at most 16 axes.
+        if extents.is_empty() { QType::Scalar(*scalar) } else { QType::Tensor(*scalar, extents.len() as u8) }
     }
 
     /// Which of the nodes that come up to these are needed for their values.

@@ -6,13 +6,11 @@ use crate::arguments::Report;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
+use cembra::tensor::LISTED_EXTENT;
 use cembra::{Model, Options, QType};
 use std::collections::BTreeMap;
 
 const NAME: &str = "explain";
-
-/// The extent of axes of which nothing is said.
-const LONG: usize = 64;
 
 /// Extents of an input: `a=64x32`.
 #[derive(Clone, Debug)]
@@ -56,7 +54,7 @@ pub(super) fn run(
                 return Err(usage(NAME, message));
             }
             Some(extents) => (*extents).clone(),
-            None => vec![LONG; rank],
+            None => vec![LISTED_EXTENT; rank],
         });
     }
     let extents: Vec<&[usize]> = own.iter().map(Vec::as_slice).collect();

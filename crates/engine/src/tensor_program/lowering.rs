@@ -488,7 +488,5 @@ pub(super) fn type_of(graph: &Graph, Whole { node, is_mask, .. }: Whole) -> QTyp
     if is_mask {
         return QType::Optional(Scalar::Unit);
     }
-    let (scalar, rank) = (graph.scalar(node), graph.extents(node).len());
-    // There are at most 16 axes.
-    if rank == 0 { QType::Scalar(scalar) } else { QType::Tensor(scalar, rank as u8) }
+    graph.qtype(node)
 }

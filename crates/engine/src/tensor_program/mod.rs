@@ -39,7 +39,7 @@ pub struct TensorProgram {
     registry: &'static Registry,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    /// The defaults of inputs that nobody gives.
+    /// The defaults of inputs that the caller leaves out.
     absent: Box<[(Arc<str>, ScalarValue)]>,
 }
 
