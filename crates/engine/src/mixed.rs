@@ -7,7 +7,7 @@ use crate::rows::ArrayView;
 use crate::session::Session;
 use crate::signature::Field;
 use crate::tensor_program::{Origin, tensor_of};
-use crate::whole::{WholeMemory, WholeModel};
+use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, Cancellation, QType};
@@ -117,22 +117,30 @@ impl MixedModel {
     }
 }
 
+/// A run of the model.
+#[derive(Clone, Copy)]
+struct Run<'r> {
+    /// The values of the model's inputs.
+    values: &'r [Value],
+    token: Option<&'r Cancellation>,
+    terms: WholeTerms,
+}
+
 impl Part {
     /// Evaluates the part on inputs of the model and outputs of the part before, each converted to its input's type.
     fn evaluate(
         &self,
         session: &mut Option<Session>,
-        values: &[Value],
+        run: Run<'_>,
         given: &[Value],
-        (token, memory): (Option<&Cancellation>, &WholeMemory),
         convert: &dyn Fn(&Value, &QType, usize) -> Result<Value, Error>,
     ) -> Result<Vec<Value>, Error> {
         let session = session.get_or_insert_with(|| self.executor.session());
-        session.set_terms(token, memory.terms());
+        session.set_terms(run.token, run.terms);
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (from, field) in self.inputs.iter().zip(self.executor.inputs()) {
             inputs.push(match *from {
-                PartInput::OfModel(at) => values[at].clone(),
+                PartInput::OfModel(at) => run.values[at].clone(),
                 PartInput::OfPart(at) => convert(&given[at], &field.qtype, at)?,
             });
         }
@@ -164,11 +172,16 @@ impl WholeModel for MixedModel {
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let mut sessions = std::mem::take(memory.own::<Sessions>());
+        let run = Run { values, token, terms: memory.terms() };
+        self.run(run, memory.own(), results)
+    }
+}
+
+impl MixedModel {
+    fn run(&self, run: Run<'_>, sessions: &mut Sessions, results: &mut Vec<Value>) -> Result<(), Error> {
         let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
-        let terms = (token, &*memory);
         if let Some(part) = &self.before {
-            before = part.evaluate(&mut sessions.before, values, &[], terms, &|value, _, _| Ok(value.clone()))?;
+            before = part.evaluate(&mut sessions.before, run, &[], &|value, _, _| Ok(value.clone()))?;
         }
         if let Some(part) = &self.tensors {
             let convert = |value: &Value, qtype: &QType, at: usize| match (value, qtype) {
@@ -178,7 +191,7 @@ impl WholeModel for MixedModel {
                 }
                 _ => Ok(value.clone()),
             };
-            tensors = part.evaluate(&mut sessions.tensors, values, &before, terms, &convert)?;
+            tensors = part.evaluate(&mut sessions.tensors, run, &before, &convert)?;
         }
         if let Some(part) = &self.after {
             let convert = |value: &Value, qtype: &QType, _: usize| match (value, qtype) {
@@ -187,9 +200,8 @@ impl WholeModel for MixedModel {
                 }
                 _ => Ok(value.clone()),
             };
-            after = part.evaluate(&mut sessions.after, values, &tensors, terms, &convert)?;
+            after = part.evaluate(&mut sessions.after, run, &tensors, &convert)?;
         }
-        *memory.own::<Sessions>() = sessions;
         results.extend(self.origins.iter().filter_map(|origin| match *origin {
             Origin::Before(at) => before.get(at).cloned(),
             Origin::Tensors(at) => tensors.get(at).cloned(),

@@ -124,12 +124,11 @@ impl Session {
     /// a model without tensors.
     #[inline]
     pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
-        let ran =
-            !self.has_terms && self.memory.as_mut().is_some_and(|memory| memory.own::<TensorRuns>().run_line(inputs));
-        if !ran {
+        let known = self.memory.as_mut().and_then(|memory| memory.known_tensor_runs_mut());
+        if self.has_terms || !known.is_some_and(|runs| runs.run_line(inputs)) {
             self.run_tensor_steps(inputs)?;
         }
-        Ok(self.memory.as_ref().and_then(|memory| memory.known()).map_or(&[], TensorRuns::outputs))
+        Ok(self.memory.as_ref().and_then(|memory| memory.known_tensor_runs()).map_or(&[], TensorRuns::outputs))
     }
 
     #[inline(never)]
@@ -141,7 +140,7 @@ impl Session {
             threads: self.threads,
             array_bytes: limits.map(|limits| limits.array_bytes()),
         };
-        self.inner.tensors()?.run(inputs, &terms, self.memory.get_or_insert_default().own())
+        self.inner.tensors()?.run(inputs, &terms, self.memory.get_or_insert_default().tensor_runs())
     }
 
     /// Evaluates a model with tensors and one output, and puts the output in the place of one of the inputs; or of a tensor behind them, which
@@ -173,6 +172,6 @@ impl Session {
             threads: self.threads,
             array_bytes: limits.map(|limits| limits.array_bytes()),
         };
-        self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.get_or_insert_default().own())
+        self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.get_or_insert_default().tensor_runs())
     }
 }

@@ -318,7 +318,7 @@ impl WholeModel for TensorModel {
     }
 
     fn run_bytes(&self, memory: &WholeMemory) -> usize {
-        let bytes = memory.known().map_or(0, TensorRuns::held_bytes);
+        let bytes = memory.known_tensor_runs().map_or(0, TensorRuns::held_bytes);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
@@ -343,7 +343,7 @@ impl WholeModel for TensorModel {
         }
         let WholeTerms { threads, limits } = memory.terms();
         let terms = RunTerms { token, threads, array_bytes: limits.map(|limits| limits.array_bytes()) };
-        let runs: &mut TensorRuns = memory.own();
+        let runs = memory.tensor_runs();
         self.run(&inputs, &terms, runs)?;
         for (output, field) in runs.outputs().iter().zip(&self.outputs) {
             results.push(value_of(output, &field.qtype)?);
