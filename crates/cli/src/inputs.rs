@@ -9,10 +9,11 @@ use arrow_schema::SchemaRef;
 use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value, cast_literal, literal_type};
 use cembra_expr::{Input, Node, NodeId};
 use cembra_table::cells::Cells;
+use cembra_table::error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::place::Places;
 use cembra_table::scalar;
-use cembra_table::schema::{self, Column, Wanted, listed, nearest, spelled};
+use cembra_table::schema::{Column, Wanted, listed, nearest, spelled};
 use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -410,7 +411,7 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
             }
         };
         let hint = match declared {
-            Some(QType::Edge(_)) => format!("; {}", schema::MAKE_EDGE),
+            Some(QType::Edge(_)) => format!("; {}", error::MAKE_EDGE),
             Some(declared) if declared.to_optional() != *declared && found_nothing => {
                 format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
             }

@@ -1,43 +1,12 @@
 //! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
 
+use crate::error::PlanError;
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
-use cembra_expr::NodeId;
 use cembra_ops::{CompiledLiteral, OpId, Registry, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, Regions, TypedModel};
 use cembra_runtime::{FrameLayout, QType};
-use cembra_value::{Budget, Diagnostic, Value};
+use cembra_value::{Budget, Value};
 use rustc_hash::FxHashMap;
-
-/// A plan could not be made.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// A limit was exceeded: of the frame, or of the time to compile.
-    #[error("{0}")]
-    Limit(Diagnostic),
-    /// An operator is not compiled from its literal.
-    #[error("{operator}: {reason}")]
-    Compile {
-        /// The operator.
-        operator: &'static str,
-        /// What is wrong with the literal.
-        reason: String,
-        /// The node of the model.
-        origin: NodeId,
-    },
-    /// The model has values that live beside frames.
-    #[error("the model has arrays")]
-    Arrays,
-    /// Rewrites of the user made something that the verifier refuses.
-    #[error("the rewrites of the user made a plan that cannot run: {0}")]
-    Unsound(String),
-}
-
-impl From<Diagnostic> for PlanError {
-    fn from(limit: Diagnostic) -> Self {
-        PlanError::Limit(limit)
-    }
-}
 
 /// Lays out a prepared model.
 ///

@@ -4,6 +4,7 @@
 
 mod binding;
 mod build;
+mod error;
 mod fields;
 mod fingerprint;
 mod flatten;
@@ -13,7 +14,8 @@ mod template;
 mod verify;
 
 pub use binding::{Base, Binding, Function, Place};
-pub use build::{PlanError, build};
+pub use build::build;
+pub use error::PlanError;
 pub use flatten::Linear;
 pub use template::Template;
 pub use verify::verify;

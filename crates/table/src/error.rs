@@ -1,10 +1,13 @@
 //! What can be wrong with data, as a value: a code, a message, the file, line and column, and what to try. How it looks
 //! on a terminal is the business of `diagnose`.
 
-use super::schema::MAKE_EDGE;
 use cembra_runtime::QType;
 use std::fmt;
 use std::io;
+
+/// The hint where data would have to be an edge.
+pub const MAKE_EDGE: &str = "edges are neither read nor written; within a model `edge.from_sizes(sizes)`, \
+                                    `edge.from_split_points(points)` and `edge.from_mapping(groups, count)` make them of arrays";
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {

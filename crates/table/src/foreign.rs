@@ -11,8 +11,8 @@
 //! | lists, structs, maps | JSON | `[..]`, `{..}`, `{..}` if keys are texts, else `[[key, value], ..]` |
 //! | dictionaries, runs, unions | the value | the value |
 
+use crate::json_text;
 use crate::scalar;
-use crate::sink::{write_json_scalar, write_json_text};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
@@ -225,7 +225,7 @@ where
 fn scalar_of(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
     match form {
         Form::Text => scalar::write(out, value),
-        Form::Json => write_json_scalar(out, value),
+        Form::Json => json_text::write_scalar(out, value),
     }
 }
 
@@ -274,7 +274,7 @@ fn object<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a Arr
         if at > 0 {
             out.push(b',');
         }
-        write_json_text(out, name);
+        json_text::write_text(out, name);
         out.push(b':');
         write_json(out, values.as_ref(), row);
     }

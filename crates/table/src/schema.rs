@@ -46,10 +46,6 @@ impl Ahead {
 /// A text found in the data is quoted in a message up to this many characters.
 const QUOTED_CHARS: usize = 40;
 
-/// What is said where data would have to be an edge.
-pub const MAKE_EDGE: &str = "edges are neither read nor written; within a model `edge.from_sizes(sizes)`, \
-                                    `edge.from_split_points(points)` and `edge.from_mapping(groups, count)` make them of arrays";
-
 /// How many names a message lists before it says how many more there are.
 const LISTED_NAMES: usize = 12;
 

@@ -2,8 +2,7 @@
 //! that is not needed any more where the instruction has it so.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
-use crate::ends::STORED;
-use crate::homes::{ARRAYS, BYTE, PORTS, bit_memory, chain_memory, row_memory};
+use crate::homes::{ARRAYS, BYTE, PORTS, STORED, bit_memory, chain_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
 use crate::quotient::Division;

@@ -3,14 +3,10 @@
 //! nearest cache, that is what short loops wait for.
 
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
-use crate::homes::{BYTE, PORTS, ROW};
+use crate::homes::{BYTE, END, PORTS, ROW, STORED};
 use crate::isa::Isa;
-use crate::loops::{END, uses_bits};
 use crate::program::{Kind, Op, Program};
 use cembra_runtime::LINE;
-
-/// The mask of the rows that are stored.
-pub(crate) const STORED: u8 = 7;
 
 /// The row that comes next: loops that have ends read and write no bits.
 const NEXT: Gpr = BYTE;
@@ -46,7 +42,7 @@ impl Ends {
             && ports <= PORTS.len()
             && !single.faults
             && single.divisors.is_empty()
-            && !uses_bits(single)
+            && !single.uses_bits()
             && single.ops.iter().all(stores);
         let is_line =
             read.iter().all(|(_, other)| *other == element) && single.rows as usize * usize::from(element) == LINE;

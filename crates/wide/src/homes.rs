@@ -13,6 +13,12 @@ pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr:
 /// The row that an iteration begins with.
 pub(crate) const ROW: Gpr = Gpr::Rbx;
 
+/// The row that the loop ends before.
+pub(crate) const END: Gpr = Gpr::R12;
+
+/// The mask of the rows that are stored.
+pub(crate) const STORED: u8 = 7;
+
 /// The byte of bits that it begins with.
 pub(crate) const BYTE: Gpr = Gpr::R14;
 

@@ -1,6 +1,6 @@
 //! The instruction sets, and which instructions of a tape each of them plays. Says so before anything is compiled.
 
-use crate::quotient::exact_inverse;
+use crate::divisor::exact_inverse;
 use cembra_runtime::{MachineType, RuntimeFn};
 use cembra_tape::{Bin, CanPlay, Instr, Output, Port, Tape, Un, Val};
 

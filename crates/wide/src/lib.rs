@@ -4,15 +4,17 @@
 //! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), `schedule` puts them in
 //! order, `registers` gives out registers (`homes` says where else values are) while `emit` writes the instructions (`encode`),
 //! `loops` puts the walk over rows around them, `rare` the calls of scalar functions beside them, and `wide` publishes the code
-//! and plays what is left behind the last whole step. `quotient` says how rows are divided by what they share. `docs/wide.md`
+//! and plays what is left behind the last whole step. `divisor` says how rows are divided by what they share, `quotient` where they are not. `docs/wide.md`
 //! says why.
 
+mod divisor;
 mod emit;
 mod encode;
 mod ends;
 mod error;
 mod homes;
 mod isa;
+mod limits;
 mod loops;
 mod overlap;
 mod program;
@@ -27,4 +29,5 @@ mod wide;
 
 pub use error::{Error, ErrorKind};
 pub use isa::Isa;
-pub use wide::{Limits, WideLoop, compile};
+pub use limits::Limits;
+pub use wide::{WideLoop, compile};

@@ -1,25 +1,23 @@
 //! Loops: a program's instructions with what walks the rows around them, whole steps only unless they have
 //! `ends`. What is left behind the last whole step is for `wide` then.
 
+use crate::divisor::Divisor;
 use crate::emit::{Emission, FAILED};
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
-use crate::ends::{Ends, STORED};
+use crate::ends::Ends;
 use crate::error::Reason;
-use crate::homes::{ARRAYS, BYTE, POOL, PORTS, ROW, SAVED, port_base};
+use crate::homes::{ARRAYS, BYTE, END, POOL, PORTS, ROW, SAVED, STORED, port_base};
 use crate::isa::{Isa, element};
+use crate::limits::Limits;
 use crate::overlap::Overlap;
 use crate::program::{Class, Home, Kind, Op, Preset, Program};
-use crate::quotient::{Division, Divisor};
+use crate::quotient::Division;
 use crate::rare::{Calls, STACK, Site};
 use crate::registers::{Registers, Waiting};
 use crate::schedule::Schedule;
 use crate::select::Selection;
-use crate::wide::Limits;
 use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Port, Tape};
-
-/// The row that the loop ends before.
-pub(crate) const END: Gpr = Gpr::R12;
 
 /// How many lines are left, where code goes from one to the next: it reads and writes no bits.
 const LINES: Gpr = BYTE;
@@ -215,7 +213,7 @@ impl Workspace {
             && ports <= PORTS.len()
             && self.program.divisors.is_empty()
             && !self.program.faults
-            && !uses_bits(&self.program);
+            && !self.program.uses_bits();
         let ends = match iteration {
             Iteration::Several if sums == 0 => Ends::of(isa, &self.single, STEPS, &self.read, ports),
             _ => None,
@@ -248,7 +246,7 @@ impl Workspace {
         let Workspace { overlap, program, single, registers, asm, sites, divisions, .. } = self;
         let Workspace { waiting, read, fetched, changes, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
-        let walks_bits = uses_bits(program);
+        let walks_bits = program.uses_bits();
         let mut body = |program: &Program, asm: &mut Assembler, turn: Turn, registers: &mut Registers| {
             let first = turn == Turn::First;
             let stores_some = turn == Turn::End;
@@ -429,12 +427,6 @@ impl Iteration {
             Iteration::Parts
         }
     }
-}
-
-/// True if a program reads or writes bits.
-pub(crate) fn uses_bits(program: &Program) -> bool {
-    program.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
-        || program.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
 }
 
 /// Writes what goes on with the next line, where the ports are by their shifts further on, if there is one. The result is where to.

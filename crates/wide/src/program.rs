@@ -1,8 +1,8 @@
 //! Machine programs: what a step of a loop does, in machine instructions on values that have no registers yet. A value that can
 //! be had from memory at any time (an input, a constant) says from where; instructions read it there if they can.
 
+use crate::divisor::Divisor;
 use crate::encode::{Code, Length};
-use crate::quotient::Divisor;
 use cembra_runtime::RuntimeFn;
 
 /// How many masks may wait to be stored, of the seven registers that there are for them.
@@ -161,6 +161,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// True if it reads or writes bits.
+    pub(crate) fn uses_bits(&self) -> bool {
+        self.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
+            || self.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
+    }
+
     pub(crate) fn clear(&mut self) {
         self.ops.clear();
         self.infos.clear();

@@ -1,9 +1,10 @@
 //! Compiled loops: a tape's code, published, and what is left behind the last whole step where that has no ends.
 
+use crate::divisor::Divisor;
 use crate::error::{Error, Reason};
 use crate::isa::{Isa, element};
+use crate::limits::Limits;
 use crate::loops::Workspace;
-use crate::quotient::Divisor;
 use cembra_runtime::quotient::Parts;
 use cembra_runtime::{CodeMemory, CodePages, Context, LoopEntry, MachineType, chain_of};
 use cembra_tape::{Output, Port, Tape, TapeLoop};
@@ -11,21 +12,6 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
-
-/// How much a loop may take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Bytes of machine code, its constants included. Default 64 MiB.
-    pub code_bytes: usize,
-    /// Bytes of stack. Default 64 KiB.
-    pub stack_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { code_bytes: 64 << 20, stack_bytes: 64 << 10 }
-    }
-}
 
 /// The most machine instructions that a thread keeps the memory of when it has compiled them.
 const MOST_KEPT: usize = 1 << 13;

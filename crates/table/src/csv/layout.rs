@@ -1,7 +1,7 @@
 //! Which fields of a CSV go where: the columns wanted, each with its type, and which of them one leaf is put together from.
 //! Also what a field's text means for its column, and the wording of what is wrong with it.
 
-use super::rows::Record;
+use super::record::Record;
 use crate::cells;
 use crate::error::{DataCode, DataError};
 use crate::scalar;

@@ -11,6 +11,7 @@
 pub(crate) mod blocks;
 mod layout;
 mod number;
+mod record;
 pub(crate) mod rows;
 
 use super::input::Text;
@@ -22,7 +23,8 @@ use arrow_schema::Field;
 use blocks::{Block, Blocks};
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use layout::{Cell, Dialect, Layout, Target, not_utf8};
-use rows::{Record, Rows, Scanner};
+use record::Record;
+use rows::{Rows, Scanner};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 use super::blocks::{Block, closing_quote, too_long};
 use super::layout::{Layout, Target};
 use super::number::decimal;
+use super::record::{Record, RecordField};
 use crate::cells::ScalarBuilder;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
@@ -220,26 +221,6 @@ impl<'b> Scanner<'b> {
         }
         Ok(())
     }
-}
-
-/// A record whose fields are looked at one by one.
-#[derive(Debug)]
-pub(crate) struct Record<'b> {
-    /// The fields.
-    pub(crate) fields: Vec<RecordField<'b>>,
-    /// The line of its first byte.
-    pub(crate) line: u64,
-    /// The bytes that it is written in.
-    pub(crate) bytes: usize,
-}
-
-/// A field of a record.
-#[derive(Debug)]
-pub(crate) struct RecordField<'b> {
-    /// Its value.
-    pub(crate) value: Cow<'b, [u8]>,
-    /// True if it was in quotes.
-    pub(crate) quoted: bool,
 }
 
 /// A block to be read into columns.

@@ -16,7 +16,6 @@ use crate::error::DataError;
 use crate::output::Output;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-pub(crate) use json::{write_scalar as write_json_scalar, write_text as write_json_text};
 use lines::Frame;
 pub use lines::{Encoder, Lines};
 use std::io;

@@ -1,10 +1,10 @@
 //! Quotients of floats: by a constant or by what all rows share they are products, others divisions.
 
 use super::{Selector, by_element};
+use crate::divisor::{Divisor, exact_inverse};
 use crate::encode::Code;
 use crate::isa::element;
 use crate::program::{Home, Kind, Op, Value};
-use crate::quotient::{Divisor, exact_inverse};
 use cembra_runtime::MachineType;
 use cembra_runtime::quotient::{moderate, parts};
 use cembra_tape::Bin;
