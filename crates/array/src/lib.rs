@@ -1,31 +1,29 @@
 //! Array programs: what becomes of a model with arrays. Its nodes compute on whole arrays; what is done to each element by
 //! itself is one plan like any other, over as many rows as there are elements, and so are the parts between scalars.
 //!
-//! A program names no backend: whoever runs it says how its plans are run.
+//! This crate plans: a program says which steps go over which values, and how sweeps are laid out. It names no backend, and the
+//! engine runs it.
 
 mod fullness;
 mod fuse;
 mod joined;
 mod lifetimes;
 mod listing;
-mod memory;
 mod passes;
 mod program;
 mod recompute;
 mod rows;
-mod run;
 mod split;
 mod sweep;
 mod verify;
 
 pub use fullness::fullness;
-pub use memory::{RunMemory, most_units};
+pub use lifetimes::Lifetimes;
 pub use program::{
-    Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, Side, Stage, Step, Sweep, SweepId, SweepRunners,
+    Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, ProgramId, Side, Stage, Step, Sweep, SweepId,
     ValueId,
 };
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
-pub use run::{Parts, run};
 pub use split::{Fusion, Unsplit, split};
-pub use sweep::SweepRunner;
+pub use sweep::{Gathering, Lane, Lie, Origin, Over, Port, Scanning, SweepLayout, Wanted, Work, element_bits};
 pub use verify::{Flaw, verify};

@@ -1,14 +1,14 @@
-//! How long the values of a program are needed: behind which step of its block nobody asks for a value any more, so that its
-//! memory is there for the steps behind it. What blocks give, and the outputs, stay.
+//! How long the values of a program are needed: behind which step of its block no other step asks for a value, so that its
+//! memory is free for the steps behind it. What blocks give, and the outputs, stay.
 
 use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 
 /// The most blocks inside each other that are looked through for uses; what is used further in stays.
 const MOST_NESTED: usize = 64;
 
-/// For each block, for each of its steps, the values that nobody asks for behind it.
+/// For each block, for each of its steps, the values that no step behind it asks for.
 #[derive(Debug, Default)]
-pub(crate) struct Lifetimes {
+pub struct Lifetimes {
     ended: Vec<Vec<Vec<ValueId>>>,
 }
 
@@ -55,7 +55,9 @@ fn made<'p>(program: &'p ArrayProgram, step: &'p Step) -> impl Iterator<Item = V
 }
 
 impl Lifetimes {
-    pub(crate) fn of(program: &ArrayProgram) -> Lifetimes {
+    /// Finds them for a program.
+    #[must_use]
+    pub fn of(program: &ArrayProgram) -> Lifetimes {
         let values = program.values.len();
         let mut uses =
             Uses { homes: vec![None; values], owners: vec![None; program.blocks.len()], last: vec![0; values] };
@@ -100,8 +102,10 @@ impl Lifetimes {
         Lifetimes { ended }
     }
 
-    /// What nobody asks for behind a step of a block.
-    pub(crate) fn ended(&self, block: BlockId, step: usize) -> &[ValueId] {
+    /// The values that no step behind this one of the block asks for.
+    #[inline]
+    #[must_use]
+    pub fn ended(&self, block: BlockId, step: usize) -> &[ValueId] {
         self.ended.get(block.index()).and_then(|steps| steps.get(step)).map_or(&[], |ended| &ended[..])
     }
 }

@@ -1,7 +1,7 @@
 //! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
 //! the blocks of conditionals and loops. It is for people; nothing reads it.
 
-use crate::sweep::{SweepRunner, Written};
+use crate::sweep::{SweepLayout, Written};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
 use cembra_plan::Plan;
 use cembra_runtime::QType;
@@ -12,9 +12,8 @@ const INDENT: &str = "    ";
 
 impl fmt::Display for ArrayProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sweeps = self.sweep_runners();
-        let sweeps = sweeps.all();
-        self.write_counts(f, sweeps)?;
+        let sweeps = self.sweep_layouts();
+        self.write_counts(f, &sweeps)?;
         writeln!(f, "Inputs:")?;
         for input in &self.inputs {
             writeln!(f, "{} = L.{}", self.typed(input.value), input.name)?;
@@ -30,7 +29,7 @@ impl fmt::Display for ArrayProgram {
                 BlockId::TOP => writeln!(f, "Steps:")?,
                 BlockId(at) => writeln!(f, "Block {at}:")?,
             }
-            self.write_block(f, block, sweeps)?;
+            self.write_block(f, block, &sweeps)?;
         }
         writeln!(f, "Outputs:")?;
         for (name, value) in &self.outputs {
@@ -69,11 +68,11 @@ impl ArrayProgram {
     pub fn counts(&self) -> String {
         let mut counts = String::new();
         // Nothing fails that writes to a string.
-        let _ = self.write_counts(&mut counts, self.sweep_runners().all());
+        let _ = self.write_counts(&mut counts, &self.sweep_layouts());
         counts
     }
 
-    fn write_counts(&self, f: &mut impl fmt::Write, sweeps: &[Option<SweepRunner>]) -> fmt::Result {
+    fn write_counts(&self, f: &mut impl fmt::Write, sweeps: &[Option<SweepLayout>]) -> fmt::Result {
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
         let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
         let made: usize = steps().map(|step| self.made(step, sweeps).count()).sum();
@@ -101,9 +100,9 @@ impl ArrayProgram {
         )
     }
 
-    /// The arrays that a step of a block makes, those of blocks in it apart: what a sweep keeps, or all of its stages if nothing
-    /// runs it in strips. What conditionals, loops and tuples give was made by others.
-    fn made<'p>(&'p self, step: &'p Step, sweeps: &[Option<SweepRunner>]) -> impl Iterator<Item = ValueId> + use<'p> {
+    /// The arrays that a step of a block makes, those of blocks in it apart: what a sweep keeps, or what all of its stages make if it has
+    /// no strips. What conditionals, loops and tuples give was made by others.
+    fn made<'p>(&'p self, step: &'p Step, sweeps: &[Option<SweepLayout>]) -> impl Iterator<Item = ValueId> + use<'p> {
         let (own, stages) = match step.action {
             Action::Where { .. } | Action::Loop { .. } | Action::MakeTuple | Action::Field(_) => (&[][..], &[][..]),
             Action::Sweep(sweep) if !matches!(sweeps.get(sweep.index()), Some(Some(_))) => {
@@ -116,11 +115,11 @@ impl ArrayProgram {
     }
 
     /// What a step of a block writes to memory, those of blocks in it apart.
-    fn written(&self, step: &Step, sweeps: &[Option<SweepRunner>]) -> Written {
+    fn written(&self, step: &Step, sweeps: &[Option<SweepLayout>]) -> Written {
         if let Action::Sweep(sweep) = step.action
-            && let Some(runner) = &sweeps[sweep.index()]
+            && let Some(layout) = &sweeps[sweep.index()]
         {
-            return runner.written(self);
+            return layout.written(self);
         }
         let array = |out: ValueId| match self.qtype(out) {
             QType::Array(_, scalar) => Written::of_array(*scalar, !self.is_full(out)),
@@ -135,7 +134,7 @@ impl ArrayProgram {
         self.blocks.iter().flat_map(|block| &block.steps).chain(stages)
     }
 
-    fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block, sweeps: &[Option<SweepRunner>]) -> fmt::Result {
+    fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block, sweeps: &[Option<SweepLayout>]) -> fmt::Result {
         for step in &block.steps {
             self.write_step(f, step, "", self.written(step, sweeps))?;
             let Action::Sweep(sweep) = step.action else { continue };

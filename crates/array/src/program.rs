@@ -1,7 +1,6 @@
 //! The form of array programs: steps in a tree of blocks, each from values to values. A value is an array, an edge, a shape or
 //! anything that a scalar model has; it lies beside frames, by itself.
 
-use crate::sweep::SweepRunner;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry};
 use cembra_plan::Plan;
@@ -18,6 +17,7 @@ macro_rules! positions {
 
         impl $name {
             /// The position.
+            #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -145,9 +145,9 @@ pub struct ArrayInput {
     pub value: ValueId,
 }
 
-/// Which program something is of: no two that were made have the same.
+/// Which program something is of: no two programs that were made have the same one. A copy of a program has that of the original.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ProgramId(u64);
+pub struct ProgramId(u64);
 
 impl ProgramId {
     pub(crate) fn next() -> ProgramId {
@@ -182,7 +182,28 @@ pub struct ArrayProgram {
 }
 
 impl ArrayProgram {
+    /// What tells this program from all others: memory, and what runs its sweeps, is made for one program only.
+    #[inline]
+    #[must_use]
+    pub const fn id(&self) -> ProgramId {
+        self.id
+    }
+
+    /// The operators of its steps.
+    #[inline]
+    #[must_use]
+    pub const fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
+    /// How many values it has.
+    #[must_use]
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
     /// The type of a value.
+    #[inline]
     #[must_use]
     pub fn qtype(&self, value: ValueId) -> &QType {
         &self.values[value.index()]
@@ -194,20 +215,9 @@ impl ArrayProgram {
         self.full[value.index()]
     }
 
-    /// What runs each sweep; none for one whose stages are to be run one by one.
+    /// True for values of exactly the types of its inputs, in their order.
     #[must_use]
-    pub fn sweep_runners(&self) -> SweepRunners {
-        let mut runners: Vec<Option<SweepRunner>> = self.sweeps.iter().map(|_| None).collect();
-        for step in self.blocks.iter().flat_map(|block| &block.steps) {
-            if let Action::Sweep(sweep) = step.action {
-                runners[sweep.index()] = SweepRunner::new(self, self.sweep(sweep), &step.outs);
-            }
-        }
-        SweepRunners { of: self.id, runners }
-    }
-
-    /// True for values of the types of its inputs, in their order.
-    pub(crate) fn takes(&self, inputs: &[Value]) -> bool {
+    pub fn takes(&self, inputs: &[Value]) -> bool {
         let is_right = |(input, value): (&ArrayInput, &Value)| value.is_of(self.qtype(input.value));
         inputs.len() == self.inputs.len() && self.inputs.iter().zip(inputs).all(is_right)
     }
@@ -224,53 +234,49 @@ impl ArrayProgram {
         &self.parts
     }
 
+    /// The sweeps.
+    #[must_use]
+    pub fn sweeps(&self) -> &[Sweep] {
+        &self.sweeps
+    }
+
     /// The inputs that the outputs need, in the order of the model.
     #[must_use]
     pub fn inputs(&self) -> &[ArrayInput] {
         &self.inputs
     }
 
+    /// The literals, each with the value of the program that it is.
+    #[must_use]
+    pub fn literals(&self) -> &[(ValueId, Value)] {
+        &self.literals
+    }
+
+    /// The outputs with their names, the main one first.
+    #[inline]
+    #[must_use]
+    pub fn outputs(&self) -> &[(Arc<str>, ValueId)] {
+        &self.outputs
+    }
+
     /// A block.
+    #[inline]
     #[must_use]
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block.index()]
     }
 
     /// A sweep.
+    #[inline]
     #[must_use]
     pub fn sweep(&self, sweep: SweepId) -> &Sweep {
         &self.sweeps[sweep.index()]
     }
 
     /// A plan.
+    #[inline]
     #[must_use]
     pub fn part(&self, part: PartId) -> &Part {
         &self.parts[part.index()]
-    }
-}
-
-/// What runs the sweeps of one program.
-#[derive(Debug)]
-pub struct SweepRunners {
-    of: ProgramId,
-    /// None for a sweep whose stages are to be run one by one.
-    runners: Vec<Option<SweepRunner>>,
-}
-
-impl SweepRunners {
-    /// True if they are of this program.
-    pub(crate) fn are_of(&self, program: &ArrayProgram) -> bool {
-        self.of == program.id
-    }
-
-    /// What runs each sweep, if it is not to be run stage by stage.
-    pub(crate) fn all(&self) -> &[Option<SweepRunner>] {
-        &self.runners
-    }
-
-    /// Bytes of memory that machine code takes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.runners.iter().flatten().map(SweepRunner::memory_bytes).sum()
     }
 }

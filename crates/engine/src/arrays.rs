@@ -1,29 +1,25 @@
 //! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
 //! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
 
+use crate::array_run::{Host, Played, RunMemory, SweepRunners, most_units, run};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::once::{OnceMemory, OncePlan};
-use crate::plan_rows::{PlanRows, RowSettings};
+use crate::plan_rows::PlanRows;
 use crate::promises;
-use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
-use crate::thread_count::useful_threads;
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
-use cembra_array::{
-    Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Parts, RunMemory, Step, SweepRunners, Unsplit, most_units,
-    split,
-};
+use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Unsplit, split};
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
 use cembra_prepare::{Placed, prepare_part};
-use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
-use cembra_value::{Array, ArrayData, Code, Diagnostic, StringViews, Value};
+use cembra_runtime::{Cancellation, FaultKind};
+use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -39,15 +35,6 @@ pub struct ArrayModel {
     reference: OnceLock<Compiled>,
 }
 
-/// What runs a plan.
-#[derive(Debug)]
-enum Played {
-    /// Rows of elements.
-    Rows(Box<PlanRows>),
-    /// Scalars.
-    Once(Box<OncePlan>),
-}
-
 /// What the runs of one session leave to each other.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -61,7 +48,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Keeps the memory of a value that is not used any more, if nobody else has it.
+    /// Keeps the memory of a value that is not used any more, if it has no other reference.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.run.recycle(value);
     }
@@ -109,7 +96,7 @@ impl Compiled {
             }
         };
         let parts = array_program.parts().iter().enumerate().map(played).collect();
-        let sweeps = array_program.sweep_runners();
+        let sweeps = SweepRunners::of(&array_program);
         let (limits, sources) = (EvaluationLimits::of(options), options.sources.clone());
         Ok(Compiled { program: array_program, parts, sweeps, limits, sources })
     }
@@ -123,14 +110,15 @@ impl Compiled {
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let limits = memory.limits.unwrap_or(self.limits);
-        // So no count of bytes is more than an address can be.
+        // A count of bytes is never more than an address can be.
         let most = limits.array_bytes().min(isize::MAX as u64) / WIDEST;
         if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
             return Err(Error::of_units());
         }
+        let (arrays, played) = (&self.program, &self.parts[..]);
         let threads = memory.threads;
-        let mut run = Run { compiled: self, program, token, limits, threads, scalars: &mut memory.scalars };
-        let made = cembra_array::run(&self.program, &self.sweeps, &mut run, inputs, &mut memory.run, results);
+        let mut host = Host { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
+        let made = run(&mut host, &self.sweeps, inputs, &mut memory.run, results);
         made.map_err(|error| error.in_sources(self.sources.as_ref()))
     }
 
@@ -250,195 +238,16 @@ impl WholeModel for ArrayModel {
     }
 }
 
-struct Run<'r> {
-    compiled: &'r Compiled,
-    program: &'r Program,
-    token: Option<&'r Cancellation>,
-    limits: EvaluationLimits,
-    threads: usize,
-    scalars: &'r mut Vec<Option<OnceMemory>>,
-}
-
-impl Run<'_> {
-    /// Runs a plan over rows, whose strings may take so many bytes.
-    fn rows(&self, part: PartId, args: &[&Value], rows: usize, strings: u64) -> Result<Vec<OutputColumn>, Error> {
-        let part_of = self.compiled.program.part(part);
-        let args: Vec<&Value> = part_of.inputs.iter().map(|at| args[*at]).collect();
-        let optional = part_of.plan.inputs().iter().map(|input| part_of.plan.value(input.value).qtype.is_optional());
-        let buffers: Vec<Vec<&[u8]>> = args.iter().map(|arg| buffers(arg)).collect();
-        let columns: Option<Vec<InputColumn<'_>>> = args
-            .iter()
-            .zip(&buffers)
-            .zip(optional)
-            .map(|((arg, buffers), optional)| column(arg, optional, buffers))
-            .collect();
-        let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
-        let Played::Rows(rows_of) = &self.compiled.parts[part.index()] else {
-            return Err(Error::values("a plan of scalars has no rows"));
-        };
-        let how = RowSettings {
-            token: self.token.cloned(),
-            limits: Some(self.limits),
-            strings: Some(strings),
-            ..RowSettings::new(0)
-        };
-        let outputs = rows_of.outputs().iter().map(|_| None).collect();
-        Ok(rows_of.run(&columns, outputs, rows, &how)?.columns.into_iter().flatten().collect())
-    }
-}
-
-impl Parts for Run<'_> {
-    type Error = Error;
-
-    fn map(&mut self, part: PartId, args: &[&Value], elements: usize, room: u64) -> Result<Vec<Array>, Error> {
-        let arrays: Option<Vec<Array>> =
-            self.rows(part, args, elements, room).map_err(Error::in_element)?.into_iter().map(array).collect();
-        arrays.ok_or_else(|| Error::values("a column is no array"))
-    }
-
-    fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Error> {
-        let Played::Once(plan) = &self.compiled.parts[part.index()] else {
-            return Err(Error::values("a plan of elements needs rows"));
-        };
-        if self.scalars.is_empty() {
-            self.scalars.resize_with(self.compiled.parts.len(), || None);
-        }
-        let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
-        let inputs = self.compiled.program.part(part).inputs.iter().map(|at| args[*at]);
-        plan.run(memory, inputs, self.token, &self.limits, results)
-    }
-
-    fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
-        match &self.compiled.parts[part.index()] {
-            Played::Rows(batch) => batch.function(&Forms(forms.into())),
-            Played::Once(_) => None,
-        }
-    }
-
-    fn context(&self) -> Context {
-        self.limits.context()
-    }
-
-    fn ready(&self, context: &mut Context) {
-        self.limits.hold_in(context);
-        context.set_cancellation(self.token.cloned());
-    }
-
-    fn most_rounds(&self) -> u64 {
-        self.limits.loop_iterations()
-    }
-
-    fn most_array_bytes(&self) -> u64 {
-        self.limits.array_bytes()
-    }
-
-    fn exceeds(&self, step: &Step) -> Error {
-        let operator = operator_name(&self.program.graph, step.origin).to_string();
-        Error::of_arrays(operator, self.program.graph.span(step.origin))
-    }
-
-    fn unsure(&self) -> Error {
-        Error::values("an element may have failed")
-    }
-
-    fn fault(&self, step: &Step, fault: Fault) -> Error {
-        let Fault { kind, operands } = fault;
-        if kind == FaultKind::Cancelled {
-            return Error::ended_by(self.token);
-        }
-        let operator = operator_name(&self.program.graph, step.origin).to_string();
-        let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
-        let sizes = format!("({}, {})", operands[0], operands[1]);
-        let text = match kind {
-            FaultKind::SizeMismatch => &sizes,
-            // Operators make no more than so many elements, whatever the limits of the model are.
-            FaultKind::ArenaLimit => "an array would be larger than any that operators make",
-            // SAFETY: STRING-VIEW: the kernels of array operators view texts that live as long as the process.
-            FaultKind::Invalid | FaultKind::Assertion => unsafe {
-                Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str()
-            },
-            _ => "",
-        };
-        let result = self.compiled.program.qtype(step.outs[0]);
-        let span = self.program.graph.span(step.origin);
-        Error::fault(kind, operator, operand, result, text, span).in_calls(self.program.graph.calls_to(step.origin))
-    }
-
-    fn threads(&self) -> usize {
-        useful_threads(self.threads, None)
-    }
-
-    fn poll(&self) -> Result<(), Error> {
-        match self.token {
-            Some(token) if token.is_cancelled() => Err(Error::ended_by(self.token)),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// The most bytes that an element of an array takes, strings apart.
 const WIDEST: u64 = 16;
-
-/// The buffers that the strings of an array lie in.
-fn buffers(value: &Value) -> Vec<&[u8]> {
-    match value {
-        Value::Array(_, array) => match array.data() {
-            ArrayData::Strings(strings) => strings.parts().1.iter().map(Vec::as_slice).collect(),
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
-}
-
-/// A value as a column: of its elements, or the same for all. Those that are not optional are all there.
-fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
-    let Value::Array(_, array) = value else { return Some(InputColumn::shared(value)) };
-    let len = array.len();
-    let bits = |words: &'a [u64]| Bitmap::of_words(words, len);
-    let column = match array.data() {
-        ArrayData::Units => InputColumn::units(len),
-        ArrayData::Bits(words) => InputColumn::bits(bits(words)?),
-        ArrayData::Numbers(_) => match array.scalar().representation() {
-            Scalar::Int32 => InputColumn::values(array.numbers::<i32>()?),
-            Scalar::Int64 => InputColumn::values(array.numbers::<i64>()?),
-            Scalar::UInt64 => InputColumn::values(array.numbers::<u64>()?),
-            Scalar::Float32 => InputColumn::values(array.numbers::<f32>()?),
-            Scalar::Float64 => InputColumn::values(array.numbers::<f64>()?),
-            _ => return None,
-        },
-        // SAFETY: STRING-VIEW: views of an array lie in its buffers, and those of texts were texts.
-        ArrayData::Strings(strings) => unsafe { InputColumn::views(array.scalar(), strings.parts().0, buffers) },
-    };
-    Some(match array.presence().filter(|_| is_optional) {
-        Some(words) => column.present(bits(words)?),
-        None => column,
-    })
-}
-
-/// A column that was made as an array.
-fn array(column: OutputColumn) -> Option<Array> {
-    let (rows, scalar) = (column.rows(), column.qtype().scalar()?);
-    let (_, parts, presence) = column.into_parts();
-    let data = match parts {
-        OutputParts::Nothing => ArrayData::Units,
-        OutputParts::Numbers(words) => ArrayData::Numbers(words),
-        OutputParts::Bits(words) => ArrayData::Bits(words),
-        OutputParts::Strings(views, buffers) => {
-            // SAFETY: STRING-VIEW: a column has made its views itself, and texts of texts.
-            ArrayData::Strings(unsafe { StringViews::from_known_parts(views, buffers, scalar == Scalar::Text) })
-        }
-        // No input of an array program is a dictionary, nor of a type that is no scalar.
-        OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) => return None,
-    };
-    Array::from_parts(scalar, rows, data, presence)
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stages::prepare;
     use cembra_ops::Registry;
-    use cembra_value::{Limits, ScalarValue};
+    use cembra_runtime::Scalar;
+    use cembra_value::{Array, Limits, ScalarValue};
 
     fn compiled(text: &str) -> (ArrayModel, Arc<Program>) {
         let program = cembra_expr::parse(text, Registry::standard(), &Limits::default()).expect("it is right");
@@ -475,8 +284,9 @@ mod tests {
             assert!(run(&wide, &small, &mut memory).is_err() && run(&other, &large, &mut memory).is_err());
         }
         let mut parts = Vec::new();
-        let mut of_other = Run {
-            compiled: &wide.compiled,
+        let mut of_other = Host {
+            arrays: &wide.compiled.program,
+            played: &wide.compiled.parts,
             program: &program,
             token: None,
             limits: wide.compiled.limits,
@@ -485,7 +295,7 @@ mod tests {
         };
         let inputs = std::slice::from_ref(&large);
         let sweeps = &other.compiled.sweeps;
-        let ran = cembra_array::run(&wide.compiled.program, sweeps, &mut of_other, inputs, &mut memory.run, &mut made);
+        let ran = super::run(&mut of_other, sweeps, inputs, &mut memory.run, &mut made);
         assert!(ran.is_err());
     }
 }

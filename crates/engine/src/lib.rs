@@ -5,6 +5,7 @@
 //! values.
 
 // Examples name the library as its users do.
+mod array_run;
 mod arrays;
 mod backend;
 mod batch;

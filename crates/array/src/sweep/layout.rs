@@ -1,31 +1,20 @@
-//! What a sweep needs, found out once: its columns, and for each stage which of them it reads and writes. The machine code of
-//! its plans is made for the forms of columns, when they are first met, and kept; so is the memory that runs use.
+//! What a sweep needs, found out before anything runs: its columns, and for each stage which of them it reads and writes. A
+//! layout is plain data. It has no memory and no machine code: the engine adds these.
 
-use super::place::{Lie, Memory, Place};
-use crate::{Action, ArrayProgram, PartId, Parts, Side, Stage, Step, Sweep, ValueId};
-use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scanner, id};
+use super::lie::Lie;
+use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
+use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scan, Scanner, id};
 use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
-use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, EdgeType, Frame, MadeFor, PresenceForm, QType,
-};
-use cembra_runtime::{LONG_STRIP_ROWS, STRIP_ROWS, SUM_BLOCK, Scalar, Scratch};
-use cembra_value::{Array, Recent};
+use cembra_runtime::{EdgeType, QType, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::sync::Arc;
-
-/// For how many choices of arrays with bits of presence functions are kept.
-const MOST_VARIANTS: usize = 16;
 
 /// The most arrays from outside that a sweep goes over.
 const MOST_ARRAYS: u32 = u128::BITS;
 
-/// Strips of shares and blocks begin together.
-const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_multiple_of(STRIP_ROWS));
-
 /// What a column of a sweep is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
+pub enum Origin {
     /// An array from outside, which goes along with the strips.
     Array,
     /// An array from outside that has the values of an edge's groups: all of it is looked at by every strip.
@@ -42,45 +31,54 @@ pub(super) enum Origin {
 
 /// A column of a sweep.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
-    pub(super) value: ValueId,
-    pub(super) origin: Origin,
-    pub(super) scalar: Scalar,
-    pub(super) lie: Lie,
-    pub(super) over: Side,
+pub struct Lane {
+    /// The value of the program that the column has elements of.
+    pub value: ValueId,
+    /// What it is.
+    pub origin: Origin,
+    /// The type of an element, its presence apart.
+    pub scalar: Scalar,
+    /// How its elements lie in memory.
+    pub lie: Lie,
+    /// Whether it has elements, or values of groups.
+    pub over: Side,
     /// True if it may have bits of presence: surely, if it is made here.
-    pub(super) has_bits: bool,
+    pub has_bits: bool,
     /// Of an array from outside, its bit in what says which of them have bits.
-    pub(super) bit: u32,
+    pub bit: u32,
     /// The accumulator of all elements that sums it, if nothing else is done with it.
-    pub(super) sum: Option<usize>,
+    pub sum: Option<usize>,
 }
 
 impl Lane {
-    /// True if its elements are added to the sums of its accumulator, and not seen.
-    pub(super) const fn is_added(&self, adds: bool) -> bool {
+    /// True if its elements are added to the sums of its accumulator, and not seen. `adds` says that the code of a run does so.
+    #[inline]
+    #[must_use]
+    pub const fn is_added(&self, adds: bool) -> bool {
         adds && self.sum.is_some()
     }
 
     /// How its elements lie in a run: what is added lies nowhere.
-    pub(super) const fn lie(&self, adds: bool) -> Lie {
+    #[inline]
+    #[must_use]
+    pub const fn lie(&self, adds: bool) -> Lie {
         if self.is_added(adds) { Lie::Nothing } else { self.lie }
     }
 }
 
-/// What of a stage's column code is made for.
+/// A column that a plan takes, and what of it the code of the plan is made for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Port {
-    /// Which column.
-    pub(super) lane: usize,
+pub struct Port {
+    /// The position of the column.
+    pub lane: usize,
     /// True if the plan takes values that may be missing.
-    pub(super) is_optional: bool,
+    pub is_optional: bool,
 }
 
 /// The groups that a stage goes over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Over {
-    /// One of all.
+pub enum Over {
+    /// One group, of all elements.
     Whole,
     /// Those of an edge from outside.
     Edge(ValueId),
@@ -88,95 +86,165 @@ pub(super) enum Over {
 
 /// A fold's result.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    pub(super) finish: Finish,
-    pub(super) lane: usize,
+pub struct Wanted {
+    /// How it is made of what was gathered.
+    pub finish: Finish,
+    /// The position of the column that it is put into.
+    pub lane: usize,
 }
 
-/// What a stage does.
+/// What a stage does. Columns, accumulators and scanners are given by their positions in the layout.
 #[derive(Clone, Debug)]
-pub(super) enum Work {
-    /// Evaluates a plan: the next of the variant's functions.
-    Map { part: PartId, inputs: Vec<Port>, outputs: Vec<usize>, side: Side },
+pub enum Work {
+    /// Evaluates a plan: the functions of a run are in the order of these.
+    Map {
+        /// The plan.
+        part: PartId,
+        /// The columns of its inputs, in their order.
+        inputs: Vec<Port>,
+        /// The columns of its outputs, in their order.
+        outputs: Vec<usize>,
+        /// Whether it is evaluated for elements or for groups.
+        side: Side,
+    },
     /// Gives the accumulator a column.
-    Fold { accumulator: usize, x: usize, over: Over },
+    Fold {
+        /// The accumulator.
+        accumulator: usize,
+        /// The column.
+        x: usize,
+        /// The groups that it is gathered by.
+        over: Over,
+    },
     /// Asks the accumulator for what it has of the groups of the strip.
-    Finish { accumulator: usize, wanted: Wanted },
+    Finish {
+        /// The accumulator.
+        accumulator: usize,
+        /// What it is asked for.
+        wanted: Wanted,
+    },
     /// A scan.
-    Scan { scanner: usize, x: usize, to: usize, over: Over },
-    /// The value of each element's group; `is_there` if each group that has an element has one.
-    Expand { values: usize, to: usize, over: Over, is_there: bool },
+    Scan {
+        /// The scanner.
+        scanner: usize,
+        /// The column that is scanned.
+        x: usize,
+        /// The column that is made.
+        to: usize,
+        /// The groups, each of which is scanned by itself.
+        over: Over,
+    },
+    /// The value of each element's group.
+    Expand {
+        /// The column with a value for each group.
+        values: usize,
+        /// The column that is made.
+        to: usize,
+        /// The groups.
+        over: Over,
+        /// True if each group that has an element has a value.
+        is_there: bool,
+    },
     /// The quotient of each element by the value of its group, all FLOAT64.
-    Divide { x: usize, by: usize, to: usize, over: Over },
+    Divide {
+        /// The column of the elements.
+        x: usize,
+        /// The column with a divisor for each group.
+        by: usize,
+        /// The column that is made.
+        to: usize,
+        /// The groups.
+        over: Over,
+    },
 }
 
-/// A sweep, ready to be run.
+/// What an accumulator gathers.
+#[derive(Clone, Copy, Debug)]
+pub struct Gathering {
+    /// What it keeps of a group.
+    pub gathers: Gathers,
+    /// The type of the elements.
+    pub scalar: Scalar,
+    /// The groups.
+    pub over: Over,
+    /// The side of the column that it is given.
+    pub side: Side,
+}
+
+/// What a scanner does.
+#[derive(Clone, Copy, Debug)]
+pub struct Scanning {
+    /// The scan.
+    pub scan: Scan,
+    /// The type of the elements.
+    pub scalar: Scalar,
+    /// The groups, each of which is scanned by itself.
+    pub over: Over,
+    /// The side of the column that it is given.
+    pub side: Side,
+}
+
+/// The columns and stages of a sweep. Only [`ArrayProgram::sweep_layouts`] makes one, and nothing changes it: code that runs a
+/// sweep relies on its types and positions without looking at them again.
 #[derive(Debug)]
-pub struct SweepRunner {
-    pub(super) lanes: Vec<Lane>,
-    pub(super) work: Vec<Work>,
-    /// The edge whose groups strips hold whole.
-    pub(super) groups: Option<ValueId>,
-    /// Edges of all elements, or all groups, with a scalar: of them only the size has a say.
-    pub(super) whole: Vec<(ValueId, Side)>,
-    pub(super) accumulators: Vec<(Gathers, Scalar, Over, Side)>,
-    /// What is asked of accumulators once all strips are through.
-    pub(super) results: Vec<(usize, Wanted)>,
-    pub(super) scanners: Vec<(cembra_ops::Scan, Scalar, Over, Side)>,
-    /// By which arrays have bits of presence.
-    variants: Recent<u128, Variant>,
+pub struct SweepLayout {
+    lanes: Vec<Lane>,
+    work: Vec<Work>,
+    groups: Option<ValueId>,
+    whole: Vec<(ValueId, Side)>,
+    accumulators: Vec<Gathering>,
+    results: Vec<(usize, Wanted)>,
+    scanners: Vec<Scanning>,
 }
 
-/// The functions of a sweep's plans, for columns of some forms.
-#[derive(Debug)]
-pub(super) struct Variant {
-    pub(super) functions: Vec<Box<dyn BatchFunction>>,
-    /// True if what is only summed is added to the sums of its accumulator, and not seen.
-    pub(super) adds: bool,
-    /// The elements of a strip, where strips need not hold groups.
-    pub(super) strip: usize,
-}
+impl SweepLayout {
+    /// The columns.
+    #[inline]
+    #[must_use]
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
 
-/// What one run needs.
-#[derive(Debug)]
-pub(crate) struct Workspace {
-    /// For each column that is made here.
-    pub(super) memory: Vec<Memory>,
-    /// For bits of each column that do not begin with a word, and for values that go past the caches.
-    pub(super) staged: Vec<Memory>,
-    /// Which columns' values do.
-    pub(super) is_far: Vec<bool>,
-    /// For each scalar.
-    pub(super) cells: Vec<Frame>,
-    /// Memory of arrays that are made, as it was found.
-    pub(super) found: Vec<Option<Arc<Array>>>,
-    /// For each function, with the variant that it is of, and the columns that have bits in it.
-    pub(super) scratch: Vec<Scratch>,
-    pub(super) of: Arc<Variant>,
-    pub(super) with_bits: u128,
-    pub(super) context: Context,
-    pub(super) columns: Vec<Column>,
-    /// Where each column begins: its array, its memory for strips.
-    pub(super) bases: Vec<Place>,
-    /// Where each column's strip lies.
-    pub(super) places: Vec<Place>,
-    /// Bits of edges, of one strip.
-    pub(super) edge_bits: Vec<u64>,
-    pub(super) accumulators: Vec<Accumulator>,
-    pub(super) scanners: Vec<Scanner>,
-    /// Bytes of the strips of groups that are larger than strips are without.
-    pub(super) strip_bytes: u64,
-    /// Bytes of what accumulators and scanners have of all groups.
-    pub(super) group_bytes: u64,
-    /// Of other threads.
-    pub(super) others: Vec<Workspace>,
-}
+    /// What the stages do, in their order.
+    #[inline]
+    #[must_use]
+    pub fn work(&self) -> &[Work] {
+        &self.work
+    }
 
-impl Workspace {
-    /// The bytes of its group data, with those of the workspaces of other threads.
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        let own = self.strip_bytes.saturating_add(self.group_bytes);
-        self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))
+    /// The edge whose groups strips hold whole, if there is one.
+    #[inline]
+    #[must_use]
+    pub const fn groups(&self) -> Option<ValueId> {
+        self.groups
+    }
+
+    /// Edges of all elements, or all groups, with a scalar: only their sizes matter.
+    #[inline]
+    #[must_use]
+    pub fn whole(&self) -> &[(ValueId, Side)] {
+        &self.whole
+    }
+
+    /// What each accumulator gathers.
+    #[inline]
+    #[must_use]
+    pub fn accumulators(&self) -> &[Gathering] {
+        &self.accumulators
+    }
+
+    /// What is asked of accumulators, by their positions, once all strips are through.
+    #[inline]
+    #[must_use]
+    pub fn results(&self) -> &[(usize, Wanted)] {
+        &self.results
+    }
+
+    /// What each scanner does.
+    #[inline]
+    #[must_use]
+    pub fn scanners(&self) -> &[Scanning] {
+        &self.scanners
     }
 }
 
@@ -319,11 +387,24 @@ fn quotient(plan: &Plan) -> Option<[usize; 2]> {
     (output.value == out && ports[0] != ports[1]).then_some(ports)
 }
 
-impl SweepRunner {
-    /// What runs a sweep; none if strips cannot hold what it goes over. `kept` are the values that others use.
+impl ArrayProgram {
+    /// The layout of each sweep; none for a sweep that strips cannot hold, whose stages are to be run one by one.
     #[must_use]
-    pub(crate) fn new(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepRunner> {
-        let mut runner = SweepRunner {
+    pub fn sweep_layouts(&self) -> Vec<Option<SweepLayout>> {
+        let mut layouts: Vec<Option<SweepLayout>> = self.sweeps.iter().map(|_| None).collect();
+        for step in self.blocks.iter().flat_map(|block| &block.steps) {
+            if let Action::Sweep(sweep) = step.action {
+                layouts[sweep.index()] = SweepLayout::of(self, self.sweep(sweep), &step.outs);
+            }
+        }
+        layouts
+    }
+}
+
+impl SweepLayout {
+    /// The layout of a sweep; none if strips cannot hold what it goes over. `kept` are the values that others use.
+    fn of(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepLayout> {
+        let mut made = SweepLayout {
             lanes: Vec::new(),
             work: Vec::new(),
             groups: sweep.groups,
@@ -331,7 +412,6 @@ impl SweepRunner {
             accumulators: Vec::new(),
             results: Vec::new(),
             scanners: Vec::new(),
-            variants: Recent::new(MOST_VARIANTS),
         };
         let sums = |stage: &'_ &Stage| {
             let in_strips = operator(program, &stage.step).and_then(|operator| operator.in_strips);
@@ -351,14 +431,14 @@ impl SweepRunner {
         for stage in &sweep.stages {
             let step = &stage.step;
             if let Action::Map(part) = step.action {
-                let work = runner.map(&mut layout, part, step, stage.over)?;
-                runner.work.push(work);
+                let work = made.map(&mut layout, part, step, stage.over)?;
+                made.work.push(work);
                 continue;
             }
             let (operator, over) = (operator(program, step)?, layout.over(step)?);
             let out = *step.outs.first()?;
             if matches!(program.qtype(step.args[1]), QType::Edge(EdgeType::ToScalar(_))) {
-                runner.whole.push((step.args[1], stage.over));
+                made.whole.push((step.args[1], stage.over));
             }
             match (operator.in_strips, step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
@@ -368,7 +448,7 @@ impl SweepRunner {
                     let has_bits = !program.is_full(out);
                     let to = layout.made(out, stage.over, has_bits, true)?;
                     let is_there = is_of_own_groups(program, step.args[0], edge);
-                    runner.work.push(Work::Expand { values, to, over, is_there });
+                    made.work.push(Work::Expand { values, to, over, is_there });
                 }
                 (Some(InStrips::Scan(scan)), _) => {
                     let x = layout.taken(step.args[0], stage.over)?;
@@ -376,8 +456,8 @@ impl SweepRunner {
                     let to = layout.made(out, stage.over, has_bits, true)?;
                     let scalar = layout.lanes[x].scalar;
                     Scanner::new(scan, scalar)?;
-                    runner.scanners.push((scan, scalar, over, stage.over));
-                    runner.work.push(Work::Scan { scanner: runner.scanners.len() - 1, x, to, over });
+                    made.scanners.push(Scanning { scan, scalar, over, side: stage.over });
+                    made.work.push(Work::Scan { scanner: made.scanners.len() - 1, x, to, over });
                 }
                 (Some(InStrips::Fold(fold)), _) => {
                     let x = layout.taken(step.args[0], stage.over)?;
@@ -385,9 +465,9 @@ impl SweepRunner {
                     let gathers = layout.gathers(fold, step, scalar);
                     Accumulator::new(gathers, scalar)?;
                     let accumulator = *folds.entry((gathers, x, over)).or_insert_with(|| {
-                        runner.accumulators.push((gathers, scalar, over, stage.over));
-                        let accumulator = runner.accumulators.len() - 1;
-                        runner.work.push(Work::Fold { accumulator, x, over });
+                        made.accumulators.push(Gathering { gathers, scalar, over, side: stage.over });
+                        let accumulator = made.accumulators.len() - 1;
+                        made.work.push(Work::Fold { accumulator, x, over });
                         accumulator
                     });
                     let is_seen = sweep.groups.is_some_and(|edge| over == Over::Edge(edge));
@@ -398,21 +478,21 @@ impl SweepRunner {
                     let lane = layout.made(out, Side::Groups, is_optional, is_seen)?;
                     let wanted = Wanted { finish: fold.finish, lane };
                     if is_seen {
-                        runner.work.push(Work::Finish { accumulator, wanted });
+                        made.work.push(Work::Finish { accumulator, wanted });
                     } else {
-                        runner.results.push((accumulator, wanted));
+                        made.results.push((accumulator, wanted));
                     }
                 }
                 _ => return None,
             }
         }
-        runner.lanes = std::mem::take(&mut layout.lanes);
-        runner.find_sums();
-        runner.find_quotients(program);
-        (layout.arrays <= MOST_ARRAYS).then_some(runner)
+        made.lanes = std::mem::take(&mut layout.lanes);
+        made.find_sums();
+        made.find_quotients(program);
+        (layout.arrays <= MOST_ARRAYS).then_some(made)
     }
 
-    /// Finds the columns that are only summed: what their plans make need not be seen by anybody.
+    /// Finds the columns that are only summed: no stage needs to see what their plans make.
     fn find_sums(&mut self) {
         // Strips of groups begin anywhere.
         if self.groups.is_some() {
@@ -425,7 +505,7 @@ impl SweepRunner {
                 Work::Map { inputs, .. } => inputs.iter().for_each(|port| uses[port.lane] += 1),
                 Work::Fold { accumulator, x, over } => {
                     uses[*x] += 1;
-                    let gathers = self.accumulators[*accumulator].0;
+                    let gathers = self.accumulators[*accumulator].gathers;
                     sums.extend((gathers == Gathers::Sum && *over == Over::Whole).then_some((*x, *accumulator)));
                 }
                 Work::Scan { x, .. } => uses[*x] += 1,
@@ -484,7 +564,7 @@ impl SweepRunner {
         };
         let seen: FxHashSet<usize> = self.work.iter().flat_map(seen).collect();
         let is_seen = |lane: usize| seen.contains(&lane) || self.lanes[lane].origin == Origin::Kept;
-        // The sizes of others have a say though nobody looks at what they make.
+        // Others stay, since their sizes are compared even where no stage reads what they make.
         self.work.retain(|work| !matches!(work, Work::Expand { to, .. } if divided.contains(to) && !is_seen(*to)));
     }
 
@@ -500,7 +580,7 @@ impl SweepRunner {
             }
             inputs.push(Port { lane, is_optional: qtype.is_optional() });
         }
-        // Arrays that the plan does not need have their say in sizes.
+        // The sizes of arrays that the plan does not need are compared too.
         for arg in &step.args {
             if matches!(program.qtype(*arg), QType::Array(..)) {
                 layout.taken(*arg, over)?;
@@ -512,114 +592,5 @@ impl SweepRunner {
             outputs.push(layout.made(*out, over, is_optional, true)?);
         }
         Some(Work::Map { part, inputs, outputs, side: over })
-    }
-
-    /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
-    /// a plan has no function.
-    fn variant<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Arc<Variant>> {
-        if let Some(variant) = self.variants.find(|known| *known == with_bits) {
-            return Some(variant);
-        }
-        let made = |adds: bool| {
-            let functions = self.functions(parts, with_bits, adds)?;
-            Some(Variant { functions, adds, strip: self.strip_rows(adds) })
-        };
-        // Not all that plays plans adds up.
-        let adding = if self.lanes.iter().any(|lane| lane.sum.is_some()) { made(true) } else { None };
-        Some(self.variants.keep(with_bits, Arc::new(adding.or_else(|| made(false))?)))
-    }
-
-    /// How many elements a strip has: many, if there is one stage that sees them, which leaves nothing to another.
-    fn strip_rows(&self, adds: bool) -> usize {
-        let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
-        let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.lanes[*x].is_added(adds));
-        let is_one = self.work.iter().filter(is_seen).count() <= 1 && !self.lanes.iter().any(is_strip);
-        if is_one { LONG_STRIP_ROWS } else { STRIP_ROWS }
-    }
-
-    /// A function for each plan, of columns of the forms of such arrays.
-    fn functions<P: Parts>(&self, parts: &P, with_bits: u128, adds: bool) -> Option<Vec<Box<dyn BatchFunction>>> {
-        let function = |work: &Work| {
-            let Work::Map { part, inputs, outputs, .. } = work else { return None };
-            let mut forms: SmallVec<[ColumnForm; 8]> = inputs.iter().map(|port| self.form(*port, with_bits)).collect();
-            forms.extend(outputs.iter().map(|lane| {
-                let lane = &self.lanes[*lane];
-                let form = lane.lie.form(lane.has_bits);
-                if adds && lane.sum.is_some() { ColumnForm { data: DataForm::Chains, ..form } } else { form }
-            }));
-            let made = parts.function(*part, &forms);
-            // What is of another plan, or other columns, is no function of these.
-            Some(made.filter(|made| self.is_made_for(made.made_for(), inputs, outputs, &forms)))
-        };
-        self.work.iter().filter_map(function).collect()
-    }
-
-    /// True if a function was made for columns of these forms, which hold what these ports do.
-    fn is_made_for(&self, made: &MadeFor, inputs: &[Port], outputs: &[usize], forms: &[ColumnForm]) -> bool {
-        let of_inputs = inputs.iter().map(|port| (self.lanes[port.lane].scalar, port.is_optional));
-        let of_outputs = outputs.iter().map(|lane| (self.lanes[*lane].scalar, self.lanes[*lane].has_bits));
-        let found = made.types.iter().map(|qtype| Some((qtype.scalar()?.representation(), qtype.is_optional())));
-        let expected =
-            of_inputs.chain(of_outputs).map(|(scalar, is_optional)| Some((scalar.representation(), is_optional)));
-        made.forms[..] == *forms && found.eq(expected)
-    }
-
-    /// Whether a column has bits of presence that a plan is to read.
-    pub(super) fn has_bits(&self, port: Port, with_bits: u128) -> bool {
-        let lane = &self.lanes[port.lane];
-        port.is_optional
-            && match lane.origin {
-                Origin::Array | Origin::Looked => with_bits >> lane.bit & 1 != 0,
-                _ => lane.has_bits,
-            }
-    }
-
-    fn form(&self, port: Port, with_bits: u128) -> ColumnForm {
-        let lane = &self.lanes[port.lane];
-        if lane.origin != Origin::Shared {
-            return lane.lie.form(self.has_bits(port, with_bits));
-        }
-        ColumnForm {
-            data: if lane.lie == Lie::Nothing { DataForm::Nothing } else { DataForm::Values },
-            presence: if port.is_optional { PresenceForm::Bytes } else { PresenceForm::All },
-            is_shared: true,
-            is_dense: false,
-            ..lane.lie.form(false)
-        }
-    }
-
-    /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
-    pub(super) fn workspace<P: Parts>(&self, parts: &P, with_bits: u128) -> Option<Box<Workspace>> {
-        let variant = self.variant(parts, with_bits)?;
-        let accumulators = self.accumulators.iter().map(|(gathers, scalar, ..)| Accumulator::new(*gathers, *scalar));
-        let scanners = self.scanners.iter().map(|(scan, scalar, ..)| Scanner::new(*scan, *scalar));
-        let memory = || self.lanes.iter().map(|_| Memory::default()).collect();
-        Some(Box::new(Workspace {
-            memory: memory(),
-            staged: memory(),
-            is_far: Vec::new(),
-            cells: self.lanes.iter().map(|_| Frame::zeroed(16)).collect(),
-            found: self.lanes.iter().map(|_| None).collect(),
-            scratch: variant.functions.iter().map(|function| Scratch::new(&function.scratch())).collect(),
-            of: variant,
-            with_bits,
-            context: parts.context(),
-            columns: Vec::new(),
-            bases: Vec::new(),
-            places: Vec::new(),
-            edge_bits: Vec::new(),
-            accumulators: accumulators.collect::<Option<_>>()?,
-            scanners: scanners.collect::<Option<_>>()?,
-            strip_bytes: 0,
-            group_bytes: 0,
-            others: Vec::new(),
-        }))
-    }
-
-    /// Bytes of memory that machine code takes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        let code = |variant: &Variant| variant.functions.iter().map(|function| function.memory_bytes()).sum();
-        size_of::<SweepRunner>() + self.variants.bytes(code)
     }
 }

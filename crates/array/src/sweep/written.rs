@@ -1,8 +1,8 @@
 //! What a sweep writes to memory, known before it runs: the arrays that it makes, by their elements, and the strips that its
 //! stages leave to each other. What its plans and its edges need for themselves is not counted.
 
-use super::layout::{Lane, Origin, SweepRunner};
-use super::place::Lie;
+use super::layout::{Lane, Origin, SweepLayout};
+use super::lie::Lie;
 use crate::{ArrayProgram, Side};
 use cembra_runtime::{QType, STRIP_ROWS, Scalar};
 
@@ -36,12 +36,14 @@ impl Written {
     }
 }
 
-/// How many bits an element of an array takes: of a string those of its view, besides the buffer.
-pub(crate) fn element_bits(scalar: Scalar) -> u64 {
+/// How many bits an element of an array takes, its presence apart: of a string those of its view, besides the buffer.
+#[inline]
+#[must_use]
+pub fn element_bits(scalar: Scalar) -> u64 {
     if scalar.is_string() { u128::BITS.into() } else { Lie::of(scalar).bits() }
 }
 
-impl SweepRunner {
+impl SweepLayout {
     /// What it writes. What is only summed is not, where machine code adds it up; else it takes a strip.
     pub(crate) fn written(&self, program: &ArrayProgram) -> Written {
         let of_lane = |lane: &Lane| {
@@ -59,6 +61,6 @@ impl SweepRunner {
                 _ => Written::default(),
             }
         };
-        self.lanes.iter().map(of_lane).fold(Written::default(), Written::and)
+        self.lanes().iter().map(of_lane).fold(Written::default(), Written::and)
     }
 }

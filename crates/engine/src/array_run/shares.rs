@@ -1,10 +1,10 @@
-//! Shares of a run, for several threads: whole blocks of a sum, or whole groups, so that nothing that is computed depends on how
-//! many shares there are. Each is done in a workspace of its own; arrays that are made are those of one.
+//! Shares of a run, for several threads: whole blocks of a sum, or whole groups, so that no result depends on the number of
+//! shares. Each is done in a workspace of its own; arrays that are made are those of one.
 
-use super::layout::{Lane, Origin, Over, Workspace};
-use super::place::Lie;
-use super::run::{Bounds, Run};
-use crate::{Parts, Side};
+use super::host::Host;
+use super::runner::Workspace;
+use super::sweep::{Bounds, Run};
+use cembra_array::{Lane, Lie, Origin, Over, Side};
 use cembra_runtime::SUM_BLOCK;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use smallvec::{SmallVec, smallvec};
@@ -13,7 +13,7 @@ use smallvec::{SmallVec, smallvec};
 const NEAR: usize = 1 << 14;
 
 impl Run<'_> {
-    /// Shares for at most so many threads, in order; one where there is too little to do, or something goes from strip to strip.
+    /// Shares for at most this many threads, in order; one where the elements are few, or something goes from strip to strip.
     pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
         let groups = self.points.map_or(0, |points| points.len() - 1);
         let all = Bounds { elements: 0..self.elements, groups: 0..groups };
@@ -48,33 +48,32 @@ impl Run<'_> {
             Side::Groups => group.is_multiple_of(64),
         };
         let has_bits = |lane: &&Lane| lane.origin == Origin::Kept && (lane.has_bits || lane.lie == Lie::Bits);
-        self.runner.lanes.iter().filter(has_bits).all(starts_word)
+        self.layout().lanes().iter().filter(has_bits).all(starts_word)
     }
 
     /// True if no share waits for what another finds.
     fn is_divisible(&self) -> bool {
-        let runner = self.runner;
         let is_apart = |over: Over| match self.points {
             None => over == Over::Whole,
             Some(_) => self.is_of_strips(over),
         };
-        runner.scanners.is_empty()
-            && runner.accumulators.iter().all(|(.., over, side)| *side == Side::Elements && is_apart(*over))
+        self.layout().scanners().is_empty()
+            && self.layout().accumulators().iter().all(|of| of.side == Side::Elements && is_apart(of.over))
     }
 
     /// Goes through the strips of all shares, each on a thread if there are as many; false if something failed, or the run was
     /// cancelled.
-    pub(super) fn strips_of_shares<P: Parts>(&self, workspace: &mut Workspace, shares: &[Bounds], parts: &P) -> bool {
+    pub(super) fn strips_of_shares(&self, workspace: &mut Workspace, shares: &[Bounds], host: &Host<'_>) -> bool {
         let mut others = std::mem::take(&mut workspace.others);
         while others.len() + 1 < shares.len() {
-            let Some(other) = self.runner.workspace(parts, self.with_bits) else { return false };
+            let Some(other) = self.runner.workspace(host, self.with_bits) else { return false };
             others.push(*other);
         }
         for other in &mut others {
             other.bases.clone_from(&workspace.bases);
-            parts.ready(&mut other.context);
+            host.ready(&mut other.context);
         }
-        parts.ready(&mut workspace.context);
+        host.ready(&mut workspace.context);
         let workspaces = std::iter::once(&mut *workspace).chain(&mut others);
         let work: Vec<(&mut Workspace, &Bounds)> = workspaces.zip(shares).collect();
         let succeeds = work.into_par_iter().all(|(workspace, share)| {

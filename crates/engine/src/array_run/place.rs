@@ -1,75 +1,22 @@
 //! Where the columns of a sweep lie: in arrays that came in or that are being made, whose places go along with the strips, or in
 //! memory that is a strip's. The one place of sweeps that knows addresses.
 
-use cembra_ops::{Strip, StripData, StripValues};
-use cembra_runtime::{Column, ColumnForm, DataForm, LINE, PresenceForm, QType, Scalar};
+use cembra_array::Lie;
+use cembra_ops::{Accumulator, Finish, Strip, StripData, StripValues};
+use cembra_runtime::{Column, LINE, Scalar};
 use cembra_value::{Array, ArrayData, ScalarValue, Words};
-
-/// How the elements of a type lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lie {
-    /// Units have no values.
-    Nothing,
-    /// A bit each.
-    Bits,
-    /// Numbers of so many bytes.
-    Numbers(usize),
-}
-
-impl Lie {
-    pub(crate) fn of(scalar: Scalar) -> Lie {
-        match scalar {
-            Scalar::Unit => Lie::Nothing,
-            Scalar::Boolean => Lie::Bits,
-            other => Lie::Numbers(QType::Scalar(other).layout().size as usize),
-        }
-    }
-
-    /// How many bits an element takes.
-    pub(crate) const fn bits(self) -> u64 {
-        match self {
-            Lie::Nothing => 0,
-            Lie::Bits => 1,
-            Lie::Numbers(size) => 8 * size as u64,
-        }
-    }
-
-    /// How many words so many elements take.
-    pub(crate) const fn words(self, elements: usize) -> usize {
-        match self {
-            Lie::Nothing => 0,
-            Lie::Bits => elements.div_ceil(64),
-            Lie::Numbers(size) => elements.saturating_mul(size).div_ceil(8),
-        }
-    }
-
-    /// The form of columns whose rows each have a value of their own.
-    pub(crate) fn form(self, has_bits: bool) -> ColumnForm {
-        ColumnForm {
-            data: match self {
-                Lie::Nothing => DataForm::Nothing,
-                Lie::Bits => DataForm::Bits,
-                Lie::Numbers(_) => DataForm::Values,
-            },
-            presence: if has_bits { PresenceForm::Bits } else { PresenceForm::All },
-            is_dictionary: false,
-            is_shared: false,
-            is_dense: true,
-            paces: [0; 2],
-        }
-    }
-}
+use std::ops::Range;
 
 /// Memory for the values of a column, and for its bits of presence. It only grows.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) data: Words,
-    pub(crate) presence: Vec<u64>,
+pub(super) struct Memory {
+    pub(super) data: Words,
+    pub(super) presence: Vec<u64>,
 }
 
 impl Memory {
-    /// Makes room for so many elements.
-    pub(crate) fn reserve(&mut self, lie: Lie, has_bits: bool, elements: usize) {
+    /// Makes room for this many elements.
+    pub(super) fn reserve(&mut self, lie: Lie, has_bits: bool, elements: usize) {
         let (values, bits) = (lie.words(elements), elements.div_ceil(64));
         if self.data.len() < values {
             self.data.resize(values, 0);
@@ -80,7 +27,7 @@ impl Memory {
     }
 
     /// The array that was written there.
-    pub(crate) fn into_array(mut self, scalar: Scalar, elements: usize, has_bits: bool) -> Option<Array> {
+    pub(super) fn into_array(mut self, scalar: Scalar, elements: usize, has_bits: bool) -> Option<Array> {
         let lie = Lie::of(scalar);
         self.data.truncate(lie.words(elements));
         let data = match lie {
@@ -92,7 +39,7 @@ impl Memory {
     }
 
     /// The first element that was written there, if it is there.
-    pub(crate) fn first(&self, scalar: Scalar, has_bits: bool) -> Option<ScalarValue> {
+    pub(super) fn first(&self, scalar: Scalar, has_bits: bool) -> Option<ScalarValue> {
         if has_bits && self.presence.first().is_none_or(|bits| bits & 1 == 0) {
             return None;
         }
@@ -105,26 +52,28 @@ impl Memory {
         }
     }
 
-    pub(crate) fn place(&mut self) -> Place {
+    /// Where it is now: it is elsewhere once it has grown.
+    pub(super) fn place(&mut self) -> Place {
         Place { data: self.data.as_mut_ptr().cast(), presence: self.presence.as_mut_ptr().cast() }
     }
 }
 
 /// Where values lie, and the bits of presence; null where all are there. Bits begin at the lowest of the first byte.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) data: *mut u8,
-    pub(crate) presence: *mut u8,
+pub(super) struct Place {
+    pub(super) data: *mut u8,
+    pub(super) presence: *mut u8,
 }
 
 // SAFETY: SWEEP-PLACE: a place is used by the thread that has its workspace, and says nothing once the run is over.
 unsafe impl Send for Place {}
 
 impl Place {
-    pub(crate) const NOWHERE: Place = Place { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
+    /// The place of a column without memory.
+    pub(super) const NOWHERE: Place = Place { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
 
-    /// Those of an array, never to be written.
-    pub(crate) fn of(array: &Array) -> Place {
+    /// The place of an array, never to be written.
+    pub(super) fn of(array: &Array) -> Place {
         let data = match array.data() {
             ArrayData::Units | ArrayData::Strings(_) => std::ptr::null(),
             ArrayData::Bits(words) | ArrayData::Numbers(words) => words.as_ptr(),
@@ -134,7 +83,7 @@ impl Place {
     }
 
     /// The place of a later element; bits only of one whose position is a multiple of 8.
-    pub(crate) fn at(self, lie: Lie, element: usize) -> Place {
+    pub(super) fn at(self, lie: Lie, element: usize) -> Place {
         let data = match lie {
             Lie::Nothing => self.data,
             Lie::Bits => self.data.wrapping_add(element / 8),
@@ -145,16 +94,16 @@ impl Place {
     }
 
     /// As code sees it.
-    pub(crate) const fn column(self, lie: Lie) -> Column {
+    pub(super) const fn column(self, lie: Lie) -> Column {
         let stride = if let Lie::Numbers(size) = lie { size.cast_signed() } else { 0 };
         Column { data: self.data, stride, presence: self.presence, presence_stride: 0 }
     }
 
-    /// The first so many elements, as kernels see them.
+    /// The first `len` elements, as kernels see them.
     ///
     /// # Safety
-    /// SWEEP-PLACE: there are so many elements of the type, bits in whole words, and nobody writes them meanwhile.
-    pub(crate) unsafe fn strip<'a>(self, scalar: Scalar, len: usize) -> Strip<'a> {
+    /// SWEEP-PLACE: the place has `len` elements of the type, bits in whole words, and nothing writes them meanwhile.
+    pub(super) unsafe fn strip<'a>(self, scalar: Scalar, len: usize) -> Strip<'a> {
         let presence = (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
             unsafe { std::slice::from_raw_parts(self.presence.cast::<u64>(), len.div_ceil(64)) }
@@ -162,7 +111,7 @@ impl Place {
         macro_rules! numbers {
             ($len:expr) => {
                 match $len {
-                    // There need be no memory then.
+                    // The place may have no memory then.
                     0 => &[],
                     // SAFETY: SWEEP-PLACE, promised by the caller.
                     len => unsafe { std::slice::from_raw_parts(self.data.cast(), len) },
@@ -181,15 +130,15 @@ impl Place {
         Strip { data, presence, len }
     }
 
-    /// The values of the first so many elements, to be written.
+    /// The values of the first `len` elements, to be written.
     ///
     /// # Safety
-    /// SWEEP-PLACE: there is memory for so many elements of the type, bits in whole words, that nobody else uses meanwhile.
-    pub(crate) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
+    /// SWEEP-PLACE: the place has memory for `len` elements of the type, bits in whole words, that nothing else uses meanwhile.
+    pub(super) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
         macro_rules! numbers {
             ($len:expr) => {
                 match $len {
-                    // There need be no memory then.
+                    // The place may have no memory then.
                     0 => &mut [],
                     // SAFETY: SWEEP-PLACE, promised by the caller.
                     len => unsafe { std::slice::from_raw_parts_mut(self.data.cast(), len) },
@@ -207,11 +156,11 @@ impl Place {
         }
     }
 
-    /// The bits of presence of the first so many elements, to be written; none where there are no such bits.
+    /// The bits of presence of the first `len` elements, to be written; none where the column has no such bits.
     ///
     /// # Safety
-    /// SWEEP-PLACE: there is memory for the bits, in whole words, that nobody else uses meanwhile.
-    pub(crate) unsafe fn bits<'a>(self, len: usize) -> Option<&'a mut [u64]> {
+    /// SWEEP-PLACE: the place has memory for the bits, in whole words, that nothing else uses meanwhile.
+    pub(super) unsafe fn bits<'a>(self, len: usize) -> Option<&'a mut [u64]> {
         (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
             unsafe { std::slice::from_raw_parts_mut(self.presence.cast::<u64>(), len.div_ceil(64)) }
@@ -219,15 +168,31 @@ impl Place {
     }
 }
 
-/// True where there are stores past the caches.
-pub(crate) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
+/// Writes what was gathered of some groups.
+///
+/// # Safety
+/// SWEEP-PLACE: the place has memory for as many results of the type, and their bits if it has any, that nothing else uses.
+pub(super) unsafe fn finish(
+    accumulator: &Accumulator,
+    finish: Finish,
+    groups: &Range<usize>,
+    scalar: Scalar,
+    place: Place,
+) {
+    // SAFETY: SWEEP-PLACE, promised by the caller.
+    let (mut values, bits) = unsafe { (place.values(scalar, groups.len()), place.bits(groups.len())) };
+    accumulator.result(finish, groups.clone(), &mut values, bits);
+}
 
-/// Copies so many bytes past the caches, but for those that share a line of them with others. They are sure to be seen by others
+/// True where the processor has stores past the caches.
+pub(super) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
+
+/// Copies bytes past the caches, but for those that share a line of them with others. They are sure to be seen by others
 /// after [`drain_past_caches`](cembra_runtime::drain_past_caches).
 ///
 /// # Safety
-/// SWEEP-PLACE: there are as many bytes in both places, apart from each other, and nobody else uses them meanwhile.
-pub(crate) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+/// SWEEP-PLACE: both places have this many bytes, apart from each other, and nothing else uses them meanwhile.
+pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let end = bytes - (bytes - head) % LINE;
     // SAFETY: SWEEP-PLACE, promised by the caller: the bytes before the first whole line, and those behind the last.
@@ -250,18 +215,18 @@ pub(crate) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize
     }
 }
 
-/// The words in which so many bits are, from a position on.
+/// The words in which `count` bits are, from a position on.
 ///
 /// # Safety
-/// SWEEP-PLACE: there are these words, and nobody else uses them meanwhile.
-pub(crate) unsafe fn words_of<'a>(bits: *mut u8, first: usize, count: usize) -> &'a mut [u64] {
+/// SWEEP-PLACE: the memory has these words, and nothing else uses them meanwhile.
+pub(super) unsafe fn words_of<'a>(bits: *mut u8, first: usize, count: usize) -> &'a mut [u64] {
     let words = first / 64..(first + count).div_ceil(64);
     // SAFETY: SWEEP-PLACE, promised by the caller.
     unsafe { std::slice::from_raw_parts_mut(bits.cast::<u64>().add(words.start), words.len()) }
 }
 
-/// Copies so many bits from a position in some words to the start of others.
-pub(crate) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
+/// Copies `count` bits from a position in some words to the start of others.
+pub(super) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize) {
     let (word, shift) = (first / 64, first % 64);
     for (at, to) in to.iter_mut().enumerate().take(count.div_ceil(64)) {
         let low = from.get(word + at).copied().unwrap_or(0) >> shift;
@@ -270,13 +235,13 @@ pub(crate) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize
     }
 }
 
-/// Puts so many bits from the start of some words to a position in others, whose bits behind are not set yet.
-pub(crate) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
+/// Puts `count` bits from the start of some words to a position in others, whose bits behind are not set yet.
+pub(super) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
     for (at, bits) in from.iter().enumerate().take(count.div_ceil(64)) {
         let left = count - 64 * at;
         let bits = if left >= 64 { *bits } else { bits & ((1 << left) - 1) };
         let (word, shift) = ((first + 64 * at) / 64, first % 64);
-        // What was there of an earlier strip stays below, what is there of an earlier run goes.
+        // Bits of an earlier strip stay below, those of an earlier run go.
         let below = if shift == 0 { 0 } else { to[word] & ((1 << shift) - 1) };
         to[word] = below | bits << shift;
         if shift != 0 && shift + left.min(64) > 64 {

@@ -1,18 +1,21 @@
-//! A run of a sweep: strips of elements, one after the other, through all of its stages.
+//! A run of a sweep: sizes are compared, memory is made, and strips of elements go through the stages, one after the other
+//! (`strip.rs`). A sweep that meets anything that fails gives up: its caller has the program run in another way, which says what failed.
 
-use super::layout::{Lane, Origin, Over, Port, SweepRunner, Work, Workspace};
-use super::place::{HAS_STREAMS, Lie, Place, copy_bits};
-use crate::memory::{Found, RunParts, Slots, Spares};
-use crate::{ArrayProgram, Parts, Side, SweepId, ValueId};
-use cembra_ops::{Accumulator, Finish, Grouping, MOST_ELEMENTS, Scanner, Strip, divide_by_groups, expand};
-use cembra_runtime::{Column, LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, SUM_BLOCK, Scalar, drain_past_caches};
+use super::host::Host;
+use super::memory::{Found, RunParts, Slots, Spares};
+use super::place::{HAS_STREAMS, Place, finish};
+use super::runner::{SweepRunner, Workspace};
+use crate::error::Error;
+use cembra_array::{ArrayProgram, Lane, Lie, Origin, Over, Side, SweepId, SweepLayout, ValueId, Work};
+use cembra_ops::{Accumulator, MOST_ELEMENTS, Scanner};
+use cembra_runtime::{LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, SUM_BLOCK, drain_past_caches};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What came of a sweep.
 #[derive(Debug)]
-pub(crate) enum Swept {
+pub(super) enum Swept {
     /// The values that it made for others are in their slots.
     Made,
     /// Nothing: its stages are to be run one by one.
@@ -46,15 +49,15 @@ impl Bounds {
 /// A sweep that is being run.
 pub(super) struct Run<'r> {
     pub(super) runner: &'r SweepRunner,
-    slots: &'r Slots<'r>,
+    pub(super) slots: &'r Slots<'r>,
     pub(super) elements: usize,
     /// Split points of the groups that strips hold whole.
     pub(super) points: Option<&'r [i64]>,
     pub(super) with_bits: u128,
     /// The elements of a strip, where strips need not hold groups.
-    strip: usize,
+    pub(super) strip: usize,
     /// Arrays that are looked at by groups and have bits, but all of them set.
-    all_there: u128,
+    pub(super) all_there: u128,
 }
 
 impl SweepRunner {
@@ -62,14 +65,14 @@ impl SweepRunner {
     ///
     /// # Errors
     /// The run was cancelled.
-    pub(crate) fn run<P: Parts>(
+    pub(super) fn run(
         &self,
         program: &ArrayProgram,
         number: SweepId,
         memory: &mut RunParts<'_>,
-        parts: &mut P,
-    ) -> Result<Swept, P::Error> {
-        let room = memory.room(parts.most_array_bytes());
+        host: &Host<'_>,
+    ) -> Result<Swept, Error> {
+        let room = memory.room(host.most_array_bytes());
         let kept = memory.take_workspace(number);
         let RunParts { slots, spares, .. } = memory;
         let Some(mut run) = self.begin(slots) else { return Ok(Swept::Failed) };
@@ -77,12 +80,12 @@ impl SweepRunner {
             return Ok(Swept::Failed);
         }
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
-        let Some(mut workspace) = kept.or_else(|| self.workspace(parts, run.with_bits)) else { return Ok(Swept::Not) };
+        let Some(mut workspace) = kept.or_else(|| self.workspace(host, run.with_bits)) else { return Ok(Swept::Not) };
         let grouped = run.grouped_bytes(&workspace);
         workspace.group_bytes = workspace.group_bytes.max(grouped);
         let left = room.checked_sub(run.kept_bytes().saturating_add(grouped));
         let Some(left) = left else { return Ok(Swept::Failed) };
-        let shares = run.shares(parts.threads());
+        let shares = run.shares(host.threads());
         if run.strip_bytes(&shares, &workspace, left) > left {
             return Ok(Swept::Failed);
         }
@@ -90,14 +93,14 @@ impl SweepRunner {
         run.prepare(&mut workspace, spares);
         let succeeds = match &shares[..] {
             [all] => {
-                parts.ready(&mut workspace.context);
+                host.ready(&mut workspace.context);
                 run.begin_share(&mut workspace, all);
                 run.strips(&mut workspace, all)
             }
-            several => run.strips_of_shares(&mut workspace, several, parts),
+            several => run.strips_of_shares(&mut workspace, several, host),
         };
-        // Who was cancelled ends early, and says so here.
-        parts.poll()?;
+        // A run that was cancelled ends early, and says so here.
+        host.poll()?;
         if !succeeds {
             return Ok(Swept::Failed);
         }
@@ -118,9 +121,9 @@ impl SweepRunner {
         elements: usize,
         groups: Option<usize>,
     ) -> Option<()> {
-        for (accumulator, wanted) in &self.results {
-            let lane = &self.lanes[wanted.lane];
-            let count = match self.accumulators[*accumulator].2 {
+        for (accumulator, wanted) in self.layout.results() {
+            let lane = &self.layout.lanes()[wanted.lane];
+            let count = match self.layout.accumulators()[*accumulator].over {
                 Over::Whole => 1,
                 Over::Edge(edge) => match slots.get(edge)? {
                     Value::Edge(edge) => edge.parent_size(),
@@ -140,7 +143,7 @@ impl SweepRunner {
             unsafe { finish(&workspace.accumulators[*accumulator], wanted.finish, &(0..count), lane.scalar, place) };
             slots.set(lane.value, value(program, workspace, wanted.lane, lane, count)?);
         }
-        for (at, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+        for (at, lane) in self.layout.lanes().iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             let count = if lane.over == Side::Groups { groups.unwrap_or(elements) } else { elements };
             slots.set(lane.value, value(program, workspace, at, lane, count)?);
         }
@@ -149,9 +152,9 @@ impl SweepRunner {
 
     /// Compares sizes; none if they do not agree.
     fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<Run<'r>> {
-        let strip = STRIP_ROWS;
+        let (layout, strip) = (&self.layout, STRIP_ROWS);
         let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
-        if let Some(groups) = self.groups {
+        if let Some(groups) = layout.groups() {
             // What was promised to be split points is.
             let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
             run.points = Some(points);
@@ -159,7 +162,7 @@ impl SweepRunner {
         let groups = run.points.map(|points| points.len() - 1);
         let mut elements = run.points.and_then(|points| points.last()).map(|last| *last as usize);
         let mut agree = |found: usize| *elements.get_or_insert(found) == found;
-        for lane in &self.lanes {
+        for lane in layout.lanes() {
             let (Origin::Array | Origin::Looked) = lane.origin else { continue };
             let array = run.array(lane.value)?;
             run.with_bits |= u128::from(array.presence().is_some()) << lane.bit;
@@ -173,12 +176,12 @@ impl SweepRunner {
                 return None;
             }
         }
-        for work in &self.work {
+        for work in layout.work() {
             let (over, side) = match work {
                 Work::Map { .. } | Work::Finish { .. } => continue,
-                Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, self.lanes[*x].over),
+                Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, layout.lanes()[*x].over),
                 Work::Expand { values, to, over, .. } | Work::Divide { by: values, to, over, .. } => {
-                    let lane = &self.lanes[*values];
+                    let lane = &layout.lanes()[*values];
                     if let (Origin::Looked, Over::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
                         let array = run.array(lane.value).filter(|array| array.len() == parents)?;
@@ -187,7 +190,7 @@ impl SweepRunner {
                     if matches!(over, Over::Edge(edge) if run.edge(*edge)?.child_size() > MOST_ELEMENTS) {
                         return None;
                     }
-                    (over, self.lanes[*to].over)
+                    (over, layout.lanes()[*to].over)
                 }
             };
             let Over::Edge(edge) = over else { continue };
@@ -200,7 +203,7 @@ impl SweepRunner {
                 return None;
             }
         }
-        for (edge, side) in &self.whole {
+        for (edge, side) in layout.whole() {
             let child = run.edge(*edge)?.child_size();
             let fits = match side {
                 Side::Elements => agree(child),
@@ -216,6 +219,10 @@ impl SweepRunner {
 }
 
 impl<'r> Run<'r> {
+    pub(super) const fn layout(&self) -> &'r SweepLayout {
+        &self.runner.layout
+    }
+
     pub(super) fn array(&self, value: ValueId) -> Option<&'r Array> {
         match self.slots.get(value)? {
             Value::Array(_, array) => Some(array),
@@ -223,14 +230,14 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn edge(&self, value: ValueId) -> Option<&'r Edge> {
+    pub(super) fn edge(&self, value: ValueId) -> Option<&'r Edge> {
         match self.slots.get(value)? {
             Value::Edge(edge) => Some(edge),
             _ => None,
         }
     }
 
-    /// How many groups of an edge there are.
+    /// How many groups an edge has.
     fn group_count(&self, over: Over) -> usize {
         match over {
             Over::Whole => 1,
@@ -240,7 +247,7 @@ impl<'r> Run<'r> {
 
     /// The bytes of the arrays that the sweep makes for others, of each element.
     fn kept_bytes(&self) -> u64 {
-        let kept = self.runner.lanes.iter().filter(|lane| lane.origin == Origin::Kept);
+        let kept = self.layout().lanes().iter().filter(|lane| lane.origin == Origin::Kept);
         let words = kept.map(|lane| {
             let count = self.count(lane.over);
             lane.lie.words(count) + if lane.has_bits { count.div_ceil(64) } else { 0 }
@@ -250,12 +257,11 @@ impl<'r> Run<'r> {
 
     /// Bytes of what is kept for the groups of edges while strips come.
     fn grouped_bytes(&self, workspace: &Workspace) -> u64 {
-        let runner = self.runner;
-        let gathered = runner.accumulators.iter().map(|(.., over, _)| over);
+        let gathered = self.layout().accumulators().iter().map(|of| of.over);
         let gathered = gathered.zip(workspace.accumulators.iter().map(Accumulator::group_bytes));
-        let scanned = runner.scanners.iter().map(|(.., over, _)| over);
+        let scanned = self.layout().scanners().iter().map(|of| of.over);
         let scanned = scanned.zip(workspace.scanners.iter().map(Scanner::group_bytes));
-        let bytes = |(over, each): (&Over, usize)| (self.group_count(*over) as u64).saturating_mul(each as u64);
+        let bytes = |(over, each): (Over, usize)| (self.group_count(over) as u64).saturating_mul(each as u64);
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
@@ -269,7 +275,7 @@ impl<'r> Run<'r> {
             _ => 0,
         };
         // Those of edges, too.
-        self.runner.lanes.iter().map(bits).fold(1, u64::saturating_add)
+        self.layout().lanes().iter().map(bits).fold(1, u64::saturating_add)
     }
 
     /// At most as many bytes as the strips of these shares take, which hold groups whole, however large; no more than that if it is more
@@ -278,7 +284,7 @@ impl<'r> Run<'r> {
         /// An upper bound for one lane: the bits of a string view, and a presence bit.
         const MOST_BITS: u64 = 129;
         let Some(points) = self.points else { return 0 };
-        let most_bits = (self.runner.lanes.len() as u64 + 1) * MOST_BITS;
+        let most_bits = (self.layout().lanes().len() as u64 + 1) * MOST_BITS;
         debug_assert!(self.strip_bits(workspace.of.adds) <= most_bits);
         let most = (self.elements as u64).saturating_mul(most_bits) / 8;
         if most <= room {
@@ -359,8 +365,8 @@ impl<'r> Run<'r> {
     /// Makes room for arrays that are made.
     fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
         workspace.bases.clear();
-        workspace.bases.resize(self.runner.lanes.len(), Place::NOWHERE);
-        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+        workspace.bases.resize(self.layout().lanes().len(), Place::NOWHERE);
+        for (at, lane) in self.layout().lanes().iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             reserve(workspace, at, lane, self.count(lane.over), spares);
             workspace.bases[at] = workspace.memory[at].place();
         }
@@ -369,7 +375,7 @@ impl<'r> Run<'r> {
     /// Readies a workspace, which knows where arrays are made, for the strips of a share: makes room for them, and writes down what
     /// all elements share.
     pub(super) fn begin_share(&self, workspace: &mut Workspace, share: &Bounds) {
-        let runner = self.runner;
+        let (layout, lanes) = (self.layout(), self.layout().lanes());
         let widest = match self.points {
             None => self.strip.min(self.elements),
             Some(points) => self.widest(points, share),
@@ -378,7 +384,7 @@ impl<'r> Run<'r> {
             let bytes = (widest as u64).saturating_mul(self.strip_bits(workspace.of.adds)) / 8;
             workspace.strip_bytes = workspace.strip_bytes.max(bytes);
         }
-        for (at, lane) in runner.lanes.iter().enumerate() {
+        for (at, lane) in lanes.iter().enumerate() {
             let base = &mut workspace.bases[at];
             match lane.origin {
                 Origin::Kept => {}
@@ -405,18 +411,18 @@ impl<'r> Run<'r> {
             }
         }
         workspace.places.clone_from(&workspace.bases);
-        for (at, (.., over, side)) in runner.accumulators.iter().enumerate() {
+        for (at, of) in layout.accumulators().iter().enumerate() {
             let accumulator = &mut workspace.accumulators[at];
             match self.is_part(share) {
                 true => accumulator.begin_part(self.elements, share.elements.start),
-                false if *side == Side::Elements && self.is_of_strips(*over) => {
+                false if of.side == Side::Elements && self.is_of_strips(of.over) => {
                     accumulator.begin(share.groups.len(), self.elements);
                 }
-                false => accumulator.begin(self.group_count(*over), self.count(*side)),
+                false => accumulator.begin(self.group_count(of.over), self.count(of.side)),
             }
         }
-        for (at, (.., over, side)) in runner.scanners.iter().enumerate() {
-            workspace.scanners[at].begin(self.group_count(*over), self.count(*side));
+        for (at, of) in layout.scanners().iter().enumerate() {
+            workspace.scanners[at].begin(self.group_count(of.over), self.count(of.side));
         }
         let bytes = |lane: &Lane| 8 * lane.lie.words(self.count(lane.over));
         let is_far = |lane: &Lane| {
@@ -424,12 +430,12 @@ impl<'r> Run<'r> {
             HAS_STREAMS && is_large && matches!(lane.lie, Lie::Numbers(_))
         };
         workspace.is_far.clear();
-        workspace.is_far.extend(runner.lanes.iter().map(is_far));
+        workspace.is_far.extend(lanes.iter().map(is_far));
         let mut functions = 0;
-        for work in &runner.work {
+        for work in layout.work() {
             let Work::Map { outputs, .. } = work else { continue };
-            let kept = |lane: &usize| runner.lanes[*lane].origin == Origin::Kept;
-            let all: usize = outputs.iter().map(|lane| bytes(&runner.lanes[*lane])).sum();
+            let kept = |lane: &usize| lanes[*lane].origin == Origin::Kept;
+            let all: usize = outputs.iter().map(|lane| bytes(&lanes[*lane])).sum();
             let scratch = &mut workspace.scratch[functions];
             scratch.past_caches = self.points.is_none() && outputs.iter().all(kept) && all >= PAST_CACHES;
             if scratch.past_caches {
@@ -443,187 +449,11 @@ impl<'r> Run<'r> {
 
     /// True for the groups that strips hold whole.
     pub(super) fn is_of_strips(&self, over: Over) -> bool {
-        self.runner.groups.is_some_and(|edge| over == Over::Edge(edge))
-    }
-
-    /// Sends a strip through the stages; false if something failed.
-    fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
-        let lanes = &self.runner.lanes;
-        let mut functions = 0;
-        let is_long = bounds.elements.len() > LONG_STRIP_ROWS;
-        for work in &self.runner.work {
-            if is_long && workspace.context.poll_cancelled() {
-                return false;
-            }
-            match work {
-                Work::Map { inputs, outputs, side, .. } => {
-                    let succeeds = self.map(workspace, functions, inputs, outputs, bounds.of(*side).len());
-                    functions += 1;
-                    if !succeeds {
-                        return false;
-                    }
-                }
-                Work::Fold { accumulator, x, .. } if lanes[*x].is_added(workspace.of.adds) => {
-                    let len = bounds.elements.len();
-                    // SAFETY: SWEEP-PLACE: bits that were made by a stage before.
-                    let presence = unsafe { workspace.places[*x].bits(len) };
-                    workspace.accumulators[*accumulator].added(len, presence.as_deref());
-                }
-                Work::Fold { accumulator, x, over } => {
-                    // A strip of groups without elements has none, but the groups are known after it.
-                    let range = bounds.of(lanes[*x].over);
-                    // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before.
-                    let x = unsafe { workspace.places[*x].strip(lanes[*x].scalar, range.len()) };
-                    let groups = self.is_of_strips(*over).then_some(&share.groups);
-                    let into = self.grouping(*over, range, groups, &mut workspace.edge_bits);
-                    let Some(into) = into else { return false };
-                    workspace.accumulators[*accumulator].feed(&x, range.start, &into);
-                }
-                Work::Finish { accumulator, wanted } => {
-                    let (place, scalar) = (workspace.places[wanted.lane], lanes[wanted.lane].scalar);
-                    let before = share.groups.start;
-                    let groups = bounds.groups.start - before..bounds.groups.end - before;
-                    // SAFETY: SWEEP-PLACE: the result's own.
-                    unsafe { finish(&workspace.accumulators[*accumulator], wanted.finish, &groups, scalar, place) };
-                }
-                Work::Scan { scanner, x, to, over } => {
-                    let range = bounds.of(lanes[*x].over);
-                    if range.is_empty() {
-                        continue;
-                    }
-                    let (to, lane) = (workspace.places[*to], &lanes[*to]);
-                    // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before; the scan's own.
-                    let (x, mut values, bits) = unsafe {
-                        let x = workspace.places[*x].strip(lanes[*x].scalar, range.len());
-                        (x, to.values(lane.scalar, range.len()), to.bits(range.len()))
-                    };
-                    let Some(over) = self.grouping(*over, range, None, &mut workspace.edge_bits) else { return false };
-                    workspace.scanners[*scanner].feed(&x, range.start, &over, &mut values);
-                    if let Some(bits) = bits {
-                        scanned(&x, &over, bits);
-                    }
-                }
-                Work::Expand { values, to, over, is_there } => {
-                    let range = bounds.of(lanes[*to].over);
-                    let Some((mut place, groups)) = self.of_groups(workspace, *values, bounds) else { return false };
-                    if *is_there {
-                        place.presence = std::ptr::null_mut();
-                    }
-                    let (of, to, scalar) = (lanes[*values].scalar, workspace.places[*to], lanes[*to].scalar);
-                    let Some(over) = self.grouping(*over, range, None, &mut workspace.edge_bits) else { return false };
-                    // SAFETY: SWEEP-PLACE: a whole array, or the strip of a column that was made by a stage before; the
-                    // expansion's own.
-                    let (values, mut made, bits) = unsafe {
-                        (place.strip(of, groups.len()), to.values(scalar, range.len()), to.bits(range.len()))
-                    };
-                    expand(&values, groups.start, &mut made, bits, range.start, range.len(), &over);
-                }
-                Work::Divide { x, by, to, .. } => {
-                    let range = bounds.of(lanes[*to].over);
-                    let Some((place, groups)) = self.of_groups(workspace, *by, bounds) else { return false };
-                    let Some(points) = self.points else { return false };
-                    let (x, to) = (workspace.places[*x], workspace.places[*to]);
-                    // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before; a whole array, or
-                    // such a strip; the quotients' own.
-                    let (x, by, mut made, bits) = unsafe {
-                        let x = x.strip(Scalar::Float64, range.len());
-                        let by = place.strip(Scalar::Float64, groups.len());
-                        (x, by, to.values(Scalar::Float64, range.len()), to.bits(range.len()))
-                    };
-                    divide_by_groups(&x, &by, groups.start, &mut made, bits, range.start, points);
-                }
-            }
-        }
-        true
-    }
-
-    /// Where the values of groups lie, and of which: of all where they are an array, as it is, of those of the strip where they
-    /// were made here.
-    fn of_groups(&self, workspace: &Workspace, values: usize, bounds: &Bounds) -> Option<(Place, Range<usize>)> {
-        let lane = &self.runner.lanes[values];
-        let mut place = workspace.places[values];
-        if lane.origin != Origin::Looked {
-            return Some((place, bounds.groups.clone()));
-        }
-        if self.all_there >> lane.bit & 1 != 0 {
-            place.presence = std::ptr::null_mut();
-        }
-        Some((place, 0..self.array(lane.value)?.len()))
-    }
-
-    /// The groups of the elements of a strip, all or only these of split points. Bits that do not begin with a word are copied.
-    fn grouping<'e>(
-        &self,
-        over: Over,
-        range: &Range<usize>,
-        groups: Option<&Range<usize>>,
-        bits: &'e mut Vec<u64>,
-    ) -> Option<Grouping<'e>>
-    where
-        'r: 'e,
-    {
-        let Over::Edge(edge) = over else { return Some(Grouping::Whole) };
-        match self.edge(edge)?.form() {
-            EdgeForm::Splits(points) => Some(Grouping::Splits(match groups {
-                Some(groups) => &points[groups.start..=groups.end],
-                None => points,
-            })),
-            EdgeForm::Mapping(groups, _) => {
-                let presence = match groups.presence() {
-                    Some(all) if range.start.is_multiple_of(64) => Some(&all[range.start / 64..]),
-                    Some(all) => {
-                        bits.resize(range.len().div_ceil(64), 0);
-                        copy_bits(all, range.start, bits, range.len());
-                        Some(&bits[..])
-                    }
-                    None => None,
-                };
-                Some(Grouping::Mapping { groups: groups.numbers::<i64>()?.get(range.clone())?, presence })
-            }
-            EdgeForm::Scalars | EdgeForm::ToScalar(_) => None,
-        }
-    }
-
-    /// Evaluates a plan on the elements of a strip; false if one fails.
-    fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[Port], outputs: &[usize], len: usize) -> bool {
-        let lanes = &self.runner.lanes;
-        let Workspace { scratch, of, context, columns, places, .. } = workspace;
-        let (function, scratch) = (&of.functions[at], &mut scratch[at]);
-        // Bits begin with a word in each part.
-        let most = (function.rows().min(self.strip) / 64 * 64).max(64);
-        for first in (0..len).step_by(most) {
-            let rows = most.min(len - first);
-            columns.clear();
-            for port in inputs {
-                let (lane, place) = (&lanes[port.lane], places[port.lane]);
-                if lane.origin == Origin::Shared {
-                    columns.push(shared(lane.scalar, port.is_optional, place));
-                    continue;
-                }
-                let mut place = place.at(lane.lie, first);
-                if !self.runner.has_bits(*port, self.with_bits) {
-                    place.presence = std::ptr::null_mut();
-                }
-                columns.push(place.column(lane.lie));
-            }
-            columns.extend(outputs.iter().map(|lane| {
-                let lie = lanes[*lane].lie(of.adds);
-                places[*lane].at(lie, first).column(lie)
-            }));
-            scratch.texts.reset();
-            // SAFETY: COLUMNS: the function was made for columns of these forms, of its plan's types; each has so many rows, or
-            // the sums of its accumulator, and bits of outputs have whole words.
-            unsafe { function.run(columns, &[], rows, scratch, context) };
-            if scratch.failed.any() {
-                scratch.failed.drain().for_each(drop);
-                return false;
-            }
-        }
-        true
+        self.layout().groups().is_some_and(|edge| over == Over::Edge(edge))
     }
 }
 
-/// Makes room for an array, in memory of one that nobody has any more if there is any.
+/// Makes room for an array, in memory of a spare one if the run has any.
 fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spares: &mut Spares) {
     let memory = &mut workspace.memory[at];
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
@@ -633,16 +463,6 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
         workspace.found[at] = array;
     }
     memory.reserve(lane.lie, lane.has_bits, count);
-}
-
-/// Writes what was gathered of some groups.
-///
-/// # Safety
-/// SWEEP-PLACE: there is memory for as many results of the type, and their bits if there are any, that nobody else uses.
-unsafe fn finish(accumulator: &Accumulator, finish: Finish, groups: &Range<usize>, scalar: Scalar, place: Place) {
-    // SAFETY: SWEEP-PLACE, promised by the caller.
-    let (mut values, bits) = unsafe { (place.values(scalar, groups.len()), place.bits(groups.len())) };
-    accumulator.result(finish, groups.clone(), &mut values, bits);
 }
 
 /// What was written to the memory of a column, as a value.
@@ -663,22 +483,5 @@ fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &La
         QType::Scalar(scalar) => memory.first(*scalar, false).map(Value::Scalar),
         QType::Optional(scalar) => Some(Value::optional(*scalar, memory.first(*scalar, lane.has_bits))),
         _ => None,
-    }
-}
-
-/// The column of a scalar that lies in a cell.
-fn shared(scalar: Scalar, is_optional: bool, cell: Place) -> Column {
-    let qtype = QType::of(scalar, is_optional);
-    let data = cell.data.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize);
-    let presence = if is_optional { cell.data } else { std::ptr::null_mut() };
-    Column { data, stride: 0, presence, presence_stride: 0 }
-}
-
-/// The presence of what is scanned: that of the elements, where they are in a group.
-fn scanned(x: &Strip<'_>, over: &Grouping<'_>, to: &mut [u64]) {
-    let grouped = if let Grouping::Mapping { presence, .. } = over { *presence } else { None };
-    for (at, word) in to.iter_mut().enumerate() {
-        let of = |bits: Option<&[u64]>| bits.map_or(u64::MAX, |bits| bits[at]);
-        *word = of(x.presence) & of(grouped);
     }
 }

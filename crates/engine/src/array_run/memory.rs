@@ -1,10 +1,8 @@
-//! What runs of one program leave to the runs behind them: slots, the workspaces of sweeps, and the memory of arrays that nobody
-//! has any more. It is bounded, and a run that finds what it needs allocates nothing.
+//! What runs of one program leave to the runs behind them: slots, the workspaces of sweeps, and the memory of arrays that are
+//! not used any more. It is bounded, and a run that finds what it needs allocates nothing.
 
-use crate::lifetimes::Lifetimes;
-use crate::program::ProgramId;
-use crate::sweep::Workspace;
-use crate::{ArrayProgram, BlockId, SweepId, ValueId};
+use super::runner::Workspace;
+use cembra_array::{ArrayProgram, BlockId, Lifetimes, ProgramId, SweepId, ValueId};
 use cembra_value::{Array, ArrayData, Edge, Tensor, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
@@ -23,13 +21,13 @@ const LOOKS: u64 = 16;
 
 /// The memory of the runs of one program, one after the other.
 #[derive(Debug, Default)]
-pub struct RunMemory {
+pub(crate) struct RunMemory {
     /// Whose slots and workspaces these are.
     of: Option<ProgramId>,
     slots: Vec<Slot>,
     /// Of each sweep that was run.
     workspaces: Vec<Option<Box<Workspace>>>,
-    pub(crate) spares: Spares,
+    pub(super) spares: Spares,
     lifetimes: Lifetimes,
     /// For the results of a step.
     results: Vec<Value>,
@@ -66,14 +64,14 @@ impl Slot {
 
 /// The values of a run.
 #[derive(Debug)]
-pub(crate) struct Slots<'r> {
+pub(super) struct Slots<'r> {
     slots: &'r mut [Slot],
     inputs: &'r [Value],
 }
 
 impl Slots<'_> {
     /// A value, if it is there.
-    pub(crate) fn get(&self, value: ValueId) -> Option<&Value> {
+    pub(super) fn get(&self, value: ValueId) -> Option<&Value> {
         match &self.slots[value.index()] {
             Slot::Empty => None,
             Slot::Made(value) | Slot::Literal(value) => Some(value),
@@ -82,20 +80,20 @@ impl Slots<'_> {
     }
 
     /// Keeps what a step made.
-    pub(crate) fn set(&mut self, value: ValueId, made: Value) {
+    pub(super) fn set(&mut self, value: ValueId, made: Value) {
         self.slots[value.index()] = Slot::Made(made);
     }
 }
 
 /// What a run uses, in parts that may be held together.
 #[derive(Debug)]
-pub(crate) struct RunParts<'r> {
-    pub(crate) slots: Slots<'r>,
+pub(super) struct RunParts<'r> {
+    pub(super) slots: Slots<'r>,
     workspaces: &'r mut [Option<Box<Workspace>>],
-    pub(crate) spares: &'r mut Spares,
+    pub(super) spares: &'r mut Spares,
     lifetimes: &'r Lifetimes,
     /// The results of a step, before they are in their slots.
-    pub(crate) results: &'r mut Vec<Value>,
+    pub(super) results: &'r mut Vec<Value>,
     group_bytes: &'r mut u64,
     /// Bytes of the arrays and edges that the run has; more, if it was given the same one twice, until they are looked for.
     made: u64,
@@ -104,20 +102,20 @@ pub(crate) struct RunParts<'r> {
 }
 
 impl RunParts<'_> {
-    /// Empties a slot that nobody asks for before it is filled again.
-    pub(crate) fn release(&mut self, slot: ValueId) {
+    /// Empties a slot that no step asks for before it is filled again.
+    pub(super) fn release(&mut self, slot: ValueId) {
         if let Some(value) = self.slots.slots[slot.index()].take() {
             self.made = self.made.saturating_sub(self.spares.add(value));
         }
     }
 
-    /// Empties the slots that nobody asks for behind a step of a block.
-    pub(crate) fn release_behind(&mut self, block: BlockId, step: usize) {
+    /// Empties the slots that no step asks for behind this one of a block.
+    pub(super) fn release_behind(&mut self, block: BlockId, step: usize) {
         self.lifetimes.ended(block, step).iter().for_each(|slot| self.release(*slot));
     }
 
-    /// Counts what was made for these slots; false if the run has more than so many bytes of arrays.
-    pub(crate) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
+    /// Counts what was made for these slots; false if the run has more than `most` bytes of arrays.
+    pub(super) fn count(&mut self, made: &[ValueId], most: u64) -> bool {
         let made = made.iter().filter_map(|slot| self.slots.get(*slot)).map(bytes).fold(0, u64::saturating_add);
         self.made = self.made.saturating_add(made);
         self.since = self.since.saturating_add(made);
@@ -125,7 +123,7 @@ impl RunParts<'_> {
     }
 
     /// How many bytes of arrays a run may still make, at least.
-    pub(crate) fn room(&mut self, most: u64) -> u64 {
+    pub(super) fn room(&mut self, most: u64) -> u64 {
         // Walking all slots is slow, so it waits until half the limit is used and a sixteenth of it is new.
         if self.made > most / 2 && self.since > most / LOOKS {
             self.look();
@@ -134,7 +132,7 @@ impl RunParts<'_> {
     }
 
     /// How many bytes it may still make by what it has, if it has no more than it may.
-    pub(crate) fn looked_room(&mut self, most: u64) -> Option<u64> {
+    pub(super) fn looked_room(&mut self, most: u64) -> Option<u64> {
         self.look();
         most.checked_sub(self.made)
     }
@@ -144,14 +142,14 @@ impl RunParts<'_> {
     }
 
     /// The workspace that an earlier run of a sweep left.
-    pub(crate) fn take_workspace(&mut self, sweep: SweepId) -> Option<Box<Workspace>> {
+    pub(super) fn take_workspace(&mut self, sweep: SweepId) -> Option<Box<Workspace>> {
         let workspace = self.workspaces[sweep.index()].take()?;
         *self.group_bytes -= workspace.kept_bytes();
         Some(workspace)
     }
 
     /// Keeps the workspace of a sweep for later runs, unless all of them have too much.
-    pub(crate) fn keep_workspace(&mut self, sweep: SweepId, workspace: Box<Workspace>) {
+    pub(super) fn keep_workspace(&mut self, sweep: SweepId, workspace: Box<Workspace>) {
         let kept = self.group_bytes.saturating_add(workspace.kept_bytes());
         if kept > MOST_GROUP_BYTES {
             return;
@@ -174,17 +172,17 @@ impl RunParts<'_> {
 
 impl RunMemory {
     /// Memory for a run of the program on these inputs. The arrays that the run makes may take `most` bytes.
-    pub(crate) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
-        if self.of != Some(program.id) {
+    pub(super) fn begin<'r>(&'r mut self, program: &ArrayProgram, inputs: &'r [Value], most: u64) -> RunParts<'r> {
+        if self.of != Some(program.id()) {
             *self =
-                RunMemory { of: Some(program.id), spares: std::mem::take(&mut self.spares), ..RunMemory::default() };
-            self.slots.resize(program.values.len(), Slot::Empty);
-            self.workspaces.resize_with(program.sweeps.len(), || None);
+                RunMemory { of: Some(program.id()), spares: std::mem::take(&mut self.spares), ..RunMemory::default() };
+            self.slots.resize(program.value_count(), Slot::Empty);
+            self.workspaces.resize_with(program.sweeps().len(), || None);
             self.lifetimes = Lifetimes::of(program);
-            for (slot, value) in &program.literals {
+            for (slot, value) in program.literals() {
                 self.slots[slot.index()] = Slot::Literal(value.clone());
             }
-            for (at, input) in program.inputs.iter().enumerate() {
+            for (at, input) in program.inputs().iter().enumerate() {
                 self.slots[input.value.index()] = Slot::Input(at as u32);
             }
         }
@@ -199,13 +197,13 @@ impl RunMemory {
         RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
     }
 
-    /// Empties the slots. What was made and nobody else has is memory for later runs.
-    pub(crate) fn end(&mut self) {
+    /// Empties the slots. Arrays that only the slots had are memory for later runs.
+    pub(super) fn end(&mut self) {
         self.slots.iter_mut().filter_map(Slot::take).for_each(|value| _ = self.spares.add(value));
     }
 
-    /// Keeps the memory of a value that is not used any more, if it is an array that nobody else has.
-    pub fn recycle(&mut self, value: Value) {
+    /// Keeps the memory of a value that is not used any more, if it is an array without other references.
+    pub(crate) fn recycle(&mut self, value: Value) {
         self.spares.add(value);
     }
 }
@@ -250,8 +248,7 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
 }
 
 /// How many elements the longest array among values has that takes no memory: units that are all there.
-#[must_use]
-pub fn most_units(values: &[Value]) -> usize {
+pub(crate) fn most_units(values: &[Value]) -> usize {
     let mut open: SmallVec<[&[Value]; 4]> = smallvec![values];
     let mut most = 0;
     while let Some(values) = open.pop() {
@@ -268,9 +265,9 @@ pub fn most_units(values: &[Value]) -> usize {
     most
 }
 
-/// Arrays that nobody has, for their memory.
+/// Arrays without references, for their memory.
 #[derive(Debug)]
-pub(crate) struct Spares {
+pub(super) struct Spares {
     arrays: Vec<Spare>,
     words: usize,
     /// The most that they may have.
@@ -289,13 +286,13 @@ struct Spare {
     words: (Words, Vec<u64>),
 }
 
-/// The memory of an array that nobody has.
+/// The memory of an array without references.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(super) struct Found {
     /// The words of its values, and of its presence.
-    pub(crate) words: (Words, Vec<u64>),
+    pub(super) words: (Words, Vec<u64>),
     /// What it lay in.
-    pub(crate) array: Option<Arc<Array>>,
+    pub(super) array: Option<Arc<Array>>,
 }
 
 impl Spares {
@@ -344,8 +341,8 @@ impl Spares {
         bytes
     }
 
-    /// Memory for so many words of values and of presence: the least that is enough, if there is any; else any.
-    pub(crate) fn take(&mut self, data: usize, presence: usize) -> Found {
+    /// Memory for this many words of values and of presence: the smallest that is enough, if some is; else any.
+    pub(super) fn take(&mut self, data: usize, presence: usize) -> Found {
         let waste = |spare: &Spare| {
             let (of_data, of_presence) = (spare.words.0.capacity(), spare.words.1.capacity());
             let is_short = of_data < data || of_presence < presence;
@@ -415,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_nobody_has_are_not_kept() {
+    fn strings_without_references_are_not_kept() {
         let mut memory = RunMemory::default();
         for scalar in [ScalarValue::Text("thirteen byte".into()), ScalarValue::Bytes(vec![7; 20].into())] {
             let strings = || Value::from(Array::from_scalars(scalar.scalar(), [Some(scalar.clone()), None]));
@@ -427,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_what_nobody_has_is_found_again() {
+    fn memory_without_references_is_found_again() {
         let mut memory = RunMemory::default();
         let (small, large) = (array(4), array(1000));
         let kept = large.clone();
@@ -435,7 +432,10 @@ mod tests {
         memory.recycle(small);
         memory.recycle(Value::from(1.0));
         let found = memory.spares.take(900, 1);
-        assert!(found.array.is_some() && found.words.0.capacity() < 900, "what somebody has was taken from him");
+        assert!(
+            found.array.is_some() && found.words.0.capacity() < 900,
+            "an array that has another reference was taken"
+        );
         assert_eq!(kept.to_string().len(), array(1000).to_string().len());
         memory.recycle(kept);
         memory.recycle(array(16));

@@ -1,9 +1,10 @@
 //! Where the columns of a strip lie: in their arrays, or apart from them for the time of the strip, since bits do not begin with a
 //! word, or values are to go past the caches.
 
-use super::layout::{Lane, Origin, Workspace};
-use super::place::{Lie, Memory, Place, copy_bits, copy_past_caches, put_bits, words_of};
-use super::run::{Bounds, Run};
+use super::place::{Memory, Place, copy_bits, copy_past_caches, put_bits, words_of};
+use super::runner::Workspace;
+use super::sweep::{Bounds, Run};
+use cembra_array::{Lane, Lie, Origin};
 use cembra_value::Array;
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ impl Run<'_> {
     /// Finds where the columns of a strip lie; false if an accumulator has no sums for it.
     pub(super) fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
         let is_straight = self.is_straight(bounds);
-        for (at, lane) in self.runner.lanes.iter().enumerate() {
+        for (at, lane) in self.layout().lanes().iter().enumerate() {
             let (range, base) = (bounds.of(lane.over), workspace.bases[at]);
             workspace.places[at] = match lane.origin {
                 Origin::Kept => apart(lane, base, range, is_straight, workspace.is_far[at], &mut workspace.staged[at]),
@@ -43,19 +44,19 @@ impl Run<'_> {
         if is_straight && !workspace.is_far.contains(&true) {
             return;
         }
-        for (at, lane) in self.runner.lanes.iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
+        for (at, lane) in self.layout().lanes().iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             let range = bounds.of(lane.over);
             let (staged, base) = (&workspace.staged[at], workspace.bases[at]);
             if let (true, Lie::Numbers(size)) = (workspace.is_far[at], lane.lie) {
                 let to = base.at(lane.lie, range.start).data;
-                // SAFETY: SWEEP-PLACE: there is room for all elements; those of the strip were written apart.
+                // SAFETY: SWEEP-PLACE: the array has room for all elements; those of the strip were written apart.
                 unsafe { copy_past_caches(staged.data.as_ptr().cast(), to, range.len() * size) };
             }
             if is_straight {
                 continue;
             }
             let put = |from: &[u64], to: *mut u8| {
-                // SAFETY: SWEEP-PLACE: there is room for all elements; what is of other shares is in other words.
+                // SAFETY: SWEEP-PLACE: the array has room for all elements; other shares write other words.
                 let to = unsafe { words_of(to, range.start, range.len()) };
                 put_bits(from, to, range.start % 64, range.len());
             };
