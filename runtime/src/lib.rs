@@ -56,7 +56,7 @@ pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};
 pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
 pub use optional::Optional;
 pub use qtype::{ArrayKind, EdgeType, Extent, FieldOffset, InFrame, Layout, MOST_AXES, QType, Shape};
-pub use room::{byte_length, has_room, word_length};
+pub use room::{advise_huge_pages, byte_length, has_room, word_length};
 pub use scalar::{Plain, Scalar};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};

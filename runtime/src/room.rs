@@ -4,6 +4,9 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
+#[cfg(target_os = "linux")]
+use rustix::mm::{Advice, madvise};
+
 /// The bytes of so many values of a size, next to each other; none if there cannot be memory for them.
 ///
 /// ```
@@ -43,6 +46,27 @@ pub fn has_room(bytes: usize) -> bool {
     // It is asked for in earnest, though nothing is written there.
     std::hint::black_box(room.as_ptr());
     is_there
+}
+
+/// Advises the system to back memory that was just made by huge pages, where it has many of them. Such memory is written once from front to
+/// back: with pages of 4 KiB a quarter of that time is faults of pages. Smaller memory stays as it is, and what it holds does not change.
+pub fn advise_huge_pages<T>(memory: &[T]) {
+    #[cfg(target_os = "linux")]
+    {
+        /// The bytes of a huge page of x86-64 and aarch64, and of four of them: the fewest that are worth a system call.
+        const PAGE: usize = 1 << 21;
+        const LEAST: usize = PAGE << 2;
+        if size_of_val(memory) < LEAST {
+            return;
+        }
+        let bytes = memory.as_ptr().cast::<u8>().cast_mut();
+        let before = bytes.align_offset(PAGE);
+        let whole = size_of_val(memory).saturating_sub(before) / PAGE;
+        // SAFETY: OWNED-MEMORY: these pages lie within the slice, and the advice changes no byte of them.
+        let _ = unsafe { madvise(bytes.wrapping_add(before).cast(), whole.wrapping_mul(PAGE), Advice::LinuxHugepage) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use cembra_runtime::{LINE, byte_length, has_room};
+use cembra_runtime::{LINE, advise_huge_pages, byte_length, has_room};
 use std::ops::{Deref, DerefMut};
 
 /// The most words before the first that begins a line.
@@ -25,6 +25,7 @@ impl Words {
         if room == 0 || all.try_reserve_exact(room.saturating_add(MOST_BEFORE)).is_err() {
             return Words::default();
         }
+        advise_huge_pages(all.spare_capacity_mut());
         let mut words = Words { all, first: 0 };
         words.first = words.before();
         words.all.resize(words.first, 0);
@@ -38,6 +39,7 @@ impl Words {
             return Words::default();
         }
         let mut words = Words { all: vec![0; len.saturating_add(MOST_BEFORE)], first: 0 };
+        advise_huge_pages(&words.all);
         words.first = words.before();
         words.truncate(len);
         words

@@ -4,7 +4,7 @@ use super::error::{TensorError, TensorErrorKind};
 use super::layout::Layout;
 use super::walk::{CopiedAxis, copy_axes};
 use crate::Limit;
-use cembra_runtime::{Scalar, has_room};
+use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
 
 /// The elements that a tensor's memory has, all of one type.
@@ -195,9 +195,8 @@ macro_rules! elements {
             /// # Errors
             /// Tensors have no elements of the type, or the system has no memory for so many.
             pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, TensorError> {
-                check_room(Data::element_size(scalar).unwrap_or(0).saturating_mul(len))?;
                 Ok(match scalar {
-                    $(Scalar::$scalar => Data::$variant(vec![<$ty>::default(); len]),)*
+                    $(Scalar::$scalar => Data::$variant(zeros(len)?),)*
                     other => return Err(no_element(other)),
                 })
             }
@@ -304,7 +303,15 @@ impl Data {
     /// for goes to [`try_resize`](Data::try_resize).
     #[inline]
     pub fn resize(&mut self, len: usize) {
-        with_data!(self, elements => elements.resize(len, Default::default()));
+        #[inline]
+        fn resize<T: Element>(elements: &mut Vec<T>, len: usize) {
+            if len > elements.capacity() {
+                elements.reserve_exact(len.saturating_sub(elements.len()));
+                advise_huge_pages(elements.spare_capacity_mut());
+            }
+            elements.resize(len, T::default());
+        }
+        with_data!(self, elements => resize(elements, len));
     }
 
     /// The same, for as many as somebody asks for.
@@ -420,7 +427,9 @@ pub fn check_room(bytes: usize) -> Result<(), TensorError> {
 /// The system has no memory for them.
 pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, TensorError> {
     check_room(size_of::<T>().saturating_mul(len))?;
-    Ok(vec![T::default(); len])
+    let zeros = vec![T::default(); len];
+    advise_huge_pages(&zeros);
+    Ok(zeros)
 }
 
 /// An error if the elements of a tensor would take more bytes than they may.
