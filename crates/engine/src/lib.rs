@@ -13,6 +13,7 @@ mod batch;
 mod bodies;
 #[cfg(feature = "tensors")]
 mod body_session;
+mod cache;
 mod choice;
 mod compile;
 mod compile_options;

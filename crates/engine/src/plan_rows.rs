@@ -1,6 +1,7 @@
 //! A plan for many rows: what evaluates the rows is chosen by the forms of the columns, compiled when they are first met, and
 //! kept.
 
+use crate::cache::{Cache, Made};
 use crate::choice::{Backend, RowPlayer};
 use crate::compile_options::Started;
 use crate::error::Error;
@@ -20,7 +21,7 @@ use cembra_plan::Plan;
 #[cfg(feature = "tensors")]
 use cembra_runtime::Context;
 use cembra_runtime::{BatchFunction, Cancellation};
-use cembra_value::{Budget, Code, Diagnostic, Limits, Recent};
+use cembra_value::{Budget, Code, Diagnostic, Limits};
 use std::sync::Arc;
 
 /// For how many forms of columns players are kept. Each form is a choice of the caller for each column: values, optionals, one value for all
@@ -49,7 +50,7 @@ pub(crate) struct PlanRows {
     evaluation: Limits,
     watch: Watch,
     /// By forms of columns.
-    players: Recent<Forms, Played>,
+    players: Cache<Forms, Result<Arc<Played>, Error>>,
 }
 
 /// How rows are run.
@@ -130,7 +131,7 @@ impl PlanRows {
             tier: options.tier,
             evaluation: *options.budget().limits(),
             watch: Watch::new(options.metrics.as_ref(), options.name.clone()),
-            players: Recent::new(MOST_PLAYERS),
+            players: Cache::new(MOST_PLAYERS),
             plan,
         }
     }
@@ -187,7 +188,9 @@ impl PlanRows {
 
     /// Bytes of memory that it holds: plan, interpreted and machine code.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let code = self.players.bytes(|played| played.player.function().map_or(0, BatchFunction::memory_bytes));
+        let code = self.players.sum(|played| {
+            played.as_ref().ok().and_then(|played| played.player.function()).map_or(0, BatchFunction::memory_bytes)
+        });
         size_of::<PlanRows>() + self.plan.memory_bytes() + self.row_plan.memory_bytes() + code
     }
 
@@ -197,20 +200,23 @@ impl PlanRows {
     }
 
     /// What plays columns of some forms: of those that are known, the ones for which `are_these` is true.
-    fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl FnOnce() -> Forms) -> Result<Arc<Played>, Error> {
-        if let Some(played) = self.players.find(are_these) {
-            return Ok(played);
-        }
-        // Two threads may both compile it: the first to have done so is right.
-        let budget = Budget::start(self.evaluation);
-        let forms = forms();
+    fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
+        let make = || {
+            let budget = Budget::start(self.evaluation);
+            let value = self.choose(&forms(), &budget);
+            // A player that was too long in the making may not be the next time.
+            Made { stays: value.is_ok() && budget.check_time().is_ok(), value }
+        };
+        // Forms have no hash before they are copied, and few of them are kept.
+        self.players.get(0, are_these, &forms, make)
+    }
+
+    fn choose(&self, forms: &Forms, budget: &Budget) -> Result<Arc<Played>, Error> {
         let Chosen { function, player, because } =
-            choose(&self.plan, &forms, self.player, self.tier, &budget, &self.watch)?;
-        let made = self.row_plan.player(&forms, function);
+            choose(&self.plan, forms, self.player, self.tier, budget, &self.watch)?;
+        let made = self.row_plan.player(forms, function);
         let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
-        let played = Arc::new(Played { player: made, name: player, because });
-        // A player that was too long in the making may not be the next time.
-        Ok(if budget.check_time().is_err() { played } else { self.players.keep(forms, played) })
+        Ok(Arc::new(Played { player: made, name: player, because }))
     }
 
     fn misfit(&self, refused: &Refused) -> Error {

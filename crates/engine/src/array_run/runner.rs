@@ -3,13 +3,14 @@
 
 use super::host::Host;
 use super::place::{Memory, Place};
+use crate::cache::{Cache, Made, hash_of};
 use cembra_array::{ArrayProgram, Lane, Lie, Origin, Port, ProgramId, SweepLayout, Work};
 use cembra_ops::{Accumulator, Scanner};
 use cembra_runtime::{
     BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LONG_STRIP_ROWS, MadeFor, PresenceForm, STRIP_ROWS,
     SUM_BLOCK, Scratch,
 };
-use cembra_value::{Array, Recent};
+use cembra_value::Array;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ impl SweepRunners {
 pub(super) struct SweepRunner {
     pub(super) layout: SweepLayout,
     /// By which arrays have bits of presence.
-    variants: Recent<u128, Variant>,
+    variants: Cache<u128, Option<Arc<Variant>>>,
 }
 
 /// The functions of a sweep's plans, for columns of some forms.
@@ -114,22 +115,24 @@ impl Workspace {
 
 impl SweepRunner {
     fn of(layout: SweepLayout) -> SweepRunner {
-        SweepRunner { layout, variants: Recent::new(MOST_VARIANTS) }
+        SweepRunner { layout, variants: Cache::new(MOST_VARIANTS) }
     }
 
     /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
     /// a plan has no function.
     fn variant(&self, host: &Host<'_>, with_bits: u128) -> Option<Arc<Variant>> {
-        if let Some(variant) = self.variants.find(|known| *known == with_bits) {
-            return Some(variant);
-        }
-        let made = |adds: bool| {
+        let functions = |adds: bool| {
             let functions = self.functions(host, with_bits, adds)?;
-            Some(Variant { functions, adds, strip: self.strip_rows(adds) })
+            Some(Arc::new(Variant { functions, adds, strip: self.strip_rows(adds) }))
         };
-        // Not every player of plans adds up.
-        let adding = if self.layout.lanes().iter().any(|lane| lane.sum.is_some()) { made(true) } else { None };
-        Some(self.variants.keep(with_bits, Arc::new(adding.or_else(|| made(false))?)))
+        let is_summed = self.layout.lanes().iter().any(|lane| lane.sum.is_some());
+        let make = || {
+            // Not every player of plans adds up.
+            let adding = if is_summed { functions(true) } else { None };
+            let value = adding.or_else(|| functions(false));
+            Made { stays: value.is_some(), value }
+        };
+        self.variants.get(hash_of(with_bits), |known| *known == with_bits, || with_bits, make)
     }
 
     /// How many elements a strip has: many, if one stage alone sees them and leaves nothing to another.
@@ -223,7 +226,9 @@ impl SweepRunner {
 
     /// Bytes of memory that machine code takes.
     fn memory_bytes(&self) -> usize {
-        let code = |variant: &Variant| variant.functions.iter().map(|function| function.memory_bytes()).sum();
-        size_of::<SweepRunner>() + self.variants.bytes(code)
+        let code = |variant: &Option<Arc<Variant>>| -> usize {
+            variant.iter().flat_map(|variant| &variant.functions).map(|function| function.memory_bytes()).sum()
+        };
+        size_of::<SweepRunner>() + self.variants.sum(code)
     }
 }

@@ -1,0 +1,303 @@
+//! What was compiled, planned or bound once, by what it is for: code for forms of columns, expressions of elements, plans for extents, plans of
+//! products. Each cache has a bound, and what was not asked for the longest makes room. A value that a session holds stays with the session when
+//! it is dropped here.
+//!
+//! Reading takes no lock: sessions of many threads ask for code of a microsecond. Writing replaces the table by a copy with one entry more or
+//! less, which takes microseconds where compiling takes tens of them. No lock is held while a value is made: a thread that asks for another one
+//! goes on, one that asks for the same waits for it.
+
+use arc_swap::ArcSwap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often something was found that is kept, a compiled expression or a plan, and how often it was not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct CacheCounters {
+    /// How often it was there already.
+    pub hits: u64,
+    /// How often it was made.
+    pub misses: u64,
+    /// How many were dropped, the one that was not asked for the longest each time, so that there was room for another.
+    pub evictions: u64,
+    /// How many there are.
+    pub kept: usize,
+    /// How long making them took. Of expressions, what is compiled later for operands that lie otherwise in memory is not in it.
+    pub making_time: Duration,
+}
+
+/// A value that was just made.
+pub(crate) struct Made<T> {
+    pub(crate) value: T,
+    /// False if it is for the thread alone that made it: it was ended by a token or a limit of time, and another thread tries again.
+    pub(crate) stays: bool,
+}
+
+struct Entry<K, T> {
+    key: K,
+    /// None while a thread makes it.
+    made: OnceLock<Made<T>>,
+    /// When it was asked for last, by the clock of the cache.
+    asked: AtomicU64,
+}
+
+/// By the hashes of keys.
+type Table<K, T> = FxHashMap<u64, SmallVec<[Arc<Entry<K, T>>; 1]>>;
+
+/// Values by their keys, at most so many.
+pub(crate) struct Cache<K, T> {
+    most: usize,
+    /// It is never changed, but replaced, by a thread that holds `changes`.
+    table: ArcSwap<Table<K, T>>,
+    changes: Mutex<()>,
+    /// Counts what is asked for.
+    clock: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    evictions: AtomicU64,
+    making_nanoseconds: AtomicU64,
+}
+
+/// The hash of a key.
+pub(crate) fn hash_of(key: impl Hash) -> u64 {
+    FxBuildHasher.hash_one(key)
+}
+
+impl<K, T: Clone> Cache<K, T> {
+    /// Room for so many, and for one at least.
+    pub(crate) fn new(most: usize) -> Cache<K, T> {
+        Cache {
+            most: most.max(1),
+            table: ArcSwap::default(),
+            changes: Mutex::default(),
+            clock: AtomicU64::default(),
+            hits: AtomicU64::default(),
+            misses: AtomicU64::default(),
+            evictions: AtomicU64::default(),
+            making_nanoseconds: AtomicU64::default(),
+        }
+    }
+
+    /// The value of a key, given by its hash and by which keys of the cache equal it. It is made where it is not kept, once for all threads that
+    /// ask for it at the same time.
+    pub(crate) fn get(
+        &self,
+        hash: u64,
+        is_it: impl Fn(&K) -> bool,
+        key: impl Fn() -> K,
+        make: impl Fn() -> Made<T>,
+    ) -> T {
+        loop {
+            let entry = find(&self.table.load(), hash, &is_it);
+            let entry = entry.unwrap_or_else(|| self.insert(hash, &is_it, &key));
+            let mut took = None;
+            let made = entry.made.get_or_init(|| {
+                let before = Instant::now();
+                let made = make();
+                took = Some(before.elapsed());
+                made
+            });
+            if !made.stays {
+                self.change(|table| take_out(table, hash, &entry));
+            }
+            match took {
+                Some(took) => {
+                    self.misses.fetch_add(1, Relaxed);
+                    self.making_nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+                }
+                // The thread that made it has it for itself.
+                None if !made.stays => continue,
+                None => _ = self.hits.fetch_add(1, Relaxed),
+            }
+            entry.asked.store(self.clock.fetch_add(1, Relaxed), Relaxed);
+            return made.value.clone();
+        }
+    }
+
+    /// Adds an entry for a key, unless another thread did meanwhile, in the place of the one that was not asked for the longest if there is no
+    /// more room.
+    fn insert(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K) -> Arc<Entry<K, T>> {
+        self.change(|table| {
+            if let Some(entry) = find(table, hash, is_it) {
+                return entry;
+            }
+            let oldest = || table.iter().flat_map(|(hash, bucket)| bucket.iter().map(move |entry| (*hash, entry)));
+            if oldest().count() >= self.most
+                && let Some((hash, entry)) = oldest().min_by_key(|(_, entry)| entry.asked.load(Relaxed))
+            {
+                let entry = entry.clone();
+                take_out(table, hash, &entry);
+                self.evictions.fetch_add(1, Relaxed);
+            }
+            let asked = AtomicU64::new(self.clock.fetch_add(1, Relaxed));
+            let entry = Arc::new(Entry { key: key(), made: OnceLock::new(), asked });
+            table.entry(hash).or_default().push(entry.clone());
+            entry
+        })
+    }
+
+    /// Replaces the table by a changed copy.
+    fn change<R>(&self, change: impl FnOnce(&mut Table<K, T>) -> R) -> R {
+        let _others_wait = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = Table::clone(&self.table.load());
+        let result = change(&mut table);
+        self.table.store(Arc::new(table));
+        result
+    }
+
+    /// Drops what was not asked for the longest, as long as all together hold more bytes; but not what was asked for last.
+    pub(crate) fn shrink(&self, most: usize, held: impl Fn(&T) -> usize) {
+        let bytes = |entry: &Entry<K, T>| entry.made.get().map_or(0, |made| held(&made.value));
+        if self.sum(&held) <= most {
+            return;
+        }
+        self.change(|table| {
+            let mut all: Vec<(u64, Arc<Entry<K, T>>)> =
+                table.iter().flat_map(|(hash, bucket)| bucket.iter().map(|entry| (*hash, entry.clone()))).collect();
+            all.sort_unstable_by_key(|(_, entry)| entry.asked.load(Relaxed));
+            let mut left = all.iter().fold(0, |left: usize, (_, entry)| left.saturating_add(bytes(entry)));
+            all.pop();
+            for (hash, entry) in all {
+                if left <= most {
+                    break;
+                }
+                left = left.saturating_sub(bytes(&entry));
+                take_out(table, hash, &entry);
+                self.evictions.fetch_add(1, Relaxed);
+            }
+        });
+    }
+
+    /// The sum of a number of each value that is kept.
+    pub(crate) fn sum(&self, of: impl Fn(&T) -> usize) -> usize {
+        let table = self.table.load();
+        let made = table.values().flatten().filter_map(|entry| entry.made.get());
+        made.map(|made| of(&made.value)).fold(0, usize::saturating_add)
+    }
+
+    /// How often there was what was asked for.
+    pub(crate) fn counters(&self) -> CacheCounters {
+        CacheCounters {
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+            kept: self.table.load().values().map(SmallVec::len).sum(),
+            making_time: Duration::from_nanos(self.making_nanoseconds.load(Relaxed)),
+        }
+    }
+}
+
+fn find<K, T>(table: &Table<K, T>, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<Arc<Entry<K, T>>> {
+    table.get(&hash)?.iter().find(|entry| is_it(&entry.key)).cloned()
+}
+
+/// Takes an entry out, if it is still in the table.
+fn take_out<K, T>(table: &mut Table<K, T>, hash: u64, entry: &Arc<Entry<K, T>>) {
+    let Some(bucket) = table.get_mut(&hash) else { return };
+    bucket.retain(|other| !Arc::ptr_eq(other, entry));
+    if bucket.is_empty() {
+        table.remove(&hash);
+    }
+}
+
+impl<K, T: Clone> fmt::Debug for Cache<K, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    type Numbers = Cache<String, Result<usize, String>>;
+
+    /// What is kept for a name: its length, unless it begins with an exclamation mark.
+    fn ask(cache: &Numbers, name: &str) -> Result<usize, String> {
+        let value = || if name.starts_with('!') { Err(name.to_owned()) } else { Ok(name.len()) };
+        let made = || Made { value: value(), stays: !name.starts_with("!!") };
+        cache.get(hash_of(name), |known| known == name, || name.to_owned(), made)
+    }
+
+    fn kept(cache: &Numbers) -> Vec<String> {
+        let table = cache.table.load();
+        let mut kept: Vec<String> = table.values().flatten().map(|entry| entry.key.clone()).collect();
+        kept.sort_unstable();
+        kept
+    }
+
+    #[test]
+    fn what_was_not_asked_for_the_longest_makes_room() {
+        let cache = Numbers::new(2);
+        for name in ["a", "bb", "a", "ccc", "a", "bb"] {
+            assert_eq!(ask(&cache, name), Ok(name.len()));
+        }
+        let CacheCounters { hits, misses, evictions, kept, .. } = cache.counters();
+        assert_eq!((hits, misses, evictions, kept), (2, 4, 2, 2));
+    }
+
+    #[test]
+    fn what_holds_too_much_together_goes() {
+        let cache = Numbers::new(10);
+        for name in ["dddd", "a", "bb", "ccc", "dddd", "!"] {
+            ask(&cache, name).ok();
+        }
+        let bytes = |made: &Result<usize, String>| made.as_ref().map_or(0, |length| *length * 100);
+        cache.shrink(1000, bytes);
+        assert_eq!(kept(&cache), ["!", "a", "bb", "ccc", "dddd"]);
+        cache.shrink(999, bytes);
+        assert_eq!(kept(&cache), ["!", "bb", "ccc", "dddd"]);
+        cache.shrink(400, bytes);
+        assert_eq!((kept(&cache), cache.counters().evictions), (vec!["!".to_owned(), "dddd".to_owned()], 3));
+        // What was asked for last stays, whatever it holds.
+        assert_eq!(ask(&cache, "dddd"), Ok(4));
+        cache.shrink(0, bytes);
+        assert_eq!(kept(&cache), ["dddd"]);
+    }
+
+    #[test]
+    fn equal_hashes_are_told_apart_by_keys() {
+        let cache = Cache::<u32, u32>::new(3);
+        let ask = |number: u32| {
+            cache.get(0, |known| *known == number, || number, || Made { value: 10 * number, stays: true })
+        };
+        assert_eq!([1, 2, 1, 3, 4, 1].map(ask), [10, 20, 10, 30, 40, 10]);
+        assert_eq!((cache.counters().misses, cache.counters().kept), (4, 3));
+    }
+
+    #[test]
+    fn errors_are_kept_unless_they_are_of_one_thread() {
+        let cache = Numbers::new(4);
+        for name in ["!", "!!"] {
+            assert_eq!(ask(&cache, name), Err(name.to_owned()));
+        }
+        assert_eq!(kept(&cache), ["!"]);
+        // A thread that waits for a value which does not stay makes its own.
+        let (began, goes_on) = (Barrier::new(2), Barrier::new(2));
+        let made = |value, stays| Made { value, stays };
+        let get = |make: &dyn Fn() -> Made<Result<usize, String>>| {
+            cache.get(1, |known| known == "x", || "x".to_owned(), make)
+        };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                get(&|| {
+                    began.wait();
+                    goes_on.wait();
+                    made(Err("ended".to_owned()), false)
+                })
+            });
+            began.wait();
+            let second = scope.spawn(|| get(&|| made(Ok(7), true)));
+            goes_on.wait();
+            assert_eq!(second.join().expect("no panic"), Ok(7));
+            assert_eq!(first.join().expect("no panic"), Err("ended".to_owned()));
+        });
+        assert_eq!(get(&|| made(Ok(8), true)), Ok(7));
+    }
+}
