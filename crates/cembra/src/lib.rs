@@ -136,12 +136,12 @@ pub mod tensor {
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
     pub use crate::tensor_graph::CompileGraph;
-    pub use cembra_engine::{CacheCounters, MOST_MODEL_NODES, TensorPlan, Written};
+    pub use cembra_engine::{CacheCounters, MOST_MODEL_NODES, Reader, TensorPlan, Written};
     pub use cembra_tensor::{
         Axes, Axis, CustomVjp, Data, DataMut, Element, ElementForm, Error, ErrorKind, Exactness, Extents, Found, Graph,
         Half, HalfTensor, Labels, Layout, Leaf, MOST_AXES, MOST_FACTORS, MOST_LABELS, MapOperand, Meta, NodeId,
-        PlanCounters, Reader, Reduction, Residuals, Rule, Slice, Strides, Tensor, TensorMut, TensorOp, Wanted, bf16,
-        f16, same_bits,
+        PlanCounters, Reduction, Residuals, Rule, Slice, Strides, Tensor, TensorMut, TensorOp, Wanted, bf16, f16,
+        same_bits,
     };
 }
 

@@ -4,8 +4,9 @@ use crate::bodies::plan_of_body;
 use crate::compile_options::Started;
 use crate::error::Error;
 use crate::executor::Executable;
+use crate::tensor_lines::Single;
 use cembra_runtime::{Context, FaultKind, Frame, Scalar};
-use cembra_tensor::{Body, ErrorKind, Single};
+use cembra_tensor::{Body, ErrorKind};
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
 

@@ -44,13 +44,23 @@ mod sites;
 mod spans;
 mod stages;
 #[cfg(feature = "tensors")]
+mod tensor_access;
+#[cfg(feature = "tensors")]
+mod tensor_bound;
+#[cfg(feature = "tensors")]
 mod tensor_doors;
 #[cfg(feature = "tensors")]
 mod tensor_errors;
 #[cfg(feature = "tensors")]
 mod tensor_kernels;
 #[cfg(feature = "tensors")]
+mod tensor_lines;
+#[cfg(feature = "tensors")]
 mod tensor_model;
+#[cfg(feature = "tensors")]
+mod tensor_plan;
+#[cfg(feature = "tensors")]
+mod tensor_product;
 #[cfg(feature = "tensors")]
 mod tensor_program;
 #[cfg(feature = "tensors")]
@@ -86,9 +96,19 @@ pub use signature::{Field, Signature};
 pub use sites::{Site, Sites, operator_name};
 pub use stages::{only_sessions, plan, plan_of, prepare};
 #[cfg(feature = "tensors")]
+pub use tensor_access::Reader;
+#[cfg(feature = "tensors")]
+pub use tensor_bound::BoundPlan;
+#[cfg(feature = "tensors")]
+pub use tensor_plan::TensorPlan;
+#[cfg(feature = "tensors")]
+pub use tensor_product::{
+    MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct, ProductCounters, Products, contract,
+};
+#[cfg(feature = "tensors")]
 pub use tensor_program::{MOST_MODEL_NODES, TensorProgram};
 #[cfg(feature = "tensors")]
 pub use tensor_session::Written;
 #[cfg(feature = "tensors")]
-pub use tensors::{Evaluator, TensorPlan, matrices};
+pub use tensors::{Evaluator, Host, matrices};
 pub use whole::{WholeMemory, WholeModel};

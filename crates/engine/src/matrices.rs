@@ -1,7 +1,7 @@
 //! Products of matrices by a library of them, for products of tensors by labels. This is the only file that knows the library: on x86-64
 //! the kernels that faer multiplies with, without the rest of faer, which takes ten times as long to build; `gemm` elsewhere.
 
-use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
+use crate::tensor_product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
 /// Products of matrices by a library, on the thread that asks for them: sums are split by shapes alone. Products with a vector go to
 /// [`PlainProduct`], as the library gains nothing there, and so do all of them on processors of x86-64 without AVX2.

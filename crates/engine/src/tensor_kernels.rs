@@ -5,11 +5,10 @@ use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
+use crate::tensor_lines::{InputLine, Line, LineKernel, OneLine, OneTarget, Soon, SumKernel};
 use crate::tensor_threads::Threads;
 use cembra_runtime::{Cancellation, Chains};
-use cembra_tensor::{
-    Body, Data, DataMut, ErrorKind, InputLine, Line, LineKernel, OneLine, OneTarget, Soon, SumKernel, Tensor,
-};
+use cembra_tensor::{Body, Data, DataMut, ErrorKind, Tensor};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;

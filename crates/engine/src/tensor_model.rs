@@ -5,14 +5,16 @@ use crate::compile_options::Started;
 use crate::error::Error;
 use crate::kept::{CacheCounters, Kept};
 use crate::signature::Field;
+use crate::tensor_access::Reader;
+use crate::tensor_plan::TensorPlan;
 use crate::tensor_program::{TensorProgram, misfit, shape_of};
 use crate::tensor_session::{TensorRuns, Written};
-use crate::tensors::{Evaluator, RunTerms, TensorPlan};
+use crate::tensors::{Evaluator, Host, RunTerms};
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use arc_swap::ArcSwapOption;
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
-use cembra_tensor::{Elements, ErrorKind, Graph, Node, NodeId, Operation, Reader, Tensor, check_bytes};
+use cembra_tensor::{ErrorKind, Graph, Node, NodeId, Operation, Tensor, check_bytes};
 use cembra_value::{Limit, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -96,10 +98,9 @@ impl TensorModel {
     /// too.
     pub(crate) fn run(&self, inputs: &[Tensor], terms: &RunTerms<'_>, runs: &mut TensorRuns) -> Result<(), Error> {
         runs.bind_for(terms);
-        self.evaluator.on(terms, |elements| {
-            let ran = runs.run(inputs, elements, || self.plan_for(inputs));
-            ran.map_err(|failed| self.first_failure(failed, inputs, elements))
-        })
+        let host = self.evaluator.host_within(terms);
+        let ran = runs.run(inputs, &host, || self.plan_for(inputs));
+        ran.map_err(|failed| self.first_failure(failed, inputs, &host))
     }
 
     /// Puts the only output in the place of an input, or of the tensor behind them.
@@ -112,10 +113,9 @@ impl TensorModel {
     ) -> Result<Written, Error> {
         let plan = self.plan_for(inputs.get(..self.inputs.len()).unwrap_or(inputs))?;
         runs.bind_for(terms);
-        self.evaluator.on(terms, |elements| {
-            let written = runs.run_over(inputs, target, elements, &plan);
-            written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], elements))
-        })
+        let host = self.evaluator.host_within(terms);
+        let written = runs.run_over(inputs, target, &host, &plan);
+        written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], &host))
     }
 
     /// The outputs, node by node as the model was written: the values that plans are compared with.
@@ -231,7 +231,7 @@ impl TensorModel {
     /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
     /// if one of them does: the first is found in as many runs as its number has bits.
     #[cold]
-    fn first_failure(&self, failed: cembra_tensor::Error, inputs: &[Tensor], elements: &dyn Elements) -> Error {
+    fn first_failure(&self, failed: cembra_tensor::Error, inputs: &[Tensor], elements: &Host<'_>) -> Error {
         let is_of_element =
             |error: &cembra_tensor::Error| matches!(error.kind(), ErrorKind::Evaluation | ErrorKind::Index);
         let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed.into() };

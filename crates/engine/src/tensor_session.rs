@@ -1,8 +1,10 @@
 //! What the runs of one session on tensors leave to each other: a plan bound to the extents and strides of the last inputs, with the memory of
 //! the last outputs. Which plan that is, the compiled model decides.
 
-use crate::tensors::{RunTerms, TensorPlan};
-use cembra_tensor::{BoundPlan, Elements, Error, ErrorKind, KeptPlan, Tensor};
+use crate::tensor_bound::{BoundPlan, KeptPlan};
+use crate::tensor_plan::TensorPlan;
+use crate::tensors::{Host, RunTerms};
+use cembra_tensor::{Error, ErrorKind, Tensor};
 use std::sync::Arc;
 
 /// How a tensor got its value.
@@ -57,7 +59,7 @@ impl TensorRuns {
     pub(crate) fn run(
         &mut self,
         inputs: &[Tensor],
-        elements: &dyn Elements,
+        elements: &Host<'_>,
         plan: impl FnOnce() -> Result<Arc<TensorPlan>, Error>,
     ) -> Result<(), Error> {
         if let Some(bound) = &mut self.bound
@@ -73,7 +75,7 @@ impl TensorRuns {
         &mut self,
         inputs: &mut Vec<Tensor>,
         target: usize,
-        elements: &dyn Elements,
+        elements: &Host<'_>,
         plan: &Arc<TensorPlan>,
     ) -> Result<Written, Error> {
         let leaves = plan.leaves();
@@ -102,7 +104,7 @@ impl TensorRuns {
         &mut self,
         inputs: &mut [Tensor],
         target: usize,
-        elements: &dyn Elements,
+        elements: &Host<'_>,
         plan: &TensorPlan,
     ) -> Result<bool, Error> {
         if let Some(bound) = &mut self.over

@@ -2,10 +2,12 @@
 //! the work is divided is decided by the plans.
 
 use crate::plan_rows::RowSettings;
-use cembra_tensor::Task;
+
+/// Something that may be done on another thread.
+pub(crate) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
 
 /// How many threads runs of plans have, and how many elements are worth one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Threads {
     pub(crate) count: usize,
     /// The fewest elements for which a thread takes a turn.

@@ -5,22 +5,18 @@ use crate::bodies::plan_of_body;
 use crate::body_session::{BodyExecutor, in_elements};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
-use crate::error::Error;
 use crate::kept::{CacheCounters, Kernels};
 use crate::plan_rows::PlanRows;
 use crate::tensor_kernels::{BodyLines, BodySums, joined, run};
+use crate::tensor_lines::{Line, LineKernel, Single, SumKernel};
+use crate::tensor_product::{MatrixProduct, ProductCounters, Products};
 use crate::tensor_threads::Threads;
 use crate::thread_count::useful_threads;
 use cembra_expr::Sources;
 use cembra_native::Tier;
 use cembra_ops::Registry;
 use cembra_runtime::Cancellation;
-use cembra_tensor::{
-    Body, BoundPlan, Counters, DataMut, Elements, ErrorKind, Graph, KeptPlan, Labels, Layout, Line, LineKernel,
-    MatrixProduct, NodeId, Operation, Plan, PlanCounters, Products, Rewriter, Rewritten, Single, SumKernel, Task,
-    Tensor, pieces,
-};
-use cembra_value::Budget;
+use cembra_tensor::{Body, DataMut, Elements, Error, ErrorKind, Graph, Labels, Layout, NodeId, Tensor, pieces};
 use std::sync::Arc;
 
 /// The most expressions of elements that are kept compiled.
@@ -80,45 +76,17 @@ impl Evaluator {
     ///
     /// # Errors
     /// Operators of another registry, inputs that do not fit, an index outside of its axis, or an element that fails.
-    pub fn evaluate(
-        &self,
-        graph: &Graph,
-        outputs: &[NodeId],
-        inputs: &[Tensor],
-    ) -> Result<Vec<Tensor>, cembra_tensor::Error> {
+    pub fn evaluate(&self, graph: &Graph, outputs: &[NodeId], inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         self.check_registry(graph)?;
-        cembra_tensor::evaluate(graph, outputs, inputs, self)
+        cembra_tensor::evaluate(graph, outputs, inputs, &self.host())
     }
 
-    /// Rewrites a graph by the rules that change no bit, orders its products, and plans the steps by which outputs are computed. The outputs
-    /// are those of [`evaluate`](Evaluator::evaluate), but for the rounding of sums of products.
-    ///
-    /// # Errors
-    /// Operators of another registry, a rule of the user that is none, a graph that becomes too large, a constant that fails, or more time than
-    /// `Limits::compile_time`, which is compared every few hundred nodes.
-    pub fn plan(self: &Arc<Self>, graph: &Graph, outputs: &[NodeId]) -> Result<TensorPlan, cembra_tensor::Error> {
-        self.check_registry(graph)?;
-        let budget = Budget::start(*self.options.prepare.budget.limits());
-        let until = Until { budget: Some(&budget), ..Until::of(self) };
-        let mut rewriter = Rewriter::new(graph);
-        for rule in &self.options.tensor_rules {
-            rewriter = rewriter.rule(rule, graph)?;
-        }
-        rewriter = self.options.allowed_changes.iter().fold(rewriter, |rewriter, change| rewriter.allow(*change));
-        let Rewritten { graph, outputs, .. } = rewriter.rewrite(graph, outputs, &until)?;
-        let ordered = if self.products.is_some() { graph.with_ordered_products(&outputs, &until)? } else { None };
-        let (graph, outputs) = ordered.unwrap_or((graph, outputs));
-        let plan = Plan::of(&graph, &outputs);
-        until.go_on()?;
-        Ok(TensorPlan { evaluator: self.clone(), graph, plan })
-    }
-
-    pub(crate) fn check_registry(&self, graph: &Graph) -> Result<(), cembra_tensor::Error> {
+    pub(crate) fn check_registry(&self, graph: &Graph) -> Result<(), Error> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
         }
         let message = "the graph has the operators of another registry";
-        Err(cembra_tensor::Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`"))
+        Err(Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
     /// The product of two tensors by labels, of these extents, and what it took: the fast way to what a product in a graph means. Sums of
@@ -132,7 +100,7 @@ impl Evaluator {
         labels: &Labels,
         operands: [&Tensor; 2],
         extents: &[usize],
-    ) -> Result<(Tensor, Counters), cembra_tensor::Error> {
+    ) -> Result<(Tensor, ProductCounters), Error> {
         let layout = Layout::row_major(extents)?;
         let plain;
         let products = match &self.products {
@@ -145,6 +113,42 @@ impl Evaluator {
         products.planned(labels, operands)?.check_bytes(self.most_bytes())?;
         let (data, counters) = products.contract(labels, operands, extents)?;
         Ok((Tensor::from_parts(data, layout)?, counters))
+    }
+
+    /// The evaluator for a run that nothing ends before it is done.
+    #[must_use]
+    #[inline]
+    pub fn host(&self) -> Host<'_> {
+        Host { evaluator: self, token: None, asked: None, threads: self.threads, most_bytes: self.most_bytes() }
+    }
+
+    /// The evaluator for a run with the token, the thread count and the limit of bytes of these terms.
+    #[inline]
+    pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> Host<'r> {
+        let mut host = Host { token: terms.token, ..self.host() };
+        if terms.threads > 0 {
+            host.threads.count = terms.threads;
+        }
+        if let Some(most) = terms.array_bytes {
+            host.most_bytes = host.most_bytes.min(most);
+        }
+        host
+    }
+
+    /// The most bytes that a tensor may have.
+    #[inline]
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.options.prepare.budget.limits().array_bytes
+    }
+
+    /// How models are compiled.
+    pub(crate) const fn options(&self) -> &CompileOptions {
+        &self.options
+    }
+
+    /// What computes the products of plans; none where sums of products have the order of their labels.
+    pub(crate) const fn products(&self) -> Option<&Products> {
+        self.products.as_ref()
     }
 
     /// The texts that the model was read from.
@@ -164,87 +168,13 @@ impl Evaluator {
     }
 }
 
-/// Outputs of a graph of tensors, and the steps by which they are computed for tensors of its extents. Printed, it is the listing of its steps.
-#[derive(Debug)]
-pub struct TensorPlan {
-    evaluator: Arc<Evaluator>,
-    graph: Graph,
-    plan: Plan,
-}
-
-impl TensorPlan {
-    /// How many steps there are, and of which kinds.
-    #[must_use]
-    pub const fn counters(&self) -> PlanCounters {
-        self.plan.counters()
-    }
-
-    /// How many outputs there are.
-    pub(crate) const fn outputs(&self) -> usize {
-        self.plan.outputs()
-    }
-
-    /// How many leaves the graph has.
-    pub(crate) fn leaves(&self) -> usize {
-        self.graph.leaves().len()
-    }
-
-    /// The outputs, on tensors for the leaves of the graph that was planned, and how its products were computed.
-    ///
-    /// # Errors
-    /// Inputs that do not fit, an index outside of its axis, or an element that fails.
-    pub fn run(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, Counters), cembra_tensor::Error> {
-        self.plan.run(&self.graph, inputs, &*self.evaluator)
-    }
-
-    /// Looks for something wrong with the plan, and with how it is bound to such inputs: for the fuzzer. Debug builds always look.
-    ///
-    /// # Errors
-    /// Inputs that do not fit; or a defect of the plan.
-    pub fn verify(&self, inputs: &[Tensor]) -> Result<(), cembra_tensor::Error> {
-        self.plan.bind_verified(&self.graph, inputs, &*self.evaluator).map(drop)
-    }
-
-    /// The plan bound to tensors of these extents and strides, with memory of its own, which is kept.
-    pub(crate) fn bind(&self, inputs: &[Tensor], elements: &dyn Elements) -> Result<KeptPlan, cembra_tensor::Error> {
-        Ok(self.plan.bind(&self.graph, inputs, elements)?.kept())
-    }
-
-    /// The plan bound likewise, its output written over one of the inputs, or over the tensor behind them; none if that cannot be done.
-    pub(crate) fn bind_over(
-        &self,
-        inputs: &mut [Tensor],
-        target: usize,
-        elements: &dyn Elements,
-    ) -> Result<Option<BoundPlan>, cembra_tensor::Error> {
-        self.plan.bind_over(&self.graph, inputs, target, elements)
-    }
-
-    /// About how many bytes it has: those of its graph, and of the constants in it.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        /// A node, and its steps.
-        const NODE: u64 = 1 << 10;
-        let constants = self.graph.nodes().map(|(_, node)| match &node.operation {
-            Operation::Tensor(constant) => constant.tensor().data().bytes(),
-            _ => 0,
-        });
-        NODE * self.graph.len() as u64 + constants.sum::<u64>()
-    }
-}
-
-impl std::fmt::Display for TensorPlan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.plan.listing(&self.graph).fmt(f)
-    }
-}
-
 /// What products of matrices are computed by: a library with the feature `tensor`, plain loops without.
 #[must_use]
 pub fn matrices() -> &'static dyn MatrixProduct {
     #[cfg(feature = "tensor")]
     return &crate::matrices::LibraryProduct;
     #[cfg(not(feature = "tensor"))]
-    return &cembra_tensor::PlainProduct;
+    return &crate::tensor_product::PlainProduct;
 }
 
 /// The fewest rows that are worth a batch of their own, where operands do not lie so that all are one.
@@ -260,26 +190,114 @@ impl Evaluator {
     }
 
     /// A body, compiled for many rows.
-    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, cembra_tensor::Error> {
+    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, Error> {
         let compile = || {
             let options = self.started();
             let (program, plan) = plan_of_body(body, &options)?;
             Ok(Arc::new(PlanRows::of(&program, plan, &options)))
         };
-        self.kernels.get(body, || compile().map_err(|error: Error| in_elements(&error)))
+        self.kernels.get(body, || compile().map_err(|error: crate::Error| in_elements(&error)))
+    }
+}
+
+/// Tensors whose elements lie in one line each.
+fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
+    let line = |tensor| -> Line<'_> {
+        let tensor: &Tensor = tensor;
+        let layout = tensor.layout();
+        let joined = joined(layout.extents(), std::slice::from_ref(tensor));
+        let is_one = layout.extents().iter().zip(layout.strides()).all(|(extent, stride)| *extent == 1 || *stride == 0);
+        let step = if is_one { 0 } else { joined.last().map_or(1, |(_, strides)| strides[0]) };
+        Line { data: tensor.data(), first: layout.offset(), step }
+    };
+    tensors.iter().map(line).collect()
+}
+
+/// How a run of a session goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunTerms<'r> {
+    /// What ends it.
+    pub(crate) token: Option<&'r Cancellation>,
+    /// How many threads it may have; 0 is as many as the evaluator has.
+    pub(crate) threads: usize,
+    /// How many bytes its tensors may have, where that may be less than the evaluator's.
+    pub(crate) array_bytes: Option<u64>,
+}
+
+/// An evaluator for one run: what ends the run, how many threads it has, and how many bytes its tensors may have.
+#[derive(Clone, Copy)]
+pub struct Host<'e> {
+    evaluator: &'e Evaluator,
+    token: Option<&'e Cancellation>,
+    asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
+    threads: Threads,
+    most_bytes: u64,
+}
+
+impl<'e> Host<'e> {
+    /// The same, which asks a function whether to go on, wherever a token is looked at.
+    #[must_use]
+    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> Host<'e> {
+        Host { asked: Some(asked), ..self }
     }
 
-    /// [`Elements::map_into`], until a token is cancelled.
-    fn map_until(
+    /// The same, which nothing ends before it is done.
+    pub(crate) const fn uninterrupted(&self) -> Host<'e> {
+        Host { token: None, asked: None, ..*self }
+    }
+
+    /// A body that is evaluated on lines of these steps.
+    ///
+    /// # Errors
+    /// The body cannot be compiled.
+    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, Error> {
+        Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
+    }
+
+    /// A body that is summed over lines of these steps; none where that is not done at once.
+    ///
+    /// # Errors
+    /// The body cannot be compiled.
+    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, Error> {
+        let sums = BodySums::of(self.evaluator.rows(body)?, body, steps)?;
+        Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
+    }
+
+    /// A body that is evaluated on one element of each input.
+    ///
+    /// # Errors
+    /// The body cannot be compiled.
+    pub(crate) fn single(&self, body: &Body) -> Result<Box<dyn Single>, Error> {
+        let compile = || BodyExecutor::of(body, &self.evaluator.started()).map_err(|error| in_elements(&error));
+        Ok(self.evaluator.executors.get(body, compile)?.single())
+    }
+
+    /// How many threads a run has. Results do not depend on it.
+    #[inline]
+    pub(crate) fn threads(&self) -> usize {
+        useful_threads(self.threads.count, None)
+    }
+
+    /// How many elements are worth a turn of a thread.
+    pub(crate) const fn share(&self) -> usize {
+        self.threads.min_elements
+    }
+
+    /// What computes the products of plans. Without, they are what the reference makes of them, bit for bit.
+    pub(crate) const fn products(&self) -> Option<&'e Products> {
+        self.evaluator.products()
+    }
+}
+
+impl Elements for Host<'_> {
+    fn map_into(
         &self,
         body: &Body,
         operands: &[Tensor],
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
-        token: Option<&Cancellation>,
-        threads: &Threads,
-    ) -> Result<(), cembra_tensor::Error> {
-        let plan = self.rows(body)?;
+    ) -> Result<(), Error> {
+        let (plan, how) = (self.evaluator.rows(body)?, (self.token, Some(&self.threads)));
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -288,7 +306,7 @@ impl Evaluator {
         let joined = joined(extents, &seen);
         let inner = joined.last().map_or(1, |(axis, _)| *axis);
         if rows == 0 || joined.len() < 2 {
-            return run(&plan, &lines(&seen), outputs, rows, (token, Some(threads)));
+            return run(&plan, &lines(&seen), outputs, rows, how);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -313,179 +331,23 @@ impl Evaluator {
                 parts.push(if is_run { part } else { part.row_major() });
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
-            let misfit = || cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
-            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, (token, Some(threads)))?;
+            let misfit = || Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
+            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, how)?;
             first += rows;
         }
         Ok(())
     }
-}
 
-/// Tensors whose elements lie in one line each.
-fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
-    let line = |tensor| -> Line<'_> {
-        let tensor: &Tensor = tensor;
-        let layout = tensor.layout();
-        let joined = joined(layout.extents(), std::slice::from_ref(tensor));
-        let is_one = layout.extents().iter().zip(layout.strides()).all(|(extent, stride)| *extent == 1 || *stride == 0);
-        let step = if is_one { 0 } else { joined.last().map_or(1, |(_, strides)| strides[0]) };
-        Line { data: tensor.data(), first: layout.offset(), step }
-    };
-    tensors.iter().map(line).collect()
-}
-
-impl Elements for Evaluator {
-    fn map_into(
-        &self,
-        body: &Body,
-        operands: &[Tensor],
-        extents: &[usize],
-        outputs: &mut [DataMut<'_>],
-    ) -> Result<(), cembra_tensor::Error> {
-        self.map_until(body, operands, extents, outputs, None, &self.threads)
-    }
-
-    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
-        Ok(Box::new(BodyLines::of(self.rows(body)?, body, steps)?))
-    }
-
-    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, cembra_tensor::Error> {
-        let sums = BodySums::of(self.rows(body)?, body, steps)?;
-        Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
-    }
-
-    fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
-        let compile = || BodyExecutor::of(body, &self.started()).map_err(|error| in_elements(&error));
-        Ok(self.executors.get(body, compile)?.single())
-    }
-
+    #[inline]
     fn most_bytes(&self) -> u64 {
-        self.options.prepare.budget.limits().array_bytes
+        self.most_bytes
     }
 
-    fn uninterrupted(&self) -> &dyn Elements {
-        self
-    }
-
-    fn threads(&self) -> usize {
-        useful_threads(self.threads.count, None)
-    }
-
-    fn share(&self) -> usize {
-        self.threads.min_elements
-    }
-
-    fn together(&self, tasks: Vec<Task<'_>>) {
-        Threads::together(tasks);
-    }
-
-    fn products(&self) -> Option<&Products> {
-        self.products.as_ref()
-    }
-}
-
-/// How a run of a session goes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RunTerms<'r> {
-    /// What ends it.
-    pub(crate) token: Option<&'r Cancellation>,
-    /// How many threads it may have; 0 is as many as the evaluator has.
-    pub(crate) threads: usize,
-    /// How many bytes its tensors may have, where that may be less than the evaluator's.
-    pub(crate) array_bytes: Option<u64>,
-}
-
-impl Evaluator {
-    /// Calls `run` with the evaluator, limited by the terms of a run.
-    pub(crate) fn on<T>(&self, terms: &RunTerms<'_>, run: impl FnOnce(&dyn Elements) -> T) -> T {
-        match terms {
-            RunTerms { token: None, threads: 0, array_bytes: None } => run(self),
-            _ => run(&Until::within(self, terms)),
-        }
-    }
-}
-
-/// An evaluator until a token is cancelled, or the time is over.
-struct Until<'e> {
-    evaluator: &'e Evaluator,
-    token: Option<&'e Cancellation>,
-    budget: Option<&'e Budget>,
-    /// The evaluator's where there are none.
-    threads: Option<Threads>,
-    /// Likewise.
-    most_bytes: Option<u64>,
-}
-
-impl<'e> Until<'e> {
-    /// What nothing ends.
-    const fn of(evaluator: &'e Evaluator) -> Self {
-        Until { evaluator, token: None, budget: None, threads: None, most_bytes: None }
-    }
-
-    /// The evaluator for one run, with the token, the thread count and the limit of bytes of the run.
-    fn within(evaluator: &'e Evaluator, terms: &RunTerms<'e>) -> Self {
-        let threads = (terms.threads > 0).then(|| Threads { count: terms.threads, ..evaluator.threads.clone() });
-        Until { token: terms.token, threads, most_bytes: terms.array_bytes, ..Until::of(evaluator) }
-    }
-
-    fn threads(&self) -> &Threads {
-        self.threads.as_ref().unwrap_or(&self.evaluator.threads)
-    }
-}
-
-impl Elements for Until<'_> {
-    fn map_into(
-        &self,
-        body: &Body,
-        operands: &[Tensor],
-        extents: &[usize],
-        outputs: &mut [DataMut<'_>],
-    ) -> Result<(), cembra_tensor::Error> {
-        self.evaluator.map_until(body, operands, extents, outputs, self.token, self.threads())
-    }
-
-    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, cembra_tensor::Error> {
-        self.evaluator.kernel(body, steps)
-    }
-
-    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, cembra_tensor::Error> {
-        self.evaluator.sum_kernel(body, steps)
-    }
-
-    fn single(&self, body: &Body) -> Result<Box<dyn Single>, cembra_tensor::Error> {
-        self.evaluator.single(body)
-    }
-
-    fn most_bytes(&self) -> u64 {
-        self.most_bytes.unwrap_or(u64::MAX).min(self.evaluator.most_bytes())
-    }
-
-    fn go_on(&self) -> Result<(), cembra_tensor::Error> {
+    #[inline]
+    fn go_on(&self) -> Result<(), Error> {
         if self.token.is_some_and(Cancellation::is_cancelled) {
-            return Err(in_elements(&Error::ended_by(self.token)));
+            return Err(in_elements(&crate::Error::ended_by(self.token)));
         }
-        let Some(Err(over)) = self.budget.map(Budget::check_time) else { return Ok(()) };
-        let error = cembra_tensor::Error::new(ErrorKind::Limit, over.message());
-        Err(over.hints().iter().fold(error, |error, hint| error.hint(hint.clone())))
-    }
-
-    fn uninterrupted(&self) -> &dyn Elements {
-        self.evaluator
-    }
-
-    fn threads(&self) -> usize {
-        useful_threads(self.threads().count, None)
-    }
-
-    fn share(&self) -> usize {
-        Elements::share(self.evaluator)
-    }
-
-    fn together(&self, tasks: Vec<Task<'_>>) {
-        Threads::together(tasks);
-    }
-
-    fn products(&self) -> Option<&Products> {
-        self.evaluator.products()
+        self.asked.map_or(Ok(()), |asked| asked())
     }
 }

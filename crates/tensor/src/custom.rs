@@ -206,12 +206,15 @@ impl Custom {
         matches!(self.identity, Identity::Unique(_))
     }
 
-    pub(crate) fn element_form(&self) -> Option<&dyn ElementForm> {
+    /// How the operation makes one element, if it can.
+    #[must_use]
+    pub fn element_form(&self) -> Option<&dyn ElementForm> {
         self.op.element_form()
     }
 
-    /// What it is made of, for its answers.
-    pub(crate) fn inputs(graph: &Graph, node: &Node) -> Vec<Meta> {
+    /// The types and extents of the operands of a node.
+    #[must_use]
+    pub fn inputs(graph: &Graph, node: &Node) -> Vec<Meta> {
         node.operands.iter().map(|operand| Meta::of(graph.node(*operand))).collect()
     }
 
@@ -225,8 +228,11 @@ impl Custom {
         Tensor::of_data(&node.extents, data)
     }
 
-    /// The elements that the element of an index reads; how many.
-    pub(crate) fn reads(
+    /// Lists the elements that the element of an index reads, each as the number of its input and its index, and counts them.
+    ///
+    /// # Errors
+    /// The operation fails, or asks for what no input has.
+    pub fn reads(
         &self,
         form: &dyn ElementForm,
         inputs: &[Meta],
@@ -239,7 +245,10 @@ impl Custom {
     }
 
     /// The bits of an element.
-    pub(crate) fn element(
+    ///
+    /// # Errors
+    /// The operation fails, or gives an element of another type.
+    pub fn element(
         &self,
         form: &dyn ElementForm,
         scalar: Scalar,

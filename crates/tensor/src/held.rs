@@ -5,9 +5,9 @@ use cembra_runtime::Scalar;
 use cembra_value::Limit;
 use cembra_value::tensor::element_bytes;
 
-/// The bytes of the tensors that an evaluation has made and still has, which may be so many together.
+/// The bytes of the tensors that an evaluation has made and still has, which have a limit together.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub struct Held {
     bytes: u128,
     /// The most that there were at a time.
     peak: u128,
@@ -15,7 +15,9 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) const fn none(most: u64) -> Held {
+    /// No bytes, of at most `most`.
+    #[must_use]
+    pub const fn none(most: u64) -> Held {
         Held { bytes: 0, peak: 0, most }
     }
 
@@ -23,7 +25,7 @@ impl Held {
     ///
     /// # Errors
     /// It is too large, alone or with the others.
-    pub(crate) fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
+    pub fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
         check_bytes(scalar, extents, self.most)?;
         self.bytes += element_bytes(scalar, extents).unwrap_or(0);
         if self.bytes <= u128::from(self.most) {
@@ -38,17 +40,18 @@ impl Held {
     }
 
     /// The most bytes that were taken at a time, which are no more than there may be.
-    pub(crate) fn peak(&self) -> u64 {
+    #[must_use]
+    pub fn peak(&self) -> u64 {
         u64::try_from(self.peak).unwrap_or(u64::MAX)
     }
 
     /// The same had the peak of another one, too.
-    pub(crate) fn reach(&mut self, other: &Held) {
+    pub fn reach(&mut self, other: &Held) {
         self.peak = self.peak.max(other.peak);
     }
 
     /// One that was taken is no more.
-    pub(crate) fn give(&mut self, scalar: Scalar, extents: &[usize]) {
+    pub fn give(&mut self, scalar: Scalar, extents: &[usize]) {
         self.bytes = self.bytes.saturating_sub(element_bytes(scalar, extents).unwrap_or(0));
     }
 }

@@ -1,7 +1,7 @@
-//! Graphs of operators over tensors, index labels, and what is known of a graph before it is run. What a tensor is, is said by
-//! `cembra-value`. This crate knows neither backends nor how expressions of elements are evaluated: [`Elements`] is what does that.
+//! Graphs of operators over tensors, index labels, rewrites, derivatives, and plans of how a graph is computed. What a tensor is, is said by
+//! `cembra-value`. This crate runs nothing but the reference ([`evaluate`]): it knows neither backends nor how expressions of elements are
+//! evaluated, which [`Elements`] does for it. The engine binds plans and runs them.
 
-mod access;
 mod body;
 mod composite;
 mod constant;
@@ -14,20 +14,17 @@ mod graph;
 mod held;
 mod maps;
 mod node;
-mod plan;
+pub mod plan;
 mod product;
-mod reference;
+pub mod reference;
 mod residuals;
 mod rewrite;
 mod statement;
-mod sums;
+pub mod sums;
 mod taken;
-mod walk;
+pub mod walk;
 
-pub use access::Reader;
-pub use body::{
-    Body, BodyStep, Elements, InputLine, Line, LineKernel, OneLine, OneTarget, Operand, Single, Soon, SumKernel, Task,
-};
+pub use body::{Body, BodyStep, Elements, Operand};
 pub use cembra_runtime::MOST_AXES;
 pub use cembra_value::tensor::{
     CopiedAxis, Data, DataMut, Element, Extents, Half, HalfTensor, Layout, Slice, Strides, Tensor,
@@ -39,13 +36,11 @@ pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;
 pub use einsum::MOST_LABELS;
 pub use graph::{Graph, MOST_FACTORS};
+pub use held::Held;
 pub use maps::{ElementOperator, MapOperand};
 pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
-pub use plan::{BoundPlan, KeptPlan, Plan, PlanCounters, pieces};
-pub use product::{
-    Counters, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, PlannedProduct, Preparation,
-    ProductPlan, Products, Run, contract,
-};
+pub use plan::{Plan, PlanCounters, pieces};
+pub use product::{Kernel, Places, Preparation, ProductPlan, Run};
 pub use reference::{evaluate, same_bits};
 pub use residuals::Residuals;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};

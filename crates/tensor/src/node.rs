@@ -143,7 +143,8 @@ pub struct Leaf {
 
 impl Labels {
     /// True if an operand has a label that the result does not have, be it one of one index: then products are summed, from +0 on.
-    pub(crate) fn is_sum(&self) -> bool {
+    #[must_use]
+    pub fn is_sum(&self) -> bool {
         self.operands.iter().flatten().any(|label| !self.output.contains(label))
     }
 
@@ -151,7 +152,7 @@ impl Labels {
     ///
     /// # Errors
     /// Uses of a label have unlike extents, or operands another number of axes than of labels.
-    pub(crate) fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
+    pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
         if operands.len() != self.operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
             return Err(Error::new(ErrorKind::OperandCount, message));
@@ -174,14 +175,22 @@ impl Labels {
         Ok(found.into_iter().map(|extent| extent.unwrap_or(1)).collect())
     }
 
-    /// An error if all labels together, of these extents, have more indices than can be counted: who goes through them all has no end.
-    pub(crate) fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
+    /// An error if all labels together, of these extents, have more indices than can be counted: a loop over them all has no end.
+    ///
+    /// # Errors
+    /// They have.
+    pub fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
         let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
         let message = || format!("a product of more than 2^{} terms", usize::BITS);
         all.map(drop).ok_or_else(|| Error::new(ErrorKind::Limit, message()))
     }
 
-    pub(crate) fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
+    /// The extents of the result of a product of operands of these extents.
+    ///
+    /// # Errors
+    /// As for [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more elements than can
+    /// be counted.
+    pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];
         let mut made = Extents::new();

@@ -90,12 +90,18 @@ fn is_view(node: &Node) -> bool {
 }
 
 /// An error if a node would need more memory than a tensor may have. Views need none.
-pub(crate) fn check_size(node: &Node, most: u64) -> Result<(), Error> {
+///
+/// # Errors
+/// It would.
+pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
     if is_view(node) { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
 /// An error if these are no inputs for the leaves of a graph.
-pub(crate) fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error> {
+///
+/// # Errors
+/// There are not as many inputs as leaves, or one is not of the leaf's type and extents.
+pub fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error> {
     let leaves = graph.leaves();
     if leaves.len() != inputs.len() {
         let message = format!("{} tensors for {} inputs", inputs.len(), leaves.len());
@@ -134,12 +140,10 @@ fn map_value(
 }
 
 /// The value of a node that is no operator on elements, whose operands have these.
-pub(crate) fn node_value(
-    node: &Node,
-    operands: &[&Tensor],
-    inputs: &[Tensor],
-    go_on: GoOn<'_>,
-) -> Result<Tensor, Error> {
+///
+/// # Errors
+/// An index is outside of its axis, an operation of a user fails, `go_on` ends it, or the node is an operator on elements.
+pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: GoOn<'_>) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
@@ -181,7 +185,11 @@ fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, E
 }
 
 /// An index that an element names.
-pub(crate) fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
+///
+/// # Errors
+/// An axis of this extent has no such index.
+#[inline]
+pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);
     found.ok_or_else(|| {
         let error = Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}"));
@@ -205,7 +213,10 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
 
 /// Products summed in the order of the labels, which is the order of [`sums`] along a last axis; floats in FLOAT64. Without labels to sum
 /// over there is no sum.
-pub(crate) fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
+///
+/// # Errors
+/// The labels do not fit the operands, all of them together have more indices than can be counted, the elements are no numbers, or `go_on` ends it.
+pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     labels.check_countable(&extents)?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));

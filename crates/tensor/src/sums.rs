@@ -8,11 +8,11 @@ use cembra_value::with_data;
 use multiversion::multiversion;
 
 /// The sums that are added to side by side, where elements of one sum are far apart.
-pub(crate) const SIDE_BY_SIDE: usize = 1 << 11;
+pub const SIDE_BY_SIDE: usize = 1 << 11;
 
 /// In which order floats are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// One after the other.
     InOrder,
     /// In chains, as a [`ChainFold`] says.
@@ -20,16 +20,15 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The order of a sum over some axes of a tensor of so many.
-    pub(crate) fn of(axes: &[Axis], rank: usize) -> Order {
+    /// The order of a sum over some axes of a tensor of `rank` axes.
+    #[must_use]
+    #[inline]
+    pub fn of(axes: &[Axis], rank: usize) -> Order {
         if axes.iter().any(|axis| usize::from(*axis) + 1 == rank) { Order::Chains } else { Order::InOrder }
     }
+
     /// The fold of `len` elements in this order.
-    pub(crate) fn fold<W: Copy, C: Fn(W, W) -> W + Copy>(
-        self,
-        len: usize,
-        (neutral, combine): (W, C),
-    ) -> ChainFold<W, C> {
+    pub fn fold<W: Copy, C: Fn(W, W) -> W + Copy>(self, len: usize, (neutral, combine): (W, C)) -> ChainFold<W, C> {
         match self {
             Order::InOrder => ChainFold::in_order(neutral, combine),
             Order::Chains => ChainFold::new(len, neutral, combine),
@@ -47,7 +46,7 @@ impl Order {
 
 /// One row of elements, each of which goes to a sum of its own. The code is compiled for each kind of vectors.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
+pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
     for (sum, element) in sums.iter_mut().zip(row) {
         *sum = combine(*sum, W::of(*element));
     }
@@ -55,14 +54,14 @@ pub(crate) fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mu
 
 /// The next elements of a fold, which lie together, likewise.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
+pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
     fold.extend_slice(elements, W::of);
 }
 
-/// Lines of so many elements, one behind the other: what each gives in the order of [`Order::Chains`], likewise. Of many short ones that
+/// Lines of `length` elements, one behind the other: what each gives in the order of [`Order::Chains`], likewise. Of many short ones that
 /// takes less time than a [`ChainFold`] for each.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
+pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
     length: usize,
     (neutral, combine): (W, C),
@@ -87,11 +86,14 @@ pub(crate) fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
 }
 
 /// What elements of a type are while they are combined.
-pub(crate) trait Folded<T>: Copy + Send + 'static {
+pub trait Folded<T>: Copy + Send + 'static {
+    /// An element before it is combined with others.
     fn of(element: T) -> Self;
+
+    /// What elements have become, as an element.
     fn narrow(self) -> T;
 
-    /// What elements that lie together give, if there is a shorter way to it than one after the other. There is one at the least.
+    /// What elements that lie together give, if there is a shorter way to it than one after the other. The line has one at the least.
     #[inline(always)]
     fn of_line(_: &[T]) -> Option<Self> {
         None
@@ -99,20 +101,32 @@ pub(crate) trait Folded<T>: Copy + Send + 'static {
 }
 
 /// An element that can be reduced: what it is meanwhile, from what on, and how two become one.
-pub(crate) trait Reduced: Element {
+pub trait Reduced: Element {
     /// For sums and products.
     type Wide: Folded<Self>;
     /// For the largest.
     type Above: Folded<Self>;
     /// For the smallest.
     type Below: Folded<Self>;
+    /// The sum of nothing.
     const ZERO: Self::Wide;
+    /// The product of nothing.
     const ONE: Self::Wide;
+    /// What is below every element.
     const LEAST: Self::Above;
+    /// What is above every element.
     const MOST: Self::Below;
+
+    /// The sum of two.
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+
+    /// The product of two.
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+
+    /// The larger of two.
     fn larger(a: Self::Above, b: Self::Above) -> Self::Above;
+
+    /// The smaller of two.
     fn smaller(a: Self::Below, b: Self::Below) -> Self::Below;
 
     /// What elements have become, as an element.
@@ -122,7 +136,8 @@ pub(crate) trait Reduced: Element {
     }
 }
 
-/// Runs code with the number that changes nothing, and how two become one. Truth values are any where they are the larger.
+/// Runs code with the element that changes nothing, and how two become one, for a reduction of elements of a type. Truth values are any where they are the larger.
+#[macro_export]
 macro_rules! with_reduction {
     ($ty:ty, $reduction:expr, $how:ident => $result:expr) => {
         match $reduction {
@@ -146,16 +161,14 @@ macro_rules! with_reduction {
     };
 }
 
-pub(crate) use with_reduction;
-
 /// How many floats there are between minus infinity and this one, from -0 to +0 one; a NaN is above infinity. So the largest of floats is
 /// that of whole numbers, which vectors have an instruction for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Above<U>(U);
+pub struct Above<U>(U);
 
 /// How many there are between this one and infinity; a NaN is below minus infinity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Below<U>(U);
+pub struct Below<U>(U);
 
 macro_rules! ranked {
     ($($float:ident as $bits:ty, $signed:ty;)*) => { $(
@@ -307,7 +320,10 @@ reduced! {
 }
 
 /// The elements of a reduction over some axes.
-pub(crate) fn reduce(
+///
+/// # Errors
+/// The largest or the smallest of nothing, no memory for the result, or `go_on` ends it.
+pub fn reduce(
     reduction: Reduction,
     axes: &[Axis],
     (data, layout): (&Data, &Layout),
@@ -338,8 +354,11 @@ fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
     Some((outer, [lines, CopiedAxis { extent: width, from: far, to: 1 }]))
 }
 
-/// The same, over what is in memory of the same type, unless it is to end before.
-pub(crate) fn reduce_into(
+/// The same, written over what is in memory of the same type.
+///
+/// # Errors
+/// As for [`reduce`]; or the memory has another type or another number of elements.
+pub fn reduce_into(
     reduction: Reduction,
     axes: &[Axis],
     (data, layout): (&Data, &Layout),

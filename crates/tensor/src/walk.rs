@@ -2,32 +2,35 @@
 
 use crate::Error;
 
-pub(crate) use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
+pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 
 /// Asked now and then whether to go on, as an element of memory may be seen any number of times.
-pub(crate) type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
+pub type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
 /// Counts the elements that are seen, and asks after some.
-pub(crate) struct Watch<'g> {
+pub struct Watch<'g> {
     go_on: GoOn<'g>,
     /// How many were seen since it was asked last.
     seen: usize,
 }
 
 impl<'g> Watch<'g> {
-    /// How many elements are seen before it is asked again.
-    pub(crate) const ELEMENTS: usize = 1 << 16;
+    /// How many elements are seen before `go_on` is asked again.
+    pub const ELEMENTS: usize = 1 << 16;
 
-    pub(crate) const fn new(go_on: GoOn<'g>) -> Watch<'g> {
+    /// A count of none, which asks `go_on`.
+    #[must_use]
+    #[inline]
+    pub const fn new(go_on: GoOn<'g>) -> Watch<'g> {
         Watch { go_on, seen: 0 }
     }
 
-    /// So many more are seen.
+    /// Counts `count` more elements.
     ///
     /// # Errors
     /// It is to end.
     #[inline]
-    pub(crate) fn see(&mut self, count: usize) -> Result<(), Error> {
+    pub fn see(&mut self, count: usize) -> Result<(), Error> {
         self.seen = self.seen.saturating_add(count);
         if self.seen < Watch::ELEMENTS { Ok(()) } else { self.ask() }
     }
@@ -40,4 +43,4 @@ impl<'g> Watch<'g> {
 }
 
 /// How far elements are apart, at the least, that are in a line of the cache of their own, about.
-pub(crate) const FAR: usize = 16;
+pub const FAR: usize = 16;

@@ -5,8 +5,8 @@ use super::check::Expected;
 use super::{Wrong, wrong};
 use cembra::tensor::{Graph, Labels, Layout, NodeId, same_bits};
 use cembra::{Error, Tensor};
-use cembra_engine::{Evaluator, matrices};
-use cembra_tensor::{MatrixProduct, Operation, PlainProduct, contract};
+use cembra_engine::{Evaluator, MatrixProduct, PlainProduct, contract, matrices};
+use cembra_tensor::Operation;
 
 /// Checks the product that a node is, if it is one of two.
 pub(super) fn check(

@@ -7,7 +7,7 @@ use cembra::{
     OutputColumn, QType, Scalar, Session, StringViews, Value,
 };
 use cembra_engine::matrices;
-use cembra_tensor::{MatrixLayout, Multiplication};
+use cembra_engine::{MatrixLayout, Multiplication};
 
 fn batch(text: &str) -> Batch {
     Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a model for many rows")

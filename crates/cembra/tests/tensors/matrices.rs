@@ -2,7 +2,7 @@
 //! product of tensors is made of is tested in `products.rs`.
 
 use cembra_engine::matrices;
-use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
+use cembra_engine::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 use fastrand::Rng;
 
 /// A matrix in memory of its own: rows or columns contiguous, either in ascending or descending order, with gaps or without.

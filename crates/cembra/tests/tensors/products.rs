@@ -2,10 +2,10 @@
 
 use cembra::tensor::{Axes, Axis, Data, Element, ErrorKind, Graph, Labels, Layout, Slice, Tensor, same_bits};
 use cembra::{Options, Scalar};
-use cembra_engine::{Evaluator, matrices};
-use cembra_tensor::{
-    Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, ProductPlan, Products, contract,
+use cembra_engine::{
+    Evaluator, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Products, contract, matrices,
 };
+use cembra_tensor::{Kernel, ProductPlan};
 use fastrand::Rng;
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Whether the value of a plan may be written over a tensor that the plan may read: element by element, while it is computed. Who runs a plan
-//! so sees to it that nobody else has the memory.
+//! Whether the value of a plan may be written over a tensor that the plan may read: element by element, while it is computed. The engine,
+//! which runs a plan so, sees to it that no other tensor has the memory.
 
 use super::region::may_stop;
 use super::{Plan, Region, Seen, Step, Work, is_shared};
@@ -9,7 +9,8 @@ impl Plan {
     /// The last step, if it makes the only output, cannot fail once it has begun, and sees the memory of the target, which is that of a leaf if
     /// the plan reads it, at most where it is about to write: in the same element, or in the same rows where it is run for some rows after
     /// others. Steps before it have read what they read by then.
-    pub(super) fn step_over(&self, graph: &Graph, target: Option<NodeId>) -> Option<&Step> {
+    #[must_use]
+    pub fn step_over(&self, graph: &Graph, target: Option<NodeId>) -> Option<&Step> {
         let step = self.steps.last()?;
         let is_output = self.outputs[..] == [step.node];
         let extents = graph.extents(step.node);

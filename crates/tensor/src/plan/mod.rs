@@ -2,7 +2,6 @@
 //! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result, but for
 //! sums of products where those are computed as products of matrices.
 
-mod bound;
 mod in_place;
 mod listing;
 mod region;
@@ -11,10 +10,10 @@ mod together;
 mod verify;
 mod view;
 
-pub use bound::{BoundPlan, KeptPlan};
-pub(crate) use region::{computed_alone, region};
-pub(crate) use view::View;
-pub use view::pieces;
+pub use region::{computed_alone, cost_of_body, region};
+pub use rows::rows_at_a_time;
+pub use verify::{PlanFlaw, points};
+pub use view::{View, pieces, some_pieces};
 
 use crate::body::Body;
 use crate::node::{Operation, Reduction};
@@ -23,31 +22,49 @@ use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
 /// A node, and how it is seen from the index space of a step.
-pub(crate) type Seen = (NodeId, View);
+pub type Seen = (NodeId, View);
 
 /// Maps that are computed together.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Region {
-    /// The index space.
-    extents: Extents,
+pub struct Region {
+    /// The extents of the index space.
+    pub extents: Extents,
     /// What is computed of each index.
-    pub(crate) body: Body,
+    pub body: Body,
     /// What it reads: a node that has a value by then, and how it is seen from the index space.
-    pub(crate) inputs: Vec<Seen>,
+    pub inputs: Vec<Seen>,
 }
 
 /// What a step does.
 #[derive(Clone, PartialEq, Debug)]
-enum Work {
+pub enum Work {
     /// Maps.
     Map(Region),
-    /// A reduction over some axes of what maps give, or of a node, which is the region's only input then; and maps of what comes of it,
-    /// whose first input that is.
-    Reduce { reduction: Reduction, axes: SmallVec<[Axis; 8]>, of: Region, then: Option<Region> },
-    /// A product of two by labels; and maps of what comes of it, as for a reduction.
-    Product { product: NodeId, then: Option<Region> },
-    /// Steps that have the leading axes in common, so many: they are run for some rows after others.
-    Rows { depth: usize, steps: Vec<Step> },
+    /// A reduction, followed by maps where some read its result alone.
+    Reduce {
+        /// How elements are combined.
+        reduction: Reduction,
+        /// The axes that are reduced, in ascending order.
+        axes: SmallVec<[Axis; 8]>,
+        /// What is reduced: what maps give, or a node, which is the region's only input then.
+        of: Region,
+        /// Maps of the result, which is their first input.
+        then: Option<Region>,
+    },
+    /// A product of two by labels, followed by maps as a reduction is.
+    Product {
+        /// The node of the product.
+        product: NodeId,
+        /// Maps of the product, which is their first input.
+        then: Option<Region>,
+    },
+    /// Steps that are run for some rows after others.
+    Rows {
+        /// The number of leading axes that the steps have in common.
+        depth: usize,
+        /// The steps in their order.
+        steps: Vec<Step>,
+    },
     /// Reductions over the same axes of one index space, some followed by maps, which walk over what they read together.
     Together(Vec<Step>),
     /// One node, as the reference evaluates it.
@@ -56,12 +73,13 @@ enum Work {
 
 /// A step of a plan.
 #[derive(Clone, PartialEq, Debug)]
-struct Step {
+pub struct Step {
     /// The node whose value it makes.
-    node: NodeId,
-    work: Work,
-    /// The nodes whose values nobody reads after it.
-    last_uses: Vec<NodeId>,
+    pub node: NodeId,
+    /// How it is made.
+    pub work: Work,
+    /// The nodes whose values no later step reads.
+    pub last_uses: Vec<NodeId>,
 }
 
 /// What a plan does, in numbers.
@@ -100,7 +118,8 @@ pub struct Plan {
 }
 
 /// True for what gives another layout of the memory of its operand, and computes nothing.
-pub(crate) fn is_view(graph: &Graph, node: &Node) -> bool {
+#[must_use]
+pub fn is_view(graph: &Graph, node: &Node) -> bool {
     match node.operation {
         Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast => true,
         Operation::CustomVjp(_) | Operation::Barrier(_) => true,
@@ -141,16 +160,31 @@ impl Plan {
         self.counters
     }
 
-    /// How many outputs there are.
+    /// The steps, each behind those whose values it reads.
     #[must_use]
-    pub const fn outputs(&self) -> usize {
-        self.outputs.len()
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The nodes that are the outputs.
+    #[must_use]
+    pub fn outputs(&self) -> &[NodeId] {
+        &self.outputs
+    }
+
+    /// Looks for something wrong with the plan, which is one of this graph. Debug builds look whenever a plan is made.
+    ///
+    /// # Errors
+    /// The first flaw.
+    pub fn verify(&self, graph: &Graph) -> Result<(), PlanFlaw> {
+        verify::verify(graph, self)
     }
 }
 
 impl Step {
     /// The nodes whose values it reads.
-    fn reads(&self, graph: &Graph) -> Vec<NodeId> {
+    #[must_use]
+    pub fn reads(&self, graph: &Graph) -> Vec<NodeId> {
         let nodes = |seen: &[Seen]| seen.iter().map(|(node, _)| *node).collect::<Vec<NodeId>>();
         // The first input of what follows is what was made before.
         let others = |then: &Option<Region>| then.as_ref().map_or(Vec::new(), |then| nodes(&then.inputs[1..]));

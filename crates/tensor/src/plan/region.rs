@@ -80,7 +80,8 @@ fn cost_on(registry: &Registry, op: &ElementOperator, operands: &[OperandType]) 
 }
 
 /// What a body costs for an element, in simple operations.
-pub(super) fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
+#[must_use]
+pub fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
     let mut types: Vec<Option<OperandType>> = body.inputs.iter().map(|scalar| Some((*scalar, None))).collect();
     let mut all = 0_u64;
     for step in &body.steps {
@@ -132,7 +133,8 @@ pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
 
 /// Which nodes have a value of their own where elements of an output are computed alone. There is no memory that would be worth a trip: a map
 /// has one only where an expression would become too long, or be in too many places.
-pub(crate) fn computed_alone(graph: &Graph, output: NodeId) -> Vec<bool> {
+#[must_use]
+pub fn computed_alone(graph: &Graph, output: NodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
     let mut costs = costs(graph, &needed);
     costs.iter_mut().for_each(|(cost, _)| *cost = 0);
@@ -243,7 +245,8 @@ fn is_constant(graph: &Graph, node: NodeId) -> bool {
 /// What a node is computed of in one step: an expression over nodes that have values.
 ///
 /// What is `own` is computed here although it has a value, since this is the step that makes it.
-pub(crate) fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
+#[must_use]
+pub fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
     let node = graph.node(root);
     let has_value = |id: NodeId| {
         let is_leaf = matches!(graph.node(id).operation, Operation::Leaf(_));

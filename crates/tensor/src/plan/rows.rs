@@ -17,7 +17,8 @@ const STRIP: usize = 1 << 15;
 impl Step {
     /// The extents of the index space over which it computes, and how many of the leading axes its result has too; none of what is not
     /// computed row by row.
-    pub(super) fn space(&self) -> Option<(&Extents, usize)> {
+    #[must_use]
+    pub fn space(&self) -> Option<(&Extents, usize)> {
         match &self.work {
             Work::Map(region) => Some((&region.extents, region.extents.len())),
             Work::Reduce { axes, of, .. } => {
@@ -40,7 +41,8 @@ impl Step {
 }
 
 /// How many rows are computed at a time.
-pub(super) fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
+#[must_use]
+pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
     let inner = |step: &Step| step.space().map_or(1, |(extents, _)| extents[depth..].iter().product());
     STRIP / steps.iter().map(inner).max().unwrap_or(1).max(1)
 }

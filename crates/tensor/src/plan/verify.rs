@@ -11,7 +11,7 @@ use crate::{Extents, Graph, Node, NodeId};
 
 /// How a plan is wrong: about which node, by its number in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(super) enum PlanFlaw {
+pub enum PlanFlaw {
     /// A step reads, or an output is, what has no value by then.
     #[error("%{0} is read, and has no value")]
     Unmade(usize),
@@ -41,7 +41,8 @@ pub(super) enum PlanFlaw {
 type Index = Extents;
 
 /// The points of an index space at which views are compared; none of a space without indices.
-pub(super) fn points(extents: &[usize]) -> Vec<Index> {
+#[must_use]
+pub fn points(extents: &[usize]) -> Vec<Index> {
     if extents.contains(&0) {
         return Vec::new();
     }

@@ -25,16 +25,18 @@ impl Place {
 
 /// The indices of a node by those of an index space.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct View(SmallVec<[Place; 4]>);
+pub struct View(SmallVec<[Place; 4]>);
 
 impl View {
     /// The index space itself.
-    pub(crate) fn identity(extents: &[usize]) -> View {
+    #[must_use]
+    pub fn identity(extents: &[usize]) -> View {
         View(extents.iter().enumerate().map(|(axis, extent)| Place::along(axis, *extent)).collect())
     }
 
     /// How a node that is a map, or nothing but a view, sees an operand; none if it is neither.
-    pub(crate) fn of_operand(node: &Node, operand: &Node) -> Option<View> {
+    #[must_use]
+    pub fn of_operand(node: &Node, operand: &Node) -> Option<View> {
         let (from, to) = (&operand.extents, &node.extents);
         let extents = from.iter().copied().enumerate();
         Some(View(match &node.operation {
@@ -70,7 +72,7 @@ impl View {
 
     /// What the node sees, seen from where the node is seen.
     pub(crate) fn then(&self, next: &View) -> View {
-        // Indices of an axis without indices may be anything: nobody looks there.
+        // Indices of an axis without indices may be anything: no element is read there.
         let place = |place: &Place| match place.axis {
             None => *place,
             Some(axis) => {
@@ -95,12 +97,13 @@ impl View {
     }
 
     /// Axes that go along with these axes of the space, which may name one twice.
-    pub(crate) fn along(axes: &[Axis], extents: &[usize]) -> View {
+    #[must_use]
+    pub fn along(axes: &[Axis], extents: &[usize]) -> View {
         View(axes.iter().zip(extents).map(|(axis, extent)| Place::along(usize::from(*axis), *extent)).collect())
     }
 
     /// The index of the node that an index of the space sees.
-    pub(crate) fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
+    pub fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
         self.0.iter().map(|place| {
             let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());
             place.start.wrapping_add(place.step.wrapping_mul(along)).cast_unsigned()
@@ -114,7 +117,8 @@ impl View {
     }
 
     /// A layout seen from an index space of these extents.
-    pub(crate) fn layout(&self, layout: &Layout, extents: &[usize]) -> Layout {
+    #[must_use]
+    pub fn layout(&self, layout: &Layout, extents: &[usize]) -> Layout {
         let mut strides: Strides = SmallVec::from_elem(0, extents.len());
         let mut offset = layout.offset().cast_signed();
         for (place, stride) in self.0.iter().zip(layout.strides()) {
@@ -135,7 +139,7 @@ pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = S
 }
 
 /// These of the parts, which takes no longer if they are the last ones.
-pub(crate) fn some_pieces(
+pub fn some_pieces(
     extents: &[usize],
     most: usize,
     which: Range<usize>,

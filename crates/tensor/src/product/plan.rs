@@ -5,13 +5,12 @@
 //! they do not, either the labels that break it are looped over, or an operand is copied in the order that is wanted, or the result is made
 //! in such an order and copied. Of what may be copied all eight choices are looked at.
 
-use super::direct::Places;
-use super::nest::CHUNK;
-use super::vectors::IN_REGISTERS;
+use super::places::Places;
 use crate::node::Labels;
 use crate::walk::CopiedAxis;
 use crate::{Error, Layout};
 use smallvec::SmallVec;
+use std::ops::RangeInclusive;
 
 /// How many multiplications a product of matrices is to have, at the least, where it is one of the slices of a larger one.
 const LEAST_SLICE: usize = 64 * 64 * 64;
@@ -20,9 +19,6 @@ const LEAST_SLICE: usize = 64 * 64 * 64;
 /// a product of matrices does once for all of them is to be little.
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
-
-/// The same of loops over vectors.
-pub(crate) const LEAST_LOOPS: usize = 1 << 21;
 
 /// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,6 +119,15 @@ const COLUMNS: [bool; 3] = [false, true, true];
 const TERMS: [bool; 3] = [true, true, false];
 
 impl ProductPlan {
+    /// How many multiplications a panel of loops over vectors has, at the least.
+    pub const LEAST_LOOPS: usize = 1 << 21;
+
+    /// How many elements of the result are summed together in loops.
+    pub const CHUNK: usize = 4096;
+
+    /// How many elements a line has whose sums are all kept in registers: from the lanes of one register to those of eight.
+    pub const IN_REGISTERS: RangeInclusive<usize> = 8..=64;
+
     /// The plan for operands of these layouts, whose elements have so many bytes, and a result that lies in the order of its indices.
     ///
     /// ```
@@ -164,7 +169,8 @@ impl ProductPlan {
 
     /// How many of so many indices of the first label of a result make a panel: a product of its own that takes as long as its part of the
     /// whole. None if there are not two. Which of the operands have the label is given.
-    pub(crate) fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
+    #[must_use]
+    pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
         // What is prepared for all panels would be for each.
         let is_repeated = |(operand, has): (&Preparation, bool)| !has && *operand != Preparation::None;
         if self.result.is_some() || self.operands.iter().zip(has).any(is_repeated) {
@@ -178,8 +184,9 @@ impl ProductPlan {
                 // What lies together in an operand is walked over so many elements at a time anyhow.
                 let lies_together = |run: &&Run| run.strides[2] == 1 && run.strides[..2].contains(&1);
                 let line = kept.iter().find(lies_together).filter(|run| run.extent >= extent);
-                let least = line.map_or(1, |run| CHUNK.div_ceil(run.extent / extent.max(1)));
-                let panels = Some(extent / LEAST_LOOPS.div_ceil(each).max(least)).filter(|panels| *panels > 1)?;
+                let least = line.map_or(1, |run| ProductPlan::CHUNK.div_ceil(run.extent / extent.max(1)));
+                let panels =
+                    Some(extent / ProductPlan::LEAST_LOOPS.div_ceil(each).max(least)).filter(|panels| *panels > 1)?;
                 return Some(extent.div_ceil(panels) / least * least);
             }
             _ => return None,
@@ -201,7 +208,7 @@ impl ProductPlan {
     }
 
     /// How many elements each has that is made beside a result of so many.
-    pub(crate) fn temporaries(&self, result: usize) -> impl Iterator<Item = usize> {
+    pub fn temporaries(&self, result: usize) -> impl Iterator<Item = usize> {
         let prepared = self.operands.iter().filter_map(|operand| match operand {
             Preparation::None => None,
             Preparation::Permute(axes) | Preparation::Sum(axes, _) => {
@@ -458,7 +465,8 @@ impl Planning {
         let costs = kept.iter().chain(&summed).map(cost).enumerate();
         let inner = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
         let products = |line: &Run| summed.iter().map(|run| run.extent).fold(line.extent, usize::saturating_mul);
-        if kept.get(inner).is_some_and(|line| line.extent < *IN_REGISTERS.start() && products(line) <= FEW) {
+        if kept.get(inner).is_some_and(|line| line.extent < *ProductPlan::IN_REGISTERS.start() && products(line) <= FEW)
+        {
             // To begin with lines would be most of it.
             let line = kept.remove(inner);
             let terms = summed.iter().map(|run| (run.extent, [run.strides[0], run.strides[1]]));

@@ -2,10 +2,10 @@
 //! whether to go on.
 
 use crate::compiled::{kind_of, message_of, run};
-use cembra::tensor::{DataMut, Error, ErrorKind, Graph, Labels, NodeId, Reduction, Tensor, same_bits};
+use cembra::tensor::{Error, ErrorKind, Graph, Labels, NodeId, Reduction, Tensor, same_bits};
 use cembra::{Cancellation, Executor, Limits, Model, Options, RunOptions, Scalar, Session, Value};
-use cembra_engine::Evaluator;
-use cembra_tensor::{Body, Elements, LineKernel, Plan, Products, Rewriter, Rewritten, Single, SumKernel};
+use cembra_engine::{BoundPlan, Evaluator, ProductCounters};
+use cembra_tensor::{Plan, Rewriter, Rewritten};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -168,58 +168,26 @@ fn copies_of_operands_are_limited() {
     }
 }
 
-/// An evaluator that ends what it does when it was asked so often.
-struct Ending<'e> {
-    on: &'e Evaluator,
-    left: AtomicUsize,
-}
+/// How often an evaluation may ask whether to go on: it ends when it asks once more.
+struct Ending(AtomicUsize);
 
-impl Elements for Ending<'_> {
-    fn map_into(&self, body: &Body, of: &[Tensor], extents: &[usize], to: &mut [DataMut<'_>]) -> Result<(), Error> {
-        self.on.map_into(body, of, extents, to)
-    }
-
-    fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, Error> {
-        self.on.kernel(body, steps)
-    }
-
-    fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, Error> {
-        self.on.sum_kernel(body, steps)
-    }
-
-    fn single(&self, body: &Body) -> Result<Box<dyn Single>, Error> {
-        self.on.single(body)
-    }
-
-    fn most_bytes(&self) -> u64 {
-        self.on.most_bytes()
-    }
-
+impl Ending {
     fn go_on(&self) -> Result<(), Error> {
-        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         left.map(drop).map_err(|_| Error::new(ErrorKind::Cancelled, "it was asked often enough"))
-    }
-
-    fn uninterrupted(&self) -> &dyn Elements {
-        self.on
-    }
-
-    fn share(&self) -> usize {
-        Elements::share(self.on)
-    }
-
-    fn products(&self) -> Option<&Products> {
-        self.on.products()
     }
 }
 
 /// Runs the plan of a node until it was asked so often whether to go on: the run ends then.
 fn ends(graph: &Graph, node: NodeId, inputs: &[Tensor], (on, asked): (&Evaluator, usize)) {
-    let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, &[node], on).expect("a graph");
-    let ending = Ending { on, left: asked.into() };
+    let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, &[node], &on.host()).expect("a graph");
+    let ending = Ending(asked.into());
+    let go_on = || ending.go_on();
+    let host = on.host().asking(&go_on);
     let plan = Plan::of(&graph, &outputs);
-    let error = plan.run(&graph, inputs, &ending).expect_err("it ends");
-    assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{}", plan.listing(&graph));
+    let run = |mut bound: BoundPlan| bound.run(inputs, &host, &mut ProductCounters::default());
+    let error = BoundPlan::of(&plan, &graph, inputs, &host).and_then(run).expect_err("it ends");
+    assert_eq!((error.kind(), ending.0.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0), "{}", plan.listing(&graph));
 }
 
 #[test]
@@ -279,10 +247,11 @@ fn the_reference_asks_whether_to_go_on() {
     let largest = g.reduce(Reduction::Max, wide, &[0]).expect("a reduction");
     let on = Evaluator::new(&limited(1 << 20));
     for output in [product, largest, gradient] {
-        let ending = Ending { on: &on, left: 20.into() };
+        let ending = Ending(20.into());
+        let go_on = || ending.go_on();
         let inputs = [numbers(&[1, 3]), integers(&[1])];
-        let error = cembra_tensor::evaluate(&g, &[output], &inputs, &ending).expect_err("it ends");
-        assert_eq!((error.kind(), ending.left.into_inner()), (ErrorKind::Cancelled, 0), "{output:?}");
+        let error = cembra_tensor::evaluate(&g, &[output], &inputs, &on.host().asking(&go_on)).expect_err("it ends");
+        assert_eq!((error.kind(), ending.0.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0), "{output:?}");
     }
 }
 

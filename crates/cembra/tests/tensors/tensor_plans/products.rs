@@ -4,8 +4,8 @@ use super::{leaves, numbers, planned, steps};
 use crate::compiled::run;
 use cembra::tensor::{CompileGraph, Graph, Labels, NodeId, Slice, Tensor, same_bits};
 use cembra::{Options, Scalar};
-use cembra_engine::Evaluator;
-use cembra_tensor::{Operation, PlainProduct, contract};
+use cembra_engine::{Evaluator, PlainProduct, contract};
+use cembra_tensor::Operation;
 use std::sync::Arc;
 
 /// Small whole numbers, whose sums of products are exact in any order.

@@ -1,0 +1,120 @@
+//! Numbers that are reduced one by one, by their bits: what `sums.rs` does with many of one type, where only one is known at a time.
+
+use cembra_runtime::{ChainFold, Scalar};
+use cembra_tensor::sums::{Above, Below, Folded, Order};
+use cembra_tensor::{Reduction, with_reduction};
+
+/// An element as reductions widen it. Integers of 32 bits wrap when they are narrowed again, to the same as if they had all along.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Wide {
+    Float(f64),
+    Integer(i64),
+    Truth(bool),
+}
+
+impl Wide {
+    pub(super) fn of(scalar: Scalar, bits: u64) -> Wide {
+        match scalar {
+            Scalar::Boolean => Wide::Truth(bits & 1 != 0),
+            Scalar::Int32 => Wide::Integer(i64::from((bits as u32).cast_signed())),
+            Scalar::Float32 => Wide::Float(f64::from(f32::from_bits(bits as u32))),
+            Scalar::Float64 => Wide::Float(f64::from_bits(bits)),
+            _ => Wide::Integer(bits.cast_signed()),
+        }
+    }
+
+    /// The bits of the element.
+    pub(super) fn narrowed(self, scalar: Scalar) -> u64 {
+        match self {
+            Wide::Truth(truth) => u64::from(truth),
+            Wide::Integer(number) if scalar == Scalar::Int32 => u64::from((number as i32).cast_unsigned()),
+            Wide::Integer(number) => number.cast_unsigned(),
+            Wide::Float(number) if scalar == Scalar::Float32 => u64::from((number as f32).to_bits()),
+            Wide::Float(number) => number.to_bits(),
+        }
+    }
+
+    /// The product; of elements of two types, the first.
+    pub(super) fn times(self, other: Wide) -> Wide {
+        match (self, other) {
+            (Wide::Float(a), Wide::Float(b)) => Wide::Float(a * b),
+            (Wide::Integer(a), Wide::Integer(b)) => Wide::Integer(a.wrapping_mul(b)),
+            _ => self,
+        }
+    }
+
+    /// The sum in the element's own type, as scatters add; of truth values, whether one is true.
+    pub(super) fn plus(self, other: Wide, scalar: Scalar) -> Wide {
+        match (self, other) {
+            (Wide::Float(a), Wide::Float(b)) if scalar == Scalar::Float32 => {
+                Wide::Float(f64::from(a as f32 + b as f32))
+            }
+            (Wide::Float(a), Wide::Float(b)) => Wide::Float(a + b),
+            (Wide::Integer(a), Wide::Integer(b)) => Wide::Integer(a.wrapping_add(b)),
+            (Wide::Truth(a), Wide::Truth(b)) => Wide::Truth(a | b),
+            _ => self,
+        }
+    }
+}
+
+/// How two elements become one.
+type Combine<W> = fn(W, W) -> W;
+
+/// A reduction that has seen some of its elements.
+pub(super) enum Folding {
+    Float(ChainFold<f64, Combine<f64>>),
+    Largest(ChainFold<Above<u64>, Combine<Above<u64>>>),
+    Smallest(ChainFold<Below<u64>, Combine<Below<u64>>>),
+    Integer(ChainFold<i64, Combine<i64>>),
+    Truth(ChainFold<bool, Combine<bool>>),
+}
+
+macro_rules! foldings {
+    ($($variant:ident of $number:ty),*) => { $(
+        impl From<ChainFold<$number, Combine<$number>>> for Folding {
+            fn from(fold: ChainFold<$number, Combine<$number>>) -> Folding {
+                Folding::$variant(fold)
+            }
+        }
+    )* };
+}
+
+foldings!(Float of f64, Largest of Above<u64>, Smallest of Below<u64>, Integer of i64, Truth of bool);
+
+impl Folding {
+    /// A reduction of so many elements, of which it has seen none.
+    pub(super) fn new(scalar: Scalar, reduction: Reduction, order: Order, len: usize) -> Folding {
+        macro_rules! of {
+            ($ty:ty) => {
+                with_reduction!($ty, reduction, how => order.fold(len, (how.0, how.1 as Combine<_>)).into())
+            };
+        }
+        match scalar {
+            Scalar::Float32 | Scalar::Float64 => of!(f64),
+            Scalar::Boolean => of!(bool),
+            _ => of!(i64),
+        }
+    }
+
+    /// The next element, of the reduction's type.
+    pub(super) fn add(&mut self, element: Wide) {
+        match (self, element) {
+            (Folding::Float(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(number)),
+            (Folding::Largest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(Above::of(number))),
+            (Folding::Smallest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(Below::of(number))),
+            (Folding::Integer(fold), Wide::Integer(number)) => fold.extend_each(1, |_| Some(number)),
+            (Folding::Truth(fold), Wide::Truth(truth)) => fold.extend_each(1, |_| Some(truth)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn finish(self) -> Wide {
+        match self {
+            Folding::Float(fold) => Wide::Float(fold.finish()),
+            Folding::Largest(fold) => Wide::Float(fold.finish().narrow()),
+            Folding::Smallest(fold) => Wide::Float(fold.finish().narrow()),
+            Folding::Integer(fold) => Wide::Integer(fold.finish()),
+            Folding::Truth(fold) => Wide::Truth(fold.finish()),
+        }
+    }
+}

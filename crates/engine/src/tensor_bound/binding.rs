@@ -1,0 +1,433 @@
+//! Binds plans: finds for each step where its operands are and how its pieces see them, which slots values have and who reads them last, and
+//! who computes the pieces. What was bound is run elsewhere.
+
+use super::ahead::{self, Read};
+use super::cut::Cut;
+use super::map::MapPiece;
+use super::memory::{Operand, Place, Seen, Slot, Slots};
+use super::product::{self, ProductPiece};
+use super::reduce::ReducePiece;
+use super::verify::verify;
+use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use crate::tensors::Host;
+use cembra_tensor::plan::{Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
+use cembra_tensor::reference::{check_inputs, check_size};
+use cembra_tensor::{Axis, Elements, Error, ErrorKind, Extents, Graph, Held, Layout, NodeId, Operation, Plan, Tensor};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// The results of a reduction that are made at a time where maps of them follow.
+const STRIP: usize = 1 << 15;
+
+/// What is known while a plan is bound.
+pub(super) struct Binding<'b> {
+    pub(super) graph: &'b Graph,
+    pub(super) elements: &'b Host<'b>,
+    /// Where nodes have their values.
+    values: FxHashMap<NodeId, Seen>,
+    pub(super) slots: Slots,
+    held: Held,
+}
+
+/// A bound plan, and what is known of it beside.
+pub(super) struct Bound {
+    pub(super) plan: BoundPlan,
+    /// Where nodes have their values.
+    pub(super) values: FxHashMap<NodeId, Seen>,
+    /// The number of the plan's step that each bound step belongs to.
+    pub(super) step_of: Vec<usize>,
+}
+
+impl BoundPlan {
+    /// A plan, bound to inputs that lie as these do. The graph is the one that was planned.
+    ///
+    /// # Errors
+    /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
+    pub fn of(plan: &Plan, graph: &Graph, inputs: &[Tensor], elements: &Host<'_>) -> Result<BoundPlan, Error> {
+        BoundPlan::of_steps(plan, graph, inputs, None, elements)
+    }
+
+    /// A plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
+    pub(super) fn of_steps(
+        plan: &Plan,
+        graph: &Graph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        elements: &Host<'_>,
+    ) -> Result<BoundPlan, Error> {
+        let bound = Bound::of(plan, graph, inputs, over, elements)?;
+        debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
+        Ok(bound.plan)
+    }
+
+    /// A plan, bound as by [`of`](BoundPlan::of), if the verifiers of plans and of bound plans find nothing wrong with it. Debug builds always
+    /// ask them.
+    ///
+    /// # Errors
+    /// As for `of`; or what they find.
+    pub(crate) fn verified(
+        plan: &Plan,
+        graph: &Graph,
+        inputs: &[Tensor],
+        elements: &Host<'_>,
+    ) -> Result<BoundPlan, Error> {
+        let wrong =
+            |flaw: &dyn std::fmt::Display| Error::new(ErrorKind::Evaluation, format!("a plan is wrong: {flaw}"));
+        plan.verify(graph).map_err(|flaw| wrong(&flaw))?;
+        let bound = Bound::of(plan, graph, inputs, None, elements)?;
+        verify(plan, graph, &bound).map_err(|flaw| wrong(&flaw))?;
+        Ok(bound.plan)
+    }
+}
+
+impl Bound {
+    /// A plan, bound likewise, with what is known of it beside.
+    pub(super) fn of(
+        plan: &Plan,
+        graph: &Graph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        elements: &Host<'_>,
+    ) -> Result<Bound, Error> {
+        check_inputs(graph, inputs)?;
+        let mut values = FxHashMap::default();
+        for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
+            let layout = input.layout();
+            let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
+            values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
+        }
+        let held = Held::none(elements.most_bytes());
+        let mut binding = Binding { graph, elements, values, slots: Slots::default(), held };
+        let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
+        // The slots that are read for the last time by each step.
+        let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(plan.steps().len());
+        let mut step_of: Vec<usize> = Vec::new();
+        // The slots of nodes that have one of their own.
+        let mut own: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut written = None;
+        for (at, step) in plan.steps().iter().enumerate() {
+            released.push(SmallVec::new());
+            if let Some(target) = over.filter(|_| at + 1 == plan.steps().len()) {
+                check_size(graph.node(step.node), elements.most_bytes())?;
+                written = Some(binding.in_place(step, target)?);
+                break;
+            }
+            if binding.sees(step)? {
+                continue;
+            }
+            let (bound, between) = match &step.work {
+                Work::Together(members) => binding.together(members, &mut own)?,
+                Work::Reduce { .. } if elements.threads() > 1 => {
+                    binding.together(std::slice::from_ref(step), &mut own)?
+                }
+                _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
+            };
+            step_of.extend(bound.iter().map(|_| at));
+            steps.extend(bound);
+            for slot in between {
+                binding.release(slot);
+                released[at].push(slot);
+            }
+            for slot in step.last_uses.iter().filter_map(|node| own.get(node)) {
+                binding.release(*slot);
+                released[at].push(*slot);
+            }
+        }
+        // Of slots that are used again only the last use counts.
+        let mut is_known = vec![false; binding.slots.all.len()];
+        for (step, at) in steps.iter_mut().zip(&step_of).rev() {
+            for slot in &released[*at] {
+                if !std::mem::replace(&mut is_known[*slot as usize], true) {
+                    step.shrunk.push(*slot);
+                }
+            }
+        }
+        let seen = |node: &NodeId| binding.seen(*node).cloned();
+        let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
+        let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
+        let (slots, peak) = (binding.slots.all, binding.held.peak());
+        let mut all = Held::none(elements.most_bytes());
+        let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
+        let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
+            && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
+        let plan = BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak };
+        Ok(Bound { plan, values: binding.values, step_of })
+    }
+}
+
+#[cold]
+pub(super) fn no_pieces() -> Error {
+    Error::new(ErrorKind::Evaluation, "a step that has no pieces")
+}
+
+impl Binding<'_> {
+    pub(super) fn seen(&self, node: NodeId) -> Result<&Seen, Error> {
+        self.values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
+    }
+
+    /// True for a step that makes nothing but another layout of memory that is there.
+    fn sees(&mut self, step: &Step) -> Result<bool, Error> {
+        let node = self.graph.node(step.node);
+        if !matches!(step.work, Work::Node) {
+            return Ok(false);
+        }
+        let seen = match node.operation {
+            Operation::Leaf(_) => return Ok(true),
+            Operation::Reshape => {
+                let of = self.seen(node.operands[0])?;
+                match of.layout.reshaped(&node.extents)? {
+                    Some(layout) => Seen { place: of.place, layout },
+                    None => return Ok(false),
+                }
+            }
+            _ if is_view(self.graph, node) => {
+                let of = self.seen(node.operands[0])?;
+                let view = View::of_operand(node, self.graph.node(node.operands[0]));
+                let Some(view) = view else { return Ok(false) };
+                Seen { place: of.place, layout: view.layout(&of.layout, &node.extents) }
+            }
+            _ => return Ok(false),
+        };
+        self.values.insert(step.node, seen);
+        Ok(true)
+    }
+
+    /// Memory for the value of a node, which is there from now on.
+    pub(super) fn made(&mut self, node: NodeId) -> Result<(u32, usize), Error> {
+        let made = self.graph.node(node);
+        self.held.take(made.scalar, &made.extents)?;
+        let layout = Layout::row_major(&made.extents)?;
+        let slot = self.slots.take(made.scalar, layout.len());
+        let len = layout.len();
+        self.values.insert(node, Seen { place: Place::Slot(slot), layout });
+        Ok((slot, len))
+    }
+
+    /// Nobody reads what is in a slot any more.
+    fn release(&mut self, slot: u32) {
+        let Slot { scalar, len, .. } = self.slots.all[slot as usize];
+        self.held.give(scalar, &[len]);
+        self.slots.release(slot);
+    }
+
+    /// A step that makes a value, whose slot is noted.
+    pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<NodeId, u32>) -> Result<BoundStep, Error> {
+        let mut work = self.work(step)?;
+        let (target, len) = self.made(step.node)?;
+        own.insert(step.node, target);
+        if let BoundWork::Pieces(workers, _) = &mut work {
+            self.hold(workers)?;
+        }
+        Ok(BoundStep { work, target, len, shrunk: SmallVec::new() })
+    }
+
+    /// Counts what workers have beside the value of their step. Of several there are no more than there is room for.
+    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
+        let (mut all, mut count) = (self.held.clone(), 0);
+        for worker in &*workers {
+            let mut held = all.clone();
+            match worker.hold(&mut held) {
+                Ok(()) => all = held,
+                Err(error) if count == 0 => return Err(error),
+                Err(_) => break,
+            }
+            worker.locals.hold_small(&mut self.held)?;
+            count += 1;
+        }
+        self.held.reach(&all);
+        workers.truncate(count);
+        Ok(())
+    }
+
+    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
+        let node = self.graph.node(step.node);
+        let one = std::slice::from_ref(step);
+        let rank = node.extents.len();
+        match &step.work {
+            Work::Node => {
+                let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
+                Ok(BoundWork::Node(Box::new(node.clone()), operands?))
+            }
+            Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())?),
+            Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Together(_) => Err(no_pieces()),
+            Work::Reduce { of, then, .. } => {
+                let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
+                // What one thread does at once, several do piece by piece.
+                match then {
+                    _ if self.is_shared_out(step) => {
+                        self.pieces(one, (rank, (self.elements.share() / each.max(1)).max(1)))
+                    }
+                    Some(_) => self.pieces(one, (rank, STRIP)),
+                    None => self.pieces(one, (0, 1)),
+                }
+            }
+            Work::Map(_) => {
+                let work = self.pieces(one, (0, 1))?;
+                // What is large and lies in one line is shared out by whoever evaluates it.
+                let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
+                if is_large || !self.is_shared_out(step) {
+                    Ok(work)
+                } else {
+                    self.pieces(one, (rank, self.elements.share()))
+                }
+            }
+        }
+    }
+
+    /// True if a step is worth several threads, and there are any.
+    pub(super) fn is_shared_out(&self, step: &Step) -> bool {
+        let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
+        self.elements.threads() > 1 && size >= self.elements.share().saturating_mul(2)
+    }
+
+    /// Steps that are run for pieces of so many leading axes of what they make, each of so many indices; the last one makes the value.
+    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+        let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
+        let (rows, within) = extents.split_at(depth);
+        let worker = || -> Result<Worker, Error> {
+            let mut locals = Slots::default();
+            let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
+            Ok(Worker { cut, locals: locals.locals()? })
+        };
+        let mut workers = vec![worker()?];
+        let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
+        if steps.iter().any(is_worth) {
+            for _ in 1..self.elements.threads().min(workers[0].cut.count()) {
+                workers.push(worker()?);
+            }
+        }
+        Ok(BoundWork::Pieces(workers, within.iter().product()))
+    }
+
+    /// What steps do for a piece of so many indices of the leading axes of what they make.
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
+        let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
+        let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
+        // The last step that reads what another one leaves.
+        let last_reads: FxHashMap<NodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
+        let mut unread: Vec<(usize, u32)> = Vec::new();
+        let mut parts = Vec::with_capacity(steps.len());
+        let (mut costs, mut reads) = (Vec::new(), Vec::new());
+        for (at, step) in steps.iter().enumerate() {
+            let node = self.graph.node(step.node);
+            let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
+            let mut local = |node: NodeId, extents: &[usize]| -> Result<(u32, Seen), Error> {
+                let slot = locals.take(self.graph.node(node).scalar, extents.iter().product());
+                unread.push((last_reads.get(&node).map_or(at, |last| *last.max(&at)), slot));
+                Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
+            };
+            let then = match &step.work {
+                Work::Reduce { then, .. } | Work::Product { then, .. } => then.as_ref(),
+                _ => None,
+            };
+            let own = piece(&node.extents);
+            if let ([_], [_, _, ..]) = (rows, steps) {
+                self.reads(step, rows, &left, parts.len(), (&mut costs, &mut reads))?;
+            }
+            let mut work = self.part(step, rows, &left)?;
+            if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
+                let made = piece(&then.extents);
+                let (slot, seen) = local(*first, &made)?;
+                parts.push(Part { work, len: made.iter().product(), left: Some(slot), over: None });
+                left.insert(*first, seen);
+                work = PartWork::Map(Box::new(self.map(then, rows, &left)?));
+            }
+            let mut slot = None;
+            if at + 1 < steps.len() {
+                let (made, seen) = local(step.node, &own)?;
+                slot = Some(made);
+                left.insert(step.node, seen);
+            }
+            parts.push(Part { work, len: own.iter().product(), left: slot, over: None });
+            // What nobody reads any more is room for others.
+            unread.retain(|(last, slot)| {
+                let is_read = *last > at;
+                if !is_read {
+                    locals.release(*slot);
+                }
+                is_read
+            });
+        }
+        if let [rows] = rows {
+            ahead::share_out(&mut parts, *rows, &costs, &reads);
+        }
+        Ok(parts)
+    }
+
+    /// Notes what a step, of which this part is the first, reads of pieces of rows that lie together, and if it reduces, what an element costs.
+    fn reads(
+        &self,
+        step: &Step,
+        rows: &[usize],
+        left: &FxHashMap<NodeId, Seen>,
+        part: usize,
+        (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<Read>),
+    ) -> Result<(), Error> {
+        let of = match &step.work {
+            Work::Reduce { axes, of, .. } if !axes.contains(&0) => {
+                costs.push((part, cost_of_body(self.graph.registry(), &of.body)));
+                of
+            }
+            Work::Map(of) => of,
+            _ => return Ok(()),
+        };
+        let extents: Extents = rows.iter().chain(&of.extents[rows.len()..]).copied().collect();
+        let operands = self.operands(of, &extents, &[0], left)?;
+        reads.extend(operands.iter().filter_map(|operand| Read::of(part, operand, &extents)));
+        Ok(())
+    }
+
+    /// A step, without what follows, for a piece of so many indices of the leading axes of what it makes.
+    pub(super) fn part(&self, step: &Step, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<PartWork, Error> {
+        match &step.work {
+            Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
+            Work::Reduce { reduction, axes, of, .. } => {
+                let is_kept = |axis: &Axis| !axes.contains(axis);
+                let kept: SmallVec<[Axis; 8]> =
+                    (0..of.extents.len() as Axis).filter(is_kept).take(rows.len()).collect();
+                let mut extents = of.extents.clone();
+                kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
+                let operands = self.operands(of, &extents, &kept, left)?;
+                let reduction = (*reduction, &axes[..]);
+                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.elements)?;
+                Ok(PartWork::Reduce(Box::new(reduce)))
+            }
+            Work::Product { product, .. } => Ok(PartWork::Product(Box::new(ProductPiece::of(self, *product, rows)?))),
+            Work::Rows { .. } | Work::Together(_) | Work::Node => Err(no_pieces()),
+        }
+    }
+
+    /// Maps for a piece of so many indices of the leading axes.
+    pub(super) fn map(
+        &self,
+        region: &Region,
+        rows: &[usize],
+        left: &FxHashMap<NodeId, Seen>,
+    ) -> Result<MapPiece, Error> {
+        let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
+        let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
+        let operands = self.operands(region, &extents, &axes, left)?;
+        MapPiece::of(&region.body, operands.into_iter(), &extents, self.elements)
+    }
+
+    /// What a region reads, seen from a piece of its index space that begins at indices of these axes.
+    pub(super) fn operands(
+        &self,
+        region: &Region,
+        piece: &[usize],
+        axes: &[Axis],
+        left: &FxHashMap<NodeId, Seen>,
+    ) -> Result<SmallVec<[Operand; 4]>, Error> {
+        let operand = |(node, view): &(NodeId, View)| -> Result<Operand, Error> {
+            if let Some(seen) = left.get(node) {
+                let layout = view.layout(&seen.layout, piece);
+                return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));
+            }
+            let seen = self.seen(*node)?;
+            let layout = view.layout(&seen.layout, &region.extents);
+            Ok(Operand::of(&Seen { place: seen.place, layout }, axes))
+        };
+        region.inputs.iter().map(operand).collect()
+    }
+}

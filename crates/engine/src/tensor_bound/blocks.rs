@@ -1,0 +1,113 @@
+//! Reductions of few results of many elements each, on several threads: blocks of sums are combined by one or another, and what comes of them
+//! is put together in their order, as it is where one thread does all.
+
+use super::map::no_room;
+use super::memory::{Memory, Sources};
+use super::together::{Folding, LongRuns, Together, Way, finish, fold_parts, folds};
+use crate::tensor_product::ProductCounters;
+use crate::tensor_threads::{Task, Threads};
+use crate::tensors::Host;
+use cembra_tensor::{DataMut, Error};
+use std::ops::Range;
+
+/// What the elements of a block have become, for each of the reductions.
+type Block = Vec<Box<dyn Folding>>;
+
+/// What some blocks have become. None if elements cannot be added as they are computed.
+type Blocks = Result<Option<Vec<Block>>, Error>;
+
+impl Together {
+    /// The most blocks that several threads combine: each leaves a value in memory until all are joined. A tensor in memory has fewer; a view
+    /// may have any number, and is reduced by one thread, which keeps no more than one.
+    pub(super) const MOST_BLOCKS: usize = 1 << 18;
+
+    /// How many blocks there are to be shared out.
+    pub(super) fn blocks(&self) -> usize {
+        match &self.way {
+            Way::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),
+            _ => 1,
+        }
+    }
+
+    /// Combines the elements of some of the blocks.
+    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, elements: &Host<'_>) -> Blocks {
+        let Together { members, way: Way::LongRuns(runs), .. } = self else { return Err(no_room()) };
+        let (mut made, mut succeeds) = (Vec::new(), true);
+        let of_each = runs.blocks();
+        let LongRuns { length, kept, parts, added, block } = runs;
+        let size = block.unwrap_or(usize::MAX);
+        for at in which {
+            let (result, first) = (at / of_each, at % of_each * size);
+            kept.run_some(result..result + 1, |(), kept, _| {
+                let mut folds = folds(members, added, *length);
+                let parts = (&mut *parts, first..first + size);
+                succeeds &= fold_parts(members, parts, &mut folds, memory, elements, |part| [kept, part].concat())?;
+                made.push(folds);
+                Ok(())
+            })?;
+        }
+        Ok(succeeds.then_some(made))
+    }
+
+    /// Puts together what blocks have become, and writes what comes of it over what is in memory.
+    fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
+        let Way::LongRuns(runs) = &self.way else { return Err(no_room()) };
+        let (mut blocks, of_each) = (blocks.into_iter(), runs.blocks());
+        for result in 0..runs.kept.count() {
+            let mut all = folds(&self.members, &runs.added, runs.length);
+            for block in blocks.by_ref().take(of_each) {
+                for (all, block) in all.iter_mut().zip(block) {
+                    all.then(block)?;
+                }
+            }
+            finish(all, to, result, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Combines all, as many blocks to each, and writes what comes of each reduction over what is in its memory.
+    pub(super) fn run_blocks(
+        workers: &mut [Together],
+        sources: &Sources<'_>,
+        elements: &Host<'_>,
+        to: &mut [DataMut<'_>],
+    ) -> Result<(), Error> {
+        let mut made = some_by_each(workers, sources, elements)?;
+        if made.is_none() {
+            for worker in &mut *workers {
+                *worker = worker.otherwise(elements)?;
+            }
+            made = some_by_each(workers, sources, elements)?;
+        }
+        workers[0].join(made.ok_or_else(no_room)?, to)
+    }
+}
+
+impl LongRuns {
+    /// How many blocks each of the runs has.
+    fn blocks(&self) -> usize {
+        self.block.map_or(1, |parts| self.parts.count().div_ceil(parts))
+    }
+}
+
+/// What all blocks have become. The error is that of the first that fails.
+fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, elements: &Host<'_>) -> Blocks {
+    let count = workers[0].blocks();
+    let each = count.div_ceil(workers.len());
+    let mut results: Vec<Blocks> = Vec::new();
+    results.resize_with(workers.len(), || Ok(None));
+    let mut tasks: Vec<Task<'_>> = Vec::with_capacity(workers.len());
+    for (at, (worker, result)) in workers.iter_mut().zip(&mut results).enumerate() {
+        tasks.push(Box::new(move || {
+            let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
+            *result = worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, elements);
+        }));
+    }
+    Threads::together(tasks);
+    let mut all = Vec::with_capacity(count);
+    for result in results {
+        let Some(blocks) = result? else { return Ok(None) };
+        all.extend(blocks);
+    }
+    Ok(Some(all))
+}

@@ -1,0 +1,132 @@
+//! Something that is done for each piece of an index space. Pieces are of one shape, but for those at the end of the axis that is cut; what
+//! is to be known of a shape is found out once.
+
+use cembra_tensor::plan::some_pieces;
+use cembra_tensor::{Error, Extents, Slice, pieces};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// An index space in pieces, and something for each shape that they have.
+#[derive(Debug)]
+pub(super) struct Cut<T> {
+    extents: Extents,
+    most: usize,
+    full: T,
+    last: Option<T>,
+    /// How many pieces there are.
+    count: usize,
+    /// How many indices the first has.
+    size: usize,
+}
+
+impl<T> Cut<T> {
+    /// An index space in pieces of at most so many indices.
+    pub(super) fn of(
+        extents: &[usize],
+        most: usize,
+        mut bind: impl FnMut(&[usize]) -> Result<T, Error>,
+    ) -> Result<Cut<T>, Error> {
+        let counts = |slices: SmallVec<[Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
+        let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
+        // A view may have any number of pieces, so they are not gone through.
+        let count = pieces(extents, most).len();
+        let size = first.iter().product();
+        let full = bind(&first)?;
+        // What is left of the axis that is cut.
+        let cut = first.iter().zip(extents).rposition(|(count, extent)| count != extent && *count > 0);
+        let left = cut.map_or(0, |axis| extents[axis] % first[axis]);
+        let last = match cut.filter(|_| left > 0) {
+            None => None,
+            Some(axis) => {
+                let mut shape = first.clone();
+                shape[axis] = left;
+                Some(bind(&shape)?)
+            }
+        };
+        Ok(Cut { extents: extents.into(), most, full, last, count, size })
+    }
+
+    /// Visits the pieces in the order of their indices: what there is for its shape, where it begins, and how many indices there are before.
+    pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
+        self.run_some(0..usize::MAX, visit)
+    }
+
+    /// Visits these of the pieces. Indices before are counted from the first of them.
+    #[inline]
+    pub(super) fn run_some(
+        &mut self,
+        which: Range<usize>,
+        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        const ZEROS: [usize; 32] = [0; 32];
+        if self.count == 1
+            && let Some(starts) = ZEROS.get(..self.extents.len())
+        {
+            return visit(&mut self.full, starts, 0);
+        }
+        self.run_several(which, visit)
+    }
+
+    fn run_several(
+        &mut self,
+        which: Range<usize>,
+        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut before = 0;
+        for slices in some_pieces(&self.extents, self.most, which) {
+            let starts: SmallVec<[usize; 8]> = slices.iter().map(|slice| slice.start).collect();
+            let count: usize = slices.iter().map(|slice| slice.count).product();
+            let piece = match &mut self.last {
+                Some(last) if count < self.size => last,
+                _ => &mut self.full,
+            };
+            visit(piece, &starts, before)?;
+            before += count;
+        }
+        Ok(())
+    }
+
+    /// True if something is true of what there is for a shape.
+    pub(super) fn any(&self, is_it: impl Fn(&T) -> bool) -> bool {
+        is_it(&self.full) || self.last.as_ref().is_some_and(is_it)
+    }
+
+    /// What there is for the only piece.
+    pub(super) const fn only(&self) -> Option<&T> {
+        if self.count == 1 { Some(&self.full) } else { None }
+    }
+
+    /// What there is for the shape of the first.
+    pub(super) const fn full(&self) -> &T {
+        &self.full
+    }
+
+    /// How many pieces there are.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The index space.
+    pub(super) fn extents(&self) -> &[usize] {
+        &self.extents
+    }
+
+    /// What there is for the first piece and for the last one, where each begins, and how many indices of each axis it has.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
+        let last = self.count.saturating_sub(1);
+        let ends = [Some(0), (last > 0).then_some(last)];
+        let pieces = ends.into_iter().flatten().flat_map(|at| some_pieces(&self.extents, self.most, at..at + 1));
+        pieces.map(|slices| {
+            let counts: Extents = slices.iter().map(|slice| slice.count).collect();
+            let count: usize = counts.iter().product();
+            let made = self.last.as_ref().filter(|_| count < self.size).unwrap_or(&self.full);
+            (made, slices.iter().map(|slice| slice.start).collect(), counts)
+        })
+    }
+
+    /// How many indices these of the pieces have.
+    pub(super) fn indices(&self, which: Range<usize>) -> usize {
+        let count = |slices: SmallVec<[Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();
+        some_pieces(&self.extents, self.most, which).map(count).sum()
+    }
+}

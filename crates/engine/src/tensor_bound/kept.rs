@@ -1,0 +1,93 @@
+//! Bound plans that keep everything from one run to the next, the outputs included: for who makes many runs, and looks at the outputs of
+//! each before the next one.
+
+use super::memory::Place;
+use super::one::OneCall;
+use super::{BoundPlan, Seen};
+use crate::tensor_product::ProductCounters;
+use crate::tensors::Host;
+use cembra_tensor::{Elements, Error, Tensor};
+use smallvec::SmallVec;
+
+/// A bound plan, and the outputs of its last run, the memory of which the next run writes to if nobody else has it.
+#[derive(Debug)]
+pub(crate) struct KeptPlan {
+    bound: BoundPlan,
+    /// The same at once, if it is no more than that.
+    one: Option<OneCall>,
+    outputs: Vec<Tensor>,
+    /// The slots that the outputs are, if each is one of its own.
+    slots: SmallVec<[u32; 4]>,
+}
+
+impl BoundPlan {
+    /// The same, which keeps its memory; but not what is large, if it would have more then than an evaluation may.
+    #[must_use]
+    pub(crate) fn kept(self) -> KeptPlan {
+        let place = |seen: &Seen| match seen.place {
+            Place::Slot(slot) => Some(slot),
+            _ => None,
+        };
+        let mut slots: SmallVec<[u32; 4]> = self.outputs.iter().filter_map(place).collect();
+        let mut known = slots.clone();
+        known.sort_unstable();
+        known.dedup();
+        if known.len() != self.outputs.len() {
+            slots.clear();
+        }
+        let one = if slots.len() == 1 { OneCall::of(&self) } else { None };
+        KeptPlan { bound: BoundPlan { keeps: self.may_keep, ..self }, one, outputs: Vec::new(), slots }
+    }
+}
+
+impl KeptPlan {
+    /// The outputs of the last run; none before the first, and after one that failed.
+    #[must_use]
+    pub(crate) fn outputs(&self) -> &[Tensor] {
+        &self.outputs
+    }
+
+    /// The outputs of the last run, which leave their memory with the caller: the next run makes new memory.
+    pub(crate) fn take_outputs(&mut self) -> Vec<Tensor> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// About how many bytes it has from run to run: of intermediate values, and of the outputs.
+    #[must_use]
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.bound.held_bytes() + self.outputs.iter().map(|output| output.data().bytes()).sum::<u64>()
+    }
+
+    /// Runs it on inputs, if it is no more than one line of them, which nothing ends before it is done. False if it is more, is bound to other
+    /// inputs, or fails: [`run`](KeptPlan::run) says which, or does it.
+    #[inline]
+    pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
+        match (&mut self.one, &mut self.outputs[..]) {
+            (Some(one), [output]) => output.own_data().is_some_and(|own| one.run(inputs, own)),
+            _ => false,
+        }
+    }
+
+    /// Runs the steps on inputs. False, and nothing is done, if it is bound to other inputs, or for more bytes than this run may have.
+    ///
+    /// # Errors
+    /// As for [`BoundPlan::run`].
+    pub(crate) fn run(&mut self, inputs: &[Tensor], elements: &Host<'_>) -> Result<bool, Error> {
+        let KeptPlan { bound, outputs, slots, .. } = self;
+        if bound.over.is_some() || !bound.fits(inputs) || bound.peak > elements.most_bytes() {
+            return Ok(false);
+        }
+        // The memory of the outputs is the plan's again. What they share is so when they are dropped.
+        for (tensor, slot) in outputs.drain(..).zip(&*slots) {
+            bound.slots[*slot as usize].put(tensor.into_parts().0);
+        }
+        bound.run_steps(inputs, elements, &mut ProductCounters::default())?;
+        if slots.is_empty() {
+            *outputs = bound.outputs(inputs)?;
+        }
+        for (slot, seen) in slots.iter().zip(&bound.outputs) {
+            outputs.push(bound.slots[*slot as usize].leave(&seen.layout)?);
+        }
+        Ok(true)
+    }
+}

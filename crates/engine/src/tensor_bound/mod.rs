@@ -1,0 +1,297 @@
+//! Plans bound to how their inputs lie: for each step where its operands are and how they are walked over, which expression is compiled for
+//! that, and the memory of what it makes. A bound plan is run again and again on inputs that lie so; a run decides nothing and makes
+//! little but its results.
+
+mod ahead;
+mod binding;
+mod blocks;
+mod cut;
+mod held;
+mod in_place;
+mod kept;
+mod map;
+mod memory;
+mod one;
+mod product;
+mod reduce;
+mod together;
+mod verify;
+
+use crate::tensor_product::ProductCounters;
+use crate::tensor_threads::{Task, Threads};
+use crate::tensors::Host;
+use binding::{Binding, Bound, no_pieces};
+use cembra_runtime::Scalar;
+use cembra_tensor::reference::node_value;
+use cembra_tensor::{DataMut, Elements, Error, Held, Layout, Node, Tensor};
+use cut::Cut;
+use in_place::InPlace;
+pub(crate) use kept::KeptPlan;
+use map::MapPiece;
+use memory::{Locals, Memory, Seen, Slot, Sources, own};
+use product::ProductPiece;
+use reduce::ReducePiece;
+use smallvec::SmallVec;
+use std::ops::Range;
+use together::{Targets, Together};
+
+/// A plan, bound to how its inputs lie, with the memory that it needs. One thread runs it.
+#[derive(Debug)]
+pub struct BoundPlan {
+    /// The inputs that it is bound to, wherever they begin.
+    inputs: Vec<(Scalar, Layout)>,
+    steps: Vec<BoundStep>,
+    slots: Vec<Slot>,
+    outputs: Vec<Seen>,
+    /// True if large memory is kept from one run to the next, too.
+    keeps: bool,
+    /// True if that may be: all slots together are no more than an evaluation may have.
+    may_keep: bool,
+    /// The last step, if it writes over a tensor that is given.
+    over: Option<InPlace>,
+    /// The bytes of the values that a run has at a time.
+    peak: u64,
+}
+
+/// A step, where its value goes, and what nobody needs after it.
+#[derive(Debug)]
+struct BoundStep {
+    work: BoundWork,
+    target: u32,
+    len: usize,
+    /// Slots that nothing is put into after the last step that reads them.
+    shrunk: SmallVec<[u32; 2]>,
+}
+
+#[derive(Debug)]
+enum BoundWork {
+    /// What is done for each piece of the leading axes of the value, by whoever does some of the pieces; and how many elements the value has
+    /// for each index of these.
+    Pieces(Vec<Worker>, usize),
+    /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
+    Together(Vec<Together>, Targets),
+    /// A node as the reference evaluates it.
+    Node(Box<Node>, Vec<Seen>),
+}
+
+/// Who computes pieces of a step, with memory of its own.
+#[derive(Debug)]
+struct Worker {
+    cut: Cut<Vec<Part>>,
+    locals: Locals,
+}
+
+/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value: there are so many elements of it.
+#[derive(Debug)]
+struct Part {
+    work: PartWork,
+    len: usize,
+    left: Option<u32>,
+    /// Where it reads what is in the place of what it makes.
+    over: Option<u32>,
+}
+
+#[derive(Debug)]
+enum PartWork {
+    Map(Box<MapPiece>),
+    Reduce(Box<ReducePiece>),
+    Product(Box<ProductPiece>),
+}
+
+impl Part {
+    #[inline]
+    fn run(
+        &mut self,
+        memory: &mut Memory<'_>,
+        elements: &Host<'_>,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        match &mut self.work {
+            PartWork::Map(map) => map.run(memory, elements, starts, to),
+            PartWork::Reduce(reduce) => reduce.run(memory, elements, starts, to),
+            PartWork::Product(product) => product.run(memory, elements, starts, to),
+        }
+    }
+}
+
+impl Worker {
+    /// True if a map is shared out by whoever evaluates it.
+    fn is_large(&self) -> bool {
+        let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
+        self.cut.any(|parts| parts.iter().any(is_large))
+    }
+
+    /// What it has beside the value of the step, while it computes pieces, is there.
+    fn hold(&self, held: &mut Held) -> Result<(), Error> {
+        self.locals.hold(held)?;
+        // Pieces come one after the other, and the last is no larger.
+        self.cut.full().iter().try_for_each(|part| match &part.work {
+            PartWork::Product(product) => product.hold(held),
+            PartWork::Map(_) | PartWork::Reduce(_) => Ok(()),
+        })
+    }
+
+    /// Computes these of the pieces, each index of which has so many elements, over what is in memory.
+    #[inline]
+    fn run(
+        &mut self,
+        which: Range<usize>,
+        sources: &Sources<'_>,
+        elements: &Host<'_>,
+        within: usize,
+        mut to: DataMut<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
+        let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
+        self.cut.run_some(which, |parts, starts, before| {
+            elements.go_on()?;
+            for part in parts {
+                if let Some(local) = part.left {
+                    memory.write((local, part.len), |memory, mut to| part.run(memory, elements, starts, &mut to))?;
+                    continue;
+                }
+                let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
+                if let Some(local) = part.over {
+                    to.copy_to(&mut memory.locals[local as usize])?;
+                }
+                part.run(&mut memory, elements, starts, &mut to)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl BoundPlan {
+    /// True if these are inputs that it is bound to.
+    fn fits(&self, inputs: &[Tensor]) -> bool {
+        let fits = |(input, (scalar, layout)): (&Tensor, &(Scalar, Layout))| {
+            input.scalar_type() == *scalar && input.layout().lies_as(layout)
+        };
+        self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
+    }
+
+    /// Runs the steps on inputs, and counts what products took: the outputs. None, and nothing is done, if it is bound to other inputs.
+    ///
+    /// # Errors
+    /// An index is outside of its axis, an element fails, or the run was cancelled.
+    pub fn run(
+        &mut self,
+        inputs: &[Tensor],
+        elements: &Host<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<Option<Vec<Tensor>>, Error> {
+        if self.over.is_some() || !self.fits(inputs) || self.peak > elements.most_bytes() {
+            return Ok(None);
+        }
+        self.run_steps(inputs, elements, counters)?;
+        let outputs = self.outputs(inputs)?;
+        if !self.keeps {
+            self.slots.iter_mut().for_each(Slot::shrink);
+        }
+        Ok(Some(outputs))
+    }
+
+    /// The outputs of a run, which share the memory of the plan.
+    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let (sources, mut counters) = (Sources { inputs, slots: &self.slots }, ProductCounters::default());
+        let memory = Memory { sources: &sources, locals: &mut [], counters: &mut counters };
+        self.outputs.iter().map(|seen| memory.tensor(seen)).collect()
+    }
+
+    /// Runs all steps but one that writes over a tensor.
+    fn run_steps(
+        &mut self,
+        inputs: &[Tensor],
+        elements: &Host<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
+        for step in &mut self.steps {
+            elements.go_on()?;
+            step.run(inputs, &mut self.slots, elements, counters)?;
+            if !self.keeps {
+                step.workers().iter_mut().for_each(|worker| worker.locals.shrink());
+                step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BoundStep {
+    /// Those who compute pieces of it.
+    fn workers(&mut self) -> &mut [Worker] {
+        if let BoundWork::Pieces(workers, _) = &mut self.work { workers } else { &mut [] }
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        inputs: &[Tensor],
+        slots: &mut [Slot],
+        elements: &Host<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
+        match &mut self.work {
+            BoundWork::Pieces(workers, within) => {
+                let mut made = slots[self.target as usize].take(self.len)?;
+                let (to, within) = (own(&mut made)?.all_mut(), *within);
+                let sources = Sources { inputs, slots };
+                match &mut workers[..] {
+                    [all] => all.run(0..usize::MAX, &sources, elements, within, to, counters)?,
+                    several => run_pieces(several, 0..usize::MAX, &sources, elements, within, to, counters)?,
+                }
+                slots[self.target as usize].put(made);
+                Ok(())
+            }
+            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), elements),
+            BoundWork::Node(node, operands) => {
+                let sources = Sources { inputs, slots };
+                let memory = Memory { sources: &sources, locals: &mut [], counters };
+                let operands: Result<SmallVec<[Tensor; 2]>, Error> =
+                    operands.iter().map(|seen| memory.tensor(seen)).collect();
+                let operands = operands?;
+                let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
+                let value = node_value(node, &read, inputs, &|| elements.go_on())?.row_major();
+                let (data, layout) = value.into_parts();
+                let is_all = layout.offset() == 0 && data.len() == self.len;
+                let data = if is_all { data } else { Tensor::from_shared(data, layout)?.gathered().into() };
+                slots[self.target as usize].put(data);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Shares these of the pieces of a step out to workers, as many to each. The error is that of the first piece that fails.
+fn run_pieces(
+    workers: &mut [Worker],
+    which: Range<usize>,
+    sources: &Sources<'_>,
+    elements: &Host<'_>,
+    within: usize,
+    to: DataMut<'_>,
+    counters: &mut ProductCounters,
+) -> Result<(), Error> {
+    if let [all] = workers {
+        return all.run(which, sources, elements, within, to, counters);
+    }
+    let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
+    let each = (end - first).div_ceil(workers.len());
+    let mut results: Vec<(ProductCounters, Result<(), Error>)> = Vec::new();
+    results.resize_with(workers.len(), || (ProductCounters::default(), Ok(())));
+    let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
+    for (at, (worker, (took, result))) in workers.iter_mut().zip(&mut results).enumerate() {
+        let which = (first + at * each).min(end)..(first + (at + 1) * each).min(end);
+        let len = worker.cut.indices(which.clone()) * within;
+        let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
+        rest = others;
+        tasks.push(Box::new(move || *result = worker.run(which, sources, elements, within, own, took)));
+    }
+    Threads::together(tasks);
+    for (took, result) in results {
+        *counters += took;
+        result?;
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! What must hold of every bound plan: whoever reads a slot finds there the value that it wants, values are within their memory, and pieces of a
+//! step read the elements that the graph says. The steps are followed in their order, with what each slot holds; of how slots were handed
+//! out nothing is used.
+
+use super::memory::{Operand, Place, Seen};
+use super::{Bound, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use cembra_tensor::plan::{Region, Step, View, Work, points};
+use cembra_tensor::{Extents, Graph, NodeId, Operation, Plan};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// How a bound plan is wrong: about which node, by its number in the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum BoundFlaw {
+    /// A step reads memory that has another value by then, or none yet.
+    #[error("%{0} is not where it is read")]
+    Overwritten(usize),
+    /// A step writes where it reads.
+    #[error("%{0} is written over what it is made of")]
+    Aliased(usize),
+    /// A value is larger than its memory, or of another type.
+    #[error("%{0} does not fit its memory")]
+    Size(usize),
+    /// A piece of a step reads other elements than the graph says.
+    #[error("a piece of %{0} reads other elements")]
+    Operand(usize),
+    /// What is done for a piece is not what the step is.
+    #[error("the pieces of %{0} are those of another step")]
+    Pieces(usize),
+}
+
+/// A bound plan, what it was made from, and what the slots hold so far.
+struct Verifier<'v> {
+    graph: &'v Graph,
+    /// Where nodes have their values.
+    values: &'v FxHashMap<NodeId, Seen>,
+    bound: &'v BoundPlan,
+    /// The node that a slot was filled for, where a value is a view of it; else the node itself.
+    origins: Vec<NodeId>,
+    /// The node whose value each slot has.
+    held: Vec<Option<NodeId>>,
+}
+
+/// Looks for flaws of a bound plan.
+///
+/// # Errors
+/// The first.
+pub(super) fn verify(plan: &Plan, graph: &Graph, bound: &Bound) -> Result<(), BoundFlaw> {
+    let Bound { plan: bound, values, step_of } = bound;
+    let origins = origins(graph, values);
+    Verifier { graph, values, bound, origins, held: vec![None; bound.slots.len()] }.run(plan, step_of)
+}
+
+/// For each node the one whose memory it is a view of.
+fn origins(graph: &Graph, values: &FxHashMap<NodeId, Seen>) -> Vec<NodeId> {
+    let place = |node: NodeId| values.get(&node).map(|seen| seen.place);
+    let mut origins: Vec<NodeId> = Vec::with_capacity(graph.len());
+    for (id, node) in graph.nodes() {
+        let is_view = matches!(
+            node.operation,
+            Operation::Axes(_)
+                | Operation::Slice(_)
+                | Operation::Broadcast
+                | Operation::Reshape
+                | Operation::CustomVjp(_)
+                | Operation::Barrier(_)
+        );
+        let of = node.operands.first().filter(|of| is_view && place(**of) == place(id));
+        origins.push(of.map_or(id, |of| origins[of.index()]));
+    }
+    origins
+}
+
+/// What a part of a piece does: which node it makes, and what it reads.
+struct Expected<'p> {
+    node: NodeId,
+    reads: Reads<'p>,
+}
+
+enum Reads<'p> {
+    Map(&'p Region),
+    Reduce(&'p Region),
+    Product(&'p [NodeId]),
+}
+
+impl Verifier<'_> {
+    fn run(mut self, plan: &Plan, step_of: &[usize]) -> Result<(), BoundFlaw> {
+        let bound = self.bound;
+        let mut steps: &[BoundStep] = &bound.steps;
+        for (at, step) in plan.steps().iter().enumerate() {
+            let count = step_of.iter().filter(|of| **of == at).count();
+            let [own, rest] = [&steps[..count], &steps[count..]];
+            steps = rest;
+            self.step(step, own)?;
+        }
+        if bound.over.is_some() {
+            return Ok(());
+        }
+        plan.outputs().iter().try_for_each(|output| self.read(*output))
+    }
+
+    /// A value is in its place, and within it.
+    fn read(&self, node: NodeId) -> Result<(), BoundFlaw> {
+        let wrong = BoundFlaw::Overwritten(node.index());
+        let seen = self.values.get(&node).ok_or(wrong)?;
+        let origin = self.origins[node.index()];
+        let is_there = match seen.place {
+            Place::Input(at) => self.graph.leaves().get(at as usize).is_some_and(|leaf| leaf.node == origin),
+            Place::Slot(at) => self.held.get(at as usize) == Some(&Some(origin)),
+            Place::Local(_) => false,
+        };
+        if !is_there {
+            return Err(wrong);
+        }
+        if let Place::Slot(at) = seen.place {
+            let (slot, node_of) = (&self.bound.slots[at as usize], self.graph.node(node));
+            let is_within = |(first, last): (i128, i128)| first >= 0 && last < slot.len as i128;
+            if slot.scalar != node_of.scalar || !seen.layout.range().is_none_or(is_within) {
+                return Err(BoundFlaw::Size(node.index()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node is written to a slot, by what reads these.
+    fn write(&mut self, node: NodeId, (target, len): (u32, usize), reads: &[NodeId]) -> Result<(), BoundFlaw> {
+        let (slot, made) = (&self.bound.slots[target as usize], self.graph.node(node));
+        if slot.len != len || len != made.extents.iter().product::<usize>() || slot.scalar != made.scalar {
+            return Err(BoundFlaw::Size(node.index()));
+        }
+        let is_target = |read: &NodeId| self.values.get(read).is_some_and(|seen| seen.place == Place::Slot(target));
+        if reads.iter().any(is_target) {
+            return Err(BoundFlaw::Aliased(node.index()));
+        }
+        if self.values.get(&node).map(|seen| seen.place) != Some(Place::Slot(target)) {
+            return Err(BoundFlaw::Overwritten(node.index()));
+        }
+        self.held[target as usize] = Some(node);
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step, bound: &[BoundStep]) -> Result<(), BoundFlaw> {
+        let wrong = BoundFlaw::Pieces(step.node.index());
+        let members = if let Work::Together(members) = &step.work { &members[..] } else { std::slice::from_ref(step) };
+        let [BoundStep { work: BoundWork::Together(_, targets), .. }, maps @ ..] = bound else {
+            // A view, or what is written over an input, has no step of its own.
+            return members.iter().zip(bound).try_for_each(|(member, bound)| self.own_step(member, bound));
+        };
+        // The reductions, and then the maps of what came of some of them.
+        let mut maps = maps.iter();
+        for (member, target) in members.iter().zip(targets) {
+            let Work::Reduce { of, then, .. } = &member.work else { return Err(wrong) };
+            let reads: Vec<NodeId> = of.inputs.iter().map(|(node, _)| *node).collect();
+            reads.iter().try_for_each(|node| self.read(*node))?;
+            self.write(then.as_ref().map_or(member.node, |then| then.inputs[0].0), *target, &reads)?;
+        }
+        for member in members {
+            let Work::Reduce { then: Some(then), .. } = &member.work else { continue };
+            let map = Step { node: member.node, work: Work::Map(then.clone()), last_uses: Vec::new() };
+            self.own_step(&map, maps.next().ok_or(wrong)?)?;
+        }
+        if maps.next().is_some() { Err(wrong) } else { Ok(()) }
+    }
+
+    fn own_step(&mut self, step: &Step, bound: &BoundStep) -> Result<(), BoundFlaw> {
+        let reads = step.reads(self.graph);
+        reads.iter().try_for_each(|node| self.read(*node))?;
+        match &bound.work {
+            BoundWork::Node(..) | BoundWork::Together(..) => {}
+            BoundWork::Pieces(workers, within) => {
+                let inner =
+                    if let Work::Rows { steps, .. } = &step.work { &steps[..] } else { std::slice::from_ref(step) };
+                let expected: Vec<Expected<'_>> = inner.iter().flat_map(|step| expected(self.graph, step)).collect();
+                let extents = self.graph.extents(step.node);
+                for worker in workers {
+                    let depth = worker.cut.extents().len();
+                    if extents[..depth] != *worker.cut.extents()
+                        || extents[depth..].iter().product::<usize>() != *within
+                    {
+                        return Err(BoundFlaw::Pieces(step.node.index()));
+                    }
+                    for (parts, starts, rows) in worker.cut.shapes() {
+                        self.piece(step.node, &expected, (worker, parts), (&starts, &rows))?;
+                    }
+                }
+            }
+        }
+        self.write(step.node, (bound.target, bound.len), &reads)
+    }
+
+    /// What is done for a piece of so many indices, beginning at these, of the leading axes of a step.
+    fn piece(
+        &self,
+        made: NodeId,
+        expected: &[Expected<'_>],
+        (worker, parts): (&Worker, &[Part]),
+        (starts, rows): (&[usize], &[usize]),
+    ) -> Result<(), BoundFlaw> {
+        let other = BoundFlaw::Pieces(made.index());
+        if parts.len() != expected.len() {
+            return Err(other);
+        }
+        // What memory of the worker has, and the extents that it has them with.
+        let mut left: Vec<Option<(NodeId, Extents)>> = vec![None; worker.locals.memory.len()];
+        for (number, (part, Expected { node, reads })) in parts.iter().zip(expected).enumerate() {
+            let wrong = BoundFlaw::Operand(node.index());
+            let of = |node: NodeId| left.iter().position(|held| held.as_ref().is_some_and(|(held, _)| *held == node));
+            let place = |node: NodeId| match of(node) {
+                Some(local) => Some(Place::Local(local as u32)),
+                None => self.values.get(&node).map(|seen| seen.place),
+            };
+            let (operands, nodes): (&[Operand], SmallVec<[NodeId; 4]>) = match (&part.work, reads) {
+                (PartWork::Map(map), Reads::Map(region)) => {
+                    for (operand, seen) in map.operands().iter().zip(&region.inputs) {
+                        let local = of(seen.0).and_then(|local| left[local].as_ref()).map(|(_, extents)| &extents[..]);
+                        if !self.sees(operand, (seen, local), region, (starts, rows)) {
+                            return Err(wrong);
+                        }
+                    }
+                    (map.operands(), region.inputs.iter().map(|(node, _)| *node).collect())
+                }
+                (PartWork::Reduce(reduce), Reads::Reduce(region)) => {
+                    (reduce.operands(), region.inputs.iter().map(|(node, _)| *node).collect())
+                }
+                (PartWork::Product(product), Reads::Product(nodes)) => (product.operands(), (*nodes).into()),
+                _ => return Err(other),
+            };
+            let are_there = operands.iter().zip(&nodes).all(|(operand, node)| place(*node) == Some(operand.place));
+            if operands.len() != nodes.len() || !are_there {
+                return Err(wrong);
+            }
+            let is_last = number + 1 == parts.len();
+            if is_last != part.left.is_none() {
+                return Err(other);
+            }
+            let made = self.graph.node(*node);
+            let extents: Extents = rows.iter().chain(&made.extents[rows.len()..]).copied().collect();
+            if part.len != extents.iter().product::<usize>() {
+                return Err(BoundFlaw::Size(node.index()));
+            }
+            if let Some(local) = part.left {
+                if operands.iter().any(|operand| operand.place == Place::Local(local)) {
+                    return Err(BoundFlaw::Aliased(node.index()));
+                }
+                let at = local as usize;
+                if worker.locals.memory[at].scalar() != made.scalar {
+                    return Err(BoundFlaw::Size(node.index()));
+                }
+                left[at] = Some((*node, extents));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if an operand of a piece of a map has the elements that a view sees from there.
+    fn sees(
+        &self,
+        operand: &Operand,
+        ((node, view), local): (&(NodeId, View), Option<&[usize]>),
+        region: &Region,
+        (starts, rows): (&[usize], &[usize]),
+    ) -> bool {
+        let piece: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
+        points(&piece).iter().all(|index| {
+            let position = |strides: &mut dyn Iterator<Item = isize>, index: &mut dyn Iterator<Item = usize>| {
+                strides
+                    .zip(index)
+                    .map(|(stride, at)| stride.wrapping_mul(at.cast_signed()))
+                    .fold(0, isize::wrapping_add)
+            };
+            let wanted = if let Some(extents) = local {
+                let at = |position: usize, (extent, at): (&usize, usize)| position * extent + at;
+                extents.iter().zip(view.index(index)).fold(0, at).cast_signed()
+            } else {
+                let Some(Seen { layout, .. }) = self.values.get(node) else { return false };
+                let mut whole = index.clone();
+                whole.iter_mut().zip(starts).for_each(|(at, start)| *at += start);
+                let seen = position(&mut layout.strides().iter().copied(), &mut view.index(&whole));
+                layout.offset().cast_signed().wrapping_add(seen)
+            };
+            operand.position(starts, index) == wanted
+        })
+    }
+}
+
+/// The parts of a piece of a step, in their order.
+fn expected<'p>(graph: &'p Graph, step: &'p Step) -> SmallVec<[Expected<'p>; 2]> {
+    let led = |reads: Reads<'p>, then: &'p Option<Region>| -> SmallVec<[Expected<'p>; 2]> {
+        match then {
+            None => SmallVec::from_iter([Expected { node: step.node, reads }]),
+            Some(then) => SmallVec::from_iter([
+                Expected { node: then.inputs[0].0, reads },
+                Expected { node: step.node, reads: Reads::Map(then) },
+            ]),
+        }
+    };
+    match &step.work {
+        Work::Map(region) => SmallVec::from_iter([Expected { node: step.node, reads: Reads::Map(region) }]),
+        Work::Reduce { of, then, .. } => led(Reads::Reduce(of), then),
+        Work::Product { product, then } => led(Reads::Product(&graph.node(*product).operands), then),
+        Work::Rows { .. } | Work::Together(_) | Work::Node => SmallVec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Lines of elements: where they lie in memory, and what evaluates or sums an expression of elements on them. Which lines a plan has, and how
+//! expressions are compiled, is decided elsewhere.
+
+use cembra_runtime::Chains;
+use cembra_tensor::{Data, DataMut, Error, Layout, Tensor};
+use std::fmt::Debug;
+
+/// An expression of elements that is ready to be evaluated on one element of each input, in memory of its own.
+pub(crate) trait Single: Send + Debug {
+    /// The first output, by its bits in the layout of frames, of the bits of the inputs.
+    ///
+    /// # Errors
+    /// There are not as many as inputs, or the element fails.
+    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error>;
+
+    /// The same with other memory, for somebody else.
+    fn fork(&self) -> Box<dyn Single>;
+}
+
+/// Elements of memory: one, and how far it is to each other one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    /// The memory.
+    pub(crate) data: &'a Data,
+    /// The position of the first element.
+    pub(crate) first: usize,
+    /// From one element to the next; 0 where there is but one.
+    pub(crate) step: isize,
+}
+
+/// An expression of elements that is ready to be evaluated on lines, in memory of its own.
+pub(crate) trait LineKernel: Send + Debug {
+    /// Evaluates so many elements of each line, and writes the first output over what is in memory; again and again, as often as there is
+    /// memory for, for lines that each begin so many elements behind those before.
+    ///
+    /// # Errors
+    /// Lines or memory do not fit, or an element fails.
+    fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
+
+    /// The same for one line of so many elements, the same number in each call, of these lines of tensors; none where there is more to be done,
+    /// or an input is not looked at.
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
+}
+
+/// The line of an input of a body: which of several tensors has it, how this lies, and how far behind its first element the line begins.
+#[derive(Clone, Debug)]
+pub(crate) struct InputLine {
+    input: usize,
+    further: usize,
+    /// The extent and the stride of the one axis that most tensors have which are lines.
+    axis: (usize, isize),
+    /// The same of all axes where there are more.
+    axes: Option<Box<[(usize, isize)]>>,
+}
+
+impl InputLine {
+    pub(crate) fn of(input: usize, further: usize, layout: &Layout) -> InputLine {
+        let axes: Box<[(usize, isize)]> = layout.axes().collect();
+        let (axis, axes) = if let [axis] = axes[..] { (axis, None) } else { ((0, 0), Some(axes)) };
+        InputLine { input, further, axis, axes }
+    }
+
+    /// Which tensor has it.
+    #[must_use]
+    pub(crate) const fn input(&self) -> usize {
+        self.input
+    }
+
+    /// The memory that it is in, and the position where it begins. None if there is no such tensor, or it lies otherwise; what is in memory, and
+    /// how much, nobody asks.
+    #[must_use]
+    #[inline]
+    pub(crate) fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {
+        let tensor = tensors.get(self.input)?;
+        let layout = tensor.layout();
+        let fits = match &self.axes {
+            None => layout.is_of_axis(self.axis),
+            Some(axes) => layout.is_of_axes(axes),
+        };
+        fits.then(|| (tensor.data(), layout.offset().wrapping_add(self.further)))
+    }
+}
+
+/// Where what comes of one line goes.
+#[derive(Debug)]
+pub(crate) enum OneTarget<'d> {
+    /// To memory of as many elements.
+    Elements(DataMut<'d>),
+    /// Added to sums, that of element `i` to sum `i` modulo so many, none of which is -0 before.
+    Sums(&'d mut Chains),
+}
+
+/// An expression of elements on one line, with as little around it as there can be.
+pub(crate) trait OneLine: Send + Debug {
+    /// Evaluates it on tensors, of which there are as many as when it was made. False if that cannot be done, because one has other elements or
+    /// lies otherwise, or an element fails or may: then what is in the target is anything.
+    fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool;
+}
+
+/// Memory that is read soon: while a line is summed, as much of it as the line has may be fetched from a position on. There may be nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Soon<'a> {
+    /// The memory.
+    pub(crate) data: &'a Data,
+    /// The position that belongs to the first line.
+    pub(crate) first: usize,
+    /// From it to that of the next line.
+    pub(crate) shift: isize,
+}
+
+/// An expression of elements, of a type of floats, that is ready to be summed over lines.
+pub(crate) trait SumKernel: Send + Debug {
+    /// Adds the first output to sums, for so many elements of each line: that of element `i` to sum `i` modulo so many, none of which is -0
+    /// before; so many times, for lines that each begin so many elements behind those before, each time to the next of the sums. False if that
+    /// cannot be done, because there are not as many sums, or an element fails or may: then sums are anything.
+    fn sum_each(
+        &mut self,
+        lines: (&[Line<'_>], &[Soon<'_>]),
+        shifts: &[isize],
+        counts: [usize; 2],
+        sums: &mut [Chains],
+    ) -> bool;
+
+    /// The same for one line of so many elements, the same number in each call, of these lines of tensors; none where there is more to be done,
+    /// or an input is not looked at.
+    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
+}

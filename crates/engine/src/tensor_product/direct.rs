@@ -1,0 +1,55 @@
+//! Products of a few elements: where the factors of all terms lie is known beforehand, so that nothing is walked. Sums are added in the order
+//! of the reference, if they are of no more terms than it adds one after the other.
+
+use super::number::{Memory, Number};
+use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
+use cembra_tensor::{Error, Places, Run};
+use smallvec::SmallVec;
+
+/// Computes a product of a few elements for all indices of what is looped over.
+pub(super) fn direct<T: Number>(
+    factors: &[Memory<'_, T>; 2],
+    to: &mut [T],
+    kept: &[Run],
+    places: &Places,
+    zero: T::Wide,
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
+    let each = places.products();
+    let [(a, a_first), (b, b_first)] = *factors;
+    let mut at = |[a_first, b_first, first]: [usize; 3]| {
+        watch.see(each)?;
+        let factors = [(a, a_first), (b, b_first)];
+        match places.together {
+            2 => side_by_side::<T, 2>(factors, (to, first), places, zero),
+            3 => side_by_side::<T, 3>(factors, (to, first), places, zero),
+            4 => side_by_side::<T, 4>(factors, (to, first), places, zero),
+            _ => side_by_side::<T, 1>(factors, (to, first), places, zero),
+        }
+        Ok(())
+    };
+    if kept.is_empty() {
+        at([a_first, b_first, 0])
+    } else {
+        let axes: SmallVec<[WalkedAxis<3>; 6]> = kept.iter().map(|run| (run.extent, run.strides)).collect();
+        try_walk(&axes, [a_first, b_first, 0], at)
+    }
+}
+
+/// Computes the elements, so many together.
+fn side_by_side<T: Number, const N: usize>(
+    [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
+    (to, first): (&mut [T], usize),
+    places: &Places,
+    zero: T::Wide,
+) {
+    for [a_place, b_place, place] in &places.elements {
+        let (a_at, b_at) = (a_first.wrapping_add_signed(*a_place), b_first.wrapping_add_signed(*b_place));
+        let sums = places.terms.iter().fold([zero; N], |sums, [a_place, b_place]| {
+            let factor = a[a_at.wrapping_add_signed(*a_place)];
+            let others = &b[b_at.wrapping_add_signed(*b_place)..][..N];
+            std::array::from_fn(|at| T::add_product(sums[at], factor, others[at]))
+        });
+        to[first.wrapping_add_signed(*place)..][..N].copy_from_slice(&sums.map(T::narrow));
+    }
+}

@@ -1,0 +1,213 @@
+//! Products of two operands by labels, the fast way: what carries their plans out, in loops or by products of matrices. How a product is planned
+//! is decided in `cembra-tensor`, and so is what it means, by the reference; results are as near to it as the sums of products of matrices are
+//! exact.
+
+mod across;
+mod direct;
+mod matrix;
+mod nest;
+mod number;
+mod planned;
+mod vectors;
+
+pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
+pub use planned::{PlannedProduct, Products};
+
+use cembra_tensor::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};
+use cembra_tensor::{Data, Error, Kernel, Labels, Preparation, ProductPlan, Run, Tensor};
+use cembra_value::tensor::zeros;
+use direct::direct;
+use nest::nest;
+use number::{Memory, Number};
+use planned::{Form, form_of};
+use smallvec::SmallVec;
+use std::ops::AddAssign;
+
+/// What products by labels took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ProductCounters {
+    /// Products of matrices.
+    pub gemm_calls: u64,
+    /// Operands and results that were copied into another order.
+    pub permutes: u64,
+    /// The bytes of what was copied, counted once.
+    pub permute_bytes: u64,
+    /// Memory that was made beside the result.
+    pub temporaries: u64,
+}
+
+impl AddAssign for ProductCounters {
+    fn add_assign(&mut self, other: ProductCounters) {
+        self.gemm_calls += other.gemm_calls;
+        self.permutes += other.permutes;
+        self.permute_bytes += other.permute_bytes;
+        self.temporaries += other.temporaries;
+    }
+}
+
+/// The product of two operands by labels, summed over the labels that the result does not have. Its elements are those of the result's
+/// indices in their order.
+///
+/// Integers wrap, and are what the reference makes of them. So are products without sums, bit for bit. Sums of floats are added in another
+/// order: in FLOAT64 where no matrices are multiplied, as `matrices` adds them where they are.
+///
+/// ```
+/// use cembra_engine::{PlainProduct, contract};
+/// use cembra_tensor::{Data, Labels, Tensor};
+///
+/// let labels = Labels { operands: vec![[0, 1][..].into(), [1, 2][..].into()], output: [0, 2][..].into() };
+/// let a = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+/// let (made, counters) = contract(&labels, [&a, &a.transposed(&[1, 0])?], &[2, 2], &PlainProduct)?;
+/// assert_eq!(made, Data::Float64(vec![5.0, 11.0, 11.0, 25.0]));
+/// assert_eq!(counters.permutes, 0);
+/// # Ok::<(), cembra_tensor::Error>(())
+/// ```
+///
+/// # Errors
+/// There are not two lists of labels, the operands or the extents do not fit them, or the operands' elements are of two types or no numbers.
+pub fn contract(
+    labels: &Labels,
+    operands: [&Tensor; 2],
+    extents: &[usize],
+    matrices: &dyn MatrixProduct,
+) -> Result<(Data, ProductCounters), Error> {
+    Form::of(labels, operands.map(form_of))?.contract(operands, extents, matrices)
+}
+
+/// Computes a product of operands, whose first elements are at these positions, over what is in the memory of the result, all of which it is.
+fn run_into<T: Number>(
+    plan: &ProductPlan,
+    factors: &[Memory<'_, T>; 2],
+    result: &mut [T],
+    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
+    counters: &mut ProductCounters,
+) -> Result<(), Error> {
+    if let ([Preparation::None, Preparation::None], None) = (&plan.operands, &plan.result) {
+        counters.gemm_calls += compute(&plan.kernel, factors, result, (matrices, watch))?;
+        return Ok(());
+    }
+    let mut prepared = |of: usize| {
+        let made = prepare(&plan.operands[of], factors[of], watch)?;
+        if let Some(made) = &made {
+            counters.temporaries += 1;
+            if matches!(plan.operands[of], Preparation::Permute(_)) {
+                counters.permutes += 1;
+                counters.permute_bytes += size_of_val(&**made) as u64;
+            }
+        }
+        Ok::<_, Error>(made)
+    };
+    let made = [prepared(0)?, prepared(1)?];
+    let memory = |of: usize| -> Memory<'_, T> {
+        match &made[of] {
+            Some(made) => (made, 0),
+            None => factors[of],
+        }
+    };
+    let factors = [memory(0), memory(1)];
+    let Some(axes) = &plan.result else {
+        counters.gemm_calls += compute(&plan.kernel, &factors, result, (matrices, watch))?;
+        return Ok(());
+    };
+    let mut unordered = zeros(result.len())?;
+    counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, (matrices, watch))?;
+    copy_axes(&unordered, 0, result, axes);
+    counters.permutes += 1;
+    counters.permute_bytes += size_of_val(result) as u64;
+    counters.temporaries += 1;
+    Ok(())
+}
+
+/// Computes a product of operands that are as they are needed; how many products of matrices there were.
+fn compute<T: Number>(
+    kernel: &Kernel,
+    factors: &[Memory<'_, T>; 2],
+    to: &mut [T],
+    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
+) -> Result<u64, Error> {
+    let zero = |is_sum: bool| if is_sum { T::Wide::default() } else { T::NOTHING };
+    match kernel {
+        Kernel::Zeros => to.fill(T::default()),
+        Kernel::Direct { kept, places, is_sum } => direct(factors, to, kept, places, zero(*is_sum), watch)?,
+        Kernel::Nest { kept, summed, inner, is_sum } => {
+            nest(*factors, to, (kept, summed), *inner, (zero(*is_sum), watch))?;
+        }
+        Kernel::Matrices { kept, summed, dimensions } => {
+            return multiply(*factors, to, (kept, summed), *dimensions, (matrices, watch));
+        }
+    }
+    Ok(0)
+}
+
+/// An operand as it is needed, if it is not yet.
+fn prepare<T: Number>(
+    preparation: &Preparation,
+    (elements, first): Memory<'_, T>,
+    watch: &mut Watch<'_>,
+) -> Result<Option<Vec<T>>, Error> {
+    let room = |axes: &[CopiedAxis]| zeros(axes.iter().map(|axis| axis.extent).product());
+    match preparation {
+        Preparation::None => Ok(None),
+        Preparation::Permute(axes) => {
+            let mut made = room(axes)?;
+            copy_axes(elements, first, &mut made, axes);
+            Ok(Some(made))
+        }
+        Preparation::Sum(axes, summed) => {
+            let mut made = room(axes)?;
+            let kept: SmallVec<[WalkedAxis<2>; 6]> =
+                axes.iter().map(|axis| (axis.extent, [axis.from, axis.to])).collect();
+            let summed: SmallVec<[WalkedAxis<1>; 6]> =
+                summed.iter().map(|(extent, stride)| (*extent, [*stride])).collect();
+            try_walk(&kept, [first, 0], |[from, to]| {
+                let mut sum = T::Wide::default();
+                try_walk(&summed, [from], |[at]| {
+                    sum = T::add(sum, elements[at]);
+                    watch.see(1)
+                })?;
+                made[to] = T::narrow(sum);
+                Ok::<_, Error>(())
+            })?;
+            Ok(Some(made))
+        }
+    }
+}
+
+/// A product of matrices for all indices of what is looped over; how many there were.
+fn multiply<T: Number>(
+    [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
+    to: &mut [T],
+    (kept, summed): (&[Run], &[Run]),
+    [rows, columns, terms]: [Run; 3],
+    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
+) -> Result<u64, Error> {
+    let axes =
+        |runs: &[Run]| -> SmallVec<[WalkedAxis<3>; 6]> { runs.iter().map(|run| (run.extent, run.strides)).collect() };
+    let matrix = |of: usize, down: Run, along: Run, offset: usize| MatrixLayout {
+        offset,
+        rows: down.extent,
+        columns: along.extent,
+        row_stride: down.strides[of],
+        column_stride: along.strides[of],
+    };
+    let mut calls = 0;
+    let each = [rows, columns, terms].map(|run| run.extent).into_iter().fold(1, usize::saturating_mul);
+    let (kept, summed) = (axes(kept), axes(summed));
+    try_walk(&kept, [a_first, b_first, 0], |starts| {
+        let mut adds = false;
+        try_walk(&summed, starts, |[a_at, b_at, at]| {
+            watch.see(each)?;
+            let product = Multiplication::new(
+                (to, matrix(2, rows, columns, at)),
+                (a, matrix(0, rows, terms, a_at)),
+                (b, matrix(1, terms, columns, b_at)),
+                adds,
+            )?;
+            T::multiply(matrices, product);
+            adds = true;
+            calls += 1;
+            Ok(())
+        })
+    })?;
+    Ok(calls)
+}

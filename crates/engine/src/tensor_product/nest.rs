@@ -1,0 +1,382 @@
+//! Products that are none of matrices: of elements, of vectors, and of matrices and vectors, as loops. Sums are kept in a wider type, in an
+//! order that labels and layouts alone decide.
+
+use super::across::{self, Across};
+use super::number::{Memory, Number};
+use super::vectors::{Blocks, Line, Lines, add_dots, add_lines, sum_blocks};
+use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
+use cembra_tensor::{Error, ProductPlan, Run};
+use multiversion::multiversion;
+use smallvec::SmallVec;
+
+/// How many elements of the result are summed together.
+const CHUNK: usize = ProductPlan::CHUNK;
+
+/// How far the lines of a sum are apart, at the least, where those between them are read with them.
+const FAR: usize = 512;
+
+/// How many lines of a sum are added before those of the next sum are.
+const IN_TURN: usize = 8;
+
+/// How many elements are computed with between two questions whether to go on, where more could be, about. Factors are copied so many at a time
+/// that each time but the last has a multiple of that.
+const AT_ONCE: usize = 1 << 20;
+const FACTORS: usize = 256;
+
+/// The most elements of one sum that are added without such a question.
+const LONG_LINE: usize = 1 << 24;
+
+/// Adds the product of two lines to sums. The code is compiled for each kind of vectors.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T>) {
+    let count = sums.len();
+    match ((a.dense(count), a.stride), (b.dense(count), b.stride)) {
+        ((Some(a), _), (Some(b), _)) => {
+            for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+                *sum = T::add_product(*sum, *a, *b);
+            }
+        }
+        ((Some(dense), _), (None, 0)) => add_scaled::<T>(sums, dense, b.get(0)),
+        ((None, 0), (Some(dense), _)) => add_scaled::<T>(sums, dense, a.get(0)),
+        _ => {
+            for (at, sum) in sums.iter_mut().enumerate() {
+                *sum = T::add_product(*sum, a.get(at), b.get(at));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn add_scaled<T: Number>(sums: &mut [T::Wide], line: &[T], factor: T) {
+    for (sum, element) in sums.iter_mut().zip(line) {
+        *sum = T::add_product(*sum, *element, factor);
+    }
+}
+
+/// Computes a product as loops, into memory in which the first element of the result is the first; sums begin with `zero`.
+pub(super) fn nest<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    (kept, summed): (&[Run], &[Run]),
+    inner: usize,
+    (zero, watch): (T::Wide, &mut Watch<'_>),
+) -> Result<(), Error> {
+    match (kept.get(inner), inner.checked_sub(kept.len()).and_then(|at| summed.get(at))) {
+        (Some(line), _) => {
+            let outer = axes(kept, Some(inner));
+            let is_shared = |of: usize| line.strides[of] == 0;
+            match summed.split_last() {
+                Some((terms, others)) if is_shared(0) != is_shared(1) => {
+                    let [matrix, vector] = if is_shared(0) { [1, 0] } else { [0, 1] };
+                    scaled_lines(factors, to, (&outer, line), (&axes(others, None), terms), ([matrix, vector], watch))
+                }
+                _ => elements(factors, to, (&outer, line), &axes(summed, None), (zero, watch)),
+            }
+        }
+        (None, Some(line)) => lines(factors, to, kept, (&axes(summed, Some(inner - kept.len())), line), watch),
+        // No label has more than one index.
+        (None, None) => {
+            let [(a, a_first), (b, b_first)] = factors;
+            to[0] = T::narrow(T::add_product(zero, a[a_first], b[b_first]));
+            Ok(())
+        }
+    }
+}
+
+type Axes3 = SmallVec<[WalkedAxis<3>; 6]>;
+
+fn axes(runs: &[Run], without: Option<usize>) -> Axes3 {
+    let runs = runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+    runs.map(|(_, run)| (run.extent, run.strides)).collect()
+}
+
+/// The inner loop is over elements of the result that lie along lines of one operand, each times a number of the other one.
+fn scaled_lines<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    (outer, line): (&[WalkedAxis<3>], &Run),
+    (summed, terms): (&[WalkedAxis<3>], &Run),
+    ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
+) -> Result<(), Error> {
+    let one = (1, [0; 3]);
+    let (rows, others) = outer.split_last().unwrap_or((&one, &[]));
+    // Where the next lines in memory are those of other sums, as many sums are kept as fit the cache.
+    let apart = terms.strides[matrix].unsigned_abs();
+    let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < apart && apart >= FAR;
+    let is_dense = [line.strides[matrix], line.strides[2], terms.strides[vector]] == [1; 3];
+    let is_short = ProductPlan::IN_REGISTERS.contains(&line.extent) && terms.extent <= LONG_LINE;
+    if is_dense && !is_within && summed.is_empty() && is_short {
+        let (blocks, strides) = *rows;
+        let at_once = (AT_ONCE / (terms.extent * line.extent)).max(1);
+        try_walk(others, [factors[0].1, factors[1].1, 0], |at| {
+            for (first, blocks) in pieces(blocks, at_once) {
+                let at = step(at, first, strides);
+                let blocks = Blocks {
+                    line: Line { elements: factors[matrix].0, first: at[matrix], stride: 1 },
+                    step: terms.strides[matrix],
+                    width: line.extent,
+                    factors: Line { elements: factors[vector].0, first: at[vector], stride: 1 },
+                    count: terms.extent,
+                    blocks,
+                    steps: [strides[matrix], strides[vector], strides[2]],
+                };
+                watch.see(blocks.blocks * terms.extent * line.extent)?;
+                sum_blocks(to, at[2], &blocks);
+            }
+            Ok(())
+        })
+    } else if is_within {
+        rows_of_lines(factors, to, (others, *rows, line), (summed, terms), ([matrix, vector], watch))
+    } else {
+        rows_of_lines(factors, to, (outer, one, line), (summed, terms), ([matrix, vector], watch))
+    }
+}
+
+/// Pieces of so many, or fewer at the end: where each begins, and its size.
+fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..extent).step_by(size).map(move |at| (at, size.min(extent - at)))
+}
+
+/// Sums of lines, a few of each sum and then of the next one.
+fn rows_of_lines<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (summed, terms): (&[WalkedAxis<3>], &Run),
+    ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
+) -> Result<(), Error> {
+    let at_a_time = (CHUNK / line.extent).clamp(1, rows);
+    let in_turn = if at_a_time == 1 { AT_ONCE / CHUNK.min(line.extent) / FACTORS * FACTORS } else { IN_TURN };
+    let mut sums = vec![T::Wide::default(); at_a_time * CHUNK.min(line.extent)];
+    let mut add = |at: [usize; 3], rows: usize, width: usize| {
+        let sums = &mut sums[..rows * width];
+        sums.fill(T::Wide::default());
+        try_walk(summed, at, |at| {
+            for (term, count) in pieces(terms.extent, in_turn) {
+                watch.see(count * sums.len())?;
+                let at = step(at, term, terms.strides);
+                for (row, sums) in sums.chunks_exact_mut(width).enumerate() {
+                    let at = step(at, row, row_strides);
+                    let of = |of: usize, strides: [isize; 3]| Line {
+                        elements: factors[of].0,
+                        first: at[of],
+                        stride: strides[of],
+                    };
+                    let lines = Lines { line: of(matrix, line.strides), step: terms.strides[matrix] };
+                    add_lines(sums, lines, of(vector, terms.strides), count);
+                }
+            }
+            Ok::<_, Error>(())
+        })?;
+        for (row, sums) in sums.chunks_exact(width).enumerate() {
+            write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
+        }
+        Ok(())
+    };
+    try_walk(outer, [factors[0].1, factors[1].1, 0], |at| {
+        for (row, rows) in pieces(rows, at_a_time) {
+            for (first, width) in pieces(line.extent, CHUNK) {
+                add(step(step(at, row, row_strides), first, line.strides), rows, width)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The inner loop is over products that are added, and the next one over elements of the result.
+fn lines<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    kept: &[Run],
+    (summed, line): (&[WalkedAxis<3>], &Run),
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
+    let starts = [factors[0].1, factors[1].1, 0];
+    let one = Run { extent: 1, strides: [0; 3] };
+    let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
+    let outer = axes(outer, None);
+    if let Some(across) = Across::of(factors, &(rows.extent, rows.strides), line) {
+        return rows_across(across, to, (&outer, rows, line), (starts, summed), watch);
+    }
+    if let Some((last, others)) = summed.split_last()
+        && let Some(across) = Across::of(factors, last, line)
+    {
+        return sums_across(across, to, (&axes(kept, None), *last, line), (starts, others), watch);
+    }
+    let mut sums = vec![T::Wide::default(); CHUNK.min(rows.extent)];
+    let at_once = (AT_ONCE / line.extent).max(1);
+    try_walk(&outer, starts, |at| {
+        for first in (0..rows.extent).step_by(CHUNK) {
+            let sums = &mut sums[..CHUNK.min(rows.extent - first)];
+            sums.fill(T::Wide::default());
+            let along = |of: usize| at[of].wrapping_add_signed(first.cast_signed() * rows.strides[of]);
+            try_walk(summed, [along(0), along(1), 0], |at| {
+                for (row, count) in pieces(sums.len(), at_once) {
+                    let (at, sums) = (step(at, row, rows.strides), &mut sums[row..][..count]);
+                    for (first, width) in pieces(line.extent, LONG_LINE) {
+                        watch.see(count * width)?;
+                        let at = step(at, first, line.strides);
+                        let lines = [0, 1].map(|of: usize| {
+                            let line = Line { elements: factors[of].0, first: at[of], stride: line.strides[of] };
+                            Lines { line, step: rows.strides[of] }
+                        });
+                        add_dots(sums, lines, width);
+                    }
+                }
+                Ok::<_, Error>(())
+            })?;
+            write(sums, to, along(2), rows.strides[2]);
+        }
+        Ok(())
+    })
+}
+
+/// The positions so many steps further.
+fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
+    std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
+}
+
+/// The same where an operand lies across, what the next elements of the result read being nearer than what is added.
+fn rows_across<T: Number>(
+    mut across: Across<'_, T>,
+    to: &mut [T],
+    (outer, rows, line): (&[WalkedAxis<3>], &Run, &Run),
+    (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
+    let mut sums = [T::Wide::default(); across::LINES];
+    try_walk(outer, starts, |at| {
+        for (row, count) in pieces(rows.extent, across::LINES) {
+            let (at, sums) = (step(at, row, rows.strides), &mut sums[..count]);
+            sums.fill(T::Wide::default());
+            try_walk(summed, at, |at| {
+                for (first, width) in pieces(line.extent, across::WIDTH) {
+                    watch.see(count * width)?;
+                    add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
+                }
+                Ok::<_, Error>(())
+            })?;
+            write(sums, to, at[2], rows.strides[2]);
+        }
+        Ok(())
+    })
+}
+
+/// The same where it is what other lines of the same sum read.
+fn sums_across<T: Number>(
+    mut across: Across<'_, T>,
+    to: &mut [T],
+    (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
+    let mut sums = [T::Wide::default(); across::LINES];
+    try_walk(kept, starts, |at| {
+        let mut total = T::Wide::default();
+        let to = &mut to[at[2]];
+        try_walk(summed, at, |at| {
+            for (row, count) in pieces(lines, across::LINES) {
+                let (at, sums) = (step(at, row, apart), &mut sums[..count]);
+                sums.fill(T::Wide::default());
+                for (first, width) in pieces(line.extent, across::WIDTH) {
+                    watch.see(count * width)?;
+                    add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
+                }
+                total = sums.iter().fold(total, |total, sum| T::add_sums(total, *sum));
+            }
+            Ok::<_, Error>(())
+        })?;
+        *to = T::narrow(total);
+        Ok(())
+    })
+}
+
+/// The inner loop is over elements of the result, which are products or sums of products of elements.
+fn elements<T: Number>(
+    factors: [Memory<'_, T>; 2],
+    to: &mut [T],
+    (outer, line): (&[WalkedAxis<3>], &Run),
+    summed: &[WalkedAxis<3>],
+    (zero, watch): (T::Wide, &mut Watch<'_>),
+) -> Result<(), Error> {
+    let [(a, a_first), (b, b_first)] = factors;
+    let starts = [a_first, b_first, 0];
+    if let Some((last, others)) = summed.split_last()
+        && let Some(across) = Across::of(factors, last, line)
+    {
+        let one = (1, [0; 3]);
+        return elements_across(across, to, (outer, one, line), (starts, others, *last), (zero, watch));
+    }
+    if let Some((last, others)) = outer.split_last()
+        && let Some(across) = Across::of(factors, last, line)
+    {
+        let one = (1, [0; 3]);
+        return elements_across(across, to, (others, *last, line), (starts, summed, one), (zero, watch));
+    }
+    let [a_step, b_step, step] = line.strides;
+    let mut sums = vec![zero; CHUNK.min(line.extent)];
+    try_walk(outer, starts, |[a_at, b_at, at]| {
+        for first in (0..line.extent).step_by(CHUNK) {
+            let sums = &mut sums[..CHUNK.min(line.extent - first)];
+            sums.fill(zero);
+            let along = |at: usize, step: isize| at.wrapping_add_signed(first.cast_signed() * step);
+            try_walk(summed, [along(a_at, a_step), along(b_at, b_step), 0], |[a_at, b_at, _]| {
+                watch.see(sums.len())?;
+                let line = |elements, first, stride| Line { elements, first, stride };
+                add_products(sums, &line(a, a_at, a_step), &line(b, b_at, b_step));
+                Ok::<_, Error>(())
+            })?;
+            write(sums, to, along(at, step), step);
+        }
+        Ok(())
+    })
+}
+
+/// The same where an operand lies across: lines of several rows of the result, or several lines that are added to one, are copied at a time.
+/// There is one row, or one line.
+fn elements_across<T: Number>(
+    mut across: Across<'_, T>,
+    to: &mut [T],
+    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (starts, summed, (lines, apart)): ([usize; 3], &[WalkedAxis<3>], WalkedAxis<3>),
+    (zero, watch): (T::Wide, &mut Watch<'_>),
+) -> Result<(), Error> {
+    let width = across::WIDTH.min(line.extent);
+    let mut sums = vec![zero; width * across::LINES.min(rows)];
+    try_walk(outer, starts, |at| {
+        for (row, rows) in pieces(rows, across::LINES) {
+            let at = step(at, row, row_strides);
+            for (first, width) in pieces(line.extent, width) {
+                let (at, sums) = (step(at, first, line.strides), &mut sums[..rows * width]);
+                sums.fill(zero);
+                try_walk(summed, at, |at| {
+                    for (first, lines) in pieces(lines, across::LINES) {
+                        let count = rows.max(lines);
+                        watch.see(count * width)?;
+                        let [a, b] = across.lines(step(at, first, apart), count, width);
+                        for line in 0..count {
+                            let sums = if rows == 1 { &mut sums[..width] } else { &mut sums[line * width..][..width] };
+                            add_products(sums, &a.line(line), &b.line(line));
+                        }
+                    }
+                    Ok::<_, Error>(())
+                })?;
+                for (row, sums) in sums.chunks_exact(width).enumerate() {
+                    write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes elements of the result, which are so far apart.
+fn write<T: Number>(sums: &[T::Wide], to: &mut [T], first: usize, step: isize) {
+    if step == 1 {
+        to[first..][..sums.len()].iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(*sum));
+    } else {
+        for (at, sum) in sums.iter().enumerate() {
+            to[first.wrapping_add_signed(at.cast_signed() * step)] = T::narrow(*sum);
+        }
+    }
+}

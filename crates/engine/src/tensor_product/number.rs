@@ -1,0 +1,94 @@
+//! Elements that are multiplied and added: their arithmetic, what their sums are kept in, and who multiplies matrices of them.
+
+use super::matrix::{MatrixProduct, Multiplication, multiply};
+use cembra_tensor::Element;
+
+/// An operand: its memory, and the position of its first element.
+pub(super) type Memory<'d, T> = (&'d [T], usize);
+
+/// An element that products are made of. Integers wrap.
+pub(super) trait Number: Element {
+    /// What sums of products are kept in outside of matrices.
+    type Wide: Copy + Default;
+
+    /// What added to anything leaves it as it is: -0.
+    const NOTHING: Self::Wide;
+
+    /// A sum and the product of two elements.
+    fn add_product(sum: Self::Wide, a: Self, b: Self) -> Self::Wide;
+
+    /// A sum and one element.
+    fn add(sum: Self::Wide, element: Self) -> Self::Wide;
+
+    fn add_sums(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+
+    /// The nearest element.
+    fn narrow(sum: Self::Wide) -> Self;
+
+    /// Computes a product of matrices of such elements.
+    fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
+}
+
+macro_rules! floats {
+    ($($ty:ty: $multiply:ident, |$wide:ident| $narrow:expr;)*) => { $(
+        impl Number for $ty {
+            type Wide = f64;
+            const NOTHING: f64 = -0.0;
+
+            fn add_product(sum: f64, a: Self, b: Self) -> f64 {
+                sum + f64::from(a) * f64::from(b)
+            }
+
+            fn add(sum: f64, element: Self) -> f64 {
+                sum + f64::from(element)
+            }
+
+            fn add_sums(a: f64, b: f64) -> f64 {
+                a + b
+            }
+
+            fn narrow($wide: f64) -> Self {
+                $narrow
+            }
+
+            fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>) {
+                matrices.$multiply(product);
+            }
+        }
+    )* };
+}
+
+macro_rules! integers {
+    ($($ty:ty)*) => { $(
+        impl Number for $ty {
+            type Wide = $ty;
+            const NOTHING: $ty = 0;
+
+            fn add_product(sum: Self, a: Self, b: Self) -> Self {
+                sum.wrapping_add(a.wrapping_mul(b))
+            }
+
+            fn add(sum: Self, element: Self) -> Self {
+                sum.wrapping_add(element)
+            }
+
+            fn add_sums(a: Self, b: Self) -> Self {
+                a.wrapping_add(b)
+            }
+
+            fn narrow(sum: Self) -> Self {
+                sum
+            }
+
+            fn multiply(_: &dyn MatrixProduct, product: Multiplication<'_, Self>) {
+                multiply(product, <$ty as Number>::add_product);
+            }
+        }
+    )* };
+}
+
+floats! {
+    f32: multiply_f32, |sum| sum as f32;
+    f64: multiply_f64, |sum| sum;
+}
+integers!(i32 i64);

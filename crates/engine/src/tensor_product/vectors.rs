@@ -1,0 +1,405 @@
+//! Products of a matrix and a vector, whatever labels these are of: lines of memory that are added, each times a number, or of each of which the
+//! products with the vector are added. Lines are read one after the other, or a few at a time; sums stay in registers or the nearest cache.
+//! The order of additions is decided by the number of elements alone, and is the same for all vectors of instructions.
+
+use super::number::Number;
+use cembra_runtime::{LINE, prefetch};
+use cembra_tensor::ProductPlan;
+use multiversion::multiversion;
+
+/// How many sums are kept side by side at the least.
+const LANES: usize = *ProductPlan::IN_REGISTERS.start();
+
+/// How many elements of each line are added in one go, to sums in registers.
+const TILE: usize = *ProductPlan::IN_REGISTERS.end();
+
+/// How many registers of sums are used at the most.
+const REGISTERS: usize = TILE / LANES;
+
+// Lines that fill no whole number of registers are cut otherwise than plans say.
+const _: () = assert!(TILE == REGISTERS * LANES);
+
+/// How many lines are read side by side: more than one, as memory gives more from several places; not too many for the processor to follow.
+const TOGETHER: usize = 8;
+
+/// From how many elements on a line has more sums side by side.
+const LONG: usize = 1024;
+
+/// From how many elements on lines of which products are added are read one at a time.
+const FILLING: usize = 128;
+
+/// From how many bytes on memory is not in a cache near enough that nothing need be fetched ahead.
+const FETCHED: usize = 1 << 18;
+
+/// How many bytes ahead that is done.
+const AHEAD: usize = 4096;
+
+/// How many elements that lie apart are copied at a time.
+const PIECE: usize = 256;
+
+/// The position that is so many steps behind another one.
+fn position(first: usize, count: usize, step: isize) -> usize {
+    first.wrapping_add_signed(count.cast_signed().wrapping_mul(step))
+}
+
+/// Elements at even distances.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'d, T> {
+    /// The memory.
+    pub(super) elements: &'d [T],
+    /// The position of the first one.
+    pub(super) first: usize,
+    /// From one to the next.
+    pub(super) stride: isize,
+}
+
+impl<'d, T: Copy> Line<'d, T> {
+    fn position(&self, at: usize) -> usize {
+        position(self.first, at, self.stride)
+    }
+
+    fn from(self, at: usize) -> Line<'d, T> {
+        Line { first: self.position(at), ..self }
+    }
+
+    /// The element so many behind the first one.
+    pub(super) fn get(&self, at: usize) -> T {
+        self.elements[self.position(at)]
+    }
+
+    /// So many of them, if they lie together.
+    pub(super) fn dense(&self, count: usize) -> Option<&'d [T]> {
+        (self.stride == 1).then(|| &self.elements[self.first..][..count])
+    }
+
+    /// As many as there is place for: as they are if they lie together, or copied.
+    #[inline(always)]
+    fn dense_or_copied<'c>(&self, to: &'c mut [T]) -> &'c [T]
+    where
+        'd: 'c,
+    {
+        if self.stride == 1 {
+            return &self.elements[self.first..][..to.len()];
+        }
+        self.copy(to);
+        to
+    }
+
+    /// Copies as many as there is place for.
+    #[inline(always)]
+    fn copy(&self, to: &mut [T]) {
+        match (self.stride, to.len()) {
+            (_, 0) => {}
+            (1, count) => to.copy_from_slice(&self.elements[self.first..][..count]),
+            (-1, count) => {
+                let elements = &self.elements[self.position(count - 1)..][..count];
+                to.iter_mut().zip(elements.iter().rev()).for_each(|(to, element)| *to = *element);
+            }
+            (stride, _) => {
+                let mut at = self.first;
+                for to in to {
+                    *to = self.elements[at];
+                    at = at.wrapping_add_signed(stride);
+                }
+            }
+        }
+    }
+}
+
+/// Lines at even distances, each of elements at even distances.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines<'d, T> {
+    /// The first line.
+    pub(super) line: Line<'d, T>,
+    /// From one line to the next.
+    pub(super) step: isize,
+}
+
+impl<'d, T: Copy> Lines<'d, T> {
+    /// The line so many behind the first one.
+    pub(super) fn line(&self, at: usize) -> Line<'d, T> {
+        Line { first: position(self.line.first, at, self.step), ..self.line }
+    }
+
+    fn from(self, at: usize) -> Lines<'d, T> {
+        Lines { line: self.line(at), ..self }
+    }
+}
+
+/// Adds so many lines to sums, one after the other, each times its factor.
+pub(super) fn add_lines<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: Line<'_, T>, count: usize) {
+    if let Some(factors) = factors.dense(count) {
+        add(sums, lines, factors);
+        return;
+    }
+    let mut copied = [T::default(); PIECE];
+    for start in (0..count).step_by(PIECE) {
+        let copied = &mut copied[..PIECE.min(count - start)];
+        factors.from(start).copy(copied);
+        add(sums, lines.from(start), copied);
+    }
+}
+
+fn add<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: &[T]) {
+    let Lines { line, step } = lines;
+    if line.stride == 1 {
+        add_wide::<T>(sums, (line.elements, line.first, step), factors);
+        return;
+    }
+    let mut copied = [T::default(); TOGETHER * PIECE];
+    for (group, factors) in factors.chunks(TOGETHER).enumerate() {
+        for (piece, sums) in sums.chunks_mut(PIECE).enumerate() {
+            for (at, copied) in copied.chunks_exact_mut(sums.len()).take(factors.len()).enumerate() {
+                lines.line(group * TOGETHER + at).from(piece * PIECE).copy(copied);
+            }
+            add_wide::<T>(sums, (&copied, 0, sums.len().cast_signed()), factors);
+        }
+    }
+}
+
+/// Memory, where the first line begins in it, and how far lines are apart.
+type Dense<'d, T> = (&'d [T], usize, isize);
+
+/// Several lines are read at a time, and the sums once for all of them. What of each line is next is fetched meanwhile.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, T>, factors: &[T]) {
+    let is_long = sums.len() >= TOGETHER * TILE;
+    let (tiles, rest) = sums.as_chunks_mut::<TILE>();
+    let tiled = tiles.len() * TILE;
+    // What is next is the next part of these lines, or the same of the next ones.
+    let later = if is_long { TILE.cast_signed() } else { step * TOGETHER.cast_signed() };
+    let later = Some(later).filter(|_| size_of_val(elements) >= FETCHED);
+    for (group, factors) in factors.chunks(TOGETHER).enumerate() {
+        let first = position(first, group * TOGETHER, step);
+        for (tile, sums) in tiles.iter_mut().enumerate() {
+            let mut at = first + tile * TILE;
+            let (registers, _) = sums.as_chunks_mut::<LANES>();
+            let mut added = [[T::Wide::default(); LANES]; REGISTERS];
+            added.copy_from_slice(registers);
+            for factor in factors {
+                let line = &elements[at..][..TILE];
+                if let Some(later) = later {
+                    fetch(line, later);
+                }
+                for (of, sums) in added.iter_mut().enumerate() {
+                    for (sum, element) in sums.iter_mut().zip(&line[of * LANES..][..LANES]) {
+                        *sum = T::add_product(*sum, *element, *factor);
+                    }
+                }
+                at = at.wrapping_add_signed(step);
+            }
+            registers.copy_from_slice(&added);
+        }
+    }
+    let width = rest.len();
+    let mut at = first.wrapping_add(tiled);
+    for factor in factors.iter().filter(|_| width > 0) {
+        for (sum, element) in rest.iter_mut().zip(&elements[at..][..width]) {
+            *sum = T::add_product(*sum, *element, *factor);
+        }
+        at = at.wrapping_add_signed(step);
+    }
+}
+
+/// Short lines, of which some are added, and others after them: a result after the other.
+pub(super) struct Blocks<'d, T> {
+    /// The first line.
+    pub(super) line: Line<'d, T>,
+    /// From one line to the next of its sum.
+    pub(super) step: isize,
+    /// How many elements a line has: as many as [`ProductPlan::IN_REGISTERS`] has.
+    pub(super) width: usize,
+    /// The factors of the first block: they lie together.
+    pub(super) factors: Line<'d, T>,
+    /// How many lines are added.
+    pub(super) count: usize,
+    /// How many blocks there are.
+    pub(super) blocks: usize,
+    /// From a block to the next one: in the lines, in the factors and in the results.
+    pub(super) steps: [isize; 3],
+}
+
+/// The sums of lines whose elements lie together, each times its factor, in memory in which those of a block lie together too.
+pub(super) fn sum_blocks<T: Number>(to: &mut [T], first: usize, blocks: &Blocks<'_, T>) {
+    match blocks.width.div_ceil(LANES) {
+        1 => in_registers::<T, 1>(to, first, blocks),
+        2 => in_registers::<T, 2>(to, first, blocks),
+        3 => in_registers::<T, 3>(to, first, blocks),
+        4 => in_registers::<T, 4>(to, first, blocks),
+        5 => in_registers::<T, 5>(to, first, blocks),
+        6 => in_registers::<T, 6>(to, first, blocks),
+        7 => in_registers::<T, 7>(to, first, blocks),
+        _ => in_registers::<T, REGISTERS>(to, first, blocks),
+    }
+}
+
+/// Where the elements of a line are no multiple of those of a register, the last two registers have some in common.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &Blocks<'_, T>) {
+    let Blocks { line, step, width, factors, count, blocks, steps } = *blocks;
+    let places: [usize; N] = std::array::from_fn(|at| if at + 1 == N { width - LANES } else { at * LANES });
+    let mut starts = [line.first, factors.first, first];
+    for _ in 0..blocks {
+        let mut sums = [[T::Wide::default(); LANES]; N];
+        let mut at = starts[0];
+        for factor in &factors.elements[starts[1]..][..count] {
+            let line = &line.elements[at..][..width];
+            for (sums, place) in sums.iter_mut().zip(places) {
+                for (sum, element) in sums.iter_mut().zip(&line[place..][..LANES]) {
+                    *sum = T::add_product(*sum, *element, *factor);
+                }
+            }
+            at = at.wrapping_add_signed(step);
+        }
+        let to = &mut to[starts[2]..][..width];
+        for (sums, place) in sums.iter().zip(places) {
+            for (to, sum) in to[place..][..LANES].iter_mut().zip(sums) {
+                *to = T::narrow(*sum);
+            }
+        }
+        starts = std::array::from_fn(|of| starts[of].wrapping_add_signed(steps[of]));
+    }
+}
+
+/// Adds to each sum the products of two lines of so many elements, the first ones to the first.
+pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    if a.line.stride == 1 && b.line.stride == 1 {
+        add_dots_dense(sums, [a, b], count);
+        return;
+    }
+    add_dots_copied(sums, [a, b], count);
+}
+
+/// The same of lines whose elements do not lie together, of which pieces are copied.
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    let (mut a_copied, mut b_copied) = ([T::default(); LONG], [T::default(); LONG]);
+    for (at, sum) in sums.iter_mut().enumerate() {
+        let (a, b) = (a.line(at), b.line(at));
+        for start in (0..count).step_by(LONG) {
+            let count = LONG.min(count - start);
+            let a = a.from(start).dense_or_copied(&mut a_copied[..count]);
+            let b = b.from(start).dense_or_copied(&mut b_copied[..count]);
+            let added = if count < LONG { in_lanes::<T, 2>(a, b) } else { in_lanes::<T, REGISTERS>(a, b) };
+            *sum = T::add_sums(*sum, added);
+        }
+    }
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
+fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], count: usize) {
+    if count < FILLING {
+        add_in_halves(sums, lines, count);
+    } else if count < LONG {
+        add_one_by_one::<T, 2>(sums, lines, count);
+    } else {
+        add_one_by_one::<T, REGISTERS>(sums, lines, count);
+    }
+}
+
+/// Short lines of two halves of the sums are read in turn: memory gives more from two places than from one, and what is fetched for lines that are
+/// no whole vectors costs more than it gives.
+#[inline(always)]
+fn add_in_halves<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    let half = sums.len() / 2;
+    let (front, back) = sums.split_at_mut(half);
+    let add = |sum: &mut T::Wide, [a_first, b_first]: [usize; 2]| {
+        let (a, b) = (&a.line.elements[a_first..][..count], &b.line.elements[b_first..][..count]);
+        *sum = T::add_sums(*sum, in_lanes::<T, 2>(a, b));
+    };
+    let mut fronts = [a.line.first, b.line.first];
+    let mut backs = [a.line(half).first, b.line(half).first];
+    let next = |firsts: [usize; 2]| [firsts[0].wrapping_add_signed(a.step), firsts[1].wrapping_add_signed(b.step)];
+    for (front, back) in front.iter_mut().zip(back.iter_mut()) {
+        add(front, fronts);
+        add(back, backs);
+        (fronts, backs) = (next(fronts), next(backs));
+    }
+    for sum in &mut back[half..] {
+        add(sum, backs);
+        backs = next(backs);
+    }
+}
+
+/// What some lines later are is fetched meanwhile.
+#[inline(always)]
+fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
+    let ahead = |lines: &Lines<'_, T>| {
+        let is_far = lines.step != 0 && size_of_val(lines.line.elements) >= FETCHED;
+        let lines_ahead = (AHEAD / size_of::<T>()).div_ceil(count.max(1));
+        is_far.then(|| lines.step * lines_ahead.cast_signed())
+    };
+    let (a_later, b_later) = (ahead(&a), ahead(&b));
+    let (mut a_first, mut b_first) = (a.line.first, b.line.first);
+    for sum in sums {
+        let (a_line, b_line) = (&a.line.elements[a_first..][..count], &b.line.elements[b_first..][..count]);
+        *sum = T::add_sums(*sum, in_tiles::<T, N>(a_line, b_line, [a_later, b_later]));
+        (a_first, b_first) = (a_first.wrapping_add_signed(a.step), b_first.wrapping_add_signed(b.step));
+    }
+}
+
+/// Asks for as many elements, so far behind these.
+#[inline(always)]
+fn fetch<T>(line: &[T], behind: isize) {
+    for start in (0..line.len()).step_by(LINE / size_of::<T>()) {
+        prefetch(line.as_ptr().wrapping_add(start).wrapping_offset(behind));
+    }
+}
+
+/// The sum of the products of two lines, of so many registers of sums. The more there are the less an addition waits for the one before; and the
+/// more are to be added in the end.
+#[inline(always)]
+fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {
+    added_to([[T::Wide::default(); LANES]; N], a, b)
+}
+
+/// The same; meanwhile what is so far behind them is fetched, a part of each at a time.
+#[inline(always)]
+fn in_tiles<T: Number, const N: usize>(a: &[T], b: &[T], later: [Option<isize>; 2]) -> T::Wide {
+    let mut registers = [[T::Wide::default(); LANES]; N];
+    let ((a_tiles, a), (b_tiles, b)) = (a.as_chunks::<TILE>(), b.as_chunks::<TILE>());
+    for (a, b) in a_tiles.iter().zip(b_tiles) {
+        for (tile, later) in [a, b].into_iter().zip(later) {
+            if let Some(later) = later {
+                fetch(tile, later);
+            }
+        }
+        let (a, b) = (a.as_chunks::<LANES>().0.as_chunks::<N>().0, b.as_chunks::<LANES>().0.as_chunks::<N>().0);
+        for (a, b) in a.iter().zip(b) {
+            for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
+                add_products::<T>(register, a, b);
+            }
+        }
+    }
+    added_to(registers, a, b)
+}
+
+/// What registers of sums are together, once the products of two lines were added, the first ones to the first.
+#[inline(always)]
+fn added_to<T: Number, const N: usize>(mut registers: [[T::Wide; LANES]; N], a: &[T], b: &[T]) -> T::Wide {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let ((a, a_others), (b, b_others)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
+    for (a, b) in a.iter().zip(b) {
+        for ((register, a), b) in registers.iter_mut().zip(a).zip(b) {
+            add_products::<T>(register, a, b);
+        }
+    }
+    let (mut sums, others) = registers.split_first().map_or_else(Default::default, |(first, others)| (*first, others));
+    for register in others {
+        for (sum, other) in sums.iter_mut().zip(register) {
+            *sum = T::add_sums(*sum, *other);
+        }
+    }
+    for (a, b) in a_others.iter().zip(b_others) {
+        add_products::<T>(&mut sums, a, b);
+    }
+    let sum = sums.into_iter().fold(T::Wide::default(), T::add_sums);
+    a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| T::add_product(sum, *a, *b))
+}
+
+#[inline(always)]
+fn add_products<T: Number>(sums: &mut [T::Wide; LANES], a: &[T; LANES], b: &[T; LANES]) {
+    for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+        *sum = T::add_product(*sum, *a, *b);
+    }
+}
