@@ -10,10 +10,10 @@ pub(crate) trait Single: Send + Debug {
     /// The first output, by its bits in the layout of frames, of the bits of the inputs.
     ///
     /// # Errors
-    /// There are not as many as inputs, or the element fails.
+    /// `inputs` has another number than the body has inputs, or the element fails.
     fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error>;
 
-    /// The same with other memory, for somebody else.
+    /// The same with other memory.
     fn fork(&self) -> Box<dyn Single>;
 }
 
@@ -24,21 +24,21 @@ pub(crate) struct Line<'a> {
     pub(crate) data: &'a Data,
     /// The position of the first element.
     pub(crate) first: usize,
-    /// From one element to the next; 0 where there is but one.
+    /// From one element to the next; 0 for a single element.
     pub(crate) step: isize,
 }
 
 /// An expression of elements that is ready to be evaluated on lines, in memory of its own.
 pub(crate) trait LineKernel: Send + Debug {
-    /// Evaluates so many elements of each line, and writes the first output over what is in memory; again and again, as often as there is
-    /// memory for, for lines that each begin so many elements behind those before.
+    /// Evaluates `length` elements of each line, and writes the first output over what is in memory. It does so as often as the memory has room
+    /// for, each time for lines that begin `shifts` elements behind those before.
     ///
     /// # Errors
     /// Lines or memory do not fit, or an element fails.
     fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
 
-    /// The same for one line of so many elements, the same number in each call, of these lines of tensors; none where there is more to be done,
-    /// or an input is not looked at.
+    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
+    /// looked at.
     fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct InputLine {
     further: usize,
     /// The extent and the stride of the one axis that most tensors have which are lines.
     axis: (usize, isize),
-    /// The same of all axes where there are more.
+    /// The same of all axes of a tensor with more.
     axes: Option<Box<[(usize, isize)]>>,
 }
 
@@ -66,8 +66,8 @@ impl InputLine {
         self.input
     }
 
-    /// The memory that it is in, and the position where it begins. None if there is no such tensor, or it lies otherwise; what is in memory, and
-    /// how much, nobody asks.
+    /// The memory that it is in, and the position where it begins. None if no tensor has this number, or it lies otherwise. What is in memory,
+    /// and how much, is not compared.
     #[must_use]
     #[inline]
     pub(crate) fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {
@@ -86,13 +86,13 @@ impl InputLine {
 pub(crate) enum OneTarget<'d> {
     /// To memory of as many elements.
     Elements(DataMut<'d>),
-    /// Added to sums, that of element `i` to sum `i` modulo so many, none of which is -0 before.
+    /// Added to chains, that of element `i` to chain `i` modulo the number of chains, none of which is -0 before.
     Sums(&'d mut Chains),
 }
 
 /// An expression of elements on one line, with as little around it as there can be.
 pub(crate) trait OneLine: Send + Debug {
-    /// Evaluates it on tensors, of which there are as many as when it was made. False if that cannot be done, because one has other elements or
+    /// Evaluates it on tensors, as many as when it was made. False if that cannot be done, because one has other elements or
     /// lies otherwise, or an element fails or may: then what is in the target is anything.
     fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool;
 }
@@ -110,9 +110,9 @@ pub(crate) struct Soon<'a> {
 
 /// An expression of elements, of a type of floats, that is ready to be summed over lines.
 pub(crate) trait SumKernel: Send + Debug {
-    /// Adds the first output to sums, for so many elements of each line: that of element `i` to sum `i` modulo so many, none of which is -0
-    /// before; so many times, for lines that each begin so many elements behind those before, each time to the next of the sums. False if that
-    /// cannot be done, because there are not as many sums, or an element fails or may: then sums are anything.
+    /// Adds the first output to chains, for `counts[0]` elements of each line: that of element `i` to chain `i` modulo their number, none of which
+    /// is -0 before. It does so `counts[1]` times, for lines that each begin `shifts` elements behind those before, each time to the next
+    /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
     fn sum_each(
         &mut self,
         lines: (&[Line<'_>], &[Soon<'_>]),
@@ -121,7 +121,7 @@ pub(crate) trait SumKernel: Send + Debug {
         sums: &mut [Chains],
     ) -> bool;
 
-    /// The same for one line of so many elements, the same number in each call, of these lines of tensors; none where there is more to be done,
-    /// or an input is not looked at.
+    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
+    /// looked at.
     fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
 }

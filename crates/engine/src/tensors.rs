@@ -1,5 +1,6 @@
-//! Tensors: what evaluates the expressions of their elements. A body is prepared and planned as any typed model is, and its plan is run on
-//! rows of elements; so operators mean for elements what they mean for scalars, in every backend.
+//! Tensors: what evaluates the expressions of their elements, and the host that a run has of it. A body is prepared and planned as any typed
+//! model is, and its plan is run on rows of elements; so operators mean for elements what they mean for scalars, in every backend. Which plans
+//! of tensors run, and how, is decided elsewhere.
 
 use crate::bodies::plan_of_body;
 use crate::body_session::{BodyExecutor, in_elements};
@@ -229,6 +230,7 @@ pub(crate) struct RunTerms<'r> {
 pub struct Host<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
+    /// Asked whether to go on, beside the token.
     asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
     threads: Threads,
     most_bytes: u64,
@@ -241,9 +243,14 @@ impl<'e> Host<'e> {
         Host { asked: Some(asked), ..self }
     }
 
-    /// The same, which nothing ends before it is done.
-    pub(crate) const fn uninterrupted(&self) -> Host<'e> {
-        Host { token: None, asked: None, ..*self }
+    /// The evaluator for what nothing ends before it is done.
+    pub(crate) fn uninterrupted(&self) -> Host<'e> {
+        self.evaluator.host()
+    }
+
+    #[cold]
+    fn cancelled(&self) -> Error {
+        in_elements(&crate::Error::ended_by(self.token))
     }
 
     /// A body that is evaluated on lines of these steps.
@@ -346,7 +353,7 @@ impl Elements for Host<'_> {
     #[inline]
     fn go_on(&self) -> Result<(), Error> {
         if self.token.is_some_and(Cancellation::is_cancelled) {
-            return Err(in_elements(&crate::Error::ended_by(self.token)));
+            return Err(self.cancelled());
         }
         self.asked.map_or(Ok(()), |asked| asked())
     }

@@ -200,6 +200,7 @@ macro_rules! ranked {
             }
 
             /// True for bits of floats that have a sign.
+            #[inline]
             const fn have_sign(bits: $bits) -> bool {
                 bits.cast_signed() < 0
             }

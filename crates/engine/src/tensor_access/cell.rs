@@ -1,4 +1,4 @@
-//! How an element of a node is made of elements of others: an expression of them, summed or otherwise reduced over some axes where there are
+//! How an element of a node is made of elements of others: an expression of them, summed or otherwise reduced over some axes if it has
 //! any. Maps, reductions and products by labels are all of this form.
 
 use cembra_tensor::plan::{Seen, View, computed_alone, region};
@@ -32,7 +32,7 @@ pub(super) struct Cell {
     /// What is read at an index of the space.
     pub(super) inputs: Vec<Seen>,
     pub(super) term: Term,
-    /// How terms become one, if there are several.
+    /// How terms become one, if an element has several.
     pub(super) fold: Option<(Reduction, Order)>,
 }
 
@@ -93,7 +93,7 @@ fn product(graph: &Graph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
         rank: extents.len(),
         kept: labels.output.clone(),
         terms: walk.iter().map(|(_, extent)| extent).product(),
-        // Without labels to sum over there is no sum.
+        // Without labels to sum over nothing is summed.
         fold: labels.is_sum().then_some((Reduction::Sum, Order::Chains)),
         walk,
         inputs: node.operands.iter().zip(&labels.operands).map(seen).collect(),

@@ -82,7 +82,7 @@ macro_rules! foldings {
 foldings!(Float of f64, Largest of Above<u64>, Smallest of Below<u64>, Integer of i64, Truth of bool);
 
 impl Folding {
-    /// A reduction of so many elements, of which it has seen none.
+    /// A reduction of `len` elements, of which it has seen none.
     pub(super) fn new(scalar: Scalar, reduction: Reduction, order: Order, len: usize) -> Folding {
         macro_rules! of {
             ($ty:ty) => {

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A node of a graph on certain inputs, of which elements are read. It is prepared once: the graph is rewritten, and expressions of elements
-/// are compiled. Threads may share it. An access uses memory of accesses before, so that it allocates nothing once there is enough.
+/// are compiled. Threads may share it. An access uses memory of accesses before, so that it allocates nothing once it has enough.
 ///
 /// Operations of users that have an element form take part; others are executed once, when the first of their elements is asked for.
 ///
@@ -120,7 +120,7 @@ impl<'e> Reader<'e> {
     /// An element.
     ///
     /// # Errors
-    /// There is no such index, the elements are of another type, an element that is needed fails, or more of them than fit the limit of bytes.
+    /// The tensor has no such index, the elements are of another type, an element that is needed fails, or more of them than fit the limit of bytes.
     pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         let found = self.scalar();
         if found != T::SCALAR {
@@ -145,7 +145,7 @@ impl<'e> Reader<'e> {
     /// An element, whatever its type.
     ///
     /// # Errors
-    /// There is no such index, an element that is needed fails, or more of them are needed than fit the limit of bytes.
+    /// The tensor has no such index, an element that is needed fails, or more of them are needed than fit the limit of bytes.
     pub fn value(&self, index: &[usize]) -> Result<ScalarValue, Error> {
         let bits = self.bits(index)?;
         ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))

@@ -290,7 +290,7 @@ impl Workspace {
         }
     }
 
-    /// Each index in turn, and what there is for it if it is that of the element.
+    /// Each index in turn, and what belongs to it if it is that of the element.
     fn place_take(
         &mut self,
         on: &Reader<'_>,

@@ -31,12 +31,12 @@ pub(super) enum Fetched {
     Own,
     /// Nothing: others do it.
     Nothing,
-    /// Of these the rows of a piece, from so many elements behind those that the piece has there on.
+    /// Of these operands rows of their own, each with the distance from the rows of the piece, in elements.
     Rows(Vec<(Operand, isize)>),
 }
 
 impl Fetched {
-    /// What is read soon while so many lines are summed that begin with these, of which `start` come before.
+    /// What is read soon while lines are summed. `lines` is where the first of all lines lies, and `start` of them come before.
     pub(super) fn soon<'m>(
         &self,
         memory: &'m Memory<'_>,
@@ -104,7 +104,7 @@ impl Read {
     }
 }
 
-/// Lets the sum that takes longest, of these parts and what an element of theirs costs, fetch what the parts of a piece of so many rows read.
+/// Lets the sum that takes longest, by the costs of an element of these parts, fetch what the parts of a piece of `rows` rows read.
 pub(super) fn share_out(parts: &mut [Part], rows: usize, costs: &[(usize, u64)], reads: &[Read]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {

@@ -203,7 +203,7 @@ impl Binding<'_> {
         Ok((slot, len))
     }
 
-    /// Nobody reads what is in a slot any more.
+    /// A slot whose value no later step reads is room for others.
     fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.slots.all[slot as usize];
         self.held.give(scalar, &[len]);
@@ -221,7 +221,7 @@ impl Binding<'_> {
         Ok(BoundStep { work, target, len, shrunk: SmallVec::new() })
     }
 
-    /// Counts what workers have beside the value of their step. Of several there are no more than there is room for.
+    /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.
     pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
@@ -264,7 +264,7 @@ impl Binding<'_> {
             }
             Work::Map(_) => {
                 let work = self.pieces(one, (0, 1))?;
-                // What is large and lies in one line is shared out by whoever evaluates it.
+                // The host shares out what is large and lies in one line.
                 let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
                 if is_large || !self.is_shared_out(step) {
                     Ok(work)
@@ -275,13 +275,13 @@ impl Binding<'_> {
         }
     }
 
-    /// True if a step is worth several threads, and there are any.
+    /// True if a step is worth several threads, and the run has them.
     pub(super) fn is_shared_out(&self, step: &Step) -> bool {
         let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
         self.elements.threads() > 1 && size >= self.elements.share().saturating_mul(2)
     }
 
-    /// Steps that are run for pieces of so many leading axes of what they make, each of so many indices; the last one makes the value.
+    /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
     pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
@@ -300,7 +300,7 @@ impl Binding<'_> {
         Ok(BoundWork::Pieces(workers, within.iter().product()))
     }
 
-    /// What steps do for a piece of so many indices of the leading axes of what they make.
+    /// What steps do for a piece of what they make, with `rows` as the extents of its leading axes.
     fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
         let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
         let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
@@ -340,7 +340,7 @@ impl Binding<'_> {
                 left.insert(step.node, seen);
             }
             parts.push(Part { work, len: own.iter().product(), left: slot, over: None });
-            // What nobody reads any more is room for others.
+            // What no later step reads is room for others.
             unread.retain(|(last, slot)| {
                 let is_read = *last > at;
                 if !is_read {
@@ -378,7 +378,7 @@ impl Binding<'_> {
         Ok(())
     }
 
-    /// A step, without what follows, for a piece of so many indices of the leading axes of what it makes.
+    /// A step, without what follows, for a piece of what it makes, with `rows` as the extents of its leading axes.
     pub(super) fn part(&self, step: &Step, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<PartWork, Error> {
         match &step.work {
             Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
@@ -398,7 +398,7 @@ impl Binding<'_> {
         }
     }
 
-    /// Maps for a piece of so many indices of the leading axes.
+    /// Maps for a piece, with `rows` as the extents of its leading axes.
     pub(super) fn map(
         &self,
         region: &Region,

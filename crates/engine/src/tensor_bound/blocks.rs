@@ -21,7 +21,7 @@ impl Together {
     /// may have any number, and is reduced by one thread, which keeps no more than one.
     pub(super) const MOST_BLOCKS: usize = 1 << 18;
 
-    /// How many blocks there are to be shared out.
+    /// The number of blocks that threads may share.
     pub(super) fn blocks(&self) -> usize {
         match &self.way {
             Way::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),

@@ -13,14 +13,14 @@ pub(super) struct Cut<T> {
     most: usize,
     full: T,
     last: Option<T>,
-    /// How many pieces there are.
+    /// The number of pieces.
     count: usize,
     /// How many indices the first has.
     size: usize,
 }
 
 impl<T> Cut<T> {
-    /// An index space in pieces of at most so many indices.
+    /// An index space in pieces of at most `most` indices. `bind` makes what belongs to a shape of them.
     pub(super) fn of(
         extents: &[usize],
         most: usize,
@@ -46,7 +46,7 @@ impl<T> Cut<T> {
         Ok(Cut { extents: extents.into(), most, full, last, count, size })
     }
 
-    /// Visits the pieces in the order of their indices: what there is for its shape, where it begins, and how many indices there are before.
+    /// Visits the pieces in the order of their indices: what belongs to its shape, where it begins, and the number of indices before it.
     pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
         self.run_some(0..usize::MAX, visit)
     }
@@ -86,22 +86,22 @@ impl<T> Cut<T> {
         Ok(())
     }
 
-    /// True if something is true of what there is for a shape.
+    /// True if something is true of what belongs to one of the shapes.
     pub(super) fn any(&self, is_it: impl Fn(&T) -> bool) -> bool {
         is_it(&self.full) || self.last.as_ref().is_some_and(is_it)
     }
 
-    /// What there is for the only piece.
+    /// What belongs to the only piece.
     pub(super) const fn only(&self) -> Option<&T> {
         if self.count == 1 { Some(&self.full) } else { None }
     }
 
-    /// What there is for the shape of the first.
+    /// What belongs to the shape of the first.
     pub(super) const fn full(&self) -> &T {
         &self.full
     }
 
-    /// How many pieces there are.
+    /// The number of pieces.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
@@ -111,7 +111,7 @@ impl<T> Cut<T> {
         &self.extents
     }
 
-    /// What there is for the first piece and for the last one, where each begins, and how many indices of each axis it has.
+    /// What belongs to the first piece and to the last one, where each begins, and its extents.
     pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
         let last = self.count.saturating_sub(1);
         let ends = [Some(0), (last > 0).then_some(last)];

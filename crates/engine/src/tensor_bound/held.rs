@@ -1,4 +1,4 @@
-//! How much memory a bound plan has from one run to the next, for whoever keeps many of them. Code, and what says how steps are done, is
+//! How much memory a bound plan has from one run to the next, for a caller that keeps many of them. Code, and what says how steps are done, is
 //! not counted.
 
 use super::memory::Slot;
@@ -31,7 +31,7 @@ fn of_worker(worker: &Worker) -> u64 {
         PartWork::Reduce(reduce) => reduce.block.bytes(),
         PartWork::Map(_) | PartWork::Product(_) => 0,
     };
-    // What there is for whole pieces, and for the last.
+    // What belongs to whole pieces, and to the last.
     worker.cut.any(|parts| {
         blocks.set(blocks.get() + parts.iter().map(block).sum::<u64>());
         false

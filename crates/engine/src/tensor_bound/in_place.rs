@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 12;
 #[derive(Debug)]
 pub(super) struct InPlace {
     workers: Vec<Worker>,
-    /// How many elements there are for each index of pieces.
+    /// The number of elements for each index of pieces.
     within: usize,
     /// Which of the inputs is the target.
     target: usize,
@@ -61,7 +61,7 @@ impl BoundPlan {
     }
 }
 
-/// True for a tensor of this type and these extents whose memory nobody else has, and whose elements lie in the order of their indices.
+/// True for a tensor of this type and these extents whose memory no other tensor has, and whose elements lie in the order of their indices.
 fn is_own(tensor: &mut Tensor, (scalar, extents): (Scalar, &[usize])) -> bool {
     let is_alike = tensor.scalar_type() == scalar && tensor.extents() == extents;
     is_alike && tensor.layout().is_row_major() && tensor.own_data().is_some()
@@ -69,7 +69,7 @@ fn is_own(tensor: &mut Tensor, (scalar, extents): (Scalar, &[usize])) -> bool {
 
 impl BoundPlan {
     /// Runs the steps on inputs, and the last one over the tensor that the plan is bound to, which is the value then. Nothing is done if it is
-    /// bound to other inputs, or somebody else has the tensor's memory.
+    /// bound to other inputs, or another tensor shares the memory.
     ///
     /// # Errors
     /// An index is outside of its axis, an element fails, or the run was cancelled; then the tensor is what it was.
@@ -153,7 +153,7 @@ impl InPlace {
         is_own(own, (self.scalar, &self.extents))
     }
 
-    /// Nothing in here fails for the sake of an element, and nobody ends it: what was begun is finished.
+    /// No element fails in here, and nothing ends it: what was begun is finished.
     fn run(
         &mut self,
         inputs: &mut [Tensor],

@@ -9,7 +9,7 @@ use crate::tensors::Host;
 use cembra_tensor::{Elements, Error, Tensor};
 use smallvec::SmallVec;
 
-/// A bound plan, and the outputs of its last run, the memory of which the next run writes to if nobody else has it.
+/// A bound plan, and the outputs of its last run, the memory of which the next run writes to if no other tensor has it.
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
     bound: BoundPlan,

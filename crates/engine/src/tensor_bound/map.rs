@@ -16,12 +16,12 @@ const LONG_LINE: usize = 256;
 /// The elements of a block for which operands are copied where they do not lie in one line.
 const BLOCK: usize = 1 << 12;
 
-/// The same where operands lie across, and how many lines there are then, at the least: what is read of each line of the cache is more than
+/// The same where operands lie across, and the fewest lines that are worth it: what is read of each line of the cache is more than
 /// one element.
 const BLOCK_ACROSS: usize = 1 << 16;
 const LINES_ACROSS: usize = 8;
 
-/// From how many elements on a line is for whoever has threads for it, and a way past the caches.
+/// From how many elements on the host evaluates a line, with threads and a way past the caches.
 const LARGE: usize = 1 << 18;
 
 pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
@@ -68,7 +68,7 @@ pub(super) fn joined<'s>(
     joined
 }
 
-/// Visits the indices of axes: the first positions of so many operands.
+/// Visits the indices of axes: the first position of each operand.
 pub(super) fn walk(
     axes: &[(usize, Strides)],
     firsts: &mut [usize],
@@ -130,7 +130,7 @@ impl MapPiece {
         Ok(MapPiece { operands, count, way })
     }
 
-    /// True if it is for whoever has threads for it.
+    /// True if the host evaluates it, on threads.
     pub(super) const fn is_large(&self) -> bool {
         matches!(self.way, Way::Large { .. })
     }
@@ -205,7 +205,7 @@ impl MapPiece {
     }
 }
 
-/// The error that a value is larger than what there is for it.
+/// The error that a value is larger than its memory.
 #[cold]
 pub(super) fn no_room() -> Error {
     Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
@@ -264,7 +264,7 @@ fn lies_across(extents: &[usize], strides: &[isize]) -> bool {
     is_nearer && far.unsigned_abs() >= FAR && rows >= LINES_ACROSS && width * LINES_ACROSS <= BLOCK_ACROSS
 }
 
-/// True if one of so many operands does.
+/// True if one of the first `operands` operands does.
 fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
     let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
     (0..operands).any(|at| lies_across(&extents, &axes.iter().map(|(_, strides)| strides[at]).collect::<Strides>()))

@@ -1,4 +1,4 @@
-//! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where nobody else has it by then.
+//! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where no later step reads it.
 
 use crate::tensor_lines::InputLine;
 use crate::tensor_product::ProductCounters;
@@ -57,7 +57,7 @@ impl Operand {
         Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
     }
 
-    /// What is made anew for each piece, of which so many indices say which it is.
+    /// What is made anew for each piece. A piece is known by `pieces` indices.
     pub(super) fn of_piece(seen: &Seen, pieces: usize) -> Operand {
         Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
     }
@@ -69,7 +69,7 @@ impl Operand {
         Operand { shifts, strides, ..*self }
     }
 
-    /// The same, of which all axes but so many are one, with this stride.
+    /// The same with the first `axes` axes as they are, and the others as one axis of this stride.
     pub(super) fn with_line(&self, axes: usize, step: isize) -> Operand {
         let last = |own: &[isize]| own[..axes].iter().copied().chain([step]).collect();
         let strides: Strides = last(&self.strides);
@@ -146,12 +146,12 @@ pub(super) struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     pub(super) all: Vec<Slot>,
-    /// Those that nobody needs, by their types and sizes.
+    /// Those whose values no later step reads, by their types and sizes.
     free: FxHashMap<(Scalar, usize), Vec<u32>>,
 }
 
 impl Slots {
-    /// Room for so many elements: what nobody needs by then, if there is any as large.
+    /// Room for `len` elements: a free slot of this size, or a new one.
     pub(super) fn take(&mut self, scalar: Scalar, len: usize) -> u32 {
         if let Some(slot) = self.free.get_mut(&(scalar, len)).and_then(Vec::pop) {
             return slot;
@@ -166,7 +166,7 @@ impl Slots {
         Ok(Locals { memory, lens: self.all.iter().map(|slot| slot.len).collect() })
     }
 
-    /// Nobody needs what is there any more.
+    /// No later step reads what is there.
     pub(super) fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.all[slot as usize];
         self.free.entry((scalar, len)).or_default().push(slot);
@@ -240,7 +240,7 @@ impl Slot {
         Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
     }
 
-    /// The memory, to be written to, for so many elements, which may be anything yet. It is to be [put](Slot::put) back.
+    /// The memory, to be written to, for `len` elements, which may be anything yet. It is to be [put](Slot::put) back.
     pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()
             && let Some(own) = Arc::get_mut(&mut data).filter(|own| own.scalar() == self.scalar)
@@ -301,7 +301,7 @@ impl Memory<'_> {
         Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(base))
     }
 
-    /// Writes so many elements to memory of who computes pieces.
+    /// Writes `len` elements to memory of who computes pieces.
     pub(super) fn write(
         &mut self,
         (local, len): (u32, usize),

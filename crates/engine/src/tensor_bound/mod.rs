@@ -53,7 +53,7 @@ pub struct BoundPlan {
     peak: u64,
 }
 
-/// A step, where its value goes, and what nobody needs after it.
+/// A step, where its value goes, and what no later step reads.
 #[derive(Debug)]
 struct BoundStep {
     work: BoundWork,
@@ -65,7 +65,7 @@ struct BoundStep {
 
 #[derive(Debug)]
 enum BoundWork {
-    /// What is done for each piece of the leading axes of the value, by whoever does some of the pieces; and how many elements the value has
+    /// What each worker does for a piece of the leading axes of the value; and how many elements the value has
     /// for each index of these.
     Pieces(Vec<Worker>, usize),
     /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
@@ -81,10 +81,11 @@ struct Worker {
     locals: Locals,
 }
 
-/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value: there are so many elements of it.
+/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value.
 #[derive(Debug)]
 struct Part {
     work: PartWork,
+    /// The number of elements that it makes.
     len: usize,
     left: Option<u32>,
     /// Where it reads what is in the place of what it makes.
@@ -116,7 +117,7 @@ impl Part {
 }
 
 impl Worker {
-    /// True if a map is shared out by whoever evaluates it.
+    /// True if the host shares out one of its maps.
     fn is_large(&self) -> bool {
         let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
         self.cut.any(|parts| parts.iter().any(is_large))
@@ -132,7 +133,7 @@ impl Worker {
         })
     }
 
-    /// Computes these of the pieces, each index of which has so many elements, over what is in memory.
+    /// Computes these of the pieces, each index of which has `within` elements, over what is in memory.
     #[inline]
     fn run(
         &mut self,

@@ -1,6 +1,6 @@
 //! Products by labels, bound to how their operands lie. A product is made in panels of its first axis: where maps follow, so that these read
-//! what is still in the cache, and where it is large, so that there is something for several threads. How it is cut depends on extents
-//! alone, whatever threads there are.
+//! what is still in the cache, and where it is large, so that several threads can share it. How it is cut depends on extents
+//! alone, whatever threads a run has.
 
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
@@ -14,7 +14,7 @@ use cembra_tensor::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The elements of a product that are made at a time where maps follow, and the rows that there are at the least: those of matrices.
+/// The elements of a product that are made at a time where maps follow, and the fewest rows of a panel: those of matrices.
 const PANEL: usize = 1 << 17;
 const LEAST_ROWS: usize = 64;
 
@@ -37,7 +37,7 @@ struct Whole {
 
 /// How many leading axes of a product are cut, and how many indices of them make a panel.
 pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) -> Result<(usize, usize), Error> {
-    // There are no panels without products of matrices.
+    // Without products of matrices nothing is cut into panels.
     let extents = binding.graph.extents(product);
     let (Some(products), false) = (binding.elements.products(), extents.is_empty()) else { return Ok((0, 1)) };
     if is_followed {
@@ -70,7 +70,7 @@ fn contraction<'b>(binding: &Binding<'b>, product: NodeId) -> Result<(&'b Node, 
 /// An operand, the type of its elements and its layout.
 type TypedOperand = (Operand, (Scalar, Layout));
 
-/// The operands of a product as a panel of so many indices of the first axis sees them, or all of it; and the type and the layout of each.
+/// The operands of a product as a panel of `rows` indices of the first axis sees them, or all of it; and the type and the layout of each.
 fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
     let (node, labels) = contraction(binding, product)?;
     let first = labels.output.first().zip(rows);
@@ -91,7 +91,7 @@ fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) ->
 }
 
 impl ProductPiece {
-    /// A product for so many indices of the leading axes.
+    /// A product for a panel with `rows` as the extents of its leading axes.
     pub(super) fn of(binding: &Binding<'_>, product: NodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
         let (node, labels) = contraction(binding, product)?;
         check_size(node, binding.elements.most_bytes())?;

@@ -45,9 +45,9 @@ enum Way {
     Memory(SmallVec<[Axis; 8]>, Extents),
     /// Nothing.
     Nothing(SmallVec<[Axis; 8]>, Extents),
-    /// Sums of so many elements that are added as they are computed: the axes in front of each, and how it goes along.
+    /// Sums of elements that are added as they are computed: the axes in front of each, and how it goes along.
     Sums(Box<Sums>),
-    /// Runs of so many elements; several of them at a time, or each in parts.
+    /// Runs, with the number of elements of each; several of them at a time, or each in parts.
     Runs(usize, Box<Cut<MapPiece>>),
     LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
     /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
@@ -314,7 +314,7 @@ impl Sums {
         };
         let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
         let mut succeeds = true;
-        // So many lines from some of them on, or parts of one.
+        // Some lines from `start` on, or parts of one; `counts` has the elements of each and their number.
         let mut sum =
             |firsts: &[usize], (start, shifts): (usize, &[isize]), counts: [usize; 2], put: &mut dyn FnMut(f64)| {
                 elements.go_on()?;
@@ -367,7 +367,7 @@ fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
     T::of_part(data).ok_or_else(no_block)
 }
 
-/// Runs of so many elements, which follow each other.
+/// Runs of `length` elements, which follow each other.
 pub(super) fn fold_runs<T: Reduced>(
     elements: &[T],
     reduction: Reduction,

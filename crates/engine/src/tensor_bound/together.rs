@@ -64,15 +64,15 @@ pub(super) type Pieces = Vec<Piece>;
 
 #[derive(Debug)]
 pub(super) enum Way {
-    /// Runs of so many elements, several of them at a time.
+    /// Runs, with the number of elements of each, several of them at a time.
     Runs(usize, Cut<Pieces>),
-    /// Runs of so many elements, each in parts.
+    /// Runs, each in parts.
     LongRuns(LongRuns),
     /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
 
-/// Runs of so many elements, each in parts.
+/// Runs of `length` elements, each in parts.
 #[derive(Debug)]
 pub(super) struct LongRuns {
     pub(super) length: usize,
@@ -88,7 +88,7 @@ pub(super) struct LongRuns {
 pub(super) enum Piece {
     /// Maps.
     Computed(Box<MapPiece>),
-    /// So many elements that are in memory and lie together.
+    /// Elements that are in memory and lie together, and their number.
     Memory(Operand, usize),
     /// Elements that are in memory and are copied.
     Copied(Operand, Extents),
@@ -96,7 +96,7 @@ pub(super) enum Piece {
     Added(Box<Added>),
 }
 
-/// So many elements of a line, and what computes and adds them.
+/// `count` elements of a line, and what computes and adds them.
 #[derive(Debug)]
 pub(super) struct Added {
     operands: SmallVec<[Operand; 4]>,
@@ -185,18 +185,18 @@ impl Piece {
 
 /// What elements have become so far, whatever their type and how two become one.
 pub(super) trait Folding: Any + Send {
-    /// So many elements from a position on are next.
+    /// The next elements are `count` from a position on.
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
 
     /// Writes what came of it over what is in memory.
     fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
 
-    /// The elements of a block are next, which are those of another one of the same kind. Before it there are whole blocks alone.
+    /// The elements of a block are next, which are those of another one of the same kind. All before it are whole blocks.
     fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
         Err(no_room())
     }
 
-    /// So many elements, which are computed of lines, are next. False if that cannot be done.
+    /// The next elements are `count` that are computed of lines. False if that cannot be done.
     fn add(&mut self, _: &mut dyn SumKernel, _: &[Line<'_>], _: usize) -> bool {
         false
     }
@@ -285,7 +285,7 @@ impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
 }
 
 impl Member {
-    /// One result of so many elements.
+    /// One result of `length` elements.
     fn one(&self, length: usize) -> Box<dyn Folding> {
         fn one<T: Reduced>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
@@ -295,7 +295,7 @@ impl Member {
         with_data!(&self.block, like => one(like, self.reduction, length))
     }
 
-    /// So many results side by side.
+    /// `width` results side by side.
     fn beside(&self, width: usize) -> Box<dyn Folding> {
         fn beside<T: Reduced>(_: &[T], reduction: Reduction, width: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
@@ -366,7 +366,7 @@ impl Binding<'_> {
         for _ in 1..self.elements.threads().min(blocks) {
             workers.push(worker()?);
         }
-        // Alone, or for pieces of several results, there are better ways on one thread.
+        // Alone, or for pieces of several results, other ways are better on one thread.
         let is_alone = workers.len() == 1 && (members.len() == 1 || (is_shared && results > 1));
         Ok((!is_alone).then_some(workers))
     }
@@ -534,7 +534,7 @@ fn line_pieces(
     reduces.iter().zip(operands).map(piece).collect()
 }
 
-/// What nothing has become yet: one for each of the reductions of runs of so many elements.
+/// What nothing has become yet: one for each of the reductions of runs of `length` elements.
 pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Box<dyn Folding>> {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
         if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }

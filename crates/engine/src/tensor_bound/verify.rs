@@ -1,4 +1,4 @@
-//! What must hold of every bound plan: whoever reads a slot finds there the value that it wants, values are within their memory, and pieces of a
+//! What must hold of every bound plan: a step that reads a slot finds there the value that it wants, values are within their memory, and pieces of a
 //! step read the elements that the graph says. The steps are followed in their order, with what each slot holds; of how slots were handed
 //! out nothing is used.
 
@@ -188,7 +188,7 @@ impl Verifier<'_> {
         self.write(step.node, (bound.target, bound.len), &reads)
     }
 
-    /// What is done for a piece of so many indices, beginning at these, of the leading axes of a step.
+    /// What is done for a piece that begins at `starts`, with `rows` as the extents of the leading axes of a step.
     fn piece(
         &self,
         made: NodeId,

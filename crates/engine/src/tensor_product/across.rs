@@ -13,7 +13,7 @@ pub(super) const WIDTH: usize = 1024;
 /// How many elements are between copies of lines: elements above each other are not to be in the same places of the cache.
 const PADDING: usize = 16;
 
-/// How many lines there are, at the least.
+/// The fewest lines that are worth copies.
 const SEVERAL: usize = 8;
 
 /// Loops over lines, and over the elements of each, with copies of operands that lie across.
@@ -37,7 +37,7 @@ impl<'d, T: Number> Across<'d, T> {
         is_worth.then_some(Across { factors, strides: [*apart, line.strides], copies })
     }
 
-    /// Some of the lines, so many elements of each, of which the first are at these positions: of both operands.
+    /// The first `lines` of the lines of both operands, `count` elements of each, from these positions on.
     pub(super) fn lines(&mut self, at: [usize; 3], lines: usize, count: usize) -> [Lines<'_, T>; 2] {
         let Across { factors, strides: [apart, along], copies } = self;
         let [left, right] = copies;
@@ -49,7 +49,7 @@ impl<'d, T: Number> Across<'d, T> {
     }
 }
 
-/// So many lines and elements of each, copied if there is memory for that.
+/// The first `count` lines, `width` elements of each, copied if `to` has memory for that.
 fn copied<'l, T: Number>(lines: Lines<'l, T>, to: Option<&'l mut Vec<T>>, [count, width]: [usize; 2]) -> Lines<'l, T> {
     let Some(to) = to else { return lines };
     let apart = width + PADDING;

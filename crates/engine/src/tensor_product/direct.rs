@@ -36,7 +36,7 @@ pub(super) fn direct<T: Number>(
     }
 }
 
-/// Computes the elements, so many together.
+/// Computes the elements, `N` together.
 fn side_by_side<T: Number, const N: usize>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     (to, first): (&mut [T], usize),

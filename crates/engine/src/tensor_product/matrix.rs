@@ -20,12 +20,12 @@ pub struct MatrixLayout {
 }
 
 impl MatrixLayout {
-    /// True if all elements are within memory of so many.
+    /// True if all elements are within memory of `memory` elements.
     fn is_within(&self, memory: usize) -> bool {
         self.rows == 0 || self.columns == 0 || self.last().is_some_and(|last| last < memory)
     }
 
-    /// The last position of an element, of which there are some; none if one is in front of all memory, or further on than memory has positions.
+    /// The last position of an element of a matrix that has some; none if one is in front of all memory, or further on than memory has positions.
     fn last(&self) -> Option<usize> {
         let reach = |count: usize, stride: isize| stride.checked_mul(isize::try_from(count - 1).ok()?);
         let (down, along) = (reach(self.rows, self.row_stride)?, reach(self.columns, self.column_stride)?);

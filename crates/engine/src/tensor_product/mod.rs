@@ -64,7 +64,7 @@ impl AddAssign for ProductCounters {
 /// ```
 ///
 /// # Errors
-/// There are not two lists of labels, the operands or the extents do not fit them, or the operands' elements are of two types or no numbers.
+/// The labels are not two lists, the operands or the extents do not fit them, or the operands' elements are of two types or no numbers.
 pub fn contract(
     labels: &Labels,
     operands: [&Tensor; 2],

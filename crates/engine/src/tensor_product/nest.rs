@@ -18,8 +18,8 @@ const FAR: usize = 512;
 /// How many lines of a sum are added before those of the next sum are.
 const IN_TURN: usize = 8;
 
-/// How many elements are computed with between two questions whether to go on, where more could be, about. Factors are copied so many at a time
-/// that each time but the last has a multiple of that.
+/// How many elements are computed with between two questions whether to go on, where more could be, about. All copies of factors
+/// but the last are of a multiple of `FACTORS`.
 const AT_ONCE: usize = 1 << 20;
 const FACTORS: usize = 256;
 
@@ -132,7 +132,7 @@ fn scaled_lines<T: Number>(
     }
 }
 
-/// Pieces of so many, or fewer at the end: where each begins, and its size.
+/// Pieces of `size`, or fewer at the end: where each begins, and its size.
 fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..extent).step_by(size).map(move |at| (at, size.min(extent - at)))
 }
@@ -231,7 +231,7 @@ fn lines<T: Number>(
     })
 }
 
-/// The positions so many steps further.
+/// The positions `count` steps further.
 fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
     std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
 }
@@ -333,7 +333,7 @@ fn elements<T: Number>(
 }
 
 /// The same where an operand lies across: lines of several rows of the result, or several lines that are added to one, are copied at a time.
-/// There is one row, or one line.
+/// One of the two numbers is 1: that of rows, or that of lines.
 fn elements_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],

@@ -122,7 +122,7 @@ impl Form {
     }
 }
 
-/// So many elements of memory from a position on.
+/// `len` elements of memory from a position on.
 fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
     let memory = to.len();
     let others = to.all_mut().split_at(first).and_then(|[_, others]| others.split_at(len));
@@ -161,7 +161,7 @@ impl PlannedProduct {
     /// from a position on. Where that is refused, the memory is as it was.
     ///
     /// # Errors
-    /// The operands are other ones than those that it was planned for, or there is no such memory for elements of their type.
+    /// The operands are other ones than those that it was planned for, or the memory has other elements or too few.
     pub fn run_into(&self, operands: [&Tensor; 2], to: &mut Data, first: usize) -> Result<ProductCounters, Error> {
         if !self.fits(operands) {
             return Err(Error::new(ErrorKind::SizeMismatch, "a product of other operands than it was planned for"));
@@ -169,7 +169,7 @@ impl PlannedProduct {
         self.form.run_into(operands, (to, first), self.matrices)
     }
 
-    /// How many indices of the first axis make a panel, a product of its own, if there are several.
+    /// How many indices of the first axis make a panel, a product of its own, if the product has several.
     pub(crate) fn panel(&self) -> Option<usize> {
         let Form { labels, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
@@ -238,7 +238,7 @@ impl Products {
     /// The same, written over what is in memory from a position on. Where it is refused, the memory is as it was.
     ///
     /// # Errors
-    /// As for [`contract`](crate::contract); and there is no such memory for elements of their type.
+    /// As for [`contract`](crate::contract); or the memory has other elements or too few.
     pub fn contract_into(
         &self,
         labels: &Labels,
@@ -269,7 +269,7 @@ impl Products {
     /// ```
     ///
     /// # Errors
-    /// There are not two lists of labels, the operands do not fit them, or their elements are of two types or no numbers.
+    /// The labels are not two lists, the operands do not fit them, or their elements are of two types or no numbers.
     pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, Error> {
         self.planned_for(labels, operands.map(form_of))
     }

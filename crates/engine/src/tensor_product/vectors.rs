@@ -37,7 +37,7 @@ const AHEAD: usize = 4096;
 /// How many elements that lie apart are copied at a time.
 const PIECE: usize = 256;
 
-/// The position that is so many steps behind another one.
+/// The position that is `count` steps behind another one.
 fn position(first: usize, count: usize, step: isize) -> usize {
     first.wrapping_add_signed(count.cast_signed().wrapping_mul(step))
 }
@@ -62,17 +62,17 @@ impl<'d, T: Copy> Line<'d, T> {
         Line { first: self.position(at), ..self }
     }
 
-    /// The element so many behind the first one.
+    /// The element `at` places behind the first one.
     pub(super) fn get(&self, at: usize) -> T {
         self.elements[self.position(at)]
     }
 
-    /// So many of them, if they lie together.
+    /// The first `count` of them, if they lie together.
     pub(super) fn dense(&self, count: usize) -> Option<&'d [T]> {
         (self.stride == 1).then(|| &self.elements[self.first..][..count])
     }
 
-    /// As many as there is place for: as they are if they lie together, or copied.
+    /// As many as `to` has place for: as they are if they lie together, or copied.
     #[inline(always)]
     fn dense_or_copied<'c>(&self, to: &'c mut [T]) -> &'c [T]
     where
@@ -85,7 +85,7 @@ impl<'d, T: Copy> Line<'d, T> {
         to
     }
 
-    /// Copies as many as there is place for.
+    /// Copies as many as `to` has place for.
     #[inline(always)]
     fn copy(&self, to: &mut [T]) {
         match (self.stride, to.len()) {
@@ -116,7 +116,7 @@ pub(super) struct Lines<'d, T> {
 }
 
 impl<'d, T: Copy> Lines<'d, T> {
-    /// The line so many behind the first one.
+    /// The line `at` places behind the first one.
     pub(super) fn line(&self, at: usize) -> Line<'d, T> {
         Line { first: position(self.line.first, at, self.step), ..self.line }
     }
@@ -126,7 +126,7 @@ impl<'d, T: Copy> Lines<'d, T> {
     }
 }
 
-/// Adds so many lines to sums, one after the other, each times its factor.
+/// Adds `count` lines to sums, one after the other, each times its factor.
 pub(super) fn add_lines<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: Line<'_, T>, count: usize) {
     if let Some(factors) = factors.dense(count) {
         add(sums, lines, factors);
@@ -213,7 +213,7 @@ pub(super) struct Blocks<'d, T> {
     pub(super) factors: Line<'d, T>,
     /// How many lines are added.
     pub(super) count: usize,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(super) blocks: usize,
     /// From a block to the next one: in the lines, in the factors and in the results.
     pub(super) steps: [isize; 3],
@@ -261,7 +261,7 @@ fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &
     }
 }
 
-/// Adds to each sum the products of two lines of so many elements, the first ones to the first.
+/// Adds to each sum the products of two lines of `count` elements, the first ones to the first.
 pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     if a.line.stride == 1 && b.line.stride == 1 {
         add_dots_dense(sums, [a, b], count);
@@ -346,7 +346,7 @@ fn fetch<T>(line: &[T], behind: isize) {
     }
 }
 
-/// The sum of the products of two lines, of so many registers of sums. The more there are the less an addition waits for the one before; and the
+/// The sum of the products of two lines, in `N` registers of sums. The more registers, the less an addition waits for the one before; and the
 /// more are to be added in the end.
 #[inline(always)]
 fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {

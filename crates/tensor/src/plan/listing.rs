@@ -69,7 +69,7 @@ fn names(nodes: &[NodeId]) -> String {
     nodes.iter().map(|node| name(*node)).collect::<Vec<String>>().join(", ")
 }
 
-/// A label as a letter, as long as there are some.
+/// A label as a letter, or in brackets where letters have run out.
 fn letter(label: Axis) -> String {
     match label {
         0..26 => char::from(b'a' + label).to_string(),

@@ -131,7 +131,7 @@ pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
     with_epilogues(graph, outputs, steps)
 }
 
-/// Which nodes have a value of their own where elements of an output are computed alone. There is no memory that would be worth a trip: a map
+/// Which nodes have a value of their own where elements of an output are computed alone. No memory is worth a trip: a map
 /// has one only where an expression would become too long, or be in too many places.
 #[must_use]
 pub fn computed_alone(graph: &Graph, output: NodeId) -> Vec<bool> {
@@ -318,7 +318,7 @@ impl Region {
     }
 }
 
-/// Maps of the result of a reduction or a product go into its step, if nobody else reads it.
+/// Maps of the result of a reduction or a product go into its step, if nothing else reads it.
 fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Vec<Step> {
     let mut uses = vec![0_u32; graph.len()];
     for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {

@@ -50,7 +50,7 @@ pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
 /// The steps, those that share rows as one in the place of the last of them.
 pub(super) fn with_rows(graph: &Graph, outputs: &[NodeId], steps: Vec<Step>) -> Vec<Step> {
     let by_node: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
-    // How often each step's result is read; outputs are read by somebody else.
+    // How often each step's result is read; an output is read by the caller, too.
     let mut reads = vec![0_usize; steps.len()];
     for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
         if let Some(at) = by_node.get(&node) {

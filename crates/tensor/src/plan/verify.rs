@@ -18,7 +18,7 @@ pub enum PlanFlaw {
     /// Two steps make a node.
     #[error("%{0} is made twice")]
     MadeTwice(usize),
-    /// A value is dropped before somebody reads it, or twice.
+    /// A value is dropped before it is read, or twice.
     #[error("%{0} is dropped too early")]
     Dropped(usize),
     /// A step sees a node outside of its extents, or as one of another rank.
@@ -188,7 +188,7 @@ impl Verifier<'_> {
                 for inner in steps {
                     self.single(inner)?;
                 }
-                // What they leave for each other nobody else has.
+                // What they leave for each other no other step has.
                 steps.iter().for_each(|inner| self.has_value[inner.node.index()] = inner.node == step.node);
                 self.read(step.node)
             }
@@ -236,7 +236,7 @@ impl Verifier<'_> {
         };
         if let Some((made, then)) = led {
             then.inputs[1..].iter().try_for_each(|(node, _)| self.read(*node))?;
-            // What was made before is there in its order, for nobody else.
+            // What was made before is there in its order, for this step alone.
             let is_whole =
                 points(&then.extents).iter().all(|index| then.inputs[0].1.index(index).eq(index.iter().copied()));
             if self.graph.extents(made) != &then.extents[..] || !is_whole {
@@ -375,7 +375,7 @@ fn first_input(region: &Region) -> Option<NodeId> {
     region.inputs.first().map(|(node, _)| *node)
 }
 
-/// True for the second index along one of so many leading axes.
+/// True for the second index along one of the leading axes.
 fn is_along(index: &[usize], depth: usize) -> bool {
     index.iter().sum::<usize>() == 1 && index[..depth].contains(&1)
 }

@@ -110,7 +110,7 @@ impl View {
         })
     }
 
-    /// True for a view of a node of so many axes, from an index space of so many.
+    /// True for a view of a node of `rank` axes, from an index space of `space` axes.
     pub(crate) fn is_between(&self, space: usize, rank: usize) -> bool {
         let is_of_space = |place: &Place| place.axis.is_none_or(|axis| usize::from(axis) < space);
         self.0.len() == rank && self.0.iter().all(is_of_space)
@@ -132,13 +132,15 @@ impl View {
     }
 }
 
-/// Parts of an index space of at most so many indices, each a slice of every axis; in the order of their indices, which are next to each
+/// Parts of an index space of at most `most` indices, each a slice of every axis; in the order of their indices, which are next to each
 /// other in that order.
+#[inline]
 pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     some_pieces(extents, most, 0..usize::MAX)
 }
 
 /// These of the parts, which takes no longer if they are the last ones.
+#[inline]
 pub fn some_pieces(
     extents: &[usize],
     most: usize,

@@ -41,7 +41,7 @@ impl Places {
         Places { together, elements: all(kept.into_iter()), terms: all(summed) }
     }
 
-    /// How many products of two elements there are.
+    /// The number of products of two elements.
     #[must_use]
     #[inline]
     pub fn products(&self) -> usize {

@@ -43,9 +43,9 @@ pub enum Preparation {
 /// How products are computed once operands are prepared.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Kernel {
-    /// There is nothing to compute: the result has no elements, or all are sums of none.
+    /// Nothing to compute: the result has no elements, or all are sums of none.
     Zeros,
-    /// Sums of a few products, term by term: so many that what a product of matrices takes to be begun would be the most of it.
+    /// Sums of a few products, term by term: to begin a product of matrices would take longer than they do.
     Direct {
         /// Labels of the result that are looped over.
         kept: Vec<Run>,
@@ -63,7 +63,7 @@ pub enum Kernel {
         summed: Vec<Run>,
         /// Which one is the inner loop.
         inner: usize,
-        /// False if there is no label to sum over, not even one of one index: then a product of -0 stays one.
+        /// False if the product has no label to sum over, not even one of one index: then a product of -0 stays one.
         is_sum: bool,
     },
     /// Products of matrices.
@@ -128,7 +128,7 @@ impl ProductPlan {
     /// How many elements a line has whose sums are all kept in registers: from the lanes of one register to those of eight.
     pub const IN_REGISTERS: RangeInclusive<usize> = 8..=64;
 
-    /// The plan for operands of these layouts, whose elements have so many bytes, and a result that lies in the order of its indices.
+    /// The plan for operands of these layouts, whose elements have `bytes` bytes each, and a result that lies in the order of its indices.
     ///
     /// ```
     /// use cembra_tensor::{Labels, Layout, ProductPlan};
@@ -141,7 +141,7 @@ impl ProductPlan {
     /// ```
     ///
     /// # Errors
-    /// There are not two lists of labels, or the layouts do not fit them.
+    /// The labels are not two lists, or the layouts do not fit them.
     pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, Error> {
         let extents = layouts.map(Layout::extents);
         let result = Layout::row_major(&labels.output_extents(&extents)?)?;
@@ -167,8 +167,8 @@ impl ProductPlan {
         Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
     }
 
-    /// How many of so many indices of the first label of a result make a panel: a product of its own that takes as long as its part of the
-    /// whole. None if there are not two. Which of the operands have the label is given.
+    /// How many of the `extent` indices of the first label of a result make a panel: a product of its own that takes as long as its part of the
+    /// whole. None if the product has no two panels. `has` says which of the operands have the label.
     #[must_use]
     pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
         // What is prepared for all panels would be for each.
@@ -181,7 +181,7 @@ impl ProductPlan {
             Kernel::Matrices { kept, summed, dimensions } => (kept, summed, dimensions),
             Kernel::Nest { kept, summed, .. } => {
                 let each = (size(kept).saturating_mul(size(summed)) / extent.max(1)).max(1);
-                // What lies together in an operand is walked over so many elements at a time anyhow.
+                // What lies together in an operand is walked over `CHUNK` elements at a time anyhow.
                 let lies_together = |run: &&Run| run.strides[2] == 1 && run.strides[..2].contains(&1);
                 let line = kept.iter().find(lies_together).filter(|run| run.extent >= extent);
                 let least = line.map_or(1, |run| ProductPlan::CHUNK.div_ceil(run.extent / extent.max(1)));
@@ -207,7 +207,7 @@ impl ProductPlan {
         self.copied().iter().flatten().count()
     }
 
-    /// How many elements each has that is made beside a result of so many.
+    /// How many elements each tensor has that is made beside a result of `result` elements.
     pub fn temporaries(&self, result: usize) -> impl Iterator<Item = usize> {
         let prepared = self.operands.iter().filter_map(|operand| match operand {
             Preparation::None => None,
@@ -442,7 +442,7 @@ impl Planning {
 
     /// Loops over all labels, those that nest everywhere being one.
     fn nest(&self) -> Kernel {
-        // Where there are sums the result is the smaller one: the larger operand is read in its order.
+        // Where terms are summed the result is the smaller one: the larger operand is read in its order.
         let (large, small) = if self.size(0) < self.size(1) { (1, 0) } else { (0, 1) };
         let has_sums = self.labels.iter().any(|label| label.strides[2].is_none());
         let order = if has_sums { [large, 2, small] } else { [2, large, small] };

@@ -47,6 +47,7 @@ pub struct Slice {
 impl Slice {
     /// All indices of an axis.
     #[must_use]
+    #[inline]
     pub const fn all(extent: usize) -> Slice {
         Slice { start: 0, step: 1, count: extent }
     }
@@ -171,6 +172,7 @@ impl Layout {
     }
 
     /// True if all positions lie within memory of so many elements.
+    #[inline]
     fn is_within(&self, memory: usize) -> bool {
         // How far the positions reach before the first index's, and behind it.
         let (mut before, mut behind) = (0_usize, 0_usize);

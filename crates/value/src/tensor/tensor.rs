@@ -97,6 +97,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
+    #[inline]
     pub fn under(&self, layout: Layout) -> Result<Tensor, TensorError> {
         layout.check_within(self.data.len())?;
         Ok(self.seen(layout))
@@ -169,6 +170,7 @@ impl Tensor {
     }
 
     /// The same memory under another layout that is within it.
+    #[inline]
     fn seen(&self, layout: Layout) -> Tensor {
         Tensor { data: self.data.clone(), layout }
     }
