@@ -1,5 +1,5 @@
 //! `--time-limit`: the time that an evaluation has, and the error when it is over. Rows are evaluated with a token, which is cancelled then;
-//! an evaluation as a whole is left alone on its thread, as planning and products of matrices look at no token.
+//! an evaluation as a whole is left alone on its thread, as one step of it, such as a product of matrices, may take longer than the time.
 
 use cembra::Cancellation;
 use cembra_table::error::{DataCode, DataError};

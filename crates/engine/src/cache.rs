@@ -151,7 +151,8 @@ impl<K, T: Clone> Cache<K, T> {
     }
 
     /// Drops what was not asked for the longest, as long as all together hold more bytes; but not what was asked for last.
-    pub(crate) fn shrink(&self, most: usize, held: impl Fn(&T) -> usize) {
+    #[cfg(feature = "tensors")]
+    pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
         let bytes = |entry: &Entry<K, T>| entry.made.get().map_or(0, |made| held(&made.value));
         if self.sum(&held) <= most {
             return;
@@ -160,7 +161,7 @@ impl<K, T: Clone> Cache<K, T> {
             let mut all: Vec<(u64, Arc<Entry<K, T>>)> =
                 table.iter().flat_map(|(hash, bucket)| bucket.iter().map(|entry| (*hash, entry.clone()))).collect();
             all.sort_unstable_by_key(|(_, entry)| entry.asked.load(Relaxed));
-            let mut left = all.iter().fold(0, |left: usize, (_, entry)| left.saturating_add(bytes(entry)));
+            let mut left = all.iter().fold(0, |left: u64, (_, entry)| left.saturating_add(bytes(entry)));
             all.pop();
             for (hash, entry) in all {
                 if left <= most {
@@ -174,10 +175,10 @@ impl<K, T: Clone> Cache<K, T> {
     }
 
     /// The sum of a number of each value that is kept.
-    pub(crate) fn sum(&self, of: impl Fn(&T) -> usize) -> usize {
+    pub(crate) fn sum(&self, of: impl Fn(&T) -> u64) -> u64 {
         let table = self.table.load();
         let made = table.values().flatten().filter_map(|entry| entry.made.get());
-        made.map(|made| of(&made.value)).fold(0, usize::saturating_add)
+        made.map(|made| of(&made.value)).fold(0, u64::saturating_add)
     }
 
     /// How often there was what was asked for.
@@ -248,7 +249,7 @@ mod tests {
         for name in ["dddd", "a", "bb", "ccc", "dddd", "!"] {
             ask(&cache, name).ok();
         }
-        let bytes = |made: &Result<usize, String>| made.as_ref().map_or(0, |length| *length * 100);
+        let bytes = |made: &Result<usize, String>| made.as_ref().map_or(0, |length| *length as u64 * 100);
         cache.shrink(1000, bytes);
         assert_eq!(kept(&cache), ["!", "a", "bb", "ccc", "dddd"]);
         cache.shrink(999, bytes);

@@ -20,8 +20,6 @@ mod compile_options;
 mod error;
 mod evaluation;
 mod executor;
-#[cfg(feature = "tensors")]
-mod kept;
 mod lists;
 mod loaded;
 mod machine_code;
@@ -75,12 +73,12 @@ mod whole;
 
 pub use arrays::ArrayModel;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
+#[cfg(feature = "tensors")]
+pub use cache::CacheCounters;
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use compile_options::{CompileOptions, Started};
 pub use error::Error;
 pub use executor::{Executable, Executor};
-#[cfg(feature = "tensors")]
-pub use kept::CacheCounters;
 pub use lists::ListRows;
 pub use loaded::LoadedRows;
 pub use machine_code::refusal;

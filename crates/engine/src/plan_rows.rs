@@ -189,8 +189,10 @@ impl PlanRows {
     /// Bytes of memory that it holds: plan, interpreted and machine code.
     pub(crate) fn memory_bytes(&self) -> usize {
         let code = self.players.sum(|played| {
-            played.as_ref().ok().and_then(|played| played.player.function()).map_or(0, BatchFunction::memory_bytes)
+            let function = played.as_ref().ok().and_then(|played| played.player.function());
+            function.map_or(0, |function| function.memory_bytes() as u64)
         });
+        let code = usize::try_from(code).unwrap_or(usize::MAX);
         size_of::<PlanRows>() + self.plan.memory_bytes() + self.row_plan.memory_bytes() + code
     }
 

@@ -1,15 +1,15 @@
 //! The doors of executors and sessions that only models with tensors have: plans for extents, runs on tensors in memory that is kept, and
 //! access to single elements. On values such a model is evaluated as any other.
 
+use crate::cache::CacheCounters;
 use crate::compile_options::Started;
 use crate::error::Error;
 use crate::executor::{Executable, Executor};
-use crate::kept::CacheCounters;
 use crate::session::Session;
 use crate::tensor_access::Reader;
 use crate::tensor_model::TensorModel;
 use crate::tensor_plan::TensorPlan;
-use crate::tensor_session::{TensorRuns, Written};
+use crate::tensor_session::Written;
 use crate::tensors::RunTerms;
 use cembra_tensor::{Graph, NodeId, Tensor};
 use cembra_value::{Code, Diagnostic};
@@ -126,11 +126,10 @@ impl Session {
     /// a model without tensors.
     #[inline]
     pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
-        let known = self.memory.as_mut().and_then(|memory| memory.known_tensor_runs_mut());
-        if self.has_terms || !known.is_some_and(|runs| runs.run_line(inputs)) {
+        if self.has_terms || !self.tensor_runs.as_mut().is_some_and(|runs| runs.run_line(inputs)) {
             self.run_tensor_steps(inputs)?;
         }
-        Ok(self.memory.as_ref().and_then(|memory| memory.known_tensor_runs()).map_or(&[], TensorRuns::outputs))
+        Ok(self.tensor_runs.as_ref().map_or(&[], |runs| runs.outputs()))
     }
 
     #[inline(never)]
@@ -142,7 +141,7 @@ impl Session {
             threads: self.threads,
             array_bytes: limits.map(|limits| limits.array_bytes()),
         };
-        self.inner.tensors()?.run(inputs, &terms, self.memory.get_or_insert_default().tensor_runs())
+        self.inner.tensors()?.run(inputs, &terms, self.tensor_runs.get_or_insert_default())
     }
 
     /// Evaluates a model with tensors and one output, and puts the output in the place of one of the inputs; or of a tensor behind them, which
@@ -174,6 +173,6 @@ impl Session {
             threads: self.threads,
             array_bytes: limits.map(|limits| limits.array_bytes()),
         };
-        self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.get_or_insert_default().tensor_runs())
+        self.inner.tensors()?.run_over(inputs, target, &terms, self.tensor_runs.get_or_insert_default())
     }
 }

@@ -1,24 +1,23 @@
 //! A compiled model with tensors. What the model means is decided by its lowering to a graph of tensors, or by the graph that it was built as;
 //! a plan is made at the first run for tensors of some extents, and kept.
 
+use crate::cache::{Cache, CacheCounters, hash_of};
 use crate::compile_options::Started;
 use crate::error::Error;
-use crate::kept::{CacheCounters, Kept};
 use crate::signature::Field;
 use crate::tensor_access::Reader;
 use crate::tensor_plan::TensorPlan;
 use crate::tensor_program::{TensorProgram, misfit, shape_of};
 use crate::tensor_session::{TensorRuns, Written};
-use crate::tensors::{Evaluator, Host, RunTerms};
+use crate::tensors::{Evaluator, Host, RunTerms, made_in_time};
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
-use arc_swap::ArcSwapOption;
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
 use cembra_tensor::{ErrorKind, Graph, Node, NodeId, Operation, Tensor, check_bytes};
 use cembra_value::{Limit, ScalarValue, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most lists of extents whose plans are kept.
 const MOST_PLANS: usize = 64;
@@ -34,11 +33,7 @@ pub(crate) struct TensorModel {
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     /// By the extents of all inputs, one after the other; the fields say how many each has.
-    plans: Kept<Vec<usize>, Arc<TensorPlan>>,
-    /// The plan that was asked for last, which most calls ask for again: they take no lock.
-    last: ArcSwapOption<Last>,
-    /// How often it was asked for again.
-    repeated: AtomicU64,
+    plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, cembra_tensor::Error>>,
 }
 
 /// Where the graphs come from that are planned.
@@ -48,27 +43,6 @@ enum Origin {
     Program(TensorProgram),
     /// A graph, whose leaves have extents.
     Graph { graph: Graph, outputs: Vec<NodeId>, plan: Arc<TensorPlan> },
-}
-
-/// A plan, and the extents that it is for.
-#[derive(Debug)]
-struct Last {
-    extents: Vec<usize>,
-    plan: Arc<TensorPlan>,
-}
-
-impl Last {
-    /// True if inputs that have as many axes are of these extents.
-    fn is_for(&self, inputs: &[Tensor]) -> bool {
-        let mut rest = &self.extents[..];
-        inputs.iter().all(|input| match rest.strip_prefix(input.extents()) {
-            Some(others) => {
-                rest = others;
-                true
-            }
-            None => false,
-        })
-    }
 }
 
 impl TensorModel {
@@ -90,8 +64,7 @@ impl TensorModel {
     }
 
     fn new(origin: Origin, evaluator: Arc<Evaluator>, inputs: Box<[Field]>, outputs: Box<[Field]>) -> TensorModel {
-        let (last, repeated) = (ArcSwapOption::empty(), AtomicU64::new(0));
-        TensorModel { origin, evaluator, inputs, outputs, plans: Kept::new(MOST_PLANS), last, repeated }
+        TensorModel { origin, evaluator, inputs, outputs, plans: Cache::new(MOST_PLANS) }
     }
 
     /// Runs the plan for such inputs. The outputs are in the memory of the session, which writes over it in the next run unless a clone has it
@@ -99,7 +72,7 @@ impl TensorModel {
     pub(crate) fn run(&self, inputs: &[Tensor], terms: &RunTerms<'_>, runs: &mut TensorRuns) -> Result<(), Error> {
         runs.bind_for(terms);
         let host = self.evaluator.host_within(terms);
-        let ran = runs.run(inputs, &host, || self.plan_for(inputs));
+        let ran = runs.run(inputs, &host, || self.plan_for(inputs, terms.token));
         ran.map_err(|failed| self.first_failure(failed, inputs, &host))
     }
 
@@ -111,7 +84,7 @@ impl TensorModel {
         terms: &RunTerms<'_>,
         runs: &mut TensorRuns,
     ) -> Result<Written, Error> {
-        let plan = self.plan_for(inputs.get(..self.inputs.len()).unwrap_or(inputs))?;
+        let plan = self.plan_for(inputs.get(..self.inputs.len()).unwrap_or(inputs), terms.token)?;
         runs.bind_for(terms);
         let host = self.evaluator.host_within(terms);
         let written = runs.run_over(inputs, target, &host, &plan);
@@ -154,12 +127,9 @@ impl TensorModel {
                 let axes = self.inputs.iter().map(|field| shape_of(field).map(|(_, axes)| axes));
                 if !axes.eq(extents.iter().map(|own| Some(own.len()))) {
                     // The extents in one row may be those of a plan that is kept.
-                    return Ok(self.planned(program, extents)?);
+                    return Ok(self.planned(program, extents, None)?);
                 }
-                let all: Vec<usize> = extents.iter().copied().flatten().copied().collect();
-                let plan = self.plans.get(&all[..], || self.planned(program, extents));
-                self.plans.shrink(self.evaluator.most_bytes(), |plan| plan.held_bytes());
-                plan
+                self.kept_plan(program, extents, None)
             }
         };
         Ok(plan?)
@@ -168,9 +138,7 @@ impl TensorModel {
     /// How often there was a plan for the extents of the inputs, and how often one was made. Runs of a session on inputs like those before do
     /// not ask for one.
     pub(crate) fn plan_counters(&self) -> CacheCounters {
-        let mut counters = self.plans.counters();
-        counters.hits += self.repeated.load(Ordering::Relaxed);
-        counters
+        self.plans.counters()
     }
 
     /// How often expressions of elements were found compiled.
@@ -178,36 +146,55 @@ impl TensorModel {
         self.evaluator.kernel_counters()
     }
 
-    /// The plan for such inputs.
-    fn plan_for(&self, inputs: &[Tensor]) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+    /// The plan for such inputs. Planning ends with the token of the run.
+    fn plan_for(
+        &self,
+        inputs: &[Tensor],
+        token: Option<&Cancellation>,
+    ) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
         self.check(inputs)?;
-        let program = match &self.origin {
+        match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
                 self.check_outputs(graph, outputs)?;
-                return Ok(plan.clone());
+                Ok(plan.clone())
             }
-            Origin::Program(program) => program,
-        };
-        if let Some(last) = self.last.load().as_ref().filter(|last| last.is_for(inputs)) {
-            // No other plan was asked for meanwhile, so it is the last one of those that are kept, too.
-            self.repeated.fetch_add(1, Ordering::Relaxed);
-            return Ok(last.plan.clone());
+            Origin::Program(program) => {
+                let extents: SmallVec<[&[usize]; 8]> = inputs.iter().map(Tensor::extents).collect();
+                self.kept_plan(program, &extents, token)
+            }
         }
-        let all: SmallVec<[usize; 16]> = inputs.iter().flat_map(Tensor::extents).copied().collect();
-        let plan = self.plans.get(&all[..], || {
-            let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
-            self.planned(program, &extents)
-        })?;
-        self.plans.shrink(self.evaluator.most_bytes(), |plan| plan.held_bytes());
-        self.last.store(Some(Arc::new(Last { extents: all.to_vec(), plan: plan.clone() })));
+    }
+
+    /// The plan for these extents, one list for each input and as long as its axes are many. It is made if it is not kept.
+    fn kept_plan(
+        &self,
+        program: &TensorProgram,
+        extents: &[&[usize]],
+        token: Option<&Cancellation>,
+    ) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+        let all: SmallVec<[usize; 16]> = extents.iter().copied().flatten().copied().collect();
+        let is_new = Cell::new(false);
+        let make = || {
+            is_new.set(true);
+            made_in_time(self.planned(program, extents, token))
+        };
+        let plan = self.plans.get(hash_of(&all[..]), |known| **known == all[..], || all.to_vec(), make)?;
+        if is_new.get() {
+            self.plans.shrink(self.evaluator.most_bytes(), plan_bytes);
+        }
         Ok(plan)
     }
 
     /// Plans the program for these extents.
-    fn planned(&self, program: &TensorProgram, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+    fn planned(
+        &self,
+        program: &TensorProgram,
+        extents: &[&[usize]],
+        token: Option<&Cancellation>,
+    ) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
         let (graph, nodes) = program.graph(extents)?;
         self.check_outputs(&graph, &nodes)?;
-        Ok(Arc::new(self.evaluator.plan(&graph, &nodes)?))
+        Ok(Arc::new(self.evaluator.plan_until(&graph, &nodes, token)?))
     }
 
     /// Does something with the graph for such inputs, which is not planned.
@@ -313,13 +300,8 @@ impl WholeModel for TensorModel {
 
     fn memory_bytes(&self) -> usize {
         let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
-        let bytes = of_graph + self.plans.sum(|plan| plan.held_bytes());
+        let bytes = of_graph + self.plans.sum(plan_bytes);
         size_of::<TensorModel>() + usize::try_from(bytes).unwrap_or(usize::MAX)
-    }
-
-    fn run_bytes(&self, memory: &WholeMemory) -> usize {
-        let bytes = memory.known_tensor_runs().map_or(0, TensorRuns::held_bytes);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     fn evaluate_values(
@@ -343,13 +325,18 @@ impl WholeModel for TensorModel {
         }
         let WholeTerms { threads, limits } = memory.terms();
         let terms = RunTerms { token, threads, array_bytes: limits.map(|limits| limits.array_bytes()) };
-        let runs = memory.tensor_runs();
+        let runs: &mut TensorRuns = memory.own();
         self.run(&inputs, &terms, runs)?;
         for (output, field) in runs.outputs().iter().zip(&self.outputs) {
             results.push(value_of(output, &field.qtype)?);
         }
         Ok(())
     }
+}
+
+/// About how many bytes a plan has.
+fn plan_bytes(plan: &Result<Arc<TensorPlan>, cembra_tensor::Error>) -> u64 {
+    plan.as_ref().map_or(0, |plan| plan.held_bytes())
 }
 
 /// A tensor as a value of the type of its output: a tensor without axes is a scalar.

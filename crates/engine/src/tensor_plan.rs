@@ -3,7 +3,8 @@
 
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_product::ProductCounters;
-use crate::tensors::{Evaluator, Host};
+use crate::tensors::{Evaluator, Host, RunTerms};
+use cembra_runtime::Cancellation;
 use cembra_tensor::{
     Elements, Error, ErrorKind, Graph, NodeId, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor,
 };
@@ -18,6 +19,16 @@ impl Evaluator {
     /// Operators of another registry, a rule of the user that is none, a graph that becomes too large, a constant that fails, or more time than
     /// `Limits::compile_time`, which is compared every few hundred nodes.
     pub fn plan(self: &Arc<Self>, graph: &Graph, outputs: &[NodeId]) -> Result<TensorPlan, Error> {
+        self.plan_until(graph, outputs, None)
+    }
+
+    /// The same, which ends once the token of a run is cancelled.
+    pub(crate) fn plan_until(
+        self: &Arc<Self>,
+        graph: &Graph,
+        outputs: &[NodeId],
+        token: Option<&Cancellation>,
+    ) -> Result<TensorPlan, Error> {
         self.check_registry(graph)?;
         let budget = Budget::start(*self.options().prepare.budget.limits());
         let in_time = || {
@@ -26,7 +37,7 @@ impl Evaluator {
                 over.hints().iter().fold(error, |error, hint| error.hint(hint.clone()))
             })
         };
-        let until = self.host().asking(&in_time);
+        let until = self.host_within(&RunTerms { token, ..RunTerms::default() }).asking(&in_time);
         let mut rewriter = Rewriter::new(graph);
         for rule in &self.options().tensor_rules {
             rewriter = rewriter.rule(rule, graph)?;

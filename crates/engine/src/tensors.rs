@@ -4,9 +4,9 @@
 
 use crate::bodies::plan_of_body;
 use crate::body_session::{BodyExecutor, in_elements};
+use crate::cache::{Cache, CacheCounters, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
-use crate::kept::{CacheCounters, Kernels};
 use crate::plan_rows::PlanRows;
 use crate::tensor_kernels::{BodyLines, BodySums, joined, run};
 use crate::tensor_lines::{Line, LineKernel, Single, SumKernel};
@@ -19,6 +19,26 @@ use cembra_ops::Registry;
 use cembra_runtime::Cancellation;
 use cembra_tensor::{Body, DataMut, Elements, Error, ErrorKind, Graph, Labels, Layout, NodeId, Tensor, pieces};
 use std::sync::Arc;
+
+/// What expressions were compiled to, by what they mean. Extents are no part of that, so a tensor of another size compiles nothing.
+type Kernels<T> = Cache<Body, Result<T, Error>>;
+
+/// The kernel of an expression, which is compiled if it is not kept. What could not be compiled is not tried again.
+fn kernel_of<T: Clone>(
+    kernels: &Kernels<T>,
+    body: &Body,
+    compile: impl Fn() -> Result<T, crate::Error>,
+) -> Result<T, Error> {
+    let make = || made_in_time(compile().map_err(|error| in_elements(&error)));
+    kernels.get(hash_of(body), |known| known == body, || body.clone(), make)
+}
+
+/// What was made in a run. A time that was over, or a token, is of that run alone: the machine may have been busy.
+pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> Made<Result<T, Error>> {
+    let is_of_time =
+        |error: &Error| matches!(error.kind(), ErrorKind::Limit | ErrorKind::Cancelled | ErrorKind::Deadline);
+    Made { stays: !value.as_ref().is_err_and(is_of_time), value }
+}
 
 /// The most expressions of elements that are kept compiled.
 const MOST_KERNELS: usize = 1024;
@@ -60,7 +80,7 @@ impl Evaluator {
         let registry = options.registry.unwrap_or(options.prepare.registry);
         let is_in_order = options.reference_order || options.backend == Backend::Interpreter;
         let products = (!is_in_order).then(|| Products::new(matrices()));
-        let (kernels, executors) = (Kernels::new(MOST_KERNELS), Kernels::new(MOST_KERNELS));
+        let (kernels, executors) = (Cache::new(MOST_KERNELS), Cache::new(MOST_KERNELS));
         let min_elements = options.min_parallel_elements.unwrap_or(1 << 16).max(1);
         let threads = Threads { count: 1, min_elements };
         Evaluator { options: options.clone(), registry, products, kernels, executors, threads }
@@ -192,12 +212,11 @@ impl Evaluator {
 
     /// A body, compiled for many rows.
     fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, Error> {
-        let compile = || {
+        kernel_of(&self.kernels, body, || {
             let options = self.started();
             let (program, plan) = plan_of_body(body, &options)?;
             Ok(Arc::new(PlanRows::of(&program, plan, &options)))
-        };
-        self.kernels.get(body, || compile().map_err(|error: crate::Error| in_elements(&error)))
+        })
     }
 }
 
@@ -275,8 +294,8 @@ impl<'e> Host<'e> {
     /// # Errors
     /// The body cannot be compiled.
     pub(crate) fn single(&self, body: &Body) -> Result<Box<dyn Single>, Error> {
-        let compile = || BodyExecutor::of(body, &self.evaluator.started()).map_err(|error| in_elements(&error));
-        Ok(self.evaluator.executors.get(body, compile)?.single())
+        let compile = || BodyExecutor::of(body, &self.evaluator.started());
+        Ok(kernel_of(&self.evaluator.executors, body, compile)?.single())
     }
 
     /// How many threads a run has. Results do not depend on it.

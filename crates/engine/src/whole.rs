@@ -4,8 +4,6 @@
 use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::signature::Field;
-#[cfg(feature = "tensors")]
-use crate::tensor_session::TensorRuns;
 use cembra_native::Tier;
 use cembra_runtime::Cancellation;
 use cembra_value::Value;
@@ -40,11 +38,6 @@ pub trait WholeModel: Any + Send + Sync + Debug {
         results: &mut Vec<Value>,
     ) -> Result<(), Error>;
 
-    /// About how many bytes of memory runs leave to each other, as far as that is known.
-    fn run_bytes(&self, _memory: &WholeMemory) -> usize {
-        0
-    }
-
     /// Keeps the memory of a result of a run before, which the caller does not use any more.
     fn recycle(&self, _result: Value, _memory: &mut WholeMemory) {}
 }
@@ -55,9 +48,6 @@ pub struct WholeMemory {
     terms: WholeTerms,
     /// Memory that one run leaves to the next. Each kind of model has a type of its own for it.
     own: Option<Box<dyn Any + Send>>,
-    /// That of a model with tensors alone. A run of a small one takes 100 ns, of which finding the type of `own` would be a tenth.
-    #[cfg(feature = "tensors")]
-    tensors: Option<Box<TensorRuns>>,
 }
 
 /// How runs go.
@@ -90,23 +80,21 @@ impl WholeMemory {
         own.downcast_mut().expect("memory of the type that was made")
     }
 
-    /// The memory of a model with tensors alone, which is made before the first run.
+    /// Takes the memory out, if it is that of a model of some kind.
     #[cfg(feature = "tensors")]
-    pub(crate) fn tensor_runs(&mut self) -> &mut TensorRuns {
-        self.tensors.get_or_insert_default()
+    pub(crate) fn take<M: 'static>(&mut self) -> Option<Box<M>> {
+        match self.own.take()?.downcast() {
+            Ok(own) => Some(own),
+            Err(other) => {
+                self.own = Some(other);
+                None
+            }
+        }
     }
 
-    /// The same; none before the first run.
+    /// Puts memory of a model in.
     #[cfg(feature = "tensors")]
-    #[inline]
-    pub(crate) fn known_tensor_runs(&self) -> Option<&TensorRuns> {
-        self.tensors.as_deref()
-    }
-
-    /// The same, to be run; none before the first run.
-    #[cfg(feature = "tensors")]
-    #[inline]
-    pub(crate) fn known_tensor_runs_mut(&mut self) -> Option<&mut TensorRuns> {
-        self.tensors.as_deref_mut()
+    pub(crate) fn put(&mut self, own: Box<dyn Any + Send>) {
+        self.own = Some(own);
     }
 }

@@ -226,9 +226,10 @@ impl SweepRunner {
 
     /// Bytes of memory that machine code takes.
     fn memory_bytes(&self) -> usize {
-        let code = |variant: &Option<Arc<Variant>>| -> usize {
-            variant.iter().flat_map(|variant| &variant.functions).map(|function| function.memory_bytes()).sum()
+        let code = |variant: &Option<Arc<Variant>>| -> u64 {
+            let functions = variant.iter().flat_map(|variant| &variant.functions);
+            functions.map(|function| function.memory_bytes() as u64).sum()
         };
-        size_of::<SweepRunner>() + self.variants.sum(code)
+        size_of::<SweepRunner>() + usize::try_from(self.variants.sum(code)).unwrap_or(usize::MAX)
     }
 }

@@ -4,13 +4,12 @@
 use super::matrix::MatrixProduct;
 use super::number::Number;
 use super::{ProductCounters, run_into};
+use crate::cache::{Cache, Made, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
 use cembra_tensor::{Data, DataMut, Error, ErrorKind, Extents, Held, Labels, Layout, ProductPlan, Tensor};
 use cembra_value::tensor::no_element;
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What a product is planned for of an operand: the type of its elements, and its layout.
 pub(crate) type OperandForm<'o> = (Scalar, &'o Layout);
@@ -19,12 +18,27 @@ pub(super) fn form_of(operand: &Tensor) -> OperandForm<'_> {
     (operand.scalar_type(), operand.layout())
 }
 
-/// A product by labels of operands of some type, extents and strides: all that is known of it but the elements, and where the first are.
-#[derive(Debug)]
-pub(super) struct Form {
+/// What is multiplied: labels, and operands of some type, extents and strides.
+#[derive(Clone, Debug)]
+struct Factors {
     labels: Labels,
     layouts: [Layout; 2],
     scalar: Scalar,
+}
+
+impl Factors {
+    /// True if these operands are as those. They may begin elsewhere in their memory.
+    fn fit(&self, operands: [OperandForm<'_>; 2]) -> bool {
+        let is_like =
+            |(known, (scalar, layout)): (&Layout, OperandForm<'_>)| known.lies_as(layout) && self.scalar == scalar;
+        self.layouts.iter().zip(operands).all(is_like)
+    }
+}
+
+/// A product by labels of operands of some type, extents and strides: all that is known of it but the elements, and where the first are.
+#[derive(Debug)]
+pub(super) struct Form {
+    factors: Factors,
     /// Those of the result.
     extents: Extents,
     /// The number of elements of the result.
@@ -44,14 +58,7 @@ impl Form {
         let plan = ProductPlan::of(labels, operands.map(|(_, layout)| layout), bytes)?;
         let layouts = operands.map(|(_, layout)| layout.clone());
         let len = extents.iter().product();
-        Ok(Form { labels: labels.clone(), layouts, scalar: left, extents, len, plan })
-    }
-
-    /// True if these operands are as those that it was planned for. They may begin elsewhere in their memory.
-    fn fits(&self, operands: [OperandForm<'_>; 2]) -> bool {
-        let is_like =
-            |(known, (scalar, layout)): (&Layout, OperandForm<'_>)| known.lies_as(layout) && self.scalar == scalar;
-        self.layouts.iter().zip(operands).all(is_like)
+        Ok(Form { factors: Factors { labels: labels.clone(), layouts, scalar: left }, extents, len, plan })
     }
 
     /// The product as memory of its own.
@@ -62,7 +69,7 @@ impl Form {
         matrices: &dyn MatrixProduct,
     ) -> Result<(Data, ProductCounters), Error> {
         self.check_extents(extents)?;
-        let mut made = Data::zeros(self.scalar, self.len)?;
+        let mut made = Data::zeros(self.factors.scalar, self.len)?;
         let counters = self.run_into(operands, (&mut made, 0), matrices)?;
         Ok((made, counters))
     }
@@ -98,7 +105,7 @@ impl Form {
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         let on = (matrices, &mut Watch::new(go_on));
-        match self.scalar {
+        match self.factors.scalar {
             Scalar::Int32 => self.run_typed::<i32>(factors, to, on, counters),
             Scalar::Int64 => self.run_typed::<i64>(factors, to, on, counters),
             Scalar::Float32 => self.run_typed::<f32>(factors, to, on, counters),
@@ -148,7 +155,7 @@ impl PlannedProduct {
     /// True if these operands have the type, the extents and the strides that it was planned for. They may begin elsewhere in their memory.
     #[must_use]
     pub fn fits(&self, operands: [&Tensor; 2]) -> bool {
-        self.form.fits(operands.map(form_of))
+        self.form.factors.fit(operands.map(form_of))
     }
 
     /// The extents of the result.
@@ -171,7 +178,7 @@ impl PlannedProduct {
 
     /// How many indices of the first axis make a panel, a product of its own, if the product has several.
     pub(crate) fn panel(&self) -> Option<usize> {
-        let Form { labels, extents, plan, .. } = &self.form;
+        let Form { factors: Factors { labels, .. }, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
         let has: [bool; 2] = std::array::from_fn(|of| labels.operands.get(of).is_some_and(|own| own.contains(first)));
         plan.panel(*extent, has)
@@ -190,7 +197,7 @@ impl PlannedProduct {
 
     /// What is made beside the result while it runs, each by its type and its size.
     pub(crate) fn temporaries(&self) -> impl Iterator<Item = (Scalar, usize)> {
-        self.form.plan.temporaries(self.form.len).map(|len| (self.form.scalar, len))
+        self.form.plan.temporaries(self.form.len).map(|len| (self.form.factors.scalar, len))
     }
 
     /// An error if the result, and what is copied for it, would take more bytes than they may.
@@ -199,7 +206,7 @@ impl PlannedProduct {
     /// They would.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
         let mut held = Held::none(most);
-        held.take(self.form.scalar, &self.form.extents)?;
+        held.take(self.form.factors.scalar, &self.form.extents)?;
         self.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 }
@@ -211,15 +218,14 @@ const MOST_KNOWN: usize = 1024;
 #[derive(Debug)]
 pub struct Products {
     matrices: &'static dyn MatrixProduct,
-    /// By the hashes of labels, extents and strides; at most `MOST_KNOWN`.
-    known: Mutex<FxHashMap<u64, Arc<PlannedProduct>>>,
+    known: Cache<Factors, Result<Arc<PlannedProduct>, Error>>,
 }
 
 impl Products {
     /// Products by way of these products of matrices.
     #[must_use]
     pub fn new(matrices: &'static dyn MatrixProduct) -> Products {
-        Products { matrices, known: Mutex::default() }
+        Products { matrices, known: Cache::new(MOST_KNOWN) }
     }
 
     /// The product of two operands by labels, as [`contract`](crate::contract) gives it.
@@ -281,18 +287,17 @@ impl Products {
         operands: [OperandForm<'_>; 2],
     ) -> Result<Arc<PlannedProduct>, Error> {
         let of = operands.map(|(scalar, layout)| (layout.extents(), layout.strides(), scalar));
-        let hash = FxBuildHasher.hash_one((labels, of));
-        let all = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |known: &&Arc<PlannedProduct>| known.form.labels == *labels && known.form.fits(operands);
-        if let Some(known) = all().get(&hash).filter(is_it) {
-            return Ok(known.clone());
-        }
-        let made = Arc::new(PlannedProduct { form: Form::of(labels, operands)?, matrices: self.matrices });
-        let mut all = all();
-        if all.len() == MOST_KNOWN {
-            all.clear();
-        }
-        all.insert(hash, made.clone());
-        Ok(made)
+        let factors = || {
+            let layouts = operands.map(|(_, layout)| layout.clone());
+            Factors { labels: labels.clone(), layouts, scalar: operands[0].0 }
+        };
+        let make = || {
+            let form = Form::of(labels, operands);
+            let value = form.map(|form| Arc::new(PlannedProduct { form, matrices: self.matrices }));
+            // An error is one of a call, and takes no memory here.
+            Made { stays: value.is_ok(), value }
+        };
+        let is_it = |known: &Factors| known.labels == *labels && known.fit(operands);
+        self.known.get(hash_of((labels, of)), is_it, factors, make)
     }
 }

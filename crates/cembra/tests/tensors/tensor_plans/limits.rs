@@ -339,6 +339,24 @@ fn sums_of_views_end_when_their_time_is_over() {
     }
 }
 
+/// A plan that its run ended is not kept, so another session plans for itself.
+#[test]
+fn planning_ends_with_its_run() {
+    let text = "input x: tensor[f64, 1]; output y = tensor.sum(exp(x) + x)";
+    let executor = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model");
+    let token = Cancellation::new();
+    token.cancel();
+    let x = [Tensor::new(&[2], vec![0.0, 1.0]).expect("a tensor")];
+    let (mut ended, mut other) = (executor.session(), executor.session());
+    ended.set_run_options(&RunOptions::new().cancellation(token));
+    for _ in 0..2 {
+        assert_eq!(ended.run_tensors(&x).expect_err("it is cancelled").code(), "cancelled");
+        assert_eq!(executor.plan_counters().kept, 0);
+    }
+    let made = other.run_tensors(&x).expect("a sum")[0].get::<f64>(&[]).expect("an element");
+    assert_eq!((made, executor.plan_counters().kept), (2.0 + std::f64::consts::E, 1));
+}
+
 /// A plan that writes over a tensor was bound for as many bytes as the runs before might have.
 #[test]
 fn lower_limits_hold_for_values_that_are_written_over_tensors() {
