@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{Graph, Labels};
+use cembra::tensor::{TensorGraph, Labels};
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
 use std::error::Error;
@@ -50,7 +50,7 @@ fn shortest(mut run: impl FnMut()) -> Duration {
 fn main() -> Result<(), Box<dyn Error>> {
     println!("| product | order | plan |\n|---|---|---|");
     for (name, factors, output) in products() {
-        let mut graph = Graph::standard();
+        let mut graph = TensorGraph::standard();
         let mut leaves = Vec::new();
         for own in &factors {
             let extents: Vec<usize> = own.iter().map(|label| EXTENTS[usize::from(*label) % EXTENTS.len()]).collect();

@@ -3,7 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{CompileGraph, Graph, NodeId, Reduction, Slice, same_bits};
+use cembra::tensor::{CompileGraph, TensorGraph, TensorNodeId, Reduction, Slice, same_bits};
 use cembra::{Options, Scalar, Tensor};
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ const MANY: usize = 10_000_000;
 /// What is measured: a graph, its outputs and inputs, and whether the first output is written over the first input.
 struct Case {
     name: &'static str,
-    graph: Graph,
-    outputs: Vec<NodeId>,
+    graph: TensorGraph,
+    outputs: Vec<TensorNodeId>,
     inputs: Vec<Tensor>,
     is_in_place: bool,
 }
 
-fn numbers(scalar: Scalar, extents: &[usize]) -> Result<Tensor, cembra::tensor::Error> {
+fn numbers(scalar: Scalar, extents: &[usize]) -> Result<Tensor, cembra::tensor::TensorError> {
     let number = |at: usize| (at * 7919 % 1009) as f64 / 1009.0 - 0.5;
     let all = 0..extents.iter().product();
     match scalar {
@@ -33,7 +33,7 @@ fn numbers(scalar: Scalar, extents: &[usize]) -> Result<Tensor, cembra::tensor::
 }
 
 fn product(name: &'static str, scalar: Scalar, labels: &str, extents: [&[usize]; 2]) -> Result<Case, Box<dyn Error>> {
-    let mut graph = Graph::standard();
+    let mut graph = TensorGraph::standard();
     let factors = [graph.leaf("a", scalar, extents[0])?, graph.leaf("b", scalar, extents[1])?];
     let outputs = vec![graph.einsum(labels, &factors)?];
     let inputs = vec![numbers(scalar, extents[0])?, numbers(scalar, extents[1])?];
@@ -45,9 +45,9 @@ fn elementwise(
     name: &'static str,
     scalar: Scalar,
     is_in_place: bool,
-    make: impl FnOnce(&mut Graph, NodeId) -> Result<Vec<NodeId>, cembra::tensor::Error>,
+    make: impl FnOnce(&mut TensorGraph, TensorNodeId) -> Result<Vec<TensorNodeId>, cembra::tensor::TensorError>,
 ) -> Result<Case, Box<dyn Error>> {
-    let mut graph = Graph::standard();
+    let mut graph = TensorGraph::standard();
     let x = graph.leaf("x", scalar, &[MANY])?;
     let outputs = make(&mut graph, x)?;
     Ok(Case { name, graph, outputs, inputs: vec![numbers(scalar, &[MANY])?], is_in_place })
@@ -55,7 +55,7 @@ fn elementwise(
 
 /// The product of a vector that is read from its end, and another one.
 fn reversed(name: &'static str, scalar: Scalar) -> Result<Case, Box<dyn Error>> {
-    let mut graph = Graph::standard();
+    let mut graph = TensorGraph::standard();
     let [a, b] = [graph.leaf("a", scalar, &[MANY])?, graph.leaf("b", scalar, &[MANY])?];
     let backwards = graph.slice(a, &[Slice { start: MANY - 1, step: -1, count: MANY }])?;
     let outputs = vec![graph.einsum("i,i->", &[backwards, b])?];
@@ -70,7 +70,7 @@ fn reversed(name: &'static str, scalar: Scalar) -> Result<Case, Box<dyn Error>> 
 
 /// The sum of all elements of a matrix that lies the other way round.
 fn transposed(name: &'static str, scalar: Scalar) -> Result<Case, Box<dyn Error>> {
-    let mut graph = Graph::standard();
+    let mut graph = TensorGraph::standard();
     let x = graph.leaf("x", scalar, &[3000, 3000])?;
     let turned = graph.transpose(x, &[1, 0])?;
     let outputs = vec![graph.reduce(Reduction::Sum, turned, &[0, 1])?];
@@ -81,7 +81,7 @@ fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     use Scalar::{Float32, Float64};
     let square = |name, scalar, extent: usize| product(name, scalar, "ij,jk->ik", [&[extent; 2], &[extent; 2]]);
     let cubes = |name, right: &[usize]| product(name, Float32, name, [&[128; 3], right]);
-    let double = |graph: &mut Graph, x: NodeId| {
+    let double = |graph: &mut TensorGraph, x: TensorNodeId| {
         let (two, one) = (graph.constant(Float32, 2.0)?, graph.constant(Float32, 1.0)?);
         let twice = graph.apply("math.multiply", &[x, two])?;
         Ok(vec![graph.apply("math.add", &[twice, one])?])

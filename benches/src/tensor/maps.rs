@@ -7,7 +7,7 @@ use crate::batch::subject::has_512;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
 use crate::subject::LIMIT;
-use cembra::tensor::{CompileGraph, Element, Graph, NodeId, Reduction};
+use cembra::tensor::{CompileGraph, Element, TensorGraph, TensorNodeId, Reduction};
 use cembra::{Options, Scalar, Session, Tensor};
 
 type Made<T> = Result<T, cembra::Error>;
@@ -121,8 +121,8 @@ fn elementwise(case: &Case, effort: Effort) -> Made<Result<Vec<Record>, Error>> 
     Ok(measure(case.name, [ours::<f64>(case.name, session, &inputs), limit], 1e-9, effort))
 }
 
-fn chain(len: usize) -> Made<(Graph, NodeId)> {
-    let mut g = Graph::standard();
+fn chain(len: usize) -> Made<(TensorGraph, TensorNodeId)> {
+    let mut g = TensorGraph::standard();
     let mut leaf = |name| g.leaf(name, Scalar::Float64, &[len]);
     let [a, b, c, d] = [leaf("a")?, leaf("b")?, leaf("c")?, leaf("d")?];
     let product = g.apply("math.multiply", &[a, b])?;
@@ -132,8 +132,8 @@ fn chain(len: usize) -> Made<(Graph, NodeId)> {
     Ok((g, difference))
 }
 
-fn sum_of_products(len: usize) -> Made<(Graph, NodeId)> {
-    let mut g = Graph::standard();
+fn sum_of_products(len: usize) -> Made<(TensorGraph, TensorNodeId)> {
+    let mut g = TensorGraph::standard();
     let mut leaf = |name| g.leaf(name, Scalar::Float64, &[len]);
     let [a, b] = [leaf("a")?, leaf("b")?];
     let product = g.apply("math.multiply", &[a, b])?;
@@ -143,7 +143,7 @@ fn sum_of_products(len: usize) -> Made<(Graph, NodeId)> {
 
 fn loss(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     const EXTENTS: [usize; 2] = [4096, 1024];
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [z, y] = [g.leaf("z", Scalar::Float32, &EXTENTS)?, g.leaf("y", Scalar::Float32, &EXTENTS)?];
     let output = g.softmax_cross_entropy(z, y)?;
     let executor = g.compile(&[output], &Options::default())?;
@@ -167,7 +167,7 @@ fn vector(name: &'static str, (rank, axis): (usize, usize), effort: Effort) -> M
     let letters = &"abcde"[..rank];
     let kept: String = letters.chars().filter(|letter| letters.find(*letter) != Some(axis)).collect();
     let spec = format!("{letters},{}->{kept}", &letters[axis..=axis]);
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [t, v] = [g.leaf("t", Scalar::Float64, &extents)?, g.leaf("v", Scalar::Float64, &[extent])?];
     let output = g.einsum(&spec, &[t, v])?;
     let executor = g.compile(&[output], &Options::default())?;

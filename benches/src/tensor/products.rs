@@ -5,7 +5,7 @@ use super::{Run, failed, measure, show};
 use crate::Error;
 use crate::measure::Effort;
 use crate::record::Record;
-use cembra::tensor::{CompileGraph, Element, Graph, NodeId};
+use cembra::tensor::{CompileGraph, Element, TensorGraph, TensorNodeId};
 use cembra::{Executor, Options, Scalar, Tensor};
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
@@ -115,9 +115,9 @@ fn product<T: Element + ComplexField + Into<f64>>(
 
 /// A product of tensors, compiled.
 fn by_labels(labels: &str, inputs: &[Tensor]) -> Result<Executor, cembra::Error> {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let leaves = inputs.iter().map(|input| g.leaf("", input.scalar_type(), input.extents()));
-    let leaves = leaves.collect::<Result<Vec<NodeId>, _>>()?;
+    let leaves = leaves.collect::<Result<Vec<TensorNodeId>, _>>()?;
     let product = g.einsum(labels, &leaves)?;
     g.compile(&[product], &Options::default())
 }
@@ -149,8 +149,8 @@ fn epilogue(effort: Effort) -> Result<Vec<Record>, Error> {
     measure(EPILOGUE, [ours, limit], 0.0, effort)
 }
 
-fn positive_part(extent: usize) -> Result<(Graph, NodeId), cembra::tensor::Error> {
-    let mut g = Graph::standard();
+fn positive_part(extent: usize) -> Result<(TensorGraph, TensorNodeId), cembra::tensor::TensorError> {
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float32, &[extent; 2])?;
     let b = g.leaf("b", Scalar::Float32, &[extent; 2])?;
     let bias = g.leaf("bias", Scalar::Float32, &[extent])?;

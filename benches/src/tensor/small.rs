@@ -5,7 +5,7 @@ use super::{CEMBRA, failed};
 use crate::Error;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
-use cembra::tensor::{CompileGraph, Graph, NodeId};
+use cembra::tensor::{CompileGraph, TensorGraph, TensorNodeId};
 use cembra::{Model, Options, Scalar, Tensor};
 use cembra_engine::Evaluator;
 use cembra_tensor::{Plan, Rewriter};
@@ -46,8 +46,8 @@ pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Ve
     Ok(())
 }
 
-fn product_and_bias(extent: usize) -> Made<(Graph, NodeId)> {
-    let mut g = Graph::standard();
+fn product_and_bias(extent: usize) -> Made<(TensorGraph, TensorNodeId)> {
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float64, &[extent, 3])?;
     let b = g.leaf("b", Scalar::Float64, &[3, 3])?;
     let bias = g.leaf("bias", Scalar::Float64, &[3])?;
@@ -110,7 +110,7 @@ fn small(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
 /// A chain of sums, products and views of ten thousand nodes.
 fn nodes(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     const COUNT: usize = 10_000;
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[8, 8])?;
     let y = g.leaf("y", Scalar::Float64, &[8, 8])?;
     let mut made = x;
@@ -154,13 +154,13 @@ fn factors(effort: Effort) -> Result<Vec<Record>, Error> {
         let factor = factors.iter().map(|labels| written(labels)).collect::<Vec<String>>().join(",");
         let spec = format!("{factor}->{}", written(&kept));
         task(metric, 1e6, 1, move || {
-            let mut g = Graph::standard();
-            let leaf = |labels: &Vec<usize>, g: &mut Graph, at: usize| {
+            let mut g = TensorGraph::standard();
+            let leaf = |labels: &Vec<usize>, g: &mut TensorGraph, at: usize| {
                 let extents: Vec<usize> = labels.iter().map(|label| 2 + label % 5).collect();
                 g.leaf(&format!("x{at}"), Scalar::Float64, &extents)
             };
             let leaves = factors.iter().enumerate().map(|(at, labels)| leaf(labels, &mut g, at));
-            let leaves = leaves.collect::<Result<Vec<NodeId>, _>>().map_err(failed(FACTORS))?;
+            let leaves = leaves.collect::<Result<Vec<TensorNodeId>, _>>().map_err(failed(FACTORS))?;
             let product = g.einsum(&spec, &leaves).map_err(failed(FACTORS))?;
             let on = Arc::new(Evaluator::new(&Options::default()));
             std::hint::black_box(on.plan(&g, &[product]).map_err(failed(FACTORS))?);

@@ -51,7 +51,7 @@ struct Arrays;
 /// the model above it, or on its line; values for inputs stand before the word.
 ///
 /// ```
-/// use cembra::{Backend, Error, Model, Options, QType, Value, parse_value, print_type};
+/// use cembra::{Backend, TensorError, Model, Options, QType, Value, parse_value, print_type};
 ///
 /// /// A value as text: an array as listings have it, others as literals.
 /// fn print_value(value: &Value) -> String {
@@ -82,7 +82,7 @@ struct Arrays;
 ///     }
 /// }
 ///
-/// fn outputs(source: &str, inputs: &str, backend: Backend) -> Result<String, Error> {
+/// fn outputs(source: &str, inputs: &str, backend: Backend) -> Result<String, TensorError> {
 ///     let model = Model::parse(source)?;
 ///     let mut given: Vec<(&str, String)> = Vec::new();
 ///     for part in inputs.split(", ").filter(|part| !part.is_empty()) {
@@ -159,14 +159,14 @@ struct LimitsPage;
 /// are the ones that the library finds.
 ///
 /// ```
-/// use cembra::{Code, Error, FaultKind, Model, Options, Value, parse_value, print_type};
+/// use cembra::{Code, TensorError, FaultKind, Model, Options, Value, parse_value, print_type};
 ///
 /// /// What stands behind the word up to the next quote.
 /// fn quoted<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 ///     text.split_once(word)?.1.split('\'').next()
 /// }
 ///
-/// fn run(model: &str, given: &[(&str, &str)]) -> Result<Vec<Value>, Error> {
+/// fn run(model: &str, given: &[(&str, &str)]) -> Result<Vec<Value>, TensorError> {
 ///     let executor = Model::parse(model)?.compile(&Options::default())?;
 ///     let value = |name: &str, qtype| {
 ///         let text = given.iter().find(|(other, _)| *other == name).expect(name).1;
@@ -226,7 +226,7 @@ struct Problems;
 /// the other.
 ///
 /// ```
-/// use cembra::{Backend, Error, Model, Options, Value, print_value};
+/// use cembra::{Backend, TensorError, Model, Options, Value, print_value};
 ///
 /// /// The cells of a row of a table.
 /// fn cells(line: &str) -> Vec<String> {
@@ -235,7 +235,7 @@ struct Problems;
 ///     row.split('|').map(|cell| cell.replace('\u{1}', "|").trim().trim_matches('`').to_owned()).collect()
 /// }
 ///
-/// fn value(source: &str, backend: Backend) -> Result<String, Error> {
+/// fn value(source: &str, backend: Backend) -> Result<String, TensorError> {
 ///     let executor = Model::parse(source)?.compile(&Options::default().backend(backend))?;
 ///     let values = executor.session().evaluate(&[])?;
 ///     Ok(match &values[0] {
@@ -275,12 +275,12 @@ struct FromTensors;
 /// The tables of that page: the third column gives the fourth. Of operators the column is compared with the expression that is run here.
 ///
 /// ```
-/// use cembra::tensor::{CompileGraph, Data, Error, Graph, NodeId, Reduction, Slice};
+/// use cembra::tensor::{CompileGraph, Data, TensorError, TensorGraph, TensorNodeId, Reduction, Slice};
 /// use cembra::{Backend, Model, Options, Scalar, Tensor};
 /// use std::collections::BTreeMap;
 ///
 /// /// A tensor as lists in lists.
-/// fn print(tensor: &Tensor) -> Result<String, Error> {
+/// fn print(tensor: &Tensor) -> Result<String, TensorError> {
 ///     let texts: Vec<String> = match tensor.row_major().data() {
 ///         Data::Bool(elements) => elements.iter().map(bool::to_string).collect(),
 ///         Data::Float32(elements) => elements.iter().map(f32::to_string).collect(),
@@ -313,13 +313,13 @@ struct FromTensors;
 /// let (left, right) = (matrix([1.0, 2.0, 3.0, 4.0])?, matrix([0.0, 5.0, 1.0, 0.0])?);
 /// let inputs = [left, right, Tensor::new(&[2], vec![1.0, 10.0])?, Tensor::new(&[3], vec![1_i64, 0, 1])?];
 ///
-/// let mut g = Graph::standard();
-/// let mut leaf = |g: &mut Graph, at: usize| g.leaf("", inputs[at].scalar_type(), inputs[at].extents());
+/// let mut g = TensorGraph::standard();
+/// let mut leaf = |g: &mut TensorGraph, at: usize| g.leaf("", inputs[at].scalar_type(), inputs[at].extents());
 /// let (a, b, v, i) = (leaf(&mut g, 0)?, leaf(&mut g, 1)?, leaf(&mut g, 2)?, leaf(&mut g, 3)?);
 /// let c = g.apply("bool.less", &[a, b])?;
 /// let seven = g.constant(Scalar::Float64, 7.0)?;
 /// let sevenfold = g.apply("math.multiply", &[seven, a])?;
-/// let made: Vec<(&str, NodeId)> = expressions! {
+/// let made: Vec<(&str, TensorNodeId)> = expressions! {
 ///     g.apply("math.add", &[a, b]);
 ///     g.apply("math.multiply", &[a, b]);
 ///     g.einsum("ij,jk->ik", &[a, b]);

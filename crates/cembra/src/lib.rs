@@ -138,10 +138,10 @@ pub mod tensor {
     pub use crate::tensor_graph::CompileGraph;
     pub use cembra_engine::{CacheCounters, MOST_MODEL_NODES, Reader, TensorPlan, Written};
     pub use cembra_tensor::{
-        Axes, Axis, CustomVjp, Data, DataMut, Element, ElementForm, Error, ErrorKind, Exactness, Extents, Found, Graph,
-        Half, HalfTensor, Labels, Layout, Leaf, MOST_AXES, MOST_FACTORS, MOST_LABELS, MapOperand, Meta, NodeId,
-        PlanCounters, Reduction, Residuals, Rule, Slice, Strides, Tensor, TensorMut, TensorOp, Wanted, bf16, f16,
-        same_bits,
+        Axes, Axis, CustomVjp, Data, DataMut, Element, ElementForm, Exactness, Extents, Found, Half, HalfTensor,
+        Labels, Layout, Leaf, MOST_AXES, MOST_FACTORS, MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction,
+        Residuals, Rule, Slice, Strides, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId,
+        TensorOp, Wanted, bf16, f16, same_bits,
     };
 }
 
@@ -149,7 +149,7 @@ pub mod tensor {
 #[cfg(feature = "tensors")]
 const _: () = {
     const fn shared<T: Send + Sync>() {}
-    shared::<tensor::Graph>();
+    shared::<tensor::TensorGraph>();
     shared::<tensor::TensorPlan>();
     shared::<tensor::Reader<'static>>();
 };

@@ -2,15 +2,15 @@
 
 use crate::{Error, Executor, Options};
 use cembra_engine::Executable;
-use cembra_tensor::{Graph, NodeId};
+use cembra_tensor::{TensorGraph, TensorNodeId};
 
-/// What compiles a [`Graph`]: the method that a model has, too.
+/// What compiles a [`TensorGraph`]: the method that a model has, too.
 ///
 /// ```
-/// use cembra::tensor::{CompileGraph, Graph, Reduction};
+/// use cembra::tensor::{CompileGraph, TensorGraph, Reduction};
 /// use cembra::{Options, Scalar, Tensor};
 ///
-/// let mut g = Graph::standard();
+/// let mut g = TensorGraph::standard();
 /// let x = g.leaf("x", Scalar::Float64, &[2, 2])?;
 /// let e = g.apply("exp", &[x])?;
 /// let sums = g.reduce(Reduction::Sum, e, &[1])?;
@@ -26,11 +26,11 @@ pub trait CompileGraph {
     ///
     /// # Errors
     /// Operators of another registry than the options name, a plan that becomes too large, a constant that fails, or limits.
-    fn compile(&self, outputs: &[NodeId], options: &Options) -> Result<Executor, Error>;
+    fn compile(&self, outputs: &[TensorNodeId], options: &Options) -> Result<Executor, Error>;
 }
 
-impl CompileGraph for Graph {
-    fn compile(&self, outputs: &[NodeId], options: &Options) -> Result<Executor, Error> {
+impl CompileGraph for TensorGraph {
+    fn compile(&self, outputs: &[TensorNodeId], options: &Options) -> Result<Executor, Error> {
         let options = options.started(None, None, self.registry());
         Ok(Executor::from(Executable::of_graph(self, outputs, &options)?))
     }

@@ -6,19 +6,19 @@ use crate::error::Error;
 use crate::executor::Executable;
 use crate::tensor_lines::Single;
 use cembra_runtime::{Context, FaultKind, Frame, Scalar};
-use cembra_tensor::{Body, ErrorKind};
+use cembra_tensor::{Body, TensorErrorKind};
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
 
 /// An error of a model as one of tensors.
-pub(crate) fn in_elements(error: &Error) -> cembra_tensor::Error {
+pub(crate) fn in_elements(error: &Error) -> cembra_tensor::TensorError {
     let kind = match error.fault_kind() {
-        Some(FaultKind::Cancelled) => ErrorKind::Cancelled,
-        Some(FaultKind::Deadline) => ErrorKind::Deadline,
-        None if error.code() == "limit" => ErrorKind::Limit,
-        _ => ErrorKind::Evaluation,
+        Some(FaultKind::Cancelled) => TensorErrorKind::Cancelled,
+        Some(FaultKind::Deadline) => TensorErrorKind::Deadline,
+        None if error.code() == "limit" => TensorErrorKind::Limit,
+        _ => TensorErrorKind::Evaluation,
     };
-    let made = cembra_tensor::Error::new(kind, error.message_of_element());
+    let made = cembra_tensor::TensorError::new(kind, error.message_of_element());
     match error.fault_kind() {
         Some(fault) => made.of_fault(fault, error.operator()),
         None => made,
@@ -60,12 +60,12 @@ struct BodySession {
 }
 
 #[cold]
-fn misfit(message: &str) -> cembra_tensor::Error {
-    cembra_tensor::Error::new(ErrorKind::Evaluation, message)
+fn misfit(message: &str) -> cembra_tensor::TensorError {
+    cembra_tensor::TensorError::new(TensorErrorKind::Evaluation, message)
 }
 
 impl Single for BodySession {
-    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::Error> {
+    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::TensorError> {
         self.values.clear();
         for (at, scalar) in &*self.inputs {
             let bits = inputs.get(*at).ok_or_else(|| misfit("too few elements for an expression"))?;

@@ -52,7 +52,7 @@ type Table<K, T> = FxHashMap<u64, SmallVec<[Arc<Entry<K, T>>; 1]>>;
 /// Values by their keys, at most so many.
 pub(crate) struct Cache<K, T> {
     most: usize,
-    /// It is never changed, but replaced, by a thread that holds `changes`.
+    /// At most `most` entries. The table is never changed, but replaced, by a thread that holds `changes`.
     table: ArcSwap<Table<K, T>>,
     changes: Mutex<()>,
     /// Counts what is asked for.

@@ -44,7 +44,7 @@ enum Kind {
     Tensors {
         problem: Diagnostics,
         #[cfg(feature = "tensors")]
-        cause: cembra_tensor::Error,
+        cause: cembra_tensor::TensorError,
         /// The texts that the place of a fault is in.
         #[cfg(feature = "tensors")]
         sources: Option<Arc<Sources>>,
@@ -195,25 +195,25 @@ impl Error {
 
     /// An error of tensors, with the diagnostic that a model reports for it.
     #[cfg(feature = "tensors")]
-    pub(crate) fn tensors(cause: cembra_tensor::Error, problem: Diagnostic) -> Self {
+    pub(crate) fn tensors(cause: cembra_tensor::TensorError, problem: Diagnostic) -> Self {
         Error(Arc::new(Kind::Tensors { problem: problem.into(), cause, sources: None }))
     }
 
     /// For a model with tensors whose labels, types or axes do not fit, what is wrong with those: its kind says more than the code.
     ///
     /// ```
-    /// use cembra::tensor::ErrorKind;
+    /// use cembra::tensor::TensorErrorKind;
     /// use cembra::{Model, Options};
     ///
     /// let text = "input a: tensor[f64, 2], b: tensor[f64, 2]; c(\"i,j\") = a(\"i,k\") * b(\"k,l\")";
     /// let error = Model::parse(text)?.compile(&Options::default()).unwrap_err();
     /// assert_eq!(error.code(), "labels");
-    /// assert_eq!(error.tensor_error().map(|error| error.kind()), Some(ErrorKind::FreeLabel));
+    /// assert_eq!(error.tensor_error().map(|error| error.kind()), Some(TensorErrorKind::FreeLabel));
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[cfg(feature = "tensors")]
     #[must_use]
-    pub fn tensor_error(&self) -> Option<&cembra_tensor::Error> {
+    pub fn tensor_error(&self) -> Option<&cembra_tensor::TensorError> {
         match &*self.0 {
             Kind::Tensors { cause, .. } => Some(cause),
             _ => None,

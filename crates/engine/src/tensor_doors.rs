@@ -11,14 +11,14 @@ use crate::tensor_model::TensorModel;
 use crate::tensor_plan::TensorPlan;
 use crate::tensor_session::Written;
 use crate::tensors::RunTerms;
-use cembra_tensor::{Graph, NodeId, Tensor};
+use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
 use cembra_value::{Code, Diagnostic};
 use std::any::Any;
 use std::sync::Arc;
 
 impl Executable {
     /// Compiles nodes of a graph of tensors.
-    pub fn of_graph(graph: &Graph, outputs: &[NodeId], options: &Started) -> Result<Executable, Error> {
+    pub fn of_graph(graph: &TensorGraph, outputs: &[TensorNodeId], options: &Started) -> Result<Executable, Error> {
         let tensors = TensorModel::of_graph(graph, outputs, options)?;
         Executable::of_whole(tensors, Arc::default(), options)
     }

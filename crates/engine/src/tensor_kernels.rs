@@ -8,7 +8,7 @@ use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace,
 use crate::tensor_lines::{InputLine, Line, LineKernel, OneLine, OneTarget, Soon, SumKernel};
 use crate::tensor_threads::Threads;
 use cembra_runtime::{Cancellation, Chains};
-use cembra_tensor::{Body, Data, DataMut, ErrorKind, Tensor};
+use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// Which input of a body each input of its plan is.
 type Order = SmallVec<[usize; 4]>;
 
-fn misfit() -> cembra_tensor::Error {
-    cembra_tensor::Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
+fn misfit() -> cembra_tensor::TensorError {
+    cembra_tensor::TensorError::new(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// A body's function for lines of these steps, if one evaluates several rows at a time.
@@ -36,7 +36,11 @@ pub(crate) struct BodyLines {
 }
 
 impl BodyLines {
-    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, cembra_tensor::Error> {
+    pub(crate) fn of(
+        plan: Arc<PlanRows>,
+        body: &Body,
+        steps: &[isize],
+    ) -> Result<BodyLines, cembra_tensor::TensorError> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
         Ok(BodyLines { plan, order, strips })
@@ -96,7 +100,7 @@ impl LineKernel for BodyLines {
         shifts: &[isize],
         length: usize,
         to: &mut DataMut<'_>,
-    ) -> Result<(), cembra_tensor::Error> {
+    ) -> Result<(), cembra_tensor::TensorError> {
         let count = to.len().checked_div(length).unwrap_or(0);
         let counts = [length, count];
         if let Some(strips) = &mut self.strips
@@ -128,7 +132,7 @@ impl BodySums {
         plan: Arc<PlanRows>,
         body: &Body,
         steps: &[isize],
-    ) -> Result<Option<BodySums>, cembra_tensor::Error> {
+    ) -> Result<Option<BodySums>, cembra_tensor::TensorError> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
         Ok(strips.map(|strips| BodySums { plan, order, strips }))
@@ -197,7 +201,7 @@ pub(crate) fn run(
     outputs: &mut [DataMut<'_>],
     rows: usize,
     (token, threads): (Option<&Cancellation>, Option<&Threads>),
-) -> Result<(), cembra_tensor::Error> {
+) -> Result<(), cembra_tensor::TensorError> {
     let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
     let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());
     for at in plan.leaves() {

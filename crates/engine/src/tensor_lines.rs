@@ -2,7 +2,7 @@
 //! expressions are compiled, is decided elsewhere.
 
 use cembra_runtime::Chains;
-use cembra_tensor::{Data, DataMut, Error, Layout, Tensor};
+use cembra_tensor::{Data, DataMut, Layout, Tensor, TensorError};
 use std::fmt::Debug;
 
 /// An expression of elements that is ready to be evaluated on one element of each input, in memory of its own.
@@ -11,7 +11,7 @@ pub(crate) trait Single: Send + Debug {
     ///
     /// # Errors
     /// `inputs` has another number than the body has inputs, or the element fails.
-    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error>;
+    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, TensorError>;
 
     /// The same with other memory.
     fn fork(&self) -> Box<dyn Single>;
@@ -35,7 +35,13 @@ pub(crate) trait LineKernel: Send + Debug {
     ///
     /// # Errors
     /// Lines or memory do not fit, or an element fails.
-    fn run(&mut self, lines: &[Line<'_>], shifts: &[isize], length: usize, to: &mut DataMut<'_>) -> Result<(), Error>;
+    fn run(
+        &mut self,
+        lines: &[Line<'_>],
+        shifts: &[isize],
+        length: usize,
+        to: &mut DataMut<'_>,
+    ) -> Result<(), TensorError>;
 
     /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
     /// looked at.

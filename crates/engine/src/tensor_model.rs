@@ -13,7 +13,7 @@ use crate::tensors::{Evaluator, Host, RunTerms, made_in_time};
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
-use cembra_tensor::{ErrorKind, Graph, Node, NodeId, Operation, Tensor, check_bytes};
+use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
 use cembra_value::{Limit, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -33,7 +33,7 @@ pub(crate) struct TensorModel {
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     /// By the extents of all inputs, one after the other; the fields say how many each has.
-    plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, cembra_tensor::Error>>,
+    plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, cembra_tensor::TensorError>>,
 }
 
 /// Where the graphs come from that are planned.
@@ -42,7 +42,7 @@ enum Origin {
     /// A program, which is lowered for the extents of its inputs.
     Program(TensorProgram),
     /// A graph, whose leaves have extents.
-    Graph { graph: Graph, outputs: Vec<NodeId>, plan: Arc<TensorPlan> },
+    Graph { graph: TensorGraph, outputs: Vec<TensorNodeId>, plan: Arc<TensorPlan> },
 }
 
 impl TensorModel {
@@ -53,10 +53,14 @@ impl TensorModel {
     }
 
     /// Compiles nodes of a graph. Inputs are its leaves; an output is called by its position, as graphs have no names for nodes.
-    pub(crate) fn of_graph(graph: &Graph, outputs: &[NodeId], options: &Started) -> Result<TensorModel, Error> {
+    pub(crate) fn of_graph(
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        options: &Started,
+    ) -> Result<TensorModel, Error> {
         let evaluator = Arc::new(Evaluator::new(&**options));
         let plan = Arc::new(evaluator.plan(graph, outputs)?);
-        let field = |name: &str, node: NodeId| Field::new(&name.into(), &graph.qtype(node));
+        let field = |name: &str, node: TensorNodeId| Field::new(&name.into(), &graph.qtype(node));
         let inputs = graph.leaves().iter().map(|leaf| field(&leaf.name, leaf.node)).collect();
         let fields = outputs.iter().enumerate().map(|(at, node)| field(&at.to_string(), *node)).collect();
         let origin = Origin::Graph { graph: graph.clone(), outputs: outputs.to_vec(), plan };
@@ -105,7 +109,7 @@ impl TensorModel {
         let made = self.with_graph(inputs, |graph, outputs| {
             let Some(node) = outputs.get(output) else {
                 let message = format!("output {output} of {}", outputs.len());
-                return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+                return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
             };
             Reader::new(graph, *node, inputs, &*self.evaluator)
         });
@@ -119,7 +123,7 @@ impl TensorModel {
                 let fits = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied());
                 if !fits {
                     let message = "a graph is planned for the extents of its leaves";
-                    return Err(cembra_tensor::Error::new(ErrorKind::SizeMismatch, message).into());
+                    return Err(cembra_tensor::TensorError::new(TensorErrorKind::SizeMismatch, message).into());
                 }
                 self.check_outputs(graph, outputs).map(|()| plan.clone())
             }
@@ -151,7 +155,7 @@ impl TensorModel {
         &self,
         inputs: &[Tensor],
         token: Option<&Cancellation>,
-    ) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+    ) -> Result<Arc<TensorPlan>, cembra_tensor::TensorError> {
         self.check(inputs)?;
         match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
@@ -171,7 +175,7 @@ impl TensorModel {
         program: &TensorProgram,
         extents: &[&[usize]],
         token: Option<&Cancellation>,
-    ) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+    ) -> Result<Arc<TensorPlan>, cembra_tensor::TensorError> {
         let all: SmallVec<[usize; 16]> = extents.iter().copied().flatten().copied().collect();
         let is_new = Cell::new(false);
         let make = || {
@@ -191,7 +195,7 @@ impl TensorModel {
         program: &TensorProgram,
         extents: &[&[usize]],
         token: Option<&Cancellation>,
-    ) -> Result<Arc<TensorPlan>, cembra_tensor::Error> {
+    ) -> Result<Arc<TensorPlan>, cembra_tensor::TensorError> {
         let (graph, nodes) = program.graph(extents)?;
         self.check_outputs(&graph, &nodes)?;
         Ok(Arc::new(self.evaluator.plan_until(&graph, &nodes, token)?))
@@ -201,8 +205,8 @@ impl TensorModel {
     fn with_graph<T>(
         &self,
         inputs: &[Tensor],
-        run: impl FnOnce(&Graph, &[NodeId]) -> Result<T, cembra_tensor::Error>,
-    ) -> Result<T, cembra_tensor::Error> {
+        run: impl FnOnce(&TensorGraph, &[TensorNodeId]) -> Result<T, cembra_tensor::TensorError>,
+    ) -> Result<T, cembra_tensor::TensorError> {
         self.check(inputs)?;
         match &self.origin {
             Origin::Graph { graph, outputs, .. } => run(graph, outputs),
@@ -218,9 +222,10 @@ impl TensorModel {
     /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
     /// if one of them does: the first is found in as many runs as its number has bits.
     #[cold]
-    fn first_failure(&self, failed: cembra_tensor::Error, inputs: &[Tensor], elements: &Host<'_>) -> Error {
-        let is_of_element =
-            |error: &cembra_tensor::Error| matches!(error.kind(), ErrorKind::Evaluation | ErrorKind::Index);
+    fn first_failure(&self, failed: cembra_tensor::TensorError, inputs: &[Tensor], elements: &Host<'_>) -> Error {
+        let is_of_element = |error: &cembra_tensor::TensorError| {
+            matches!(error.kind(), TensorErrorKind::Evaluation | TensorErrorKind::Index)
+        };
         let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed.into() };
         let first = self.with_graph(inputs, |graph, outputs| {
             let needed = graph.needed(outputs);
@@ -229,10 +234,11 @@ impl TensorModel {
                 Operation::Take(_) | Operation::PlaceTake(_) => true,
                 _ => false,
             };
-            let nodes: Vec<NodeId> =
+            let nodes: Vec<TensorNodeId> =
                 graph.nodes().filter(|(id, node)| needed[id.index()] && may_fail(node)).map(|(id, _)| id).collect();
-            let run =
-                |nodes: &[NodeId]| self.evaluator.plan(graph, nodes)?.bind(inputs, elements)?.run(inputs, elements);
+            let run = |nodes: &[TensorNodeId]| {
+                self.evaluator.plan(graph, nodes)?.bind(inputs, elements)?.run(inputs, elements)
+            };
             let (mut holds, mut fails) = (0, nodes.len());
             while fails > holds + 1 {
                 let middle = usize::midpoint(holds, fails);
@@ -254,10 +260,10 @@ impl TensorModel {
     }
 
     /// An error if these are not of the types of the inputs.
-    fn check(&self, given: &[Tensor]) -> Result<(), cembra_tensor::Error> {
+    fn check(&self, given: &[Tensor]) -> Result<(), cembra_tensor::TensorError> {
         if given.len() != self.inputs.len() {
             let message = format!("{} tensors for {} inputs", given.len(), self.inputs.len());
-            return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+            return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
         }
         for (field, tensor) in self.inputs.iter().zip(given) {
             if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
@@ -270,11 +276,12 @@ impl TensorModel {
 
     /// An error if an output takes more memory than arrays may have. A view of little memory may have more elements than fit any memory, so
     /// that a caller who copies it would fail.
-    fn check_outputs(&self, graph: &Graph, nodes: &[NodeId]) -> Result<(), cembra_tensor::Error> {
+    fn check_outputs(&self, graph: &TensorGraph, nodes: &[TensorNodeId]) -> Result<(), cembra_tensor::TensorError> {
         for (at, (output, node)) in self.outputs.iter().zip(nodes).enumerate() {
             check_bytes(graph.scalar(*node), graph.extents(*node), self.evaluator.most_bytes()).map_err(|error| {
                 let message = format!("output `{}`: {error}", Excerpt::quoted(&output.name));
-                let error = cembra_tensor::Error::new(ErrorKind::Limit, message).hint(Limit::ArrayBytes.hint());
+                let error =
+                    cembra_tensor::TensorError::new(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint());
                 match &self.origin {
                     Origin::Program(program) => error.at(program.output_span(at)),
                     Origin::Graph { .. } => error,
@@ -335,7 +342,7 @@ impl WholeModel for TensorModel {
 }
 
 /// About how many bytes a plan has.
-fn plan_bytes(plan: &Result<Arc<TensorPlan>, cembra_tensor::Error>) -> u64 {
+fn plan_bytes(plan: &Result<Arc<TensorPlan>, cembra_tensor::TensorError>) -> u64 {
     plan.as_ref().map_or(0, |plan| plan.held_bytes())
 }
 

@@ -6,7 +6,8 @@ use crate::tensor_product::ProductCounters;
 use crate::tensors::{Evaluator, Host, RunTerms};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{
-    Elements, Error, ErrorKind, Graph, NodeId, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor,
+    Elements, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor, TensorError, TensorErrorKind, TensorGraph,
+    TensorNodeId,
 };
 use cembra_value::Budget;
 use std::sync::Arc;
@@ -18,22 +19,22 @@ impl Evaluator {
     /// # Errors
     /// Operators of another registry, a rule of the user that is none, a graph that becomes too large, a constant that fails, or more time than
     /// `Limits::compile_time`, which is compared every few hundred nodes.
-    pub fn plan(self: &Arc<Self>, graph: &Graph, outputs: &[NodeId]) -> Result<TensorPlan, Error> {
+    pub fn plan(self: &Arc<Self>, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<TensorPlan, TensorError> {
         self.plan_until(graph, outputs, None)
     }
 
     /// The same, which ends once the token of a run is cancelled.
     pub(crate) fn plan_until(
         self: &Arc<Self>,
-        graph: &Graph,
-        outputs: &[NodeId],
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
         token: Option<&Cancellation>,
-    ) -> Result<TensorPlan, Error> {
+    ) -> Result<TensorPlan, TensorError> {
         self.check_registry(graph)?;
         let budget = Budget::start(*self.options().prepare.budget.limits());
         let in_time = || {
             budget.check_time().map_err(|over| {
-                let error = Error::new(ErrorKind::Limit, over.message());
+                let error = TensorError::new(TensorErrorKind::Limit, over.message());
                 over.hints().iter().fold(error, |error, hint| error.hint(hint.clone()))
             })
         };
@@ -56,7 +57,7 @@ impl Evaluator {
 #[derive(Debug)]
 pub struct TensorPlan {
     evaluator: Arc<Evaluator>,
-    graph: Graph,
+    graph: TensorGraph,
     plan: Plan,
 }
 
@@ -81,7 +82,7 @@ impl TensorPlan {
     ///
     /// # Errors
     /// Inputs that do not fit, an index outside of its axis, or an element that fails.
-    pub fn run(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), Error> {
+    pub fn run(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), TensorError> {
         let (host, mut counters) = (self.evaluator.host(), ProductCounters::default());
         let made = BoundPlan::of(&self.plan, &self.graph, inputs, &host)?.run(inputs, &host, &mut counters)?;
         Ok((made.unwrap_or_default(), counters))
@@ -91,12 +92,12 @@ impl TensorPlan {
     ///
     /// # Errors
     /// Inputs that do not fit; or a defect of the plan.
-    pub fn verify(&self, inputs: &[Tensor]) -> Result<(), Error> {
+    pub fn verify(&self, inputs: &[Tensor]) -> Result<(), TensorError> {
         BoundPlan::verified(&self.plan, &self.graph, inputs, &self.evaluator.host()).map(drop)
     }
 
     /// The plan bound to tensors of these extents and strides, with memory of its own, which is kept.
-    pub(crate) fn bind(&self, inputs: &[Tensor], elements: &Host<'_>) -> Result<KeptPlan, Error> {
+    pub(crate) fn bind(&self, inputs: &[Tensor], elements: &Host<'_>) -> Result<KeptPlan, TensorError> {
         Ok(BoundPlan::of(&self.plan, &self.graph, inputs, elements)?.kept())
     }
 
@@ -106,7 +107,7 @@ impl TensorPlan {
         inputs: &mut [Tensor],
         target: usize,
         elements: &Host<'_>,
-    ) -> Result<Option<BoundPlan>, Error> {
+    ) -> Result<Option<BoundPlan>, TensorError> {
         BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, elements)
     }
 

@@ -4,7 +4,7 @@
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_plan::TensorPlan;
 use crate::tensors::{Host, RunTerms};
-use cembra_tensor::{Error, ErrorKind, Tensor};
+use cembra_tensor::{Tensor, TensorError, TensorErrorKind};
 use std::sync::Arc;
 
 /// How a tensor got its value.
@@ -60,8 +60,8 @@ impl TensorRuns {
         &mut self,
         inputs: &[Tensor],
         elements: &Host<'_>,
-        plan: impl FnOnce() -> Result<Arc<TensorPlan>, Error>,
-    ) -> Result<(), Error> {
+        plan: impl FnOnce() -> Result<Arc<TensorPlan>, TensorError>,
+    ) -> Result<(), TensorError> {
         if let Some(bound) = &mut self.bound
             && bound.run(inputs, elements)?
         {
@@ -77,19 +77,19 @@ impl TensorRuns {
         target: usize,
         elements: &Host<'_>,
         plan: &Arc<TensorPlan>,
-    ) -> Result<Written, Error> {
+    ) -> Result<Written, TensorError> {
         let leaves = plan.leaves();
         if plan.outputs() != 1 || target > leaves || inputs.len() < leaves {
             let message =
                 "a model is run over a tensor if it has one output, and the tensor is an input or the one behind them";
-            return Err(Error::new(ErrorKind::OperandCount, message));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         }
         if self.written_in_place(inputs, target, elements, plan)? {
             return Ok(Written::InPlace);
         }
         self.run(&inputs[..leaves], elements, || Ok(plan.clone()))?;
         let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
-            return Err(Error::new(ErrorKind::Evaluation, "an output that was not computed"));
+            return Err(TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"));
         };
         let is_shared = inputs[..leaves].iter().any(|input| input.shares_memory(&made));
         match inputs.get_mut(target) {
@@ -106,7 +106,7 @@ impl TensorRuns {
         target: usize,
         elements: &Host<'_>,
         plan: &TensorPlan,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TensorError> {
         if let Some(bound) = &mut self.over
             && bound.run_over(inputs, target, elements)?.is_some()
         {

@@ -17,26 +17,29 @@ use cembra_expr::Sources;
 use cembra_native::Tier;
 use cembra_ops::Registry;
 use cembra_runtime::Cancellation;
-use cembra_tensor::{Body, DataMut, Elements, Error, ErrorKind, Graph, Labels, Layout, NodeId, Tensor, pieces};
+use cembra_tensor::{
+    Body, DataMut, Elements, Labels, Layout, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, pieces,
+};
 use std::sync::Arc;
 
 /// What expressions were compiled to, by what they mean. Extents are no part of that, so a tensor of another size compiles nothing.
-type Kernels<T> = Cache<Body, Result<T, Error>>;
+type Kernels<T> = Cache<Body, Result<T, TensorError>>;
 
 /// The kernel of an expression, which is compiled if it is not kept. What could not be compiled is not tried again.
 fn kernel_of<T: Clone>(
     kernels: &Kernels<T>,
     body: &Body,
     compile: impl Fn() -> Result<T, crate::Error>,
-) -> Result<T, Error> {
+) -> Result<T, TensorError> {
     let make = || made_in_time(compile().map_err(|error| in_elements(&error)));
     kernels.get(hash_of(body), |known| known == body, || body.clone(), make)
 }
 
 /// What was made in a run. A time that was over, or a token, is of that run alone: the machine may have been busy.
-pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> Made<Result<T, Error>> {
-    let is_of_time =
-        |error: &Error| matches!(error.kind(), ErrorKind::Limit | ErrorKind::Cancelled | ErrorKind::Deadline);
+pub(crate) fn made_in_time<T>(value: Result<T, TensorError>) -> Made<Result<T, TensorError>> {
+    let is_of_time = |error: &TensorError| {
+        matches!(error.kind(), TensorErrorKind::Limit | TensorErrorKind::Cancelled | TensorErrorKind::Deadline)
+    };
     Made { stays: !value.as_ref().is_err_and(is_of_time), value }
 }
 
@@ -48,16 +51,16 @@ const MOST_KERNELS: usize = 1024;
 /// ```
 /// use cembra::{Options, Scalar};
 /// use cembra_engine::Evaluator;
-/// use cembra_tensor::{Graph, Tensor};
+/// use cembra_tensor::{TensorGraph, Tensor};
 ///
-/// let mut g = Graph::standard();
+/// let mut g = TensorGraph::standard();
 /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
 /// let b = g.leaf("b", Scalar::Float64, &[3])?;
 /// let sum = g.apply("math.add", &[a, b])?;
 /// let inputs = [Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, Tensor::new(&[3], vec![10.0, 20.0, 30.0])?];
 /// let made = Evaluator::new(&Options::default()).evaluate(&g, &[sum], &inputs)?;
 /// assert_eq!(made[0].to_vec::<f64>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
-/// # Ok::<(), cembra_tensor::Error>(())
+/// # Ok::<(), cembra_tensor::TensorError>(())
 /// ```
 #[derive(Debug)]
 pub struct Evaluator {
@@ -97,17 +100,22 @@ impl Evaluator {
     ///
     /// # Errors
     /// Operators of another registry, inputs that do not fit, an index outside of its axis, or an element that fails.
-    pub fn evaluate(&self, graph: &Graph, outputs: &[NodeId], inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+    pub fn evaluate(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[Tensor],
+    ) -> Result<Vec<Tensor>, TensorError> {
         self.check_registry(graph)?;
         cembra_tensor::evaluate(graph, outputs, inputs, &self.host())
     }
 
-    pub(crate) fn check_registry(&self, graph: &Graph) -> Result<(), Error> {
+    pub(crate) fn check_registry(&self, graph: &TensorGraph) -> Result<(), TensorError> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
         }
         let message = "the graph has the operators of another registry";
-        Err(Error::new(ErrorKind::UnknownName, message).hint("give its registry to `Options`"))
+        Err(TensorError::new(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
     /// The product of two tensors by labels, of these extents, and what it took: the fast way to what a product in a graph means. Sums of
@@ -121,7 +129,7 @@ impl Evaluator {
         labels: &Labels,
         operands: [&Tensor; 2],
         extents: &[usize],
-    ) -> Result<(Tensor, ProductCounters), Error> {
+    ) -> Result<(Tensor, ProductCounters), TensorError> {
         let layout = Layout::row_major(extents)?;
         let plain;
         let products = match &self.products {
@@ -211,7 +219,7 @@ impl Evaluator {
     }
 
     /// A body, compiled for many rows.
-    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, Error> {
+    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, TensorError> {
         kernel_of(&self.kernels, body, || {
             let options = self.started();
             let (program, plan) = plan_of_body(body, &options)?;
@@ -250,7 +258,7 @@ pub struct Host<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
     /// Asked whether to go on, beside the token.
-    asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
+    asked: Option<&'e (dyn Fn() -> Result<(), TensorError> + Sync)>,
     threads: Threads,
     most_bytes: u64,
 }
@@ -258,7 +266,7 @@ pub struct Host<'e> {
 impl<'e> Host<'e> {
     /// The same, which asks a function whether to go on, wherever a token is looked at.
     #[must_use]
-    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> Host<'e> {
+    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), TensorError> + Sync)) -> Host<'e> {
         Host { asked: Some(asked), ..self }
     }
 
@@ -268,7 +276,7 @@ impl<'e> Host<'e> {
     }
 
     #[cold]
-    fn cancelled(&self) -> Error {
+    fn cancelled(&self) -> TensorError {
         in_elements(&crate::Error::ended_by(self.token))
     }
 
@@ -276,7 +284,7 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, Error> {
+    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, TensorError> {
         Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
     }
 
@@ -284,7 +292,7 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, Error> {
+    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, TensorError> {
         let sums = BodySums::of(self.evaluator.rows(body)?, body, steps)?;
         Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
     }
@@ -293,7 +301,7 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn single(&self, body: &Body) -> Result<Box<dyn Single>, Error> {
+    pub(crate) fn single(&self, body: &Body) -> Result<Box<dyn Single>, TensorError> {
         let compile = || BodyExecutor::of(body, &self.evaluator.started());
         Ok(kernel_of(&self.evaluator.executors, body, compile)?.single())
     }
@@ -322,7 +330,7 @@ impl Elements for Host<'_> {
         operands: &[Tensor],
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let (plan, how) = (self.evaluator.rows(body)?, (self.token, Some(&self.threads)));
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
@@ -357,7 +365,7 @@ impl Elements for Host<'_> {
                 parts.push(if is_run { part } else { part.row_major() });
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
-            let misfit = || Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements");
+            let misfit = || TensorError::new(TensorErrorKind::SizeMismatch, "memory that does not fit the elements");
             run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, how)?;
             first += rows;
         }
@@ -370,7 +378,7 @@ impl Elements for Host<'_> {
     }
 
     #[inline]
-    fn go_on(&self) -> Result<(), Error> {
+    fn go_on(&self) -> Result<(), TensorError> {
         if self.token.is_some_and(Cancellation::is_cancelled) {
             return Err(self.cancelled());
         }

@@ -2,16 +2,21 @@
 //! of operators holds for them too.
 
 use crate::node::Reduction;
-use crate::{Error, ErrorKind, Extents, Graph, NodeId};
+use crate::{Extents, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
 
-impl Graph {
+impl TensorGraph {
     /// A reduction over some axes that stay, with an extent of 1.
     ///
     /// # Errors
-    /// As for [`Graph::reduce`].
-    pub fn reduce_keeping(&mut self, reduction: Reduction, x: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+    /// As for [`TensorGraph::reduce`].
+    pub fn reduce_keeping(
+        &mut self,
+        reduction: Reduction,
+        x: TensorNodeId,
+        axes: &[usize],
+    ) -> Result<TensorNodeId, TensorError> {
         let mut extents: Extents = self.node(x).extents.clone();
         let made = self.reduce(reduction, x, axes)?;
         for axis in axes {
@@ -24,12 +29,12 @@ impl Graph {
     ///
     /// # Errors
     /// An axis there is not, or elements that are no floats.
-    pub fn mean(&mut self, x: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+    pub fn mean(&mut self, x: TensorNodeId, axes: &[usize]) -> Result<TensorNodeId, TensorError> {
         let node = self.node(x);
         let scalar = node.scalar;
         if !scalar.is_float() {
             let message = format!("the mean of elements of type {}", scalar.short_name());
-            return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32 or f64"));
+            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         }
         let extents = node.extents.clone();
         let sum = self.reduce(Reduction::Sum, x, axes)?;
@@ -43,31 +48,36 @@ impl Graph {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float32, &[4, 3])?;
     /// let best = g.argmax(x, 1)?;
     /// assert_eq!((g.scalar(best), g.extents(best)), (Scalar::Int64, &[4][..]));
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// There is no such axis, it has no indices, or the elements are no numbers.
-    pub fn argmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    pub fn argmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
         self.first_extreme(Reduction::Max, x, axis)
     }
 
     /// The first index along an axis likewise, at which the elements are the smallest.
     ///
     /// # Errors
-    /// As for [`Graph::argmax`].
-    pub fn argmin(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    /// As for [`TensorGraph::argmax`].
+    pub fn argmin(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
         self.first_extreme(Reduction::Min, x, axis)
     }
 
     /// The smallest of the indices at which elements are what they are reduced to.
-    fn first_extreme(&mut self, reduction: Reduction, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    fn first_extreme(
+        &mut self,
+        reduction: Reduction,
+        x: TensorNodeId,
+        axis: usize,
+    ) -> Result<TensorNodeId, TensorError> {
         let extreme = self.reduce_keeping(reduction, x, &[axis])?;
         let mut is_extreme = self.map(id::BOOL_EQUAL, &[x, extreme])?;
         if self.scalar(x).is_float() {
@@ -86,7 +96,7 @@ impl Graph {
     }
 
     /// `x - max(x)` along an axis.
-    fn below_largest(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    fn below_largest(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
         self.map(id::SUBTRACT, &[x, largest])
     }
@@ -95,7 +105,7 @@ impl Graph {
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
-    pub fn softmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    pub fn softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
@@ -106,7 +116,7 @@ impl Graph {
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
-    pub fn log_softmax(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    pub fn log_softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
@@ -120,18 +130,18 @@ impl Graph {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[4, 3])?;
     /// let sums = g.logsumexp(x, 1)?;
     /// assert_eq!(g.extents(sums), &[4]);
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
-    pub fn logsumexp(&mut self, x: NodeId, axis: usize) -> Result<NodeId, Error> {
+    pub fn logsumexp(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
         let x = match self.scalar(x) {
             Scalar::Int32 | Scalar::Int64 => self.cast(x, self.number_type(&[x]))?,
             _ => x,
@@ -159,20 +169,24 @@ impl Graph {
     ///
     /// # Errors
     /// They are no matrices of the same extents, or their elements are no floats.
-    pub fn softmax_cross_entropy(&mut self, z: NodeId, y: NodeId) -> Result<NodeId, Error> {
+    pub fn softmax_cross_entropy(&mut self, z: TensorNodeId, y: TensorNodeId) -> Result<TensorNodeId, TensorError> {
         let ranks = [self.extents(z).len(), self.extents(y).len()];
         if ranks != [2, 2] {
             let message = format!("rows of tensors of {} and of {} axes", ranks[0], ranks[1]);
-            return Err(Error::new(ErrorKind::RankMismatch, message).hint("both are matrices of the same extents"));
+            return Err(
+                TensorError::new(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
+            );
         }
         if self.extents(z) != self.extents(y) {
             let message = format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y));
-            return Err(Error::new(ErrorKind::RankMismatch, message).hint("both are matrices of the same extents"));
+            return Err(
+                TensorError::new(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
+            );
         }
         let scalars = [z, y].map(|id| self.scalar(id));
         let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {
             let message = format!("elements of types {} and {}", scalars[0].short_name(), scalars[1].short_name());
-            return Err(Error::new(ErrorKind::ElementType, message).hint("cast them to f32 or f64"));
+            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         };
         let inputs = [self.cast(z, scalar)?, self.cast(y, scalar)?];
         let made = self.custom_vjp("softmax_cross_entropy", &inputs, cross_entropy, cross_entropy_cotangents)?;
@@ -186,27 +200,27 @@ impl Graph {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// let zero = g.constant(Scalar::Float64, 0.0)?;
     /// let is_positive = g.apply("bool.greater", &[x, zero])?;
     /// let root = g.where_safe(is_positive, |g, x| g.apply("math.sqrt", &[x]), x, 1.0, zero)?;
     /// assert_eq!(g.extents(root), [3]);
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// The type has no such number, the function fails, or types and extents do not fit.
     pub fn where_safe(
         &mut self,
-        condition: NodeId,
-        function: impl FnOnce(&mut Graph, NodeId) -> Result<NodeId, Error>,
-        x: NodeId,
+        condition: TensorNodeId,
+        function: impl FnOnce(&mut TensorGraph, TensorNodeId) -> Result<TensorNodeId, TensorError>,
+        x: TensorNodeId,
         fill: f64,
-        otherwise: NodeId,
-    ) -> Result<NodeId, Error> {
+        otherwise: TensorNodeId,
+    ) -> Result<TensorNodeId, TensorError> {
         let fill = self.constant(self.scalar(x), fill)?;
         let safe = self.map(id::TENSOR_WHERE, &[condition, x, fill])?;
         let made = function(self, safe)?;
@@ -217,7 +231,7 @@ impl Graph {
     ///
     /// # Errors
     /// There is no such axis, or the elements are no floats.
-    pub fn layer_norm(&mut self, x: NodeId, axis: usize, eps: f64) -> Result<NodeId, Error> {
+    pub fn layer_norm(&mut self, x: TensorNodeId, axis: usize, eps: f64) -> Result<TensorNodeId, TensorError> {
         let mut kept: Extents = self.node(x).extents.clone();
         let mean = self.mean(x, &[axis])?;
         kept[axis] = 1;
@@ -234,13 +248,16 @@ impl Graph {
 
     /// The element type of a node.
     #[must_use]
-    pub fn scalar(&self, id: NodeId) -> Scalar {
+    pub fn scalar(&self, id: TensorNodeId) -> Scalar {
         self.node(id).scalar
     }
 }
 
 /// The loss; and what its gradient is made of: the distributions of `z`, `y`, and the logarithms of the distributions.
-fn cross_entropy(g: &mut Graph, inputs: &[NodeId]) -> Result<(Vec<NodeId>, Vec<NodeId>), Error> {
+fn cross_entropy(
+    g: &mut TensorGraph,
+    inputs: &[TensorNodeId],
+) -> Result<(Vec<TensorNodeId>, Vec<TensorNodeId>), TensorError> {
     let [z, y] = [inputs[0], inputs[1]];
     let logarithms = g.log_softmax(z, 1)?;
     let weighted = g.map(id::MULTIPLY, &[y, logarithms])?;
@@ -251,10 +268,10 @@ fn cross_entropy(g: &mut Graph, inputs: &[NodeId]) -> Result<(Vec<NodeId>, Vec<N
 }
 
 fn cross_entropy_cotangents(
-    g: &mut Graph,
-    residuals: &[NodeId],
-    cotangents: &[NodeId],
-) -> Result<Vec<Option<NodeId>>, Error> {
+    g: &mut TensorGraph,
+    residuals: &[TensorNodeId],
+    cotangents: &[TensorNodeId],
+) -> Result<Vec<Option<TensorNodeId>>, TensorError> {
     let [p, y, logarithms] = [residuals[0], residuals[1], residuals[2]];
     let rows = g.constant(g.scalar(y), g.extents(y)[0] as f64)?;
     let share = g.map(id::DIVIDE, &[cotangents[0], rows])?;

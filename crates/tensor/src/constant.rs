@@ -2,7 +2,7 @@
 //! [`Operation::Constant`](crate::Operation), which expressions of elements have in them.
 
 use crate::node::{Node, Operation};
-use crate::{Error, Extents, Graph, NodeId, Tensor};
+use crate::{Extents, Tensor, TensorError, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 use std::fmt;
@@ -46,22 +46,22 @@ impl fmt::Debug for ConstantTensor {
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// A tensor whose elements are known.
     ///
     /// ```
-    /// use cembra_tensor::{Graph, Tensor};
+    /// use cembra_tensor::{TensorGraph, Tensor};
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let weights = g.constant_tensor(&Tensor::new(&[2], vec![0.5, 2.0])?)?;
     /// assert_eq!(g.constant_tensor(&Tensor::new(&[2], vec![0.5, 2.0])?)?, weights);
     /// assert_ne!(g.constant_tensor(&Tensor::new(&[2], vec![0.5, -2.0])?)?, weights);
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// There is no room for another node.
-    pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<NodeId, Error> {
+    pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<TensorNodeId, TensorError> {
         let tensor = Tensor::of_data(tensor.extents(), tensor.gathered())?;
         let (scalar, extents) = (tensor.scalar_type(), tensor.extents().into());
         let operation = Operation::Tensor(ConstantTensor(tensor));
@@ -72,7 +72,7 @@ impl Graph {
     ///
     /// # Errors
     /// There may not be as many elements, or there is no room for another node.
-    pub fn iota(&mut self, extent: usize) -> Result<NodeId, Error> {
+    pub fn iota(&mut self, extent: usize) -> Result<TensorNodeId, TensorError> {
         cembra_value::tensor::index_count(&[extent])?;
         let extents = Extents::from_slice(&[extent]);
         self.intern(Node { operation: Operation::Iota, operands: SmallVec::new(), scalar: Scalar::Int64, extents })

@@ -3,7 +3,7 @@
 
 use crate::body::{Elements, LOOKED_AT};
 use crate::node::{Axis, Labels, Operation};
-use crate::{Error, Extents, Graph, NodeId};
+use crate::{Extents, TensorError, TensorGraph, TensorNodeId};
 use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::cmp::{Ordering, Reverse};
@@ -393,16 +393,16 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-impl Graph {
+impl TensorGraph {
     /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products.
     ///
     /// # Errors
     /// The graph that is made has too many nodes, or there is no time for it: `elements` says so.
     pub fn with_ordered_products(
         &self,
-        outputs: &[NodeId],
+        outputs: &[TensorNodeId],
         elements: &dyn Elements,
-    ) -> Result<Option<(Graph, Vec<NodeId>)>, Error> {
+    ) -> Result<Option<(TensorGraph, Vec<TensorNodeId>)>, TensorError> {
         let needed = self.needed(outputs);
         let is_long = |node: &crate::Node| matches!(node.operation, Operation::Contract(_)) && node.operands.len() > 2;
         if !self.nodes().any(|(id, node)| needed[id.index()] && is_long(node)) {
@@ -410,7 +410,7 @@ impl Graph {
         }
         let needed = self.needed_for_gradients(outputs);
         let mut made = self.successor();
-        let mut new: Vec<Option<NodeId>> = vec![None; self.len()];
+        let mut new: Vec<Option<TensorNodeId>> = vec![None; self.len()];
         for leaf in self.leaves() {
             let node = self.node(leaf.node);
             new[leaf.node.index()] = Some(made.leaf(&leaf.name, node.scalar, &node.extents)?);
@@ -437,7 +437,7 @@ impl Graph {
     ///
     /// # Errors
     /// The graph has too many nodes.
-    pub fn ordered(&mut self, product: NodeId) -> Result<(NodeId, Option<ProductOrder>), Error> {
+    pub fn ordered(&mut self, product: TensorNodeId) -> Result<(TensorNodeId, Option<ProductOrder>), TensorError> {
         let node = self.node(product).clone();
         let Operation::Contract(labels) = &node.operation else { return Ok((product, None)) };
         if node.operands.len() < 3 {
@@ -447,7 +447,7 @@ impl Graph {
             node.operands.iter().map(|operand| self.extents(*operand).into()).collect();
         let extents = labels.label_extents(&extents.iter().map(|extents| &extents[..]).collect::<Vec<_>>())?;
         let order = ProductOrder::of(labels, &extents);
-        let mut left: Vec<(NodeId, SmallVec<[Axis; 8]>)> =
+        let mut left: Vec<(TensorNodeId, SmallVec<[Axis; 8]>)> =
             node.operands.iter().copied().zip(labels.operands.iter().cloned()).collect();
         let mut uses = Uses::default();
         left.iter().for_each(|(_, own)| uses.add(Set::of(own)));

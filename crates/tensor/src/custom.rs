@@ -2,7 +2,7 @@
 //! writes goes to memory of ours, whose size it cannot change; so it can be wrong, but not more.
 
 use crate::node::{Node, Operation};
-use crate::{Data, Error, ErrorKind, Extents, Graph, Layout, NodeId, Tensor, TensorMut};
+use crate::{Data, Extents, Layout, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;
 use cembra_value::tensor::{index_count, no_element};
@@ -40,7 +40,7 @@ impl Meta {
 ///
 /// ```
 /// use cembra_runtime::Scalar;
-/// use cembra_tensor::{Error, Graph, Meta, Tensor, TensorMut, TensorOp};
+/// use cembra_tensor::{TensorError, TensorGraph, Meta, Tensor, TensorMut, TensorOp};
 /// use std::sync::Arc;
 ///
 /// /// The sums of all elements up to each.
@@ -55,11 +55,11 @@ impl Meta {
 ///         Some(Vec::new())
 ///     }
 ///
-///     fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+///     fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
 ///         Ok(Meta::new(Scalar::Float64, &inputs[0].extents))
 ///     }
 ///
-///     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+///     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
 ///         let mut sum = 0.0;
 ///         for (to, from) in output.as_mut_slice::<f64>()?.iter_mut().zip(inputs[0].to_vec::<f64>()?) {
 ///             sum += from;
@@ -69,11 +69,11 @@ impl Meta {
 ///     }
 /// }
 ///
-/// let mut g = Graph::standard();
+/// let mut g = TensorGraph::standard();
 /// let x = g.leaf("x", Scalar::Float64, &[4])?;
 /// let sums = g.custom(Arc::new(CumulativeSum), &[x])?;
 /// assert_eq!(g.custom(Arc::new(CumulativeSum), &[x])?, sums);
-/// # Ok::<(), Error>(())
+/// # Ok::<(), TensorError>(())
 /// ```
 pub trait TensorOp: Send + Sync + 'static {
     /// The name, for listings and errors.
@@ -89,13 +89,13 @@ pub trait TensorOp: Send + Sync + 'static {
     ///
     /// # Errors
     /// Inputs that it does not take.
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error>;
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError>;
 
     /// Writes all elements of the result. They are zeros, in the order of their indices. By default each is made by the element form.
     ///
     /// # Errors
     /// It cannot be computed.
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
         by_elements(self.name(), self.element_form(), inputs, output)
     }
 
@@ -112,11 +112,11 @@ pub trait TensorOp: Send + Sync + 'static {
     /// A node cannot be made.
     fn vjp(
         &self,
-        graph: &mut Graph,
-        inputs: &[NodeId],
-        output: NodeId,
-        cotangent: NodeId,
-    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        graph: &mut TensorGraph,
+        inputs: &[TensorNodeId],
+        output: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
         let _ = (graph, inputs, output, cotangent);
         Ok(None)
     }
@@ -129,13 +129,13 @@ pub trait ElementForm {
     ///
     /// # Errors
     /// Those of [`Wanted::element`].
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error>;
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError>;
 
     /// The element, of those that it reads, in the order in which it said so. It is of the result's type.
     ///
     /// # Errors
     /// It cannot be computed.
-    fn element(&self, inputs: &[Meta], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error>;
+    fn element(&self, inputs: &[Meta], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError>;
 }
 
 /// The elements that an element is made of.
@@ -162,15 +162,15 @@ impl<'w> Wanted<'w> {
     ///
     /// # Errors
     /// There is no such input, or no such index.
-    pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), Error> {
+    pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), TensorError> {
         let Some(meta) = self.inputs.get(input) else {
             let message = format!("input {input} of {}", self.inputs.len());
-            return Err(Error::new(ErrorKind::OperandCount, message));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         };
         let is_within = index.len() == meta.extents.len() && index.iter().zip(&meta.extents).all(|(at, all)| at < all);
         if !is_within {
             let message = format!("index {index:?} of a tensor of {:?}", &meta.extents[..]);
-            return Err(Error::new(ErrorKind::Index, message));
+            return Err(TensorError::new(TensorErrorKind::Index, message));
         }
         self.list.push(input);
         self.list.extend(index);
@@ -214,12 +214,12 @@ impl Custom {
 
     /// The types and extents of the operands of a node.
     #[must_use]
-    pub fn inputs(graph: &Graph, node: &Node) -> Vec<Meta> {
+    pub fn inputs(graph: &TensorGraph, node: &Node) -> Vec<Meta> {
         node.operands.iter().map(|operand| Meta::of(graph.node(*operand))).collect()
     }
 
     /// The value of a node whose operands have these.
-    pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, Error> {
+    pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, TensorError> {
         let inputs: Vec<Tensor> = operands.iter().copied().cloned().collect();
         let layout = Layout::row_major(&node.extents)?;
         let mut data = Data::zeros(node.scalar, layout.len())?;
@@ -238,7 +238,7 @@ impl Custom {
         inputs: &[Meta],
         index: &[usize],
         list: &mut Vec<usize>,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, TensorError> {
         let mut wanted = Wanted::new(inputs, list);
         self.guarded(|| form.reads(inputs, index, &mut wanted))?;
         Ok(wanted.count())
@@ -255,7 +255,7 @@ impl Custom {
         inputs: &[Meta],
         index: &[usize],
         read: &[ScalarValue],
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, TensorError> {
         let made = self.guarded(|| form.element(inputs, index, read))?;
         of_type(&self.name, scalar, &made)
     }
@@ -263,31 +263,33 @@ impl Custom {
     /// What its derivative makes of the inputs.
     pub(crate) fn cotangents(
         &self,
-        graph: &mut Graph,
-        inputs: &[NodeId],
-        output: NodeId,
-        cotangent: NodeId,
-    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        graph: &mut TensorGraph,
+        inputs: &[TensorNodeId],
+        output: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
         match self.op.vjp(graph, inputs, output, cotangent)? {
             Some(made) => crate::custom_gradient::checked(graph, &self.name, inputs, made),
-            None => Err(Error::new(ErrorKind::NotDifferentiable, format!("`{}` has no derivative", self.name))),
+            None => {
+                Err(TensorError::new(TensorErrorKind::NotDifferentiable, format!("`{}` has no derivative", self.name)))
+            }
         }
     }
 
     /// Runs code of the user's, whose panics are errors. What it was given is not looked at after one.
-    fn guarded<T>(&self, code: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    fn guarded<T>(&self, code: impl FnOnce() -> Result<T, TensorError>) -> Result<T, TensorError> {
         catch_unwind(AssertUnwindSafe(code))
-            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Evaluation, format!("`{}` panicked", self.name))))
+            .unwrap_or_else(|_| Err(TensorError::new(TensorErrorKind::Evaluation, format!("`{}` panicked", self.name))))
     }
 }
 
 /// The bits of an element, if it is of the type.
-fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Error> {
+fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, TensorError> {
     if element.scalar() == scalar {
         return Ok(element.bits());
     }
     let message = format!("`{name}` gives an element of type {}, not {scalar}", element.scalar());
-    Err(Error::new(ErrorKind::ElementType, message))
+    Err(TensorError::new(TensorErrorKind::ElementType, message))
 }
 
 /// All elements, each by the element form.
@@ -296,10 +298,10 @@ fn by_elements(
     form: Option<&dyn ElementForm>,
     inputs: &[Tensor],
     output: &mut TensorMut<'_>,
-) -> Result<(), Error> {
+) -> Result<(), TensorError> {
     let Some(form) = form else {
         let message = format!("`{name}` has neither a way to be executed nor an element form");
-        return Err(Error::new(ErrorKind::Evaluation, message));
+        return Err(TensorError::new(TensorErrorKind::Evaluation, message));
     };
     let metas: Vec<Meta> = inputs.iter().map(|input| Meta::new(input.scalar_type(), input.extents())).collect();
     let (extents, scalar) = (Extents::from_slice(output.extents()), output.scalar_type());
@@ -351,12 +353,12 @@ impl fmt::Debug for Custom {
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// An operation of a user. Without operands it is an input that makes its own elements.
     ///
     /// # Errors
     /// It does not take the operands, or says that it gives what no tensor may be.
-    pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
         let inputs: Vec<Meta> = operands.iter().map(|operand| Meta::of(self.node(*operand))).collect();
         let Meta { scalar, extents } = op.shape(&inputs)?;
         if !scalar.is_tensor_element() {

@@ -2,7 +2,7 @@
 //! function's result remembers which gradient holds; reverse mode asks it instead of looking into the function.
 
 use crate::node::{Node, Operation};
-use crate::{Error, ErrorKind, Extents, Graph, NodeId};
+use crate::{Extents, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
 use smallvec::SmallVec;
 use std::fmt;
@@ -10,7 +10,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Residuals and cotangents of the results to cotangents of the inputs; none of an input that has none.
-type Backward = dyn Fn(&mut Graph, &[NodeId], &[NodeId]) -> Result<Vec<Option<NodeId>>, Error> + Send + Sync + 'static;
+type Backward = dyn Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Result<Vec<Option<TensorNodeId>>, TensorError>
+    + Send
+    + Sync
+    + 'static;
 
 /// A function with a gradient of its own.
 struct Rule {
@@ -47,17 +50,17 @@ impl CustomVjp {
     }
 
     /// The inputs among the operands of a node.
-    pub(crate) fn inputs<'n>(&self, node: &'n Node) -> &'n [NodeId] {
+    pub(crate) fn inputs<'n>(&self, node: &'n Node) -> &'n [TensorNodeId] {
         &node.operands[1..=self.rule.inputs]
     }
 
     /// The cotangents of the inputs, of those that results have.
     pub(crate) fn cotangents(
         &self,
-        graph: &mut Graph,
-        operands: &[NodeId],
-        given: &[Option<NodeId>],
-    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        graph: &mut TensorGraph,
+        operands: &[TensorNodeId],
+        given: &[Option<TensorNodeId>],
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
         let (inputs, residuals) = operands[1..].split_at(self.rule.inputs);
         let mut cotangents = Vec::with_capacity(given.len());
         for (given, (scalar, extents)) in given.iter().zip(&self.rule.outputs) {
@@ -76,14 +79,14 @@ impl CustomVjp {
 
 /// Cotangents that a user made of inputs, if they fit these.
 pub(crate) fn checked(
-    graph: &Graph,
+    graph: &TensorGraph,
     name: &str,
-    inputs: &[NodeId],
-    made: Vec<Option<NodeId>>,
-) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+    inputs: &[TensorNodeId],
+    made: Vec<Option<TensorNodeId>>,
+) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
     if made.len() != inputs.len() {
         let message = format!("the gradient of `{name}` has {} cotangents for {} inputs", made.len(), inputs.len());
-        return Err(Error::new(ErrorKind::OperandCount, message));
+        return Err(TensorError::new(TensorErrorKind::OperandCount, message));
     }
     let mut checked = SmallVec::new();
     for (at, (input, made)) in inputs.iter().zip(made).enumerate() {
@@ -94,7 +97,7 @@ pub(crate) fn checked(
         {
             let [found, wanted] = [made, input].map(|node| format!("{} of {:?}", node.scalar, &node.extents[..]));
             let message = format!("the gradient of `{name}` gives input {at} a cotangent {found}, not {wanted}");
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
         }
         checked.push(made);
     }
@@ -122,7 +125,7 @@ impl fmt::Debug for CustomVjp {
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// A function whose gradient is given with it: `forward` makes its results of the inputs, and residuals, which are whatever nodes the
     /// gradient needs; `backward` makes of the residuals and of the cotangents of all results one cotangent for each input, of its type and
     /// extents, or none. What `forward` uses beside the inputs is constant for the gradient.
@@ -135,9 +138,9 @@ impl Graph {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// // Rounds, and pretends not to.
     /// let rounded = g.custom_vjp(
@@ -148,7 +151,7 @@ impl Graph {
     /// )?[0];
     /// let given = g.leaf("given", Scalar::Float64, &[3])?;
     /// assert_eq!(g.cotangents(&[rounded], &[given], &[x])?, [given]);
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
@@ -156,13 +159,23 @@ impl Graph {
     pub fn custom_vjp(
         &mut self,
         name: &str,
-        inputs: &[NodeId],
-        forward: impl FnOnce(&mut Graph, &[NodeId]) -> Result<(Vec<NodeId>, Vec<NodeId>), Error>,
-        backward: impl Fn(&mut Graph, &[NodeId], &[NodeId]) -> Result<Vec<Option<NodeId>>, Error> + Send + Sync + 'static,
-    ) -> Result<Vec<NodeId>, Error> {
+        inputs: &[TensorNodeId],
+        forward: impl FnOnce(
+            &mut TensorGraph,
+            &[TensorNodeId],
+        ) -> Result<(Vec<TensorNodeId>, Vec<TensorNodeId>), TensorError>,
+        backward: impl Fn(
+            &mut TensorGraph,
+            &[TensorNodeId],
+            &[TensorNodeId],
+        ) -> Result<Vec<Option<TensorNodeId>>, TensorError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<Vec<TensorNodeId>, TensorError> {
         let (values, residuals) = forward(self, inputs)?;
         if values.is_empty() {
-            return Err(Error::new(ErrorKind::OperandCount, format!("`{name}` has no result")));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, format!("`{name}` has no result")));
         }
         let outputs = values.iter().map(|value| (self.node(*value).scalar, self.node(*value).extents.clone()));
         let rule =

@@ -3,7 +3,7 @@
 //! they have the same elements for all indices that other operands have there.
 
 use crate::node::{Axes, Axis, Labels};
-use crate::{Error, ErrorKind, Graph, NodeId};
+use crate::{TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use smallvec::SmallVec;
 
 /// What stands for the axes without a letter.
@@ -16,7 +16,7 @@ struct Term {
 }
 
 impl Term {
-    fn parse(text: &str) -> Result<Term, Error> {
+    fn parse(text: &str) -> Result<Term, TensorError> {
         let (before, after) = match text.split_once(ELLIPSIS) {
             Some((before, after)) => (before, Some(after)),
             None => (text, None),
@@ -26,11 +26,14 @@ impl Term {
                 if letter.is_alphabetic() {
                     return Ok(letter);
                 }
-                let kind = if ".->".contains(letter) { ErrorKind::Syntax } else { ErrorKind::BadLabel };
-                Err(Error::new(kind, format!("`{letter}` is no label"))
+                let kind = if ".->".contains(letter) { TensorErrorKind::Syntax } else { TensorErrorKind::BadLabel };
+                Err(TensorError::new(kind, format!("`{letter}` is no label"))
                     .hint("labels are letters, and `...` stands once"))
             };
-            text.chars().filter(|letter| !letter.is_whitespace()).map(letter).collect::<Result<Vec<char>, Error>>()
+            text.chars()
+                .filter(|letter| !letter.is_whitespace())
+                .map(letter)
+                .collect::<Result<Vec<char>, TensorError>>()
         };
         Ok(Term { before: letters(before)?, after: after.map(letters).transpose()? })
     }
@@ -52,14 +55,14 @@ struct Numbers {
 
 impl Numbers {
     /// The numbers for the labels of operands of so many axes.
-    fn of(terms: &[Term], ranks: impl Iterator<Item = usize>) -> Result<Numbers, Error> {
+    fn of(terms: &[Term], ranks: impl Iterator<Item = usize>) -> Result<Numbers, TensorError> {
         let mut numbers = Numbers { letters: Vec::new(), free: 0 };
         for (term, rank) in terms.iter().zip(ranks) {
             let letters = term.letters().count();
             let fits = if term.after.is_some() { letters <= rank } else { letters == rank };
             if !fits {
                 let message = format!("{letters} labels for a tensor of {rank} axes");
-                return Err(Error::new(ErrorKind::RankMismatch, message));
+                return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
             }
             numbers.free = numbers.free.max(rank - letters);
             for letter in term.letters() {
@@ -69,7 +72,7 @@ impl Numbers {
             }
             if numbers.letters.len() + numbers.free > MOST_LABELS {
                 let message = format!("a product of more than {MOST_LABELS} labels");
-                return Err(Error::new(ErrorKind::Limit, message));
+                return Err(TensorError::new(TensorErrorKind::Limit, message));
             }
         }
         Ok(numbers)
@@ -79,12 +82,12 @@ impl Numbers {
     ///
     /// # Errors
     /// No operand has one of its letters.
-    fn labels(&self, term: &Term, free: usize) -> Result<Axes, Error> {
+    fn labels(&self, term: &Term, free: usize) -> Result<Axes, TensorError> {
         let number = |letter: &char| {
             let at = self.letters.iter().position(|known| known == letter);
             at.map(|at| at as Axis).ok_or_else(|| {
                 let message = format!("no operand has the label `{letter}` of the result");
-                Error::new(ErrorKind::UnknownOutputLabel, message)
+                TensorError::new(TensorErrorKind::UnknownOutputLabel, message)
             })
         };
         let first_free = self.letters.len() + self.free - free;
@@ -101,34 +104,34 @@ impl Numbers {
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// Products of elements whose labels agree, summed over the labels that the result does not have.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
     /// let b = g.leaf("b", Scalar::Float64, &[3, 4])?;
     /// let product = g.einsum("ij,jk->ik", &[a, b])?;
     /// assert_eq!(g.extents(product), [2, 4]);
     /// let trace = g.leaf("c", Scalar::Float64, &[3, 3]).and_then(|c| g.einsum("ii", &[c]))?;
     /// assert!(g.extents(trace).is_empty());
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// The text is not of this form, or does not fit the operands.
-    pub fn einsum(&mut self, text: &str, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn einsum(&mut self, text: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
         let (inputs, output) = match text.split_once("->") {
             Some((inputs, output)) => (inputs, Some(Term::parse(output)?)),
             None => (text, None),
         };
-        let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, Error>>()?;
+        let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, TensorError>>()?;
         if terms.len() != operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), terms.len());
-            return Err(Error::new(ErrorKind::OperandCount, message));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         }
         let numbers = Numbers::of(&terms, operands.iter().map(|operand| self.extents(*operand).len()))?;
         let mut labels = Labels { operands: Vec::with_capacity(terms.len()), output: Axes::new() };
@@ -158,14 +161,14 @@ impl Graph {
                 if known != *extent {
                     let label = numbers.named(*label);
                     let message = format!("{label} stands for axes of {known} indices and of {extent}");
-                    return Err(Error::new(ErrorKind::SizeMismatch, message));
+                    return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
                 }
             }
         }
         labels.output = match &output {
             Some(term) if term.after.is_none() && numbers.free > 0 => {
                 let message = "the operands have axes under `...`, the result has none";
-                return Err(Error::new(ErrorKind::Syntax, message).hint("write `...` behind `->` too"));
+                return Err(TensorError::new(TensorErrorKind::Syntax, message).hint("write `...` behind `->` too"));
             }
             Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 })?,
             None => {

@@ -4,7 +4,7 @@
 use crate::custom_gradient::CustomVjp;
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::residuals::{Copies, Residuals};
-use crate::{Error, ErrorKind, Extents, Graph, NodeId, Slice};
+use crate::{Extents, Slice, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};
@@ -12,13 +12,13 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 /// A function with a gradient of its own: its rule, and what it has beside the value that a node has of it.
-type Function = (usize, SmallVec<[NodeId; 4]>);
+type Function = (usize, SmallVec<[TensorNodeId; 4]>);
 
 /// What the results of such a function were given.
 struct Asked {
     /// The first of them.
     first: usize,
-    given: SmallVec<[Option<NodeId>; 2]>,
+    given: SmallVec<[Option<TensorNodeId>; 2]>,
 }
 
 fn function(custom: &CustomVjp, node: &Node) -> Function {
@@ -27,12 +27,12 @@ fn function(custom: &CustomVjp, node: &Node) -> Function {
 
 /// The graph as records of operators see it, and the error that they cannot tell of.
 struct Elementwise<'g> {
-    graph: &'g mut Graph,
-    error: Option<Error>,
+    graph: &'g mut TensorGraph,
+    error: Option<TensorError>,
 }
 
 impl Elementwise<'_> {
-    fn handle(&mut self, made: Result<NodeId, Error>) -> Result<NodeHandle, TypeFault> {
+    fn handle(&mut self, made: Result<TensorNodeId, TensorError>) -> Result<NodeHandle, TypeFault> {
         made.map(|node| NodeHandle(node.index() as u32)).map_err(|error| {
             let fault = TypeFault::mismatch(error.to_string(), None);
             self.error.get_or_insert(error);
@@ -55,30 +55,30 @@ impl Expansion for Elementwise<'_> {
     fn literal(&mut self, value: Value) -> NodeHandle {
         let made = match &value {
             Value::Scalar(scalar) => self.graph.constant_bits(scalar.scalar(), scalar.bits()),
-            _ => Err(Error::new(ErrorKind::ElementType, "a literal that is no number")),
+            _ => Err(TensorError::new(TensorErrorKind::ElementType, "a literal that is no number")),
         };
         self.handle(made).unwrap_or(NodeHandle(0))
     }
 
     fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
-        let operands: SmallVec<[NodeId; 3]> = args.iter().map(|arg| self.graph.id(arg.0)).collect();
+        let operands: SmallVec<[TensorNodeId; 3]> = args.iter().map(|arg| self.graph.id(arg.0)).collect();
         let made = self.graph.map(operator, &operands);
         self.handle(made)
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// How much each of some nodes changes a number: nodes of the extents of these nodes. What the number does not depend on has zeros, and
-    /// so has an expression that is made for this alone, whatever it is made of: [`Graph::needed`] says which nodes the number is made of.
+    /// so has an expression that is made for this alone, whatever it is made of: [`TensorGraph::needed`] says which nodes the number is made of.
     ///
     /// Where a function has a kink its derivative is 0 (`math.abs`, `tensor.relu`), ties of extremes share it equally, and steps such as
     /// `math.floor` have none.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Graph, Reduction};
+    /// use cembra_tensor::{TensorGraph, Reduction};
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// let square = g.apply("math.multiply", &[x, x])?;
     /// let loss = g.reduce(Reduction::Sum, square, &[0])?;
@@ -86,12 +86,12 @@ impl Graph {
     /// let twice = g.apply("math.add", &[x, x])?;
     /// assert_eq!(g.extents(gradient), [3]);
     /// # let _ = twice;
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// It is no float without axes, or an operator on the way has no derivative.
-    pub fn gradients(&mut self, number: NodeId, wrt: &[NodeId]) -> Result<Vec<NodeId>, Error> {
+    pub fn gradients(&mut self, number: TensorNodeId, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, TensorError> {
         self.gradients_with(number, wrt, Residuals::SaveAll)
     }
 
@@ -99,9 +99,9 @@ impl Graph {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Graph, Reduction, Residuals};
+    /// use cembra_tensor::{TensorGraph, Reduction, Residuals};
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[1000])?;
     /// let e = g.apply("exp", &[x])?;
     /// let loss = g.reduce(Reduction::Sum, e, &[0])?;
@@ -110,25 +110,24 @@ impl Graph {
     /// let nodes = g.len();
     /// g.gradients_with(loss, &[x], Residuals::Recompute(&[e]))?;
     /// assert!(g.len() > nodes);
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
-    /// As for [`Graph::gradients`].
+    /// As for [`TensorGraph::gradients`].
     pub fn gradients_with(
         &mut self,
-        number: NodeId,
-        wrt: &[NodeId],
+        number: TensorNodeId,
+        wrt: &[TensorNodeId],
         residuals: Residuals<'_>,
-    ) -> Result<Vec<NodeId>, Error> {
+    ) -> Result<Vec<TensorNodeId>, TensorError> {
         let node = self.node(number);
         if !node.extents.is_empty() || !node.scalar.is_float() {
             // Extents may be unknown yet, and are all 1 then.
             let (rank, of) = (node.extents.len(), node.scalar.short_name());
             let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
-            return Err(
-                Error::new(ErrorKind::NotDifferentiable, message).hint("sum it over all axes, or cast it, first")
-            );
+            return Err(TensorError::new(TensorErrorKind::NotDifferentiable, message)
+                .hint("sum it over all axes, or cast it, first"));
         }
         let one = self.constant(node.scalar, 1.0)?;
         self.cotangents_with(&[number], &[one], wrt, residuals)
@@ -140,15 +139,15 @@ impl Graph {
     /// A cotangent is not of its output's type and extents, or an operator on the way has no derivative.
     pub fn cotangents(
         &mut self,
-        outputs: &[NodeId],
-        cotangents: &[NodeId],
-        wrt: &[NodeId],
-    ) -> Result<Vec<NodeId>, Error> {
+        outputs: &[TensorNodeId],
+        cotangents: &[TensorNodeId],
+        wrt: &[TensorNodeId],
+    ) -> Result<Vec<TensorNodeId>, TensorError> {
         self.cotangents_with(outputs, cotangents, wrt, Residuals::SaveAll)
     }
 
     /// The positions of all nodes that some outputs need, in their order, of so many. A graph may have many more.
-    fn below(&self, outputs: &[NodeId], len: usize) -> Vec<usize> {
+    fn below(&self, outputs: &[TensorNodeId], len: usize) -> Vec<usize> {
         let mut is_met = vec![false; len];
         let mut open: Vec<usize> = outputs.iter().map(|output| output.index()).collect();
         let mut found = Vec::new();
@@ -166,17 +165,17 @@ impl Graph {
     /// The same, with a choice of which values of the function are kept.
     ///
     /// # Errors
-    /// As for [`Graph::cotangents`].
+    /// As for [`TensorGraph::cotangents`].
     pub fn cotangents_with(
         &mut self,
-        outputs: &[NodeId],
-        cotangents: &[NodeId],
-        wrt: &[NodeId],
+        outputs: &[TensorNodeId],
+        cotangents: &[TensorNodeId],
+        wrt: &[TensorNodeId],
         residuals: Residuals<'_>,
-    ) -> Result<Vec<NodeId>, Error> {
+    ) -> Result<Vec<TensorNodeId>, TensorError> {
         if outputs.len() != cotangents.len() {
             let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
-            return Err(Error::new(ErrorKind::OperandCount, message));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         }
         let last = outputs.iter().map(|output| output.index()).max();
         let len = last.map_or(0, |last| last + 1);
@@ -197,13 +196,13 @@ impl Graph {
             }
         }
         let mut copies = Copies::of(self, residuals);
-        let mut gathered: Vec<Option<NodeId>> = vec![None; len];
+        let mut gathered: Vec<Option<TensorNodeId>> = vec![None; len];
         for (output, cotangent) in outputs.iter().zip(cotangents) {
             let (node, given) = (self.node(*output), self.node(*cotangent));
             if node.extents != given.extents || node.scalar != given.scalar {
                 let message =
                     format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
-                return Err(Error::new(ErrorKind::SizeMismatch, message));
+                return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
             }
             self.gather(&mut gathered, *output, *cotangent)?;
         }
@@ -241,7 +240,7 @@ impl Graph {
                 }
             }
         }
-        let found = |graph: &mut Graph, node: &NodeId| match gathered.get(node.index()).copied().flatten() {
+        let found = |graph: &mut TensorGraph, node: &TensorNodeId| match gathered.get(node.index()).copied().flatten() {
             Some(cotangent) => Ok(cotangent),
             None => {
                 let Node { scalar, extents, .. } = graph.node(*node).clone();
@@ -257,7 +256,12 @@ impl Graph {
     ///
     /// # Errors
     /// A tangent is not of its node's type and extents, or an operator on the way has no derivative, or no second one.
-    pub fn tangents(&mut self, outputs: &[NodeId], wrt: &[NodeId], tangents: &[NodeId]) -> Result<Vec<NodeId>, Error> {
+    pub fn tangents(
+        &mut self,
+        outputs: &[TensorNodeId],
+        wrt: &[TensorNodeId],
+        tangents: &[TensorNodeId],
+    ) -> Result<Vec<TensorNodeId>, TensorError> {
         let mut seeds = Vec::with_capacity(outputs.len());
         for output in outputs {
             let Node { scalar, extents, .. } = self.node(*output).clone();
@@ -268,7 +272,12 @@ impl Graph {
     }
 
     /// Adds a cotangent to what was gathered for a node.
-    fn gather(&mut self, gathered: &mut [Option<NodeId>], node: NodeId, cotangent: NodeId) -> Result<(), Error> {
+    fn gather(
+        &mut self,
+        gathered: &mut [Option<TensorNodeId>],
+        node: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<(), TensorError> {
         let place = &mut gathered[node.index()];
         *place = Some(match *place {
             Some(before) => self.map(id::ADD, &[before, cotangent])?,
@@ -280,10 +289,10 @@ impl Graph {
     /// What the cotangent of a node's result makes of its operands.
     fn operand_cotangents(
         &mut self,
-        id: NodeId,
+        id: TensorNodeId,
         node: &Node,
-        cotangent: NodeId,
-    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        cotangent: TensorNodeId,
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
         let first = node.operands.first().map(|operand| (*operand, self.node(*operand).extents.clone()));
         let (operand, extents) = first.unwrap_or_else(|| (id, node.extents.clone()));
         Ok(smallvec![Some(match &node.operation {
@@ -319,7 +328,7 @@ impl Graph {
     }
 
     /// The sum over what an operand of these extents was broadcast to.
-    fn summed_to(&mut self, cotangent: NodeId, extents: &[usize]) -> Result<NodeId, Error> {
+    fn summed_to(&mut self, cotangent: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
         let wide: Extents = self.extents(cotangent).into();
         let added = wide.len() - extents.len();
         let is_broadcast = |axis: &usize| *axis < added || (extents[axis - added] == 1 && wide[*axis] != 1);
@@ -331,17 +340,17 @@ impl Graph {
     fn map_cotangents(
         &mut self,
         op: OpId,
-        id: NodeId,
+        id: TensorNodeId,
         node: &Node,
-        cotangent: NodeId,
-    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        cotangent: TensorNodeId,
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
         let def = self.registry().get(op);
         let Some(derivative) = def.derivative else {
             let message = format!("{} has no derivative", def.name);
-            let error = Error::new(ErrorKind::NotDifferentiable, message);
-            return Err(error.hint("in Rust `Graph::custom_vjp` gives a function a gradient of its own"));
+            let error = TensorError::new(TensorErrorKind::NotDifferentiable, message);
+            return Err(error.hint("in Rust `TensorGraph::custom_vjp` gives a function a gradient of its own"));
         };
-        let handle = |node: NodeId| NodeHandle(node.index() as u32);
+        let handle = |node: TensorNodeId| NodeHandle(node.index() as u32);
         let operands: SmallVec<[NodeHandle; 3]> = node.operands.iter().map(|operand| handle(*operand)).collect();
         let mut elementwise = Elementwise { graph: self, error: None };
         let (result, cotangent) = (handle(id), handle(cotangent));
@@ -349,7 +358,7 @@ impl Graph {
         if let Some(error) = elementwise.error {
             return Err(error);
         }
-        let made = made.map_err(|fault| Error::new(ErrorKind::NotDifferentiable, fault.message))?;
+        let made = made.map_err(|fault| TensorError::new(TensorErrorKind::NotDifferentiable, fault.message))?;
         let mut cotangents = SmallVec::new();
         for (operand, made) in node.operands.iter().zip(made) {
             let extents: Extents = self.extents(*operand).into();
@@ -373,8 +382,8 @@ impl Graph {
         &mut self,
         reduction: Reduction,
         axes: &[usize],
-        [operand, result, cotangent]: [NodeId; 3],
-    ) -> Result<Option<NodeId>, Error> {
+        [operand, result, cotangent]: [TensorNodeId; 3],
+    ) -> Result<Option<TensorNodeId>, TensorError> {
         let extents: Extents = self.extents(operand).into();
         let mut kept = extents.clone();
         axes.iter().for_each(|axis| kept[*axis] = 1);
@@ -401,7 +410,12 @@ impl Graph {
 
     /// The cotangent of the elements of a product: for each the product of the others. It is that of products of two, of halves, of which the
     /// next are halves again: nothing is divided by, so zeros are elements like others, also for derivatives of this derivative.
-    fn product_cotangent(&mut self, axes: &[usize], operand: NodeId, cotangent: NodeId) -> Result<NodeId, Error> {
+    fn product_cotangent(
+        &mut self,
+        axes: &[usize],
+        operand: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<TensorNodeId, TensorError> {
         let extents: Extents = self.extents(operand).into();
         let is_kept = |axis: &usize| !axes.contains(axis);
         let order: SmallVec<[usize; 8]> = (0..extents.len()).filter(is_kept).chain(axes.iter().copied()).collect();
@@ -411,7 +425,7 @@ impl Graph {
         let mut lines = Extents::from_slice(&moved[..last]);
         let count = moved[last..].iter().product();
         lines.push(count);
-        let part = |graph: &mut Graph, of: NodeId, start: usize, count: usize| {
+        let part = |graph: &mut TensorGraph, of: TensorNodeId, start: usize, count: usize| {
             let mut slices: SmallVec<[Slice; 8]> = graph.extents(of).iter().map(|extent| Slice::all(*extent)).collect();
             slices[last] = Slice { start, step: 1, count };
             graph.slice(of, &slices)
@@ -434,7 +448,7 @@ impl Graph {
             let half = self.extents(a)[last];
             let rest = self.extents(given)[last] - half;
             let product = part(self, given, 0, half)?;
-            let mut parts: SmallVec<[NodeId; 3]> =
+            let mut parts: SmallVec<[TensorNodeId; 3]> =
                 smallvec![self.map(id::MULTIPLY, &[product, b])?, self.map(id::MULTIPLY, &[product, a])?];
             if rest > 0 {
                 parts.push(part(self, given, half, rest)?);
@@ -455,8 +469,8 @@ impl Graph {
         &mut self,
         labels: &Labels,
         node: &Node,
-        cotangent: NodeId,
-    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        cotangent: TensorNodeId,
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
         let mut made = SmallVec::new();
         for (at, operand) in node.operands.iter().enumerate() {
             let own = &labels.operands[at];
@@ -495,8 +509,8 @@ impl Graph {
         &mut self,
         axis: Axis,
         node: &Node,
-        cotangent: NodeId,
-    ) -> Result<SmallVec<[Option<NodeId>; 3]>, Error> {
+        cotangent: TensorNodeId,
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
         let mut slices: SmallVec<[Slice; 2]> = node.extents.iter().map(|extent| Slice::all(*extent)).collect();
         let mut start = 0;
         let mut made = SmallVec::new();

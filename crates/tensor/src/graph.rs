@@ -2,8 +2,8 @@
 //! Equal nodes are one: the same operation on the same operands is made once. What is wrong with a node is told when it is made; what
 //! nodes mean is said by the reference.
 
-use crate::node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
-use crate::{Error, ErrorKind, Extents, Layout, MOST_AXES, Slice};
+use crate::node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
+use crate::{Extents, Layout, MOST_AXES, Slice, TensorError, TensorErrorKind};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::tensor::{index_count, inverse_axes, no_element};
@@ -21,23 +21,23 @@ pub const MOST_FACTORS: usize = 1024;
 ///
 /// ```
 /// use cembra_runtime::Scalar;
-/// use cembra_tensor::Graph;
+/// use cembra_tensor::TensorGraph;
 ///
-/// let mut g = Graph::standard();
+/// let mut g = TensorGraph::standard();
 /// let a = g.leaf("a", Scalar::Float32, &[4, 1])?;
 /// let b = g.leaf("b", Scalar::Float32, &[3])?;
 /// let sum = g.apply("math.add", &[a, b])?;
 /// assert_eq!(&g.node(sum).extents[..], [4, 3]);
 /// assert_eq!(g.apply("math.add", &[a, b])?, sum);
-/// # Ok::<(), cembra_tensor::Error>(())
+/// # Ok::<(), cembra_tensor::TensorError>(())
 /// ```
 #[derive(Clone)]
-pub struct Graph {
+pub struct TensorGraph {
     registry: &'static Registry,
     nodes: Vec<Node>,
     leaves: Vec<Leaf>,
     /// The nodes by what they are.
-    known: HashTable<NodeId>,
+    known: HashTable<TensorNodeId>,
     most_nodes: usize,
     /// The next number of a node that is like no other.
     next_unique: u32,
@@ -47,25 +47,25 @@ pub struct Graph {
     span: Option<Span>,
 }
 
-impl std::fmt::Debug for Graph {
+impl std::fmt::Debug for TensorGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Graph").field("nodes", &self.nodes).field("leaves", &self.leaves).finish_non_exhaustive()
+        f.debug_struct("TensorGraph").field("nodes", &self.nodes).field("leaves", &self.leaves).finish_non_exhaustive()
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// An empty graph, with the operators of the language.
     #[must_use]
-    pub fn standard() -> Graph {
-        Graph::new(Registry::standard())
+    pub fn standard() -> TensorGraph {
+        TensorGraph::new(Registry::standard())
     }
 
     /// An empty graph, with the operators of a registry.
     #[must_use]
-    pub fn new(registry: &'static Registry) -> Graph {
+    pub fn new(registry: &'static Registry) -> TensorGraph {
         /// As many as positions of nodes can tell apart, with room for what rewriting adds.
         const MOST_NODES: usize = 1 << 28;
-        Graph {
+        TensorGraph {
             registry,
             nodes: Vec::new(),
             leaves: Vec::new(),
@@ -84,19 +84,19 @@ impl Graph {
 
     /// Where in a text a node was written for.
     #[must_use]
-    pub fn span(&self, id: NodeId) -> Option<Span> {
+    pub fn span(&self, id: TensorNodeId) -> Option<Span> {
         self.spans.get(id.index()).copied().flatten()
     }
 
     /// The same, with at most so many nodes.
     #[must_use]
-    pub fn limited(self, most_nodes: usize) -> Graph {
-        Graph { most_nodes: self.most_nodes.min(most_nodes), ..self }
+    pub fn limited(self, most_nodes: usize) -> TensorGraph {
+        TensorGraph { most_nodes: self.most_nodes.min(most_nodes), ..self }
     }
 
     /// An empty graph for nodes of this one: what is unique here is there too.
-    pub(crate) fn successor(&self) -> Graph {
-        Graph { next_unique: self.next_unique, ..Graph::new(self.registry) }
+    pub(crate) fn successor(&self) -> TensorGraph {
+        TensorGraph { next_unique: self.next_unique, ..TensorGraph::new(self.registry) }
     }
 
     /// A number that no other node has.
@@ -113,13 +113,13 @@ impl Graph {
 
     /// A node.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> &Node {
+    pub fn node(&self, id: TensorNodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
     /// The nodes in their order, operands before what uses them.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
-        self.nodes.iter().enumerate().map(|(at, node)| (NodeId(at as u32), node))
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (TensorNodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(at, node)| (TensorNodeId(at as u32), node))
     }
 
     /// How many nodes there are.
@@ -142,13 +142,13 @@ impl Graph {
 
     /// The extents of a node.
     #[must_use]
-    pub fn extents(&self, id: NodeId) -> &[usize] {
+    pub fn extents(&self, id: TensorNodeId) -> &[usize] {
         &self.node(id).extents
     }
 
     /// The type of a node: that of a scalar if it has no axes.
     #[must_use]
-    pub fn qtype(&self, id: NodeId) -> QType {
+    pub fn qtype(&self, id: TensorNodeId) -> QType {
         let Node { scalar, extents, .. } = self.node(id);
         // There are at most 16 axes.
         if extents.is_empty() { QType::Scalar(*scalar) } else { QType::Tensor(*scalar, extents.len() as u8) }
@@ -156,16 +156,16 @@ impl Graph {
 
     /// Which of the nodes that come up to these are needed for their values.
     #[must_use]
-    pub fn needed(&self, outputs: &[NodeId]) -> Vec<bool> {
+    pub fn needed(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::read)
     }
 
     /// Which are needed for their values, or for gradients of them.
-    pub(crate) fn needed_for_gradients(&self, outputs: &[NodeId]) -> Vec<bool> {
+    pub(crate) fn needed_for_gradients(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, |node| &node.operands)
     }
 
-    fn reached(&self, outputs: &[NodeId], operands: impl Fn(&Node) -> &[NodeId]) -> Vec<bool> {
+    fn reached(&self, outputs: &[TensorNodeId], operands: impl Fn(&Node) -> &[TensorNodeId]) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
         for output in outputs {
             needed[output.index()] = true;
@@ -181,17 +181,18 @@ impl Graph {
     }
 
     /// The node, which is made if there is none like it. Whoever calls this knows that type and extents are right.
-    pub(crate) fn intern(&mut self, node: Node) -> Result<NodeId, Error> {
+    pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, TensorError> {
         let hash = FxBuildHasher.hash_one(&node);
         let (nodes, known) = (&mut self.nodes, &mut self.known);
         if let Some(id) = known.find(hash, |id| nodes[id.index()] == node) {
             return Ok(*id);
         }
         if nodes.len() >= self.most_nodes {
-            let error = Error::new(ErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes));
+            let error =
+                TensorError::new(TensorErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes));
             return Err(error.hint("split it; a gradient is several times as large as what it is of"));
         }
-        let id = NodeId(nodes.len() as u32);
+        let id = TensorNodeId(nodes.len() as u32);
         nodes.push(node);
         if let Some(span) = self.span {
             self.spans.resize(id.index(), None);
@@ -205,7 +206,7 @@ impl Graph {
     ///
     /// # Errors
     /// Tensors have no such elements, axes or extents.
-    pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
+    pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
         index_count(extents)?;
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
@@ -220,12 +221,12 @@ impl Graph {
     ///
     /// # Errors
     /// Tensors have no such elements, or an integer type does not have the number.
-    pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<NodeId, Error> {
+    pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<TensorNodeId, TensorError> {
         let whole = |least: f64, above: f64| {
             if number.trunc() == number && (least..above).contains(&number) {
                 return Ok(number as i64);
             }
-            Err(Error::new(ErrorKind::ElementType, format!("{number} is no {}", scalar.short_name()))
+            Err(TensorError::new(TensorErrorKind::ElementType, format!("{number} is no {}", scalar.short_name()))
                 .hint("cast what stands beside it to f32 or f64"))
         };
         let bits = match scalar {
@@ -243,7 +244,7 @@ impl Graph {
     ///
     /// # Errors
     /// Tensors have no such elements.
-    pub fn literal(&mut self, value: &ScalarValue) -> Result<NodeId, Error> {
+    pub fn literal(&mut self, value: &ScalarValue) -> Result<TensorNodeId, TensorError> {
         let scalar = value.scalar();
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
@@ -255,31 +256,31 @@ impl Graph {
     ///
     /// # Errors
     /// There is no room for another node.
-    pub fn number(&mut self, number: f64, beside: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn number(&mut self, number: f64, beside: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
         self.constant(self.number_type(beside), number)
     }
 
     /// The type that a number with a fraction takes on beside some nodes, as among scalars: f64 if they are none.
     #[must_use]
-    pub fn number_type(&self, beside: &[NodeId]) -> Scalar {
+    pub fn number_type(&self, beside: &[TensorNodeId]) -> Scalar {
         let mut numbers = beside.iter().map(|node| self.node(*node).scalar).filter(|scalar| scalar.is_numeric());
         let common = numbers.try_fold(Scalar::WeakFloat, cembra_value::common_scalar);
         if common == Some(Scalar::Float32) { Scalar::Float32 } else { Scalar::Float64 }
     }
 
     /// Something of which nothing is known, and that nothing that is evaluated may depend on.
-    pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<NodeId, Error> {
+    pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
         let operation = Operation::Seed(self.unique());
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
     }
 
     /// The node at a position.
-    pub(crate) const fn id(&self, position: u32) -> NodeId {
-        NodeId(position)
+    pub(crate) const fn id(&self, position: u32) -> TensorNodeId {
+        TensorNodeId(position)
     }
 
     /// A number by its bits.
-    pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<NodeId, Error> {
+    pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<TensorNodeId, TensorError> {
         let operation = Operation::Constant(bits);
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: Extents::new() })
     }
@@ -288,7 +289,7 @@ impl Graph {
     ///
     /// # Errors
     /// Extents differ where neither is 1.
-    pub fn broadcast_extents(&self, operands: &[NodeId]) -> Result<Extents, Error> {
+    pub fn broadcast_extents(&self, operands: &[TensorNodeId]) -> Result<Extents, TensorError> {
         let mut made = Extents::new();
         for operand in operands {
             let extents = self.extents(*operand);
@@ -305,7 +306,7 @@ impl Graph {
                         let all: Vec<String> =
                             operands.iter().map(|operand| format!("{:?}", self.extents(*operand))).collect();
                         let message = format!("tensors of {} do not broadcast", all.join(" and "));
-                        return Err(Error::new(ErrorKind::Broadcast, message));
+                        return Err(TensorError::new(TensorErrorKind::Broadcast, message));
                     }
                 }
             }
@@ -318,13 +319,18 @@ impl Graph {
     ///
     /// # Errors
     /// An axis there is not, elements that are not reduced so, or the largest of none.
-    pub fn reduce(&mut self, reduction: Reduction, operand: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+    pub fn reduce(
+        &mut self,
+        reduction: Reduction,
+        operand: TensorNodeId,
+        axes: &[usize],
+    ) -> Result<TensorNodeId, TensorError> {
         let node = self.node(operand);
         let axes = ascending(axes, node.extents.len())?;
         let takes_truth = matches!(reduction, Reduction::Any | Reduction::All);
         if takes_truth != (node.scalar == Scalar::Boolean) {
             let message = format!("{reduction:?} of elements of type {}", node.scalar.short_name());
-            let error = Error::new(ErrorKind::ElementType, message);
+            let error = TensorError::new(TensorErrorKind::ElementType, message);
             let wanted =
                 if takes_truth { "compare them first" } else { "cast them, or ask whether any or all are true" };
             return Err(error.hint(wanted));
@@ -334,7 +340,7 @@ impl Graph {
             let which = if reduction == Reduction::Max { "largest" } else { "smallest" };
             let message =
                 format!("the {which} of no elements: over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
-            return Err(Error::new(ErrorKind::EmptyReduction, message));
+            return Err(TensorError::new(TensorErrorKind::EmptyReduction, message));
         }
         let extents = (node.extents.iter().enumerate())
             .filter(|(axis, _)| !axes.contains(&(*axis as Axis)))
@@ -349,22 +355,20 @@ impl Graph {
     ///
     /// # Errors
     /// Labels do not fit the operands, their elements are no numbers, or there are more than [`MOST_FACTORS`].
-    pub fn contract(&mut self, labels: Labels, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
         if operands.len() > MOST_FACTORS {
             let message = format!("a product of {} tensors: it may have {MOST_FACTORS}", operands.len());
-            return Err(
-                Error::new(ErrorKind::Limit, message).hint("multiply some of them first, by a product of their own")
-            );
+            return Err(TensorError::new(TensorErrorKind::Limit, message)
+                .hint("multiply some of them first, by a product of their own"));
         }
         let scalars = operands.iter().map(|operand| self.node(*operand).scalar);
         let scalar = scalars.reduce(|a, b| cembra_value::common_scalar(a, b).unwrap_or(Scalar::Boolean));
         let Some(scalar) = scalar.filter(|scalar| *scalar != Scalar::Boolean) else {
-            return Err(
-                Error::new(ErrorKind::ElementType, "products of tensors need numbers").hint("cast the operands")
-            );
+            return Err(TensorError::new(TensorErrorKind::ElementType, "products of tensors need numbers")
+                .hint("cast the operands"));
         };
         let extents = labels.output_extents(&operands.iter().map(|id| self.extents(*id)).collect::<Vec<_>>())?;
-        let mut cast = SmallVec::<[NodeId; 2]>::new();
+        let mut cast = SmallVec::<[TensorNodeId; 2]>::new();
         for operand in operands {
             cast.push(self.cast(*operand, scalar)?);
         }
@@ -376,7 +380,7 @@ impl Graph {
     ///
     /// # Errors
     /// Axes of the result are left out, or axes of unlike extents go to one.
-    pub fn with_axes(&mut self, operand: NodeId, to: &[usize]) -> Result<NodeId, Error> {
+    pub fn with_axes(&mut self, operand: TensorNodeId, to: &[usize]) -> Result<TensorNodeId, TensorError> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
         if to.iter().enumerate().all(|(axis, to)| axis == *to) {
@@ -391,7 +395,7 @@ impl Graph {
     ///
     /// # Errors
     /// `of` does not name each axis once.
-    pub fn transpose(&mut self, operand: NodeId, of: &[usize]) -> Result<NodeId, Error> {
+    pub fn transpose(&mut self, operand: TensorNodeId, of: &[usize]) -> Result<TensorNodeId, TensorError> {
         let to = inverse_axes(of, self.extents(operand).len())?;
         self.with_axes(operand, &to)
     }
@@ -400,7 +404,7 @@ impl Graph {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn slice(&mut self, operand: NodeId, slices: &[Slice]) -> Result<NodeId, Error> {
+    pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, TensorError> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
         if slices.iter().zip(&node.extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
@@ -415,7 +419,7 @@ impl Graph {
     ///
     /// # Errors
     /// An extent is neither kept nor was 1.
-    pub fn broadcast(&mut self, operand: NodeId, extents: &[usize]) -> Result<NodeId, Error> {
+    pub fn broadcast(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
             return Ok(operand);
@@ -430,7 +434,7 @@ impl Graph {
     ///
     /// # Errors
     /// There are not as many indices.
-    pub fn reshape(&mut self, operand: NodeId, extents: &[usize]) -> Result<NodeId, Error> {
+    pub fn reshape(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
             return Ok(operand);
@@ -441,11 +445,16 @@ impl Graph {
         self.intern(Node { operation: Operation::Reshape, operands, scalar, extents: extents.into() })
     }
 
-    /// Zeros of these extents, but for the diagonals that [`Graph::with_axes`] sees of them: they are the operand.
+    /// Zeros of these extents, but for the diagonals that [`TensorGraph::with_axes`] sees of them: they are the operand.
     ///
     /// # Errors
     /// The operand is not of their extents.
-    pub fn place_axes(&mut self, operand: NodeId, to: &[usize], extents: &[usize]) -> Result<NodeId, Error> {
+    pub fn place_axes(
+        &mut self,
+        operand: TensorNodeId,
+        to: &[usize],
+        extents: &[usize],
+    ) -> Result<TensorNodeId, TensorError> {
         let seen = Layout::row_major(extents)?.with_axes(to)?;
         if seen.rank() == extents.len() {
             // Nothing but an order of axes.
@@ -460,7 +469,12 @@ impl Graph {
     ///
     /// # Errors
     /// The operand is not of their extents.
-    pub fn place_slice(&mut self, operand: NodeId, slices: &[Slice], extents: &[usize]) -> Result<NodeId, Error> {
+    pub fn place_slice(
+        &mut self,
+        operand: TensorNodeId,
+        slices: &[Slice],
+        extents: &[usize],
+    ) -> Result<TensorNodeId, TensorError> {
         let seen = Layout::row_major(extents)?.sliced(slices)?;
         if slices.iter().zip(extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
             return Ok(operand);
@@ -470,15 +484,15 @@ impl Graph {
 
     fn place(
         &mut self,
-        operand: NodeId,
+        operand: TensorNodeId,
         seen: &Layout,
         operation: Operation,
         extents: &[usize],
-    ) -> Result<NodeId, Error> {
+    ) -> Result<TensorNodeId, TensorError> {
         let node = self.node(operand);
         if node.extents[..] != *seen.extents() {
             let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], seen.extents());
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
         }
         let scalar = node.scalar;
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents: extents.into() })
@@ -488,7 +502,12 @@ impl Graph {
     ///
     /// # Errors
     /// There is no such axis, or indices are no integers.
-    pub fn take(&mut self, operand: NodeId, indices: NodeId, axis: usize) -> Result<NodeId, Error> {
+    pub fn take(
+        &mut self,
+        operand: TensorNodeId,
+        indices: TensorNodeId,
+        axis: usize,
+    ) -> Result<TensorNodeId, TensorError> {
         let extents = self.taken_extents(self.extents(operand), indices, axis)?;
         let scalar = self.node(operand).scalar;
         let operation = Operation::Take(axis as Axis);
@@ -501,20 +520,20 @@ impl Graph {
     /// There is no such axis, the operand is not of those extents, or no number.
     pub fn place_take(
         &mut self,
-        operand: NodeId,
-        indices: NodeId,
+        operand: TensorNodeId,
+        indices: TensorNodeId,
         axis: usize,
         extents: &[usize],
-    ) -> Result<NodeId, Error> {
+    ) -> Result<TensorNodeId, TensorError> {
         index_count(extents)?;
         let node = self.node(operand);
         let wanted = self.taken_extents(extents, indices, axis)?;
         if node.extents != wanted {
             let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], &wanted[..]);
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
         }
         if node.scalar == Scalar::Boolean {
-            return Err(Error::new(ErrorKind::ElementType, "truth values are not added up"));
+            return Err(TensorError::new(TensorErrorKind::ElementType, "truth values are not added up"));
         }
         let scalar = node.scalar;
         let operation = Operation::PlaceTake(axis as Axis);
@@ -522,12 +541,12 @@ impl Graph {
         self.intern(Node { operation, operands, scalar, extents: extents.into() })
     }
 
-    fn taken_extents(&self, extents: &[usize], indices: NodeId, axis: usize) -> Result<Extents, Error> {
+    fn taken_extents(&self, extents: &[usize], indices: TensorNodeId, axis: usize) -> Result<Extents, TensorError> {
         check_axis(axis, extents.len())?;
         let indices = self.node(indices);
         if !matches!(indices.scalar, Scalar::Int32 | Scalar::Int64) {
             let message = format!("indices of type {}", indices.scalar.short_name());
-            return Err(Error::new(ErrorKind::ElementType, message).hint("indices are i32 or i64"));
+            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("indices are i32 or i64"));
         }
         let mut made = Extents::from_slice(&extents[..axis]);
         made.extend_from_slice(&indices.extents);
@@ -540,9 +559,9 @@ impl Graph {
     ///
     /// # Errors
     /// There are none, no such axis, or other extents differ.
-    pub fn concat(&mut self, operands: &[NodeId], axis: usize) -> Result<NodeId, Error> {
+    pub fn concat(&mut self, operands: &[TensorNodeId], axis: usize) -> Result<TensorNodeId, TensorError> {
         let Some(first) = operands.first() else {
-            return Err(Error::new(ErrorKind::OperandCount, "a concatenation of nothing"));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, "a concatenation of nothing"));
         };
         let mut extents = self.node(*first).extents.clone();
         check_axis(axis, extents.len())?;
@@ -557,24 +576,24 @@ impl Graph {
                     extents.len(),
                     node.extents.len()
                 );
-                return Err(Error::new(ErrorKind::RankMismatch, message)
+                return Err(TensorError::new(TensorErrorKind::RankMismatch, message)
                     .hint("reshape what has fewer: a number to an extent of 1"));
             }
             if node.extents != extents {
                 let message =
                     format!("tensors of {:?} and {:?} along axis {axis}", self.extents(*first), &node.extents[..]);
-                return Err(Error::new(ErrorKind::SizeMismatch, message));
+                return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
             }
             length = length.saturating_add(extents[axis]);
             let Some(common) = cembra_value::common_scalar(scalar, node.scalar) else {
                 let message = format!("elements of types {} and {}", scalar.short_name(), node.scalar.short_name());
-                return Err(Error::new(ErrorKind::ElementType, message));
+                return Err(TensorError::new(TensorErrorKind::ElementType, message));
             };
             scalar = common;
         }
         extents[axis] = length;
         index_count(&extents)?;
-        let mut cast = SmallVec::<[NodeId; 2]>::new();
+        let mut cast = SmallVec::<[TensorNodeId; 2]>::new();
         for operand in operands {
             cast.push(self.cast(*operand, scalar)?);
         }
@@ -582,20 +601,20 @@ impl Graph {
     }
 }
 
-fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
+fn check_axis(axis: usize, rank: usize) -> Result<(), TensorError> {
     if axis < rank {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+    Err(TensorError::new(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
 /// Axes in ascending order.
-fn ascending(axes: &[usize], rank: usize) -> Result<Axes, Error> {
+fn ascending(axes: &[usize], rank: usize) -> Result<Axes, TensorError> {
     let mut is_met = [false; MOST_AXES];
     for axis in axes {
         check_axis(*axis, rank)?;
         if std::mem::replace(&mut is_met[*axis], true) {
-            return Err(Error::new(ErrorKind::Axis, format!("axis {axis} stands twice")));
+            return Err(TensorError::new(TensorErrorKind::Axis, format!("axis {axis} stands twice")));
         }
     }
     Ok((0..rank as Axis).filter(|axis| is_met[usize::from(*axis)]).collect())

@@ -1,6 +1,6 @@
 //! How many bytes of tensors an evaluation has at a time, held against how many it may have.
 
-use crate::{Error, ErrorKind, check_bytes};
+use crate::{TensorError, TensorErrorKind, check_bytes};
 use cembra_runtime::Scalar;
 use cembra_value::Limit;
 use cembra_value::tensor::element_bytes;
@@ -25,7 +25,7 @@ impl Held {
     ///
     /// # Errors
     /// It is too large, alone or with the others.
-    pub fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
+    pub fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), TensorError> {
         check_bytes(scalar, extents, self.most)?;
         self.bytes += element_bytes(scalar, extents).unwrap_or(0);
         if self.bytes <= u128::from(self.most) {
@@ -36,7 +36,7 @@ impl Held {
             "with a tensor of {extents:?} tensors take {} bytes: an evaluation may have {}",
             self.bytes, self.most
         );
-        Err(Error::new(ErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
+        Err(TensorError::new(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
     }
 
     /// The most bytes that were taken at a time, which are no more than there may be.

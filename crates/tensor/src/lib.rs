@@ -27,18 +27,18 @@ pub mod walk;
 pub use body::{Body, BodyStep, Elements, Operand};
 pub use cembra_runtime::MOST_AXES;
 pub use cembra_value::tensor::{
-    CopiedAxis, Data, DataMut, Element, Extents, Half, HalfTensor, Layout, Slice, Strides, Tensor,
-    TensorError as Error, TensorErrorKind as ErrorKind, TensorMut, bf16, check_bytes, f16,
+    CopiedAxis, Data, DataMut, Element, Extents, Half, HalfTensor, Layout, Slice, Strides, Tensor, TensorError,
+    TensorErrorKind, TensorMut, bf16, check_bytes, f16,
 };
 pub use constant::ConstantTensor;
 pub use contraction::{ProductClass, ProductOrder};
 pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
 pub use custom_gradient::CustomVjp;
 pub use einsum::MOST_LABELS;
-pub use graph::{Graph, MOST_FACTORS};
+pub use graph::{MOST_FACTORS, TensorGraph};
 pub use held::Held;
 pub use maps::{ElementOperator, MapOperand};
-pub use node::{Axes, Axis, Labels, Leaf, Node, NodeId, Operation, Reduction};
+pub use node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{Kernel, Places, Preparation, ProductPlan, Run};
 pub use reference::{evaluate, same_bits};

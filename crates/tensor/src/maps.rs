@@ -3,7 +3,7 @@
 //! Texts are no elements, so those among the operands belong to the operator, as what it is compiled from does.
 
 use crate::node::{Node, Operation};
-use crate::{Error, ErrorKind, Graph, NodeId};
+use crate::{TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::tensor::no_element;
@@ -19,7 +19,7 @@ pub(crate) type OperandType = (Scalar, Option<u64>);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapOperand<'t> {
     /// The elements of a node.
-    Node(NodeId),
+    Node(TensorNodeId),
     /// A literal text, the same for all elements.
     Text(&'t str),
 }
@@ -108,26 +108,26 @@ pub(crate) fn resolve<'r>(
     registry.resolve(op.op, &arguments)
 }
 
-impl Graph {
+impl TensorGraph {
     /// A scalar operator by its name, or alias, on each element. Parameters that have defaults may be left out, and those that must be
-    /// literals are [constants](Graph::constant).
+    /// literals are [constants](TensorGraph::constant).
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// let digits = g.constant(Scalar::Int32, 2.0)?;
     /// let rounded = g.apply("round", &[x, digits])?;
     /// assert_eq!(g.extents(rounded), [3]);
     /// assert!(g.apply("round", &[x, x]).is_err());
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// There is no such operator, it does not take these types, gives no element, or extents do not broadcast.
-    pub fn apply(&mut self, operator: &str, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn apply(&mut self, operator: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
         let operands: SmallVec<[MapOperand<'_>; 4]> = operands.iter().copied().map(MapOperand::Node).collect();
         self.apply_with(operator, &operands)
     }
@@ -138,11 +138,11 @@ impl Graph {
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Graph, MapOperand};
+    /// use cembra_tensor::{TensorGraph, MapOperand};
     ///
     /// let parsed = |text: &str| text.parse().map(|rate: f64| move |x: f64| x * rate);
     /// let registry = Registry::with_operators([UserOperator::new("money.in").compiled(parsed)])?;
-    /// let mut g = Graph::new(registry);
+    /// let mut g = TensorGraph::new(registry);
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// let made = g.apply_with("money.in", &[MapOperand::Text("1.08"), MapOperand::Node(x)])?;
     /// assert_eq!(g.extents(made), [3]);
@@ -151,12 +151,14 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// As for [`Graph::apply`], or a text that the operator cannot be compiled from.
-    pub fn apply_with(&mut self, operator: &str, operands: &[MapOperand<'_>]) -> Result<NodeId, Error> {
+    /// As for [`TensorGraph::apply`], or a text that the operator cannot be compiled from.
+    pub fn apply_with(&mut self, operator: &str, operands: &[MapOperand<'_>]) -> Result<TensorNodeId, TensorError> {
         let Some(op) = self.registry().find(operator) else {
             let names = near_names(operator, 2, self.registry().iter().map(|(_, def)| def.name));
-            let error =
-                Error::new(ErrorKind::UnknownName, format!("there is no operator `{}`", Excerpt::quoted(operator)));
+            let error = TensorError::new(
+                TensorErrorKind::UnknownName,
+                format!("there is no operator `{}`", Excerpt::quoted(operator)),
+            );
             return Err(match names.first() {
                 Some(near) => error.hint(format!("is `{near}` meant?")),
                 None => error,
@@ -179,7 +181,7 @@ impl Graph {
             MapOperand::Text(_) => None,
             MapOperand::Node(node) => Some(node),
         });
-        let nodes: SmallVec<[NodeId; 4]> = nodes.collect();
+        let nodes: SmallVec<[TensorNodeId; 4]> = nodes.collect();
         let before = self.len();
         let made = self.map(op, &nodes)?;
         self.check_texts(before)?;
@@ -187,13 +189,17 @@ impl Graph {
     }
 
     /// A scalar operator on each element, by what it is besides texts. Operands are cast to the types it takes, as they are among scalars. Texts
-    /// are not compiled here: see [`Graph::check_texts`].
+    /// are not compiled here: see [`TensorGraph::check_texts`].
     ///
     /// # Errors
     /// It does not take these types, gives no element, or extents do not broadcast.
-    pub fn map(&mut self, op: impl Into<ElementOperator>, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub fn map(
+        &mut self,
+        op: impl Into<ElementOperator>,
+        operands: &[TensorNodeId],
+    ) -> Result<TensorNodeId, TensorError> {
         let op = op.into();
-        let refused = |message: String| Error::new(ErrorKind::ElementType, message);
+        let refused = |message: String| TensorError::new(TensorErrorKind::ElementType, message);
         let resolved = resolve(self.registry(), &op, &self.operand_types(op.op, operands)).map_err(|fault| {
             let error = refused(fault.message);
             if let Some(hint) = fault.hint { error.hint(hint) } else { error }
@@ -212,7 +218,7 @@ impl Graph {
             }
         };
         let wanted: SmallVec<[QType; 4]> = resolved.signature.operands.clone();
-        let mut cast = SmallVec::<[NodeId; 2]>::new();
+        let mut cast = SmallVec::<[TensorNodeId; 2]>::new();
         for (operand, wanted) in operands.iter().zip(op.of_elements(&wanted)) {
             cast.push(match wanted.scalar() {
                 Some(scalar) => self.cast(*operand, scalar)?,
@@ -227,7 +233,7 @@ impl Graph {
     ///
     /// # Errors
     /// One cannot be; it says why.
-    pub fn check_texts(&self, from: usize) -> Result<(), Error> {
+    pub fn check_texts(&self, from: usize) -> Result<(), TensorError> {
         for at in from..self.len() {
             let node = self.node(self.id(at as u32));
             let Operation::Map(op) = &node.operation else { continue };
@@ -240,7 +246,7 @@ impl Graph {
             if let Some(compile) = overload.and_then(|overload| overload.compile)
                 && let Err(reason) = compile.compile(&Value::text(&**text))
             {
-                return Err(Error::new(ErrorKind::Literal, format!("{}: {reason}", def.name)));
+                return Err(TensorError::new(TensorErrorKind::Literal, format!("{}: {reason}", def.name)));
             }
         }
         Ok(())
@@ -250,7 +256,7 @@ impl Graph {
     ///
     /// # Errors
     /// There is no cast to the type, or tensors have no such elements.
-    pub fn cast(&mut self, operand: NodeId, scalar: Scalar) -> Result<NodeId, Error> {
+    pub fn cast(&mut self, operand: TensorNodeId, scalar: Scalar) -> Result<TensorNodeId, TensorError> {
         if self.node(operand).scalar == scalar {
             return Ok(operand);
         }
@@ -263,9 +269,9 @@ impl Graph {
     }
 
     /// The types of the operands of an operator. The literals among them have their bits, if it may look at these.
-    pub(crate) fn operand_types(&self, op: OpId, operands: &[NodeId]) -> SmallVec<[OperandType; 4]> {
+    pub(crate) fn operand_types(&self, op: OpId, operands: &[TensorNodeId]) -> SmallVec<[OperandType; 4]> {
         let looks_at_literals = !self.registry().get(op).is_typed_by_types();
-        let of = |operand: &NodeId| match self.node(*operand).operation {
+        let of = |operand: &TensorNodeId| match self.node(*operand).operation {
             Operation::Constant(bits) if looks_at_literals => (self.scalar(*operand), Some(bits)),
             _ => (self.scalar(*operand), None),
         };

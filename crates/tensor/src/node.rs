@@ -4,7 +4,7 @@ use crate::constant::ConstantTensor;
 use crate::custom::Custom;
 use crate::custom_gradient::CustomVjp;
 use crate::maps::ElementOperator;
-use crate::{Error, ErrorKind, Extents, Slice};
+use crate::{Extents, Slice, TensorError, TensorErrorKind};
 use cembra_runtime::Scalar;
 use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
@@ -18,9 +18,9 @@ pub type Axes = SmallVec<[Axis; 8]>;
 
 /// A node of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NodeId(pub(crate) u32);
+pub struct TensorNodeId(pub(crate) u32);
 
-impl NodeId {
+impl TensorNodeId {
     /// The node's position: operands have lower ones.
     #[must_use]
     pub const fn index(self) -> usize {
@@ -106,7 +106,7 @@ pub struct Node {
     /// What it does.
     pub operation: Operation,
     /// On what.
-    pub operands: SmallVec<[NodeId; 2]>,
+    pub operands: SmallVec<[TensorNodeId; 2]>,
     /// The type of its elements.
     pub scalar: Scalar,
     /// The number of indices of each of its axes.
@@ -116,7 +116,7 @@ pub struct Node {
 impl Node {
     /// The operands whose values the node's value is made of. Others are there for its gradient alone.
     #[must_use]
-    pub fn read(&self) -> &[NodeId] {
+    pub fn read(&self) -> &[TensorNodeId] {
         match self.operation {
             Operation::CustomVjp(_) => &self.operands[..1],
             _ => &self.operands,
@@ -124,7 +124,7 @@ impl Node {
     }
 
     /// The operands that its derivatives are of.
-    pub(crate) fn differentiated(&self) -> &[NodeId] {
+    pub(crate) fn differentiated(&self) -> &[TensorNodeId] {
         match &self.operation {
             Operation::CustomVjp(custom) => custom.inputs(self),
             _ => &self.operands,
@@ -138,7 +138,7 @@ pub struct Leaf {
     /// Its name; may be empty.
     pub name: Arc<str>,
     /// Its node.
-    pub node: NodeId,
+    pub node: TensorNodeId,
 }
 
 impl Labels {
@@ -152,23 +152,23 @@ impl Labels {
     ///
     /// # Errors
     /// Uses of a label have unlike extents, or operands another number of axes than of labels.
-    pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
+    pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, TensorError> {
         if operands.len() != self.operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
-            return Err(Error::new(ErrorKind::OperandCount, message));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         }
         let labels = self.operands.iter().flatten().map(|label| usize::from(*label) + 1).max().unwrap_or(0);
         let mut found: Vec<Option<usize>> = vec![None; labels];
         for (labels, extents) in self.operands.iter().zip(operands) {
             if labels.len() != extents.len() {
                 let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
-                return Err(Error::new(ErrorKind::RankMismatch, message));
+                return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
             }
             for (label, extent) in labels.iter().zip(*extents) {
                 let known = found[usize::from(*label)].get_or_insert(*extent);
                 if known != extent {
                     let message = format!("a label of {known} indices and of {extent}");
-                    return Err(Error::new(ErrorKind::SizeMismatch, message));
+                    return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
                 }
             }
         }
@@ -179,10 +179,10 @@ impl Labels {
     ///
     /// # Errors
     /// They have.
-    pub fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
+    pub fn check_countable(&self, extents: &[usize]) -> Result<(), TensorError> {
         let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
         let message = || format!("a product of more than 2^{} terms", usize::BITS);
-        all.map(drop).ok_or_else(|| Error::new(ErrorKind::Limit, message()))
+        all.map(drop).ok_or_else(|| TensorError::new(TensorErrorKind::Limit, message()))
     }
 
     /// The extents of the result of a product of operands of these extents.
@@ -190,16 +190,22 @@ impl Labels {
     /// # Errors
     /// As for [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more elements than can
     /// be counted.
-    pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
+    pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, TensorError> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];
         let mut made = Extents::new();
         for label in &self.output {
             if !self.operands.iter().any(|labels| labels.contains(label)) {
-                return Err(Error::new(ErrorKind::UnknownOutputLabel, "a label of the result that no operand has"));
+                return Err(TensorError::new(
+                    TensorErrorKind::UnknownOutputLabel,
+                    "a label of the result that no operand has",
+                ));
             }
             if std::mem::replace(&mut is_met[usize::from(*label)], true) {
-                return Err(Error::new(ErrorKind::RepeatedOutputLabel, "a label that the result has twice"));
+                return Err(TensorError::new(
+                    TensorErrorKind::RepeatedOutputLabel,
+                    "a label that the result has twice",
+                ));
             }
             made.push(extents[usize::from(*label)]);
         }

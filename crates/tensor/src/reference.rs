@@ -8,8 +8,8 @@ use crate::sums::Order;
 use crate::taken::{place_take, take};
 use crate::walk::{GoOn, Watch};
 use crate::{
-    Axis, Data, Element, ElementOperator, Error, ErrorKind, Graph, Layout, Node, NodeId, Strides, Tensor, check_bytes,
-    sums,
+    Axis, Data, Element, ElementOperator, Layout, Node, Strides, Tensor, TensorError, TensorErrorKind, TensorGraph,
+    TensorNodeId, check_bytes, sums,
 };
 use cembra_runtime::{Scalar, sum_blocks};
 use cembra_value::tensor::zeros;
@@ -21,11 +21,11 @@ use smallvec::SmallVec;
 /// There are not as many inputs as leaves, one is not of the leaf's type and extents, an index is outside of its axis, or an element
 /// fails.
 pub fn evaluate(
-    graph: &Graph,
-    outputs: &[NodeId],
+    graph: &TensorGraph,
+    outputs: &[TensorNodeId],
     inputs: &[Tensor],
     elements: &dyn Elements,
-) -> Result<Vec<Tensor>, Error> {
+) -> Result<Vec<Tensor>, TensorError> {
     check_inputs(graph, inputs)?;
     let mut uses = vec![0_u32; graph.len()];
     let needed = graph.needed(outputs);
@@ -42,7 +42,8 @@ pub fn evaluate(
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         let operands: Option<SmallVec<[&Tensor; 4]>> =
             node.read().iter().map(|operand| values[operand.index()].as_ref()).collect();
-        let operands = operands.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an operand that was not computed"))?;
+        let operands = operands
+            .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an operand that was not computed"))?;
         if !is_view(node) {
             held.take(node.scalar, &node.extents)?;
         }
@@ -57,7 +58,7 @@ pub fn evaluate(
         drop(operands);
         values[id.index()] = Some(value);
         // A view has the memory of what it is of, which is dropped with the last that reads it.
-        let mut read: Vec<NodeId> = if is_view(node) { Vec::new() } else { node.read().to_vec() };
+        let mut read: Vec<TensorNodeId> = if is_view(node) { Vec::new() } else { node.read().to_vec() };
         while let Some(operand) = read.pop() {
             uses[operand.index()] -= 1;
             if uses[operand.index()] == 0 {
@@ -71,9 +72,9 @@ pub fn evaluate(
             }
         }
     }
-    let value = |output: &NodeId| values[output.index()].clone();
+    let value = |output: &TensorNodeId| values[output.index()].clone();
     let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
-    made.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an output that was not computed"))
+    made.ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"))
 }
 
 /// True for what needs no memory.
@@ -93,7 +94,7 @@ fn is_view(node: &Node) -> bool {
 ///
 /// # Errors
 /// It would.
-pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
+pub fn check_size(node: &Node, most: u64) -> Result<(), TensorError> {
     if is_view(node) { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
@@ -101,22 +102,22 @@ pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
 ///
 /// # Errors
 /// There are not as many inputs as leaves, or one is not of the leaf's type and extents.
-pub fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error> {
+pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), TensorError> {
     let leaves = graph.leaves();
     if leaves.len() != inputs.len() {
         let message = format!("{} tensors for {} inputs", inputs.len(), leaves.len());
-        return Err(Error::new(ErrorKind::OperandCount, message));
+        return Err(TensorError::new(TensorErrorKind::OperandCount, message));
     }
     for (leaf, input) in leaves.iter().zip(inputs) {
         let node = graph.node(leaf.node);
         if node.scalar != input.scalar_type() {
             let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
             let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
-            return Err(Error::new(ErrorKind::ElementType, message));
+            return Err(TensorError::new(TensorErrorKind::ElementType, message));
         }
         if node.extents[..] != *input.extents() {
             let message = format!("input `{}` is of {:?}, not {:?}", leaf.name, &node.extents[..], input.extents());
-            return Err(Error::new(ErrorKind::SizeMismatch, message));
+            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
         }
     }
     Ok(())
@@ -124,18 +125,21 @@ pub fn check_inputs(graph: &Graph, inputs: &[Tensor]) -> Result<(), Error> {
 
 /// The value of an operator on elements, whose operands have these.
 fn map_value(
-    graph: &Graph,
+    graph: &TensorGraph,
     op: &ElementOperator,
     node: &Node,
     operands: &[&Tensor],
     elements: &dyn Elements,
-) -> Result<Tensor, Error> {
+) -> Result<Tensor, TensorError> {
     let types = graph.operand_types(op.id(), &node.operands);
     let body = Body::of_operator(op, &types, node.scalar);
     let inputs = types.iter().zip(operands).filter(|((_, bits), _)| bits.is_none()).map(|(_, operand)| *operand);
     let inputs: Vec<Tensor> = inputs.cloned().collect();
     let outputs = elements.map(&body, &inputs, &node.extents)?;
-    let data = outputs.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Evaluation, "a body without output"))?;
+    let data = outputs
+        .into_iter()
+        .next()
+        .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a body without output"))?;
     Tensor::of_data(&node.extents, data)
 }
 
@@ -143,7 +147,12 @@ fn map_value(
 ///
 /// # Errors
 /// An index is outside of its axis, an operation of a user fails, `go_on` ends it, or the node is an operator on elements.
-pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: GoOn<'_>) -> Result<Tensor, Error> {
+pub fn node_value(
+    node: &Node,
+    operands: &[&Tensor],
+    inputs: &[Tensor],
+    go_on: GoOn<'_>,
+) -> Result<Tensor, TensorError> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
@@ -151,10 +160,12 @@ pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: G
         Operation::Tensor(constant) => Ok(constant.tensor().clone()),
         Operation::Iota => made(Data::Int64((0..node.extents.iter().product::<usize>() as i64).collect())),
         Operation::Seed(_) => {
-            Err(Error::new(ErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
+            Err(TensorError::new(TensorErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
         }
         // Plans make them in steps of their own.
-        Operation::Map(_) => Err(Error::new(ErrorKind::Evaluation, "an operator on elements that is no step")),
+        Operation::Map(_) => {
+            Err(TensorError::new(TensorErrorKind::Evaluation, "an operator on elements that is no step"))
+        }
         Operation::Reduce(reduction, axes) => {
             made(sums::reduce(*reduction, axes, (operands[0].data(), operands[0].layout()), go_on)?)
         }
@@ -177,7 +188,11 @@ fn widened(axes: &[Axis]) -> SmallVec<[usize; 8]> {
     axes.iter().map(|axis| usize::from(*axis)).collect()
 }
 
-fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, Error>) -> Result<Tensor, Error> {
+fn place(
+    node: &Node,
+    value: &Tensor,
+    seen: impl Fn(&Layout) -> Result<Layout, TensorError>,
+) -> Result<Tensor, TensorError> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
     data.scatter(&value.gathered(), seen(&whole)?.positions());
@@ -189,15 +204,15 @@ fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, E
 /// # Errors
 /// An axis of this extent has no such index.
 #[inline]
-pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
+pub fn named_index(index: i64, extent: usize) -> Result<usize, TensorError> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);
     found.ok_or_else(|| {
-        let error = Error::new(ErrorKind::Index, format!("index {index} of an axis of {extent}"));
+        let error = TensorError::new(TensorErrorKind::Index, format!("index {index} of an axis of {extent}"));
         error.hint("indices count from 0, and none from the end")
     })
 }
 
-fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error> {
+fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, TensorError> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
     let mut slices: Vec<_> = node.extents.iter().map(|extent| crate::Slice::all(*extent)).collect();
@@ -216,7 +231,7 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
 ///
 /// # Errors
 /// The labels do not fit the operands, all of them together have more indices than can be counted, the elements are no numbers, or `go_on` ends it.
-pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
+pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, TensorError> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     labels.check_countable(&extents)?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
@@ -299,7 +314,7 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     how: (T, C),
     narrow: impl Fn(T) -> N,
     go_on: GoOn<'_>,
-) -> Result<Vec<N>, Error> {
+) -> Result<Vec<N>, TensorError> {
     let mut watch = Watch::new(go_on);
     let mut sums = zeros(len)?;
     for to in &mut sums {

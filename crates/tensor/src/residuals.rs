@@ -2,7 +2,7 @@
 //! gradient has them; or they are computed again, behind barriers, which keep equal nodes from becoming one.
 
 use crate::node::{Node, Operation};
-use crate::{Error, Graph, NodeId};
+use crate::{TensorError, TensorGraph, TensorNodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What gradients do with values of the function that they are of.
@@ -14,28 +14,28 @@ pub enum Residuals<'n> {
     SaveAll,
     /// They compute these nodes again, from operands that are not among them; what else they need they take as it is, and so they do with
     /// operations of users that have a state.
-    Recompute(&'n [NodeId]),
+    Recompute(&'n [TensorNodeId]),
 }
 
 /// The nodes that are computed again, made when the first gradient asks for them.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
-    named: FxHashSet<NodeId>,
-    made: FxHashMap<NodeId, NodeId>,
-    barriers: FxHashMap<NodeId, NodeId>,
+    named: FxHashSet<TensorNodeId>,
+    made: FxHashMap<TensorNodeId, TensorNodeId>,
+    barriers: FxHashMap<TensorNodeId, TensorNodeId>,
 }
 
 impl Copies {
-    pub(crate) fn of(graph: &Graph, residuals: Residuals<'_>) -> Copies {
+    pub(crate) fn of(graph: &TensorGraph, residuals: Residuals<'_>) -> Copies {
         let Residuals::Recompute(nodes) = residuals else { return Copies::default() };
         // What has no operands is there without being computed, and what has a state would be computed to something else.
-        let is_computed = |node: &NodeId| {
+        let is_computed = |node: &TensorNodeId| {
             let node = graph.node(*node);
             let is_unique = matches!(&node.operation, Operation::Custom(custom) if custom.is_unique());
             !node.operands.is_empty() && !is_unique
         };
         // The result of a function with a gradient of its own is what it is the value of.
-        let with_value = |node: &NodeId| match &graph.node(*node).operation {
+        let with_value = |node: &TensorNodeId| match &graph.node(*node).operation {
             Operation::CustomVjp(_) => [*node, graph.node(*node).operands[0]],
             _ => [*node; 2],
         };
@@ -43,7 +43,7 @@ impl Copies {
     }
 
     /// The node that a gradient takes for this one.
-    pub(crate) fn of_node(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
+    pub(crate) fn of_node(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
         if !self.named.contains(&node) {
             return Ok(node);
         }
@@ -73,7 +73,7 @@ impl Copies {
     }
 
     /// One barrier before each node that is not computed again.
-    fn barrier(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
+    fn barrier(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
         if matches!(graph.node(node).operation, Operation::Constant(_) | Operation::Tensor(_) | Operation::Iota) {
             return Ok(node);
         }
@@ -86,24 +86,24 @@ impl Copies {
     }
 }
 
-impl Graph {
+impl TensorGraph {
     /// The same value, of which nothing is known but that: no rule looks through it, and no two of them are one node, so that what is computed
     /// of it is not what is computed of its operand. It costs nothing.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::Graph;
+    /// use cembra_tensor::TensorGraph;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// let hidden = g.barrier(x)?;
     /// assert_ne!(g.apply("exp", &[x])?, g.apply("exp", &[hidden])?);
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// The graph has too many nodes.
-    pub fn barrier(&mut self, node: NodeId) -> Result<NodeId, Error> {
+    pub fn barrier(&mut self, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
         let Node { scalar, extents, .. } = self.node(node).clone();
         let operation = Operation::Barrier(self.unique());
         self.intern(Node { operation, operands: [node].as_slice().into(), scalar, extents })

@@ -1,6 +1,6 @@
 //! Tensors that are stored in 16 bits: every number comes back, and what is rounded is rounded once, to the nearest.
 
-use cembra_tensor::{Data, ErrorKind, Half, HalfTensor, Layout, Slice, Tensor, bf16, f16};
+use cembra_tensor::{Data, Half, HalfTensor, Layout, Slice, Tensor, TensorErrorKind, bf16, f16};
 use fastrand::Rng;
 use std::sync::Arc;
 
@@ -180,10 +180,10 @@ fn parts_are_seen_without_a_copy() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let kind = |made: Result<HalfTensor<f16>, cembra_tensor::Error>| made.expect_err("refused").kind();
-    assert_eq!(kind(HalfTensor::new(&[2], vec![f16::ONE])), ErrorKind::SizeMismatch);
-    assert_eq!(kind(HalfTensor::rounded(&Tensor::scalar(1))), ErrorKind::ElementType);
+    let kind = |made: Result<HalfTensor<f16>, cembra_tensor::TensorError>| made.expect_err("refused").kind();
+    assert_eq!(kind(HalfTensor::new(&[2], vec![f16::ONE])), TensorErrorKind::SizeMismatch);
+    assert_eq!(kind(HalfTensor::rounded(&Tensor::scalar(1))), TensorErrorKind::ElementType);
     let layout = Layout::row_major(&[3]).expect("a layout");
-    assert_eq!(kind(HalfTensor::from_parts(Arc::new(vec![f16::ONE]), layout)), ErrorKind::Index);
+    assert_eq!(kind(HalfTensor::from_parts(Arc::new(vec![f16::ONE]), layout)), TensorErrorKind::Index);
     assert!(matches!(*HalfTensor::new(&[], vec![f16::ONE]).expect("one").widened().data(), Data::Float32(_)));
 }

@@ -12,7 +12,7 @@ mod tree;
 
 use crate::problem::{Defect, Malformed, Unsupported};
 use array::array;
-use cembra::tensor::{CompileGraph, ErrorKind, Exactness, Graph, NodeId, Slice, same_bits};
+use cembra::tensor::{CompileGraph, Exactness, Slice, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Backend, Error, Executor, Model, Options, Scalar, Tensor};
 use cembra_engine::Evaluator;
 use cembra_tensor::{Operation, ProductClass, Rewriter, rules};
@@ -73,7 +73,7 @@ impl Default for TensorEngines {
 /// What is compiled and run: a node of a graph, or a model with one output.
 #[derive(Clone, Copy)]
 enum Subject<'s> {
-    Node(&'s Graph, NodeId),
+    Node(&'s TensorGraph, TensorNodeId),
     Model(&'s Model),
 }
 
@@ -175,7 +175,7 @@ impl TensorEngines {
             Ok(made) => made,
             Err(refused) => return Ok(Err(wrong("graph", &refused))),
         };
-        let wrt: Vec<NodeId> = names
+        let wrt: Vec<TensorNodeId> = names
             .iter()
             .filter_map(|name| graph.leaves().iter().find(|leaf| &*leaf.name == *name).map(|leaf| leaf.node))
             .collect();
@@ -246,7 +246,7 @@ impl TensorEngines {
             let cost = fields.get(order).and_then(|order| order.get("flops")).and_then(Json::as_f64);
             cost.ok_or(Malformed::Field(order))
         };
-        let mut graph = Graph::standard();
+        let mut graph = TensorGraph::standard();
         let mut leaves = Vec::new();
         for shape in shapes {
             let extents: Vec<usize> = array::numbers(shape, "shapes")?;
@@ -329,8 +329,8 @@ impl TensorEngines {
 }
 
 /// The graph of a product by labels, its operands being the leaves.
-fn einsum(spec: &str, tensors: &[Tensor]) -> Result<(Graph, NodeId), Error> {
-    let mut graph = Graph::standard();
+fn einsum(spec: &str, tensors: &[Tensor]) -> Result<(TensorGraph, TensorNodeId), Error> {
+    let mut graph = TensorGraph::standard();
     let mut leaves = Vec::new();
     for tensor in tensors {
         leaves.push(graph.leaf("", tensor.scalar_type(), tensor.extents())?);
@@ -342,8 +342,8 @@ fn einsum(spec: &str, tensors: &[Tensor]) -> Result<(Graph, NodeId), Error> {
 /// What a product of two is called by its labels, if the case says something else.
 fn class(fields: &Fields, spec: &str, tensors: &[Tensor]) -> Option<String> {
     let expected = fields.get("class")?.as_str()?;
-    let mut graph = Graph::standard();
-    let leaves: Option<Vec<NodeId>> =
+    let mut graph = TensorGraph::standard();
+    let leaves: Option<Vec<TensorNodeId>> =
         tensors.iter().map(|tensor| graph.leaf("", tensor.scalar_type(), tensor.extents()).ok()).collect();
     let product = graph.einsum(spec, &leaves?).ok()?;
     let Operation::Contract(labels) = &graph.node(product).operation else { return None };
@@ -358,7 +358,7 @@ fn assign(place: &mut Tensor, slices: &[Slice], value: &Tensor) -> Result<(), Er
 
 /// An error of a check: an element is not what it should be.
 fn differs(message: String) -> Error {
-    cembra::tensor::Error::new(ErrorKind::Evaluation, message).into()
+    cembra::tensor::TensorError::new(TensorErrorKind::Evaluation, message).into()
 }
 
 /// The only output.
@@ -420,8 +420,8 @@ fn first(on: &TensorEngine, subject: Subject<'_>, inputs: &[Tensor]) -> Result<T
 /// An error if rewriting a graph changes the value of a node.
 fn check_rewriting(
     on: &Evaluator,
-    graph: &Graph,
-    output: NodeId,
+    graph: &TensorGraph,
+    output: TensorNodeId,
     inputs: &[Tensor],
     value: &Tensor,
 ) -> Result<(), Error> {

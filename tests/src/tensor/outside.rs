@@ -5,7 +5,7 @@ use super::array::{array, numbers};
 use super::check::kind_of;
 use super::{Fields, Subject, TensorEngine, einsum, first, only, text};
 use crate::problem::Malformed;
-use cembra::tensor::{Data, Graph, HalfTensor, Layout, NodeId, f16};
+use cembra::tensor::{Data, HalfTensor, Layout, TensorGraph, TensorNodeId, f16};
 use cembra::{Error, Tensor};
 use cembra_tensor::Operation;
 use serde_json::{Value as Json, json};
@@ -69,8 +69,8 @@ fn read(json: &Json) -> Result<Tensor, Malformed> {
 /// The product in each way that there is.
 fn ways(
     on: &TensorEngine,
-    graph: &Graph,
-    product: NodeId,
+    graph: &TensorGraph,
+    product: TensorNodeId,
     tensors: &[Tensor],
 ) -> Result<Vec<(&'static str, Tensor)>, Error> {
     let mut ways = Vec::new();

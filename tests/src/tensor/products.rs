@@ -3,7 +3,7 @@
 
 use super::check::Expected;
 use super::{Wrong, wrong};
-use cembra::tensor::{Graph, Labels, Layout, NodeId, same_bits};
+use cembra::tensor::{Labels, Layout, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Error, Tensor};
 use cembra_engine::{Evaluator, MatrixProduct, PlainProduct, contract, matrices};
 use cembra_tensor::Operation;
@@ -11,8 +11,8 @@ use cembra_tensor::Operation;
 /// Checks the product that a node is, if it is one of two.
 pub(super) fn check(
     on: &Evaluator,
-    graph: &Graph,
-    product: NodeId,
+    graph: &TensorGraph,
+    product: TensorNodeId,
     tensors: &[Tensor],
     expected: &Expected,
 ) -> Result<(), Wrong> {

@@ -4,7 +4,7 @@ use super::Fields;
 use super::array::{array, numbers};
 use crate::problem::{Defect, Malformed, Unsupported};
 use cembra::Scalar;
-use cembra::tensor::{Error, Graph, NodeId, Reduction, Slice, Tensor};
+use cembra::tensor::{Reduction, Slice, Tensor, TensorError, TensorGraph, TensorNodeId};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -29,11 +29,11 @@ impl Inputs {
 }
 
 /// A graph, the node of its result, and the tensors for its leaves; or why the library refuses it.
-pub(super) type Made = Result<(Graph, NodeId, Vec<Tensor>), Error>;
+pub(super) type Made = Result<(TensorGraph, TensorNodeId, Vec<Tensor>), TensorError>;
 
 /// Builds what a tree says.
 pub(super) fn graph(tree: &Json, scalar: Scalar, inputs: &Inputs) -> Result<Made, Defect> {
-    let mut build = Build { graph: Graph::standard(), scalar, named: Vec::new(), tensors: Vec::new() };
+    let mut build = Build { graph: TensorGraph::standard(), scalar, named: Vec::new(), tensors: Vec::new() };
     for (name, tensor) in &inputs.0 {
         match build.leaf(name, tensor.clone()) {
             Ok(leaf) => build.named.push((name.clone(), leaf)),
@@ -60,12 +60,12 @@ pub(super) fn slices(json: &Json) -> Result<Vec<Slice>, Malformed> {
 
 /// Why a graph is not built.
 enum Stop {
-    Refused(Error),
+    Refused(TensorError),
     Defect(Defect),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
+impl From<TensorError> for Stop {
+    fn from(error: TensorError) -> Self {
         Stop::Refused(error)
     }
 }
@@ -77,9 +77,9 @@ impl From<Malformed> for Stop {
 }
 
 struct Build {
-    graph: Graph,
+    graph: TensorGraph,
     scalar: Scalar,
-    named: Vec<(String, NodeId)>,
+    named: Vec<(String, TensorNodeId)>,
     tensors: Vec<Tensor>,
 }
 
@@ -120,14 +120,14 @@ const ELEMENTWISE: &[(&str, &str)] = &[
 ];
 
 impl Build {
-    fn leaf(&mut self, name: &str, tensor: Tensor) -> Result<NodeId, Error> {
+    fn leaf(&mut self, name: &str, tensor: Tensor) -> Result<TensorNodeId, TensorError> {
         let leaf = self.graph.leaf(name, tensor.scalar_type(), tensor.extents())?;
         self.tensors.push(tensor);
         Ok(leaf)
     }
 
     /// The trees of the data nest a few levels deep.
-    fn node(&mut self, tree: &Json) -> Result<NodeId, Stop> {
+    fn node(&mut self, tree: &Json) -> Result<TensorNodeId, Stop> {
         let Some([Json::String(operator), attributes, children @ ..]) = tree.as_array().map(Vec::as_slice) else {
             return Err(Malformed::Field("ast").into());
         };
@@ -190,7 +190,13 @@ impl Build {
     }
 }
 
-fn reduced(g: &mut Graph, operator: &str, x: NodeId, axes: &[usize], keeps: bool) -> Result<NodeId, Error> {
+fn reduced(
+    g: &mut TensorGraph,
+    operator: &str,
+    x: TensorNodeId,
+    axes: &[usize],
+    keeps: bool,
+) -> Result<TensorNodeId, TensorError> {
     let mut extents = g.extents(x).to_vec();
     let made = match operator {
         "sum" => g.reduce(Reduction::Sum, x, axes)?,

@@ -105,7 +105,7 @@ fn the_page_on_architecture_is_read_in_one_sitting() {
 /// A name that the library exports twice means two things, at its root and in a module. A derive macro has the name of its trait.
 #[test]
 fn no_other_names_are_exported_twice() {
-    const TWICE: [&str; 6] = ["Error", "FieldType", "Graph", "Input", "NodeId", "Output"];
+    const TWICE: [&str; 3] = ["FieldType", "Input", "Output"];
     let text = read("crates/cembra/src/lib.rs");
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for exported in code(&text).collect::<Vec<_>>().join(" ").split("pub use ").skip(1) {
@@ -127,7 +127,7 @@ fn no_other_names_are_exported_twice() {
 #[test]
 fn what_is_kept_behind_a_lock_has_a_bound() {
     const LOCKS: [&str; 4] = ["Mutex<", "RwLock<", "OnceLock<", "ArcSwap<"];
-    const LISTS: [&str; 5] = ["Map<", "Set<", "Vec<", "Entries<", "Deque<"];
+    const LISTS: [&str; 6] = ["Map<", "Set<", "Vec<", "Entries<", "Deque<", "Table<"];
     let keeps = |line: &str| {
         let lock = LOCKS.iter().find_map(|lock| line.split_once(lock));
         let is_field = line.trim_end().ends_with(',') || line.trim_start().starts_with("static ");

@@ -1,6 +1,6 @@
 //! Tensors as the arrays of other crates, and their arrays as tensors: the same elements, and in memory of their own only where it is said.
 
-use cembra::tensor::{Error, ErrorKind, Slice, Tensor, as_mat_ref, from_mat_ref};
+use cembra::tensor::{Slice, Tensor, TensorError, TensorErrorKind, as_mat_ref, from_mat_ref};
 use faer::{Mat, MatRef};
 use ndarray::{Array, Array2, Array3, ArrayD, ArrayView, ArrayViewD, Axis, Ix1, IxDyn, array, s};
 
@@ -8,7 +8,7 @@ fn counted(extents: &[usize]) -> Tensor {
     Tensor::new(extents, (0..extents.iter().product::<usize>()).map(|number| number as f64).collect()).expect("fits")
 }
 
-fn kind<T>(made: Result<T, Error>) -> ErrorKind {
+fn kind<T>(made: Result<T, TensorError>) -> TensorErrorKind {
     match made {
         Ok(_) => panic!("not refused"),
         Err(error) => error.kind(),
@@ -61,7 +61,7 @@ fn every_view_is_an_array_without_a_copy() {
         assert_eq!(back, tensor);
         assert!(back.layout().is_row_major() && !std::ptr::eq(back.data(), tensor.data()));
     }
-    assert_eq!(kind(ArrayViewD::<f32>::try_from(&counted(&[2]))), ErrorKind::ElementType);
+    assert_eq!(kind(ArrayViewD::<f32>::try_from(&counted(&[2]))), TensorErrorKind::ElementType);
     let truth = Tensor::new(&[2], vec![true, false]).expect("fits");
     assert_eq!(
         ArrayViewD::try_from(&truth).expect("a view").into_dimensionality::<Ix1>(),
@@ -95,7 +95,7 @@ fn an_array_of_any_strides_is_a_tensor_in_its_memory() {
     assert_eq!(check(part).layout().offset(), 12);
     check(Array3::<i32>::zeros((2, 0, 4)).into_dyn());
     check(Array::from_elem(IxDyn(&[]), 5));
-    assert_eq!(kind(Tensor::try_from(Array::from_elem(IxDyn(&[1; 17]), 5))), ErrorKind::RankMismatch);
+    assert_eq!(kind(Tensor::try_from(Array::from_elem(IxDyn(&[1; 17]), 5))), TensorErrorKind::RankMismatch);
     let view = a.slice(s![1, ..;2, ..]);
     assert_eq!(
         Tensor::try_from(view).expect("a tensor").to_vec::<i32>().expect("integers"),
@@ -132,7 +132,7 @@ fn a_tensor_gives_its_memory_away_where_nobody_else_has_it() {
     let shared = counted(&[2, 3]);
     moved(turned(shared.clone()), false);
     moved(counted(&[0, 3]), false);
-    assert_eq!(kind(ArrayD::<i64>::try_from(shared)), ErrorKind::ElementType);
+    assert_eq!(kind(ArrayD::<i64>::try_from(shared)), TensorErrorKind::ElementType);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn what_comes_back_is_what_was_given() {
 fn matrices_of_faer_are_views_of_tensors() {
     for tensor in views() {
         if tensor.extents().len() != 2 {
-            assert_eq!(kind(as_mat_ref::<f64>(&tensor)), ErrorKind::RankMismatch);
+            assert_eq!(kind(as_mat_ref::<f64>(&tensor)), TensorErrorKind::RankMismatch);
             continue;
         }
         let matrix = as_mat_ref::<f64>(&tensor).expect("a matrix");
@@ -165,7 +165,7 @@ fn matrices_of_faer_are_views_of_tensors() {
     assert_eq!((matrix.row_stride(), matrix.col_stride(), matrix[(0, 0)], matrix[(1, 3)]), (-8, -1, 11.0, 0.0));
     let product: Mat<f64> = matrix * as_mat_ref::<f64>(&a.transposed(&[1, 0]).expect("axes")).expect("a matrix");
     assert_eq!([product[(0, 1)], product[(1, 2)]], [204.0, 52.0]);
-    assert_eq!(kind(as_mat_ref::<f32>(&a)), ErrorKind::ElementType);
+    assert_eq!(kind(as_mat_ref::<f32>(&a)), TensorErrorKind::ElementType);
     // Memory of a matrix may be longer than its columns.
     let square = Mat::from_fn(5, 3, |row, column| (10 * row + column) as f32);
     let part: MatRef<'_, f32> = square.as_ref().submatrix(1, 1, 2, 2);

@@ -1,7 +1,7 @@
 //! Attacks on constructors that take a length: lengths whose bytes are more than there are addresses, or none, and texts that are not
 //! UTF-8. Memory was written behind what was made for them, and texts were read behind their end.
 
-use cembra::tensor::{CompileGraph, Data, Graph, HalfTensor, Layout, Reduction, Slice, Tensor, TensorMut, f16};
+use cembra::tensor::{CompileGraph, Data, HalfTensor, Layout, Reduction, Slice, Tensor, TensorGraph, TensorMut, f16};
 use cembra::{
     Array, ArrayBuilder, ArrayData, ArrayKind, Batch, FaultKind, InputColumn, Keys, ListOffsets, Model, Options,
     OutputColumn, QType, Scalar, Session, StringViews, Value,
@@ -127,7 +127,7 @@ fn threads_that_there_are_not_take_no_memory() {
     let lists = InputColumn::lists(ListOffsets::Fixed { size: 2, rows: 100_000 }, &elements);
     let (sums, doubled) = (batch("input x: [f64]; math.sum(x)"), batch("input x: f64; x * 2.0"));
     let x = Value::Array(ArrayKind::Dense, elements.array(Scalar::Float64, 0..200_000).expect("numbers").into());
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let leaf = g.leaf("x", Scalar::Float64, &[200_000]).expect("a leaf");
     let (e, total) = (g.apply("exp", &[leaf]).expect("a map"), g.reduce(Reduction::Sum, leaf, &[0]));
     let nodes = [e, total.expect("a sum")];
@@ -163,7 +163,7 @@ fn shapes_and_strides_beyond_all_memory_are_refused() {
         assert!(Tensor::new::<f64>(extents, vec![]).is_err() && HalfTensor::<f16>::new(extents, vec![]).is_err());
         assert!(Tensor::zeros(Scalar::Float64, extents).is_err(), "{extents:?}");
         assert!(Tensor::scalar(1.0).broadcast_to(extents).is_err(), "{extents:?}");
-        assert!(Graph::standard().leaf("x", Scalar::Float64, extents).is_err(), "{extents:?}");
+        assert!(TensorGraph::standard().leaf("x", Scalar::Float64, extents).is_err(), "{extents:?}");
     }
     assert!(Tensor::zeros(Scalar::Int32, &[1 << 50]).is_err());
     let many = Tensor::scalar(1.0).broadcast_to(&[1 << 25, 1 << 25]).expect("a view, which takes no memory");

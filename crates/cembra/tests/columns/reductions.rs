@@ -1,7 +1,7 @@
 //! Reductions of tensors beside what they mean, which is written down here once more: the order in which floats are added, and which of
 //! floats of all kinds is the largest; wherever elements lie, and whoever reduces them.
 
-use cembra::tensor::{CompileGraph, Data, Element, Graph, NodeId, Reduction, Slice, same_bits};
+use cembra::tensor::{CompileGraph, Data, Element, Reduction, Slice, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Executor, Options, Scalar, Tensor};
 use std::slice::from_ref;
 
@@ -62,8 +62,8 @@ fn lying<T: Element>(elements: &[T], length: usize) -> Vec<Tensor> {
 }
 
 /// A reduction over the last axis: of a leaf, of what a map gives, and of what is kept by one that follows.
-fn reduced(scalar: Scalar, length: usize, reduction: Reduction) -> (Graph, [NodeId; 3]) {
-    let mut g = Graph::standard();
+fn reduced(scalar: Scalar, length: usize, reduction: Reduction) -> (TensorGraph, [TensorNodeId; 3]) {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", scalar, &[LINES, length]).expect("a leaf");
     let plain = g.reduce(reduction, x, &[1]).expect("a node");
     let opposite = g.apply("math.neg", &[x]).expect("a node");
@@ -74,7 +74,7 @@ fn reduced(scalar: Scalar, length: usize, reduction: Reduction) -> (Graph, [Node
     (g, [plain, opposite, below])
 }
 
-fn compiled(graph: &Graph, node: NodeId) -> Executor {
+fn compiled(graph: &TensorGraph, node: TensorNodeId) -> Executor {
     graph.compile(&[node], &Options::default()).expect("an executor")
 }
 
@@ -86,7 +86,13 @@ fn run(executor: &Executor, inputs: &[Tensor]) -> [Tensor; 2] {
 }
 
 /// Asserts that each of these is what is expected, by the reference, by a plan, and element by element.
-fn check<T: Element>(graph: &Graph, node: NodeId, inputs: &[Tensor], expected: &[T], what: &dyn Fn() -> String) {
+fn check<T: Element>(
+    graph: &TensorGraph,
+    node: TensorNodeId,
+    inputs: &[Tensor],
+    expected: &[T],
+    what: &dyn Fn() -> String,
+) {
     let executor = compiled(graph, node);
     let expected = Tensor::new(&[expected.len()], expected.to_vec()).expect("a tensor");
     let [planned, found] = run(&executor, inputs);
@@ -140,10 +146,10 @@ fn products_are_rounded_before_they_are_added() {
         let repeated = lines((0..LINES * length).map(|at| a[at] * b[at % length]).collect());
         let squares = lines(a.iter().map(|a| a * a).collect());
         for scalar in [Scalar::Float64, Scalar::Float32] {
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let [x, y] = ["x", "y"].map(|name| g.leaf(name, scalar, &[LINES, length]).expect("a leaf"));
             let one = g.slice(y, &[Slice { start: 0, step: 1, count: 1 }, Slice::all(length)]).expect("a node");
-            let mut sum = |factors: [NodeId; 2]| {
+            let mut sum = |factors: [TensorNodeId; 2]| {
                 let product = g.apply("math.multiply", &factors).expect("a node");
                 g.reduce(Reduction::Sum, product, &[1]).expect("a node")
             };
@@ -182,7 +188,7 @@ fn whole_numbers_wrap_wherever_they_are_added() {
                 let (g, [plain, ..]) = reduced(Scalar::Int32, length, reduction);
                 check(&g, plain, from_ref(&x), expected, &|| format!("{reduction:?} of {length}"));
             }
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let leaf = g.leaf("x", Scalar::Int32, &[LINES, length]).expect("a leaf");
             let square = g.apply("math.multiply", &[leaf, leaf]).expect("a node");
             let sum = g.reduce(Reduction::Sum, square, &[1]).expect("a node");
@@ -262,7 +268,7 @@ fn reductions_side_by_side_are_in_order() {
                 Reduction::Sum => column.iter().fold(0.0, |sum, number| sum + number),
                 _ => extreme(reduction, &column),
             };
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let leaf = g.leaf("x", Scalar::Float64, &[count, width]).expect("a leaf");
             let opposite = g.apply("math.neg", &[leaf]).expect("a node");
             for (node, sign) in [(leaf, 1.0), (opposite, -1.0)] {
@@ -280,7 +286,7 @@ fn reductions_side_by_side_are_in_order() {
 #[test]
 fn nothing_is_reduced_to_what_changes_nothing() {
     for (extents, axis, count) in [([0, 3], 0, 3), ([3, 0], 1, 3), ([0, 3], 1, 0)] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float32, &extents).expect("a leaf");
         let square = g.apply("math.multiply", &[x, x]).expect("a node");
         let empty = Tensor::new(&extents, Vec::<f32>::new()).expect("a tensor");
@@ -318,7 +324,7 @@ fn sums_over_axes_that_lie_across_are_those_of_their_positions() {
             extents.iter().map(|count| Slice { start: count - 1, step: -1, count: *count }).collect();
         let backwards = turned(&x.sliced(&back).expect("a view")).sliced(&back).expect("a view");
         for reduction in [Reduction::Sum, Reduction::Max] {
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let leaf = g.leaf("x", Scalar::Float64, extents).expect("a leaf");
             let reduced = g.reduce(reduction, leaf, axes).expect("a node");
             let executor = compiled(&g, reduced);

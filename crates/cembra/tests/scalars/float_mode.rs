@@ -2,7 +2,7 @@
 //! thread, on the one machine where this is known how to.
 #![cfg(target_arch = "x86_64")]
 
-use cembra::tensor::{CompileGraph, Graph, Reduction, same_bits};
+use cembra::tensor::{CompileGraph, Reduction, TensorGraph, same_bits};
 use cembra::{Backend, Model, Options, Scalar, Tensor};
 use std::arch::asm;
 
@@ -37,7 +37,7 @@ fn another_mode_is_refused() {
 
 #[test]
 fn plans_of_tensors_compute_nothing_in_another_mode() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3, 5000]).expect("a leaf");
     let square = g.apply("math.multiply", &[x, x]).expect("a node");
     let sum = g.reduce(Reduction::Sum, square, &[1]).expect("a node");
@@ -59,7 +59,7 @@ fn plans_of_tensors_compute_nothing_in_another_mode() {
 
 #[test]
 fn sessions_of_lines_compute_nothing_in_another_mode() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
     let square = g.apply("math.multiply", &[x, x]).expect("a node");
     let sum = g.reduce(Reduction::Sum, square, &[0]).expect("a node");

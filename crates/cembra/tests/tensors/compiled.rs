@@ -1,10 +1,10 @@
 //! Runs of executors, and the kinds of their errors.
 
 use cembra::Executor;
-use cembra::tensor::{ErrorKind, Tensor};
+use cembra::tensor::{Tensor, TensorErrorKind};
 
 /// The kind of an error of tensors.
-pub(crate) fn kind_of(error: &cembra::Error) -> ErrorKind {
+pub(crate) fn kind_of(error: &cembra::Error) -> TensorErrorKind {
     cause(error).kind()
 }
 
@@ -13,7 +13,7 @@ pub(crate) fn message_of(error: &cembra::Error) -> String {
     cause(error).to_string()
 }
 
-fn cause(error: &cembra::Error) -> &cembra::tensor::Error {
+fn cause(error: &cembra::Error) -> &cembra::tensor::TensorError {
     error.tensor_error().unwrap_or_else(|| panic!("{error} is no error of tensors"))
 }
 

@@ -1,7 +1,9 @@
 //! Gradients that a user says, those of the library that are made so, and what is computed again for gradients. They are held against
 //! differences, and against what is computed without them.
 
-use cembra::tensor::{CompileGraph, Error, ErrorKind, Graph, NodeId, Reduction, Residuals, Tensor, same_bits};
+use cembra::tensor::{
+    CompileGraph, Reduction, Residuals, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
+};
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
 use cembra_tensor::{Operation, Plan, Rewriter};
@@ -15,7 +17,7 @@ fn evaluator() -> Evaluator {
 }
 
 /// The values of nodes; a plan gives the same.
-fn values(graph: &Graph, outputs: &[NodeId], inputs: &[Tensor]) -> Vec<Vec<f64>> {
+fn values(graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[Tensor]) -> Vec<Vec<f64>> {
     let executor = graph.compile(outputs, &Options::default().reference_order(true)).expect("a plan");
     let made = executor.run_reference(inputs).expect("values");
     let mut session = executor.session();
@@ -31,7 +33,7 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
 }
 
 /// Holds gradients of a number by some leaves against central differences.
-fn check_differences(graph: &mut Graph, number: NodeId, wrt: &[NodeId], inputs: &[Tensor]) {
+fn check_differences(graph: &mut TensorGraph, number: TensorNodeId, wrt: &[TensorNodeId], inputs: &[Tensor]) {
     const STEP: f64 = 1e-5;
     let gradients = graph.gradients(number, wrt).expect("gradients");
     let found = values(graph, &gradients, inputs);
@@ -51,8 +53,8 @@ fn check_differences(graph: &mut Graph, number: NodeId, wrt: &[NodeId], inputs: 
     }
 }
 
-fn cross_entropy() -> (Graph, NodeId, [NodeId; 2], [Tensor; 2]) {
-    let mut g = Graph::standard();
+fn cross_entropy() -> (TensorGraph, TensorNodeId, [TensorNodeId; 2], [Tensor; 2]) {
+    let mut g = TensorGraph::standard();
     let [z, y] = ["z", "y"].map(|name| g.leaf(name, Scalar::Float64, &[4, 3]).expect("a value"));
     let loss = g.softmax_cross_entropy(z, y).expect("a value");
     // Rows of `y` that do not sum up to 1: weights of rows are given so.
@@ -101,7 +103,7 @@ fn tangents_and_second_derivatives_go_through_custom_gradients() {
 }
 
 /// The sine and the cosine of a number, whose gradients are made of each other; it counts how often it is asked for them.
-fn sine_and_cosine(g: &mut Graph, x: NodeId, asked: &Arc<AtomicUsize>) -> [NodeId; 2] {
+fn sine_and_cosine(g: &mut TensorGraph, x: TensorNodeId, asked: &Arc<AtomicUsize>) -> [TensorNodeId; 2] {
     let asked = asked.clone();
     let made = g.custom_vjp(
         "sine_and_cosine",
@@ -124,7 +126,7 @@ fn sine_and_cosine(g: &mut Graph, x: NodeId, asked: &Arc<AtomicUsize>) -> [NodeI
 #[test]
 fn several_results_ask_for_their_gradient_once() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).unwrap();
     let [sine, cosine] = sine_and_cosine(&mut g, x, &asked);
     assert_eq!(sine_and_cosine(&mut g, x, &asked), [sine, cosine], "equal functions on equal inputs are one");
@@ -150,16 +152,16 @@ fn several_results_ask_for_their_gradient_once() {
 }
 
 /// `factor * x`, under one name whatever the factor is; the gradient has none of the values.
-fn scaled(g: &mut Graph, x: NodeId, factor: f64, results: usize) -> Vec<NodeId> {
-    let times = move |g: &mut Graph, x: NodeId, factor: f64| {
+fn scaled(g: &mut TensorGraph, x: TensorNodeId, factor: f64, results: usize) -> Vec<TensorNodeId> {
+    let times = move |g: &mut TensorGraph, x: TensorNodeId, factor: f64| {
         let factor = g.constant(Scalar::Float64, factor)?;
         g.apply("math.multiply", &[factor, x])
     };
-    let forward = |g: &mut Graph, x: &[NodeId]| {
+    let forward = |g: &mut TensorGraph, x: &[TensorNodeId]| {
         let made = (0..results).map(|result| times(g, x[0], factor * (result + 1) as f64));
-        Ok((made.collect::<Result<Vec<NodeId>, Error>>()?, vec![]))
+        Ok((made.collect::<Result<Vec<TensorNodeId>, TensorError>>()?, vec![]))
     };
-    let backward = move |g: &mut Graph, _: &[NodeId], given: &[NodeId]| {
+    let backward = move |g: &mut TensorGraph, _: &[TensorNodeId], given: &[TensorNodeId]| {
         let mut sum = g.constant(Scalar::Float64, 0.0)?;
         for (result, given) in given.iter().enumerate() {
             let part = times(g, *given, factor * (result + 1) as f64)?;
@@ -173,13 +175,13 @@ fn scaled(g: &mut Graph, x: NodeId, factor: f64, results: usize) -> Vec<NodeId> 
 #[test]
 fn functions_of_one_name_are_asked_each_for_its_own() {
     for results in [1, 2] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
         let twice = scaled(&mut g, x, 2.0, results);
         let thrice = scaled(&mut g, x, 3.0, results);
         // One that begins as the other does, and has more results.
         let more = scaled(&mut g, x, 2.0, 3 - results);
-        let all: Vec<NodeId> = [&twice, &thrice, &more].into_iter().flatten().copied().collect();
+        let all: Vec<TensorNodeId> = [&twice, &thrice, &more].into_iter().flatten().copied().collect();
         let inputs = [numbers(&[2], 0)];
         let mut sum = all[0];
         for node in &all[1..] {
@@ -193,14 +195,14 @@ fn functions_of_one_name_are_asked_each_for_its_own() {
 }
 
 /// Rounds, and has the gradient of what it does not round.
-fn rounded(g: &mut Graph, x: NodeId) -> NodeId {
-    let forward = |g: &mut Graph, x: &[NodeId]| Ok((vec![g.apply("tensor.round", x)?], vec![]));
+fn rounded(g: &mut TensorGraph, x: TensorNodeId) -> TensorNodeId {
+    let forward = |g: &mut TensorGraph, x: &[TensorNodeId]| Ok((vec![g.apply("tensor.round", x)?], vec![]));
     g.custom_vjp("straight_through", &[x], forward, |_, _, given| Ok(vec![Some(given[0])])).expect("a result")[0]
 }
 
 #[test]
 fn rewriting_keeps_what_gradient_holds() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let twice = g.apply("math.add", &[x, x]).unwrap();
     let made = rounded(&mut g, twice);
@@ -219,7 +221,7 @@ fn rewriting_keeps_what_gradient_holds() {
 
 #[test]
 fn values_cost_what_they_do_without_a_gradient() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[100]).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let [sine, _] = sine_and_cosine(&mut g, x, &asked);
@@ -238,21 +240,24 @@ fn values_cost_what_they_do_without_a_gradient() {
 
 #[test]
 fn what_is_wrong_with_a_gradient_names_it() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, y] = [2, 3].map(|extent| g.leaf("", Scalar::Float64, &[extent]).unwrap());
-    let refused = |g: &mut Graph, made: Vec<Option<NodeId>>| {
+    let refused = |g: &mut TensorGraph, made: Vec<Option<TensorNodeId>>| {
         let node = g.custom_vjp("mine", &[x], |g, x| Ok((vec![g.apply("sin", x)?], vec![])), {
             move |_, _, _| Ok(made.clone())
         });
         let number = g.reduce(Reduction::Sum, node.unwrap()[0], &[0]).unwrap();
-        let error: Error = g.gradients(number, &[x]).unwrap_err();
+        let error: TensorError = g.gradients(number, &[x]).unwrap_err();
         (error.kind(), error.to_string())
     };
     let (kind, message) = refused(&mut g.clone(), vec![]);
-    assert_eq!((kind, &*message), (ErrorKind::OperandCount, "the gradient of `mine` has 0 cotangents for 1 inputs"));
+    assert_eq!(
+        (kind, &*message),
+        (TensorErrorKind::OperandCount, "the gradient of `mine` has 0 cotangents for 1 inputs")
+    );
     let (kind, message) = refused(&mut g.clone(), vec![Some(y)]);
     let expected = "the gradient of `mine` gives input 0 a cotangent f64 of [3], not f64 of [2]";
-    assert_eq!((kind, &*message), (ErrorKind::SizeMismatch, expected));
+    assert_eq!((kind, &*message), (TensorErrorKind::SizeMismatch, expected));
     let none = g.custom_vjp("none", &[x], |_, _| Ok((vec![], vec![])), |_, _, _| Ok(vec![])).unwrap_err();
     assert_eq!(none.to_string(), "`none` has no result");
     // A gradient that is not linear in what it is given has no forward mode.
@@ -274,7 +279,7 @@ fn what_is_wrong_with_a_gradient_names_it() {
 
 #[test]
 fn choices_that_are_safe_have_gradients_where_others_have_none() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).unwrap();
     let zero = g.constant(Scalar::Float64, 0.0).unwrap();
     let is_positive = g.apply("bool.greater", &[x, zero]).unwrap();
@@ -294,7 +299,7 @@ fn choices_that_are_safe_have_gradients_where_others_have_none() {
 }
 
 /// How many nodes apply this operator that an output needs after rewriting.
-fn count(graph: &Graph, outputs: &[NodeId], operator: &str) -> usize {
+fn count(graph: &TensorGraph, outputs: &[TensorNodeId], operator: &str) -> usize {
     let made = Rewriter::new(graph).rewrite(graph, outputs, &evaluator().host()).expect("a graph");
     let needed = made.graph.needed(&made.outputs);
     let operators = made.graph.nodes().filter(|(id, _)| needed[id.index()]).filter_map(|(_, node)| {
@@ -306,7 +311,7 @@ fn count(graph: &Graph, outputs: &[NodeId], operator: &str) -> usize {
 
 #[test]
 fn what_is_named_is_computed_again_for_gradients() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, w] = [[5, 4], [4, 3]].map(|extents| g.leaf("", Scalar::Float64, &extents).unwrap());
     let product = g.einsum("ij,jk->ik", &[x, w]).unwrap();
     let hidden = g.apply("math.tanh", &[product]).unwrap();
@@ -315,7 +320,7 @@ fn what_is_named_is_computed_again_for_gradients() {
     let kept = g.gradients(loss, &[x, w]).unwrap();
     let inputs = [numbers(&[5, 4], 0), numbers(&[4, 3], 1)];
     let expected = values(&g, &kept, &inputs);
-    let all = |gradients: &[NodeId]| [&[loss], gradients].concat();
+    let all = |gradients: &[TensorNodeId]| [&[loss], gradients].concat();
     assert_eq!((count(&g, &all(&kept), "math.exp"), count(&g, &all(&kept), "math.tanh")), (1, 1));
     for (named, powers, tangents) in
         [(vec![power], 2, 1), (vec![power, hidden], 2, 2), (vec![product, hidden, power], 2, 2), (vec![x, loss], 1, 1)]
@@ -327,7 +332,7 @@ fn what_is_named_is_computed_again_for_gradients() {
     }
     // Naming what has a gradient of its own names its value.
     let asked = Arc::new(AtomicUsize::new(0));
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).unwrap();
     let [sine, _] = sine_and_cosine(&mut g, x, &asked);
     let square = g.apply("math.multiply", &[sine, sine]).unwrap();
@@ -349,7 +354,7 @@ fn what_is_named_is_computed_again_for_gradients() {
 
 #[test]
 fn long_chains_are_computed_again_without_a_stack() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let (mut made, mut named) = (x, Vec::new());
     for _ in 0..20_000 {
@@ -367,7 +372,7 @@ fn long_chains_are_computed_again_without_a_stack() {
 
 #[test]
 fn barriers_are_opaque_to_rules_and_not_to_gradients() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let negated = g.apply("neg", &[x]).unwrap();
     let [first, second] = [negated, negated].map(|node| g.barrier(node).unwrap());

@@ -3,14 +3,14 @@
 use crate::compiled::{kind_of, message_of};
 use cembra::Options;
 use cembra::Scalar::Float64;
-use cembra::tensor::{Axes, Axis, CompileGraph, ErrorKind, Graph, Labels, MOST_FACTORS, Tensor};
+use cembra::tensor::{Axes, Axis, CompileGraph, Labels, MOST_FACTORS, Tensor, TensorErrorKind, TensorGraph};
 use cembra_tensor::ProductOrder;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The product of tensors of these extents whose elements are 1, 2, 3 and so on: its extents and its elements.
 fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), cembra::Error> {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let (mut leaves, mut tensors) = (Vec::new(), Vec::new());
     for extents in shapes {
         let elements = (1..=extents.iter().product::<usize>()).map(|number| number as f64).collect();
@@ -24,7 +24,7 @@ fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), ce
     Ok((made.extents().to_vec(), made.to_vec()?))
 }
 
-fn refused(spec: &str, shapes: &[&[usize]]) -> (ErrorKind, String) {
+fn refused(spec: &str, shapes: &[&[usize]]) -> (TensorErrorKind, String) {
     let error = product(spec, shapes).expect_err(spec);
     (kind_of(&error), message_of(&error))
 }
@@ -41,17 +41,20 @@ fn axes_of_one_index_broadcast_to_what_other_operands_have() {
     assert_eq!(values("i...,i...->...", &[&[1, 2], &[3]]), (vec![2], vec![6.0, 12.0]));
     assert_eq!(values("i,i", &[&[1], &[0]]), (vec![], vec![0.0]));
     // Axes of one operand make a diagonal, and do not broadcast.
-    assert_eq!(refused("ii", &[&[1, 3]]).0, ErrorKind::SizeMismatch);
-    assert_eq!(refused("ii,i", &[&[1, 3], &[3]]).0, ErrorKind::SizeMismatch);
-    assert_eq!(refused("i,i", &[&[2], &[3]]).0, ErrorKind::SizeMismatch);
+    assert_eq!(refused("ii", &[&[1, 3]]).0, TensorErrorKind::SizeMismatch);
+    assert_eq!(refused("ii,i", &[&[1, 3], &[3]]).0, TensorErrorKind::SizeMismatch);
+    assert_eq!(refused("i,i", &[&[2], &[3]]).0, TensorErrorKind::SizeMismatch);
 }
 
 #[test]
 fn what_does_not_fit_is_named() {
     let wrong = refused("aabcb,abc", &[&[3, 3, 4, 5, 6], &[3, 4, 5]]);
-    assert_eq!(wrong, (ErrorKind::SizeMismatch, "the label `b` stands for axes of 4 indices and of 6".to_owned()));
+    assert_eq!(
+        wrong,
+        (TensorErrorKind::SizeMismatch, "the label `b` stands for axes of 4 indices and of 6".to_owned())
+    );
     let wrong = refused("...i,...i", &[&[2, 4], &[3, 4]]);
-    assert_eq!(wrong, (ErrorKind::SizeMismatch, "`...` stands for axes of 2 indices and of 3".to_owned()));
+    assert_eq!(wrong, (TensorErrorKind::SizeMismatch, "`...` stands for axes of 2 indices and of 3".to_owned()));
 }
 
 #[test]
@@ -60,8 +63,8 @@ fn labels_are_letters_of_any_script() {
     assert_eq!(greek, product("ab,bc->ac", &[&[2, 3], &[3, 2]]).expect("Latin"));
     // Without a result letters are in the order of their numbers in Unicode.
     assert_eq!(product("βa", &[&[2, 3]]).expect("fits").0, [3, 2]);
-    assert_eq!(refused("i1", &[&[2, 2]]).0, ErrorKind::BadLabel);
-    assert_eq!(refused("i→j", &[&[2, 2]]).0, ErrorKind::BadLabel);
+    assert_eq!(refused("i1", &[&[2, 2]]).0, TensorErrorKind::BadLabel);
+    assert_eq!(refused("i→j", &[&[2, 2]]).0, TensorErrorKind::BadLabel);
 }
 
 #[test]
@@ -74,16 +77,16 @@ fn there_are_256_labels() {
     };
     let shapes = |count: usize| vec![&[1_usize, 1][..]; count / 2];
     assert_eq!(product(&spec(256), &shapes(256)).expect("as many as there are"), (vec![], vec![1.0]));
-    assert_eq!(refused(&spec(258), &shapes(258)).0, ErrorKind::Limit);
+    assert_eq!(refused(&spec(258), &shapes(258)).0, TensorErrorKind::Limit);
     // Axes of `...` are labels, too.
     let spec = format!("{},...->...", spec(256).trim_end_matches("->"));
-    assert_eq!(refused(&spec, &[&shapes(256)[..], &[&[2]]].concat()).0, ErrorKind::Limit);
+    assert_eq!(refused(&spec, &[&shapes(256)[..], &[&[2]]].concat()).0, TensorErrorKind::Limit);
 }
 
 #[test]
 fn long_sums_are_as_exact_as_reductions() {
     let (count, value) = (1_000_000, 1.0 + f64::EPSILON * 8196.0);
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Float64, &[count]).expect("a leaf");
     let sum = g.einsum("i->", &[x]).expect("a sum");
     let x = Tensor::scalar(value).broadcast_to(&[count]).expect("a view");
@@ -98,7 +101,7 @@ fn products_have_at_most_1024_factors() {
     let vectors = |count: usize| product(&vec!["i"; count].join(","), &vec![&[1_usize][..]; count]);
     assert_eq!(vectors(MOST_FACTORS).expect("as many as there may be"), (vec![], vec![1.0]));
     let error = vectors(MOST_FACTORS + 1).expect_err("one more");
-    assert_eq!(kind_of(&error), ErrorKind::Limit);
+    assert_eq!(kind_of(&error), TensorErrorKind::Limit);
     assert_eq!(message_of(&error), "a product of 1025 tensors: it may have 1024");
     // Statements multiply so, too, where something is summed; what is not is a chain of any length.
     let statement = |count: usize, target: &str| {
@@ -109,7 +112,7 @@ fn products_have_at_most_1024_factors() {
     };
     assert_eq!(statement(MOST_FACTORS, r#"c("i")"#).expect("as many as there may be"), [2.0]);
     let error = statement(MOST_FACTORS + 1, r#"c("i")"#).expect_err("one more");
-    assert!(kind_of(&error) == ErrorKind::Limit && error.span().is_some(), "{error}");
+    assert!(kind_of(&error) == TensorErrorKind::Limit && error.span().is_some(), "{error}");
     assert_eq!(statement(MOST_FACTORS + 1, r#"c("i,j")"#).expect("a chain"), [1.0, -1.0]);
 }
 
@@ -127,7 +130,7 @@ fn a_product_whose_parts_would_have_too_many_axes_stays_whole() {
 }
 
 fn product_of_ones(spec: &str, shapes: &[&[usize]]) -> (Vec<usize>, Vec<f64>) {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let leaves: Vec<_> = shapes.iter().map(|extents| g.leaf("", Float64, extents).expect("a leaf")).collect();
     let tensors: Vec<_> =
         shapes.iter().map(|extents| Tensor::scalar(1.0).broadcast_to(extents).expect("a view")).collect();

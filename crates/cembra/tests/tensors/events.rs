@@ -1,6 +1,6 @@
 //! What metrics hear of machine code for rows: of batches, of elements of arrays, and of elements of tensors.
 
-use cembra::tensor::{CompileGraph, Graph, Tensor};
+use cembra::tensor::{CompileGraph, Tensor, TensorGraph};
 use cembra::{Counters, Event, InputColumn, Metrics, Model, Options, RowPlayer, Scalar, Value};
 use std::sync::{Arc, Mutex};
 
@@ -49,7 +49,7 @@ fn code_for_rows_is_heard_of_once_whatever_it_is_for() {
     }
     assert_eq!(heard.all(), ["arrays: 128 1"]);
 
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
     let square = g.apply("math.multiply", &[x, x]).expect("a node");
     let executor = g.compile(&[square], &options.clone().name("tensors")).expect("an executor");

@@ -1,6 +1,8 @@
 //! Products of two tensors by labels, the fast way: what is copied for them, and that they are what the reference says.
 
-use cembra::tensor::{Axes, Axis, Data, Element, ErrorKind, Graph, Labels, Layout, Slice, Tensor, same_bits};
+use cembra::tensor::{
+    Axes, Axis, Data, Element, Labels, Layout, Slice, Tensor, TensorErrorKind, TensorGraph, same_bits,
+};
 use cembra::{Options, Scalar};
 use cembra_engine::{
     Evaluator, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Products, contract, matrices,
@@ -127,7 +129,7 @@ fn the_smaller_operand_is_copied() {
 
 /// What the reference makes of a product.
 fn expected(labels: &Labels, operands: [&Tensor; 2]) -> Tensor {
-    let mut graph = Graph::standard();
+    let mut graph = TensorGraph::standard();
     let leaves = operands.map(|operand| graph.leaf("", operand.scalar_type(), operand.extents()).expect("fits"));
     let product = graph.contract(labels.clone(), &leaves).expect("labels that fit");
     let made = Evaluator::new(&Options::default()).evaluate(&graph, &[product], &operands.map(Clone::clone));
@@ -507,10 +509,10 @@ fn planned_products_are_written_over_what_is_there() {
             // Memory that is too small, or of another type, stays as it is.
             for first in [6, len + 6, usize::MAX] {
                 let kind = planned.run_into([&a, &b], &mut again, first).expect_err("refused").kind();
-                assert_eq!((kind, &again), (ErrorKind::Index, to.data()));
+                assert_eq!((kind, &again), (TensorErrorKind::Index, to.data()));
             }
             let kind = planned.run_into([&a, &b], &mut Data::Bool(vec![true; len]), 0).expect_err("refused").kind();
-            assert_eq!(kind, ErrorKind::ElementType);
+            assert_eq!(kind, TensorErrorKind::ElementType);
         }
     }
 }
@@ -535,7 +537,7 @@ fn planned_products_are_of_other_places_in_memory_too_but_not_of_other_layouts()
     for operands in [[&rows(0, 3), &b], [&backwards, &b], [&of_ints[0], &of_ints[1]]] {
         assert!(!planned.fits(operands));
         let kind = planned.run_into(operands, &mut to, 0).expect_err("refused").kind();
-        assert_eq!((kind, &to), (ErrorKind::SizeMismatch, &Data::Float64(vec![7.0; 24])));
+        assert_eq!((kind, &to), (TensorErrorKind::SizeMismatch, &Data::Float64(vec![7.0; 24])));
     }
 }
 
@@ -547,10 +549,10 @@ fn products_that_do_not_fit_are_refused() {
     let truths = Tensor::new(&[2, 2], vec![true; 4]).expect("fits");
     let kind =
         |operands, extents: &[usize]| contract(&labels, operands, extents, &PlainProduct).expect_err("refused").kind();
-    assert_eq!(kind([&a, &b], &[2, 3]), ErrorKind::ElementType);
-    assert_eq!(kind([&truths, &truths], &[2, 2]), ErrorKind::ElementType);
-    assert_eq!(kind([&a, &a], &[2, 3]), ErrorKind::SizeMismatch);
-    assert_eq!(kind([&b, &b], &[2, 3]), ErrorKind::SizeMismatch);
+    assert_eq!(kind([&a, &b], &[2, 3]), TensorErrorKind::ElementType);
+    assert_eq!(kind([&truths, &truths], &[2, 2]), TensorErrorKind::ElementType);
+    assert_eq!(kind([&a, &a], &[2, 3]), TensorErrorKind::SizeMismatch);
+    assert_eq!(kind([&b, &b], &[2, 3]), TensorErrorKind::SizeMismatch);
 }
 
 #[test]
@@ -569,24 +571,24 @@ fn matrices_outside_of_their_memory_are_refused() {
     };
     assert_eq!(kind(good, good, good), Ok(()));
     assert_eq!(kind(good, layout(1, 2, 2, 2, -1), layout(3, 2, 2, -1, -2)), Ok(()));
-    assert_eq!(kind(good, layout(1, 2, 2, 2, 1), good), Err(ErrorKind::Index));
-    assert_eq!(kind(good, good, layout(0, 2, 2, -1, 1)), Err(ErrorKind::Index));
-    assert_eq!(kind(layout(0, 2, 2, 3, 1), good, good), Err(ErrorKind::Index));
+    assert_eq!(kind(good, layout(1, 2, 2, 2, 1), good), Err(TensorErrorKind::Index));
+    assert_eq!(kind(good, good, layout(0, 2, 2, -1, 1)), Err(TensorErrorKind::Index));
+    assert_eq!(kind(layout(0, 2, 2, 3, 1), good, good), Err(TensorErrorKind::Index));
     // Distances that no memory has, which add up to what some has.
     for (far, near) in [(isize::MAX, 2), (isize::MIN, 2), (isize::MAX, isize::MIN), (isize::MIN, -1), (-1, -1)] {
         for offset in [0, 1, usize::MAX] {
-            assert_eq!(kind(good, layout(offset, 2, 2, far, near), good), Err(ErrorKind::Index));
-            assert_eq!(kind(good, good, layout(offset, 2, 2, near, far)), Err(ErrorKind::Index));
-            assert_eq!(kind(layout(offset, 2, 2, far, near), good, good), Err(ErrorKind::Index));
+            assert_eq!(kind(good, layout(offset, 2, 2, far, near), good), Err(TensorErrorKind::Index));
+            assert_eq!(kind(good, good, layout(offset, 2, 2, near, far)), Err(TensorErrorKind::Index));
+            assert_eq!(kind(layout(offset, 2, 2, far, near), good, good), Err(TensorErrorKind::Index));
         }
     }
-    assert_eq!(kind(good, layout(0, 2, usize::MAX, 0, 1), layout(0, usize::MAX, 2, 0, 1)), Err(ErrorKind::Index));
-    assert_eq!(kind(good, layout(1, 2, 2, 2, -1), layout(2, 2, 2, -1, 2)), Err(ErrorKind::Index));
+    assert_eq!(kind(good, layout(0, 2, usize::MAX, 0, 1), layout(0, usize::MAX, 2, 0, 1)), Err(TensorErrorKind::Index));
+    assert_eq!(kind(good, layout(1, 2, 2, 2, -1), layout(2, 2, 2, -1, 2)), Err(TensorErrorKind::Index));
     assert_eq!(kind(layout(3, 2, 2, -1, -2), good, good), Ok(()));
-    assert_eq!(kind(layout(3, 2, 2, -1, -1), good, good), Err(ErrorKind::OverlappingTarget));
-    assert_eq!(kind(layout(0, 2, 2, 1, 1), good, good), Err(ErrorKind::OverlappingTarget));
-    assert_eq!(kind(layout(0, 2, 2, 0, 1), good, good), Err(ErrorKind::OverlappingTarget));
-    assert_eq!(kind(good, layout(0, 2, 1, 2, 1), good), Err(ErrorKind::SizeMismatch));
+    assert_eq!(kind(layout(3, 2, 2, -1, -1), good, good), Err(TensorErrorKind::OverlappingTarget));
+    assert_eq!(kind(layout(0, 2, 2, 1, 1), good, good), Err(TensorErrorKind::OverlappingTarget));
+    assert_eq!(kind(layout(0, 2, 2, 0, 1), good, good), Err(TensorErrorKind::OverlappingTarget));
+    assert_eq!(kind(good, layout(0, 2, 1, 2, 1), good), Err(TensorErrorKind::SizeMismatch));
     // A product of no terms is zeros, by whatever computes it.
     for matrices in [matrices(), &PlainProduct] {
         let mut to = [7.0; 4];

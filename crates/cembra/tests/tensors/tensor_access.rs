@@ -4,7 +4,9 @@
 use crate::compiled::kind_of;
 use crate::counting;
 
-use cembra::tensor::{CompileGraph, Error, ErrorKind, Graph, NodeId, Reader, Reduction, Slice, Tensor, same_bits};
+use cembra::tensor::{
+    CompileGraph, Reader, Reduction, Slice, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
+};
 use cembra::{Backend, Executor, Limits, Options, Scalar, ScalarValue};
 use cembra_engine::Evaluator;
 
@@ -12,17 +14,17 @@ fn backends() -> [Options; 2] {
     [Backend::Interpreter, Backend::Native].map(|backend| Options::default().backend(backend))
 }
 
-fn compiled(graph: &Graph, node: NodeId, options: &Options) -> Executor {
+fn compiled(graph: &TensorGraph, node: TensorNodeId, options: &Options) -> Executor {
     graph.compile(&[node], options).expect("an executor")
 }
 
 /// One element, for which no expression is compiled.
 fn get(
-    graph: &Graph,
-    node: NodeId,
+    graph: &TensorGraph,
+    node: TensorNodeId,
     inputs: &[Tensor],
     (options, index): (&Options, &[usize]),
-) -> Result<ScalarValue, Error> {
+) -> Result<ScalarValue, TensorError> {
     Reader::once(graph, node, inputs, &Evaluator::new(options))?.value(index)
 }
 
@@ -34,7 +36,7 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
 }
 
 /// Holds each element that is read, in each way, against the whole tensor.
-fn check(graph: &Graph, node: NodeId, inputs: &[Tensor]) {
+fn check(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor]) {
     for options in backends() {
         let (executor, on) = (compiled(graph, node, &options), Evaluator::new(&options));
         let whole = executor.run_reference(inputs).expect("a value").remove(0).to_vec::<f64>().expect("floats");
@@ -59,7 +61,7 @@ fn check(graph: &Graph, node: NodeId, inputs: &[Tensor]) {
 
 #[test]
 fn elements_of_what_has_no_operands_are_read_by_their_indices() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("", Scalar::Float64, &[4, 5]).unwrap();
     let known = g.constant_tensor(&numbers(&[5, 4], 3).transposed(&[1, 0]).unwrap()).unwrap();
     let shifted = g.apply("math.add", &[x, known]).unwrap();
@@ -75,7 +77,7 @@ fn elements_of_what_has_no_operands_are_read_by_their_indices() {
 
 #[test]
 fn elements_are_those_of_the_whole() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b, c] = [[30, 200], [200, 30], [30, 30]].map(|extents| g.leaf("", Scalar::Float64, &extents).unwrap());
     let inputs = [numbers(&[30, 200], 0), numbers(&[200, 30], 1), numbers(&[30, 30], 2)];
     let softmax = g.softmax(a, 1).unwrap();
@@ -99,13 +101,13 @@ fn elements_are_those_of_the_whole() {
 fn sums_have_their_order() {
     // Chains of 64 for the last axis, several of them side by side for the first, and one after the other.
     for axes in [&[0][..], &[1], &[0, 1]] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &[7, 400]).unwrap();
         let wave = g.apply("sin", &[x]).unwrap();
         let sum = g.reduce(Reduction::Sum, wave, axes).unwrap();
         check(&g, sum, &[numbers(&[7, 400], 3)]);
     }
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float32, &[70_000]).unwrap();
     let sum = g.reduce(Reduction::Sum, x, &[0]).unwrap();
     let x = Tensor::new(&[70_000], (0..70_000).map(|at| 1.0 / (at as f32 + 0.5)).collect()).unwrap();
@@ -120,7 +122,7 @@ fn sums_have_their_order() {
 
 #[test]
 fn scatters_gathers_and_integers_wrap_alike() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Int32, &[3, 4]).unwrap();
     let named = g.leaf("named", Scalar::Int64, &[2, 2]).unwrap();
     let taken = g.take(x, named, 1).unwrap();
@@ -149,67 +151,70 @@ fn scatters_gathers_and_integers_wrap_alike() {
         let wrong = [inputs[0].clone(), Tensor::new(&[2, 2], vec![3_i64, 0, 4, 2]).unwrap()];
         let reader = executor.reader(0, &wrong).unwrap();
         assert_eq!(reader.get::<i32>(&[0, 0, 0]).unwrap(), 4);
-        assert_eq!(reader.get::<i32>(&[0, 1, 0]).unwrap_err().kind(), ErrorKind::Index);
+        assert_eq!(reader.get::<i32>(&[0, 1, 0]).unwrap_err().kind(), TensorErrorKind::Index);
         // The scatter has six places, and looks at what belongs to the one that is read.
         let reader = executor.reader(1, &wrong).unwrap();
         let at = |index: &[usize]| [reader.value(index), get(&g, scattered, &wrong, (&options, index))];
         assert_eq!(at(&[0, 0]).map(Result::unwrap), [const { ScalarValue::Int32(i32::MAX) }; 2]);
-        assert_eq!(at(&[0, 4]).map(|made| made.unwrap_err().kind()), [ErrorKind::Index; 2]);
+        assert_eq!(at(&[0, 4]).map(|made| made.unwrap_err().kind()), [TensorErrorKind::Index; 2]);
     }
 }
 
 #[test]
 fn only_what_is_needed_is_computed() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b] = [[2, 3], [2, 3]].map(|extents| g.leaf("", Scalar::Int32, &extents).unwrap());
     let quotient = g.apply("math.floordiv", &[a, b]).unwrap();
     let rows = g.reduce(Reduction::Sum, quotient, &[1]).unwrap();
     let inputs = [vec![6, 7, 8, 9, 10, 11], vec![2, 2, 2, 3, 0, 3]].map(|all| Tensor::new(&[2, 3], all).unwrap());
     for options in backends() {
         let executor = compiled(&g, rows, &options);
-        assert_eq!(kind_of(&executor.run_reference(&inputs).unwrap_err()), ErrorKind::Evaluation);
+        assert_eq!(kind_of(&executor.run_reference(&inputs).unwrap_err()), TensorErrorKind::Evaluation);
         let reader = executor.reader(0, &inputs).unwrap();
         assert_eq!(reader.get::<i32>(&[0]).unwrap(), 10);
-        assert_eq!(reader.get::<i32>(&[1]).unwrap_err().kind(), ErrorKind::Evaluation);
+        assert_eq!(reader.get::<i32>(&[1]).unwrap_err().kind(), TensorErrorKind::Evaluation);
         // An access that failed leaves nothing behind.
         assert_eq!(reader.get::<i32>(&[0]).unwrap(), 10);
-        assert_eq!(get(&g, rows, &inputs, (&options, &[1])).unwrap_err().kind(), ErrorKind::Evaluation);
+        assert_eq!(get(&g, rows, &inputs, (&options, &[1])).unwrap_err().kind(), TensorErrorKind::Evaluation);
     }
 }
 
 #[test]
 fn indices_and_types_are_checked() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2, 3]).unwrap();
     let wave = g.apply("sin", &[x]).unwrap();
     let inputs = [numbers(&[2, 3], 0)];
     let [options, _] = backends();
     let executor = compiled(&g, wave, &options);
     let reader = executor.reader(0, &inputs).unwrap();
-    for (index, kind) in [(&[0][..], ErrorKind::RankMismatch), (&[2, 0], ErrorKind::Index), (&[0, 3], ErrorKind::Index)]
-    {
+    for (index, kind) in [
+        (&[0][..], TensorErrorKind::RankMismatch),
+        (&[2, 0], TensorErrorKind::Index),
+        (&[0, 3], TensorErrorKind::Index),
+    ] {
         assert_eq!(reader.get::<f64>(index).unwrap_err().kind(), kind);
         assert_eq!(get(&g, wave, &inputs, (&options, index)).unwrap_err().kind(), kind);
     }
     assert_eq!(reader.get_linear::<f64>(4).unwrap(), reader.get::<f64>(&[1, 1]).unwrap());
-    assert_eq!(reader.get_linear::<f64>(6).unwrap_err().kind(), ErrorKind::Index);
-    assert_eq!(reader.get::<f32>(&[0, 0]).unwrap_err().kind(), ErrorKind::ElementType);
-    assert_eq!(kind_of(&executor.reader(0, &[]).unwrap_err()), ErrorKind::OperandCount);
-    assert_eq!(kind_of(&executor.reader(1, &inputs).unwrap_err()), ErrorKind::OperandCount);
+    assert_eq!(reader.get_linear::<f64>(6).unwrap_err().kind(), TensorErrorKind::Index);
+    assert_eq!(reader.get::<f32>(&[0, 0]).unwrap_err().kind(), TensorErrorKind::ElementType);
+    assert_eq!(kind_of(&executor.reader(0, &[]).unwrap_err()), TensorErrorKind::OperandCount);
+    assert_eq!(kind_of(&executor.reader(1, &inputs).unwrap_err()), TensorErrorKind::OperandCount);
     let nothing = g.leaf("nothing", Scalar::Float64, &[0, 3]).unwrap();
     let sum = g.reduce(Reduction::Sum, nothing, &[0]).unwrap();
     let inputs = [numbers(&[2, 3], 0), numbers(&[0, 3], 0)];
     assert_eq!(get(&g, sum, &inputs, (&options, &[2])).unwrap(), ScalarValue::Float64(0.0));
-    assert_eq!(get(&g, nothing, &inputs, (&options, &[0, 0])).unwrap_err().kind(), ErrorKind::Index);
+    assert_eq!(get(&g, nothing, &inputs, (&options, &[0, 0])).unwrap_err().kind(), TensorErrorKind::Index);
     let executor = g.compile(&[sum, nothing], &options).unwrap();
     assert_eq!(executor.reader(0, &inputs).unwrap().value(&[2]).unwrap(), ScalarValue::Float64(0.0));
-    assert_eq!(executor.reader(1, &inputs).unwrap().value(&[0, 0]).unwrap_err().kind(), ErrorKind::Index);
+    assert_eq!(executor.reader(1, &inputs).unwrap().value(&[0, 0]).unwrap_err().kind(), TensorErrorKind::Index);
 }
 
 #[test]
 fn long_chains_take_no_stack() {
     const LINKS: usize = 50_000;
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Float64, &[2]).unwrap());
     let mut made = x;
     for _ in 0..LINKS {
@@ -228,7 +233,7 @@ fn long_chains_take_no_stack() {
 #[test]
 fn nothing_is_computed_twice() {
     // Each element is the sum of two of the node before: without knowing those there would be 2^60 of them.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let mut made = g.leaf("x", Scalar::Float64, &[64]).unwrap();
     for width in (4..64).rev() {
         let slice = |start| [Slice { start, step: 1, count: width }];
@@ -237,7 +242,7 @@ fn nothing_is_computed_twice() {
     }
     check(&g, made, &[Tensor::new(&[64], (0..64).map(|at| f64::from(at) * 0.1).collect()).unwrap()]);
     // Products of products: an element is made of rows of all before.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[12, 12]).unwrap();
     let half = g.constant(Scalar::Float64, 0.2).unwrap();
     let mut made = x;
@@ -250,7 +255,7 @@ fn nothing_is_computed_twice() {
 
 #[test]
 fn what_needs_too_much_is_refused() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[300]).unwrap();
     let wave = g.apply("sin", &[x]).unwrap();
     let column = g.reshape(wave, &[300, 1]).unwrap();
@@ -263,13 +268,13 @@ fn what_needs_too_much_is_refused() {
     let inputs = [numbers(&[300], 0)];
     let reader = executor.reader(0, &inputs).unwrap();
     let refused = reader.get::<f64>(&[]).unwrap_err();
-    assert_eq!((refused.kind(), refused.help()), (ErrorKind::Limit, Some("evaluate the whole tensor")));
+    assert_eq!((refused.kind(), refused.help()), (TensorErrorKind::Limit, Some("evaluate the whole tensor")));
     assert!(executor.reader(1, &inputs).unwrap().get::<f64>(&[3, 299]).is_ok());
 }
 
 #[test]
 fn accesses_allocate_nothing() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b] = [[20, 100], [100, 20]].map(|extents| g.leaf("", Scalar::Float64, &extents).unwrap());
     let softmax = g.softmax(a, 1).unwrap();
     let product = g.einsum("ij,jk->ki", &[softmax, b]).unwrap();
@@ -288,7 +293,7 @@ fn accesses_allocate_nothing() {
 
 #[test]
 fn threads_share_a_reader() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[8, 50]).unwrap();
     let softmax = g.softmax(x, 1).unwrap();
     let inputs = [numbers(&[8, 50], 0)];

@@ -2,7 +2,7 @@
 //! right side has before anything changes.
 
 use super::statements;
-use cembra::tensor::{CompileGraph, Data, Graph, NodeId, Reduction, Slice, Tensor, Written, same_bits};
+use cembra::tensor::{CompileGraph, Data, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, Written, same_bits};
 use cembra::{Backend, Executor, Options, Scalar, Session};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
 }
 
 /// A graph compiled in each way, with a session that runs it.
-fn each_way(graph: &Graph, node: NodeId) -> [(Executor, Session); 4] {
+fn each_way(graph: &TensorGraph, node: TensorNodeId) -> [(Executor, Session); 4] {
     let with = |backend, is_in_order, threads| {
         let options = Options::default().backend(backend).reference_order(is_in_order).min_parallel_elements(1000);
         let executor = graph.compile(&[node], &options).expect("an executor");
@@ -26,8 +26,11 @@ fn each_way(graph: &Graph, node: NodeId) -> [(Executor, Session); 4] {
 
 /// How `x` gets the value that is built of it and `y`: the value is that of the reference on tensors that nobody else has, compiled in each
 /// way, and twice.
-fn written(extents: [&[usize]; 2], build: impl Fn(&mut Graph, NodeId, NodeId) -> NodeId) -> Written {
-    let mut g = Graph::standard();
+fn written(
+    extents: [&[usize]; 2],
+    build: impl Fn(&mut TensorGraph, TensorNodeId, TensorNodeId) -> TensorNodeId,
+) -> Written {
+    let mut g = TensorGraph::standard();
     let [x, y] = [("x", extents[0]), ("y", extents[1])]
         .map(|(name, extents)| g.leaf(name, Scalar::Float64, extents).expect("a leaf"));
     let value = build(&mut g, x, y);
@@ -51,7 +54,7 @@ fn written(extents: [&[usize]; 2], build: impl Fn(&mut Graph, NodeId, NodeId) ->
     all[0]
 }
 
-fn map(g: &mut Graph, op: &str, operands: &[NodeId]) -> NodeId {
+fn map(g: &mut TensorGraph, op: &str, operands: &[TensorNodeId]) -> TensorNodeId {
     g.apply(op, operands).expect("a value")
 }
 
@@ -59,12 +62,12 @@ fn map(g: &mut Graph, op: &str, operands: &[NodeId]) -> NodeId {
 fn what_is_read_where_it_is_written_is_written_over() {
     // Fewer elements than a block has, some blocks with a rest of one line and of several, and more than a thread does at once.
     for extents in [&[3][..], &[], &[10_000], &[130, 70], &[5, 1, 4099], &[0, 3]] {
-        let one_more = |g: &mut Graph, x: NodeId, _| {
+        let one_more = |g: &mut TensorGraph, x: TensorNodeId, _| {
             let one = g.constant(Scalar::Float64, 1.0).unwrap();
             map(g, "math.add", &[x, one])
         };
         assert_eq!(written([extents, &[]], one_more), Written::InPlace);
-        let both = |g: &mut Graph, x: NodeId, y: NodeId| {
+        let both = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
             let two = g.constant(Scalar::Float64, 2.0).unwrap();
             let twice = map(g, "math.multiply", &[two, x]);
             map(g, "math.subtract", &[twice, y])
@@ -72,18 +75,18 @@ fn what_is_read_where_it_is_written_is_written_over() {
         assert_eq!(written([extents, extents], both), Written::InPlace);
         assert_eq!(written([extents, &[1]], both), if extents.is_empty() { Written::Made } else { Written::InPlace });
         // The target is not read at all.
-        let other = |g: &mut Graph, _, y: NodeId| map(g, "math.neg", &[y]);
+        let other = |g: &mut TensorGraph, _, y: TensorNodeId| map(g, "math.neg", &[y]);
         assert_eq!(written([extents, extents], other), Written::InPlace);
     }
     // Another tensor may be seen in any order.
-    let turned = |g: &mut Graph, x: NodeId, y: NodeId| {
+    let turned = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let y = g.transpose(y, &[1, 0]).unwrap();
         map(g, "math.add", &[x, y])
     };
     assert_eq!(written([&[90, 110], &[110, 90]], turned), Written::InPlace);
     assert_eq!(written([&[90, 90], &[90, 90]], turned), Written::InPlace);
     // Two transpositions are none.
-    let twice = |g: &mut Graph, x: NodeId, y: NodeId| {
+    let twice = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let turned = g.transpose(x, &[1, 0]).unwrap();
         let back = g.transpose(turned, &[1, 0]).unwrap();
         map(g, "math.multiply", &[back, y])
@@ -93,35 +96,35 @@ fn what_is_read_where_it_is_written_is_written_over() {
 
 #[test]
 fn what_is_read_elsewhere_gets_memory() {
-    let add = |g: &mut Graph, a, b| map(g, "math.add", &[a, b]);
-    let transposed = |g: &mut Graph, x, _| {
+    let add = |g: &mut TensorGraph, a, b| map(g, "math.add", &[a, b]);
+    let transposed = |g: &mut TensorGraph, x, _| {
         let turned = g.transpose(x, &[1, 0]).unwrap();
         add(g, x, turned)
     };
     assert_eq!(written([&[90, 90], &[]], transposed), Written::Made);
-    let first_row = |g: &mut Graph, x, _| {
+    let first_row = |g: &mut TensorGraph, x, _| {
         let row = g.slice(x, &[Slice { start: 0, step: 1, count: 1 }, Slice::all(100)]).unwrap();
         add(g, x, row)
     };
     assert_eq!(written([&[90, 100], &[]], first_row), Written::Made);
-    let first_column = |g: &mut Graph, x, _| {
+    let first_column = |g: &mut TensorGraph, x, _| {
         let column = g.slice(x, &[Slice::all(90), Slice { start: 0, step: 1, count: 1 }]).unwrap();
         add(g, x, column)
     };
     assert_eq!(written([&[90, 100], &[]], first_column), Written::Made);
-    let diagonal = |g: &mut Graph, x, _| {
+    let diagonal = |g: &mut TensorGraph, x, _| {
         let diagonal = g.with_axes(x, &[0, 0]).unwrap();
         add(g, x, diagonal)
     };
     assert_eq!(written([&[90, 90], &[]], diagonal), Written::Made);
-    let backwards = |g: &mut Graph, x, _| {
+    let backwards = |g: &mut TensorGraph, x, _| {
         let back = g.slice(x, &[Slice { start: 9999, step: -1, count: 10_000 }]).unwrap();
         add(g, x, back)
     };
     assert_eq!(written([&[10_000], &[]], backwards), Written::Made);
     // Shifted by one to the right and to the left, what is left over from the other tensor.
     for (own, other, is_first) in [(0, 9999, false), (1, 0, true)] {
-        let shifted = |g: &mut Graph, x, y| {
+        let shifted = |g: &mut TensorGraph, x, y| {
             let own = g.slice(x, &[Slice { start: own, step: 1, count: 9999 }]).unwrap();
             let own = map(g, "math.neg", &[own]);
             let other = g.slice(y, &[Slice { start: other, step: 1, count: 1 }]).unwrap();
@@ -130,21 +133,21 @@ fn what_is_read_elsewhere_gets_memory() {
         };
         assert_eq!(written([&[10_000], &[10_000]], shifted), Written::Made);
     }
-    let reshaped = |g: &mut Graph, x, _| {
+    let reshaped = |g: &mut TensorGraph, x, _| {
         let flat = g.reshape(x, &[8100]).unwrap();
         let cut = g.slice(flat, &[Slice { start: 0, step: 1, count: 90 }]).unwrap();
         add(g, x, cut)
     };
     assert_eq!(written([&[90, 90], &[]], reshaped), Written::Made);
-    let product = |g: &mut Graph, x, _| g.einsum("ij,jk->ik", &[x, x]).unwrap();
+    let product = |g: &mut TensorGraph, x, _| g.einsum("ij,jk->ik", &[x, x]).unwrap();
     assert_eq!(written([&[20, 20], &[]], product), Written::Made);
-    let more_of_a_product = |g: &mut Graph, x, y| {
+    let more_of_a_product = |g: &mut TensorGraph, x, y| {
         let product = g.einsum("ij,jk->ik", &[x, y]).unwrap();
         add(g, product, x)
     };
     assert_eq!(written([&[80, 80], &[80, 80]], more_of_a_product), Written::Made);
     // Another layout of memory that is there takes none.
-    let turned = |g: &mut Graph, x, _| g.transpose(x, &[1, 0]).unwrap();
+    let turned = |g: &mut TensorGraph, x, _| g.transpose(x, &[1, 0]).unwrap();
     assert_eq!(written([&[90, 90], &[]], turned), Written::Shared);
     assert_eq!(written([&[90, 80], &[]], turned), Written::Shared);
 }
@@ -152,7 +155,7 @@ fn what_is_read_elsewhere_gets_memory() {
 #[test]
 fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
     let below = |axis: usize| {
-        move |g: &mut Graph, x: NodeId, _| {
+        move |g: &mut TensorGraph, x: TensorNodeId, _| {
             let sums = g.reduce_keeping(Reduction::Sum, x, &[axis]).unwrap();
             map(g, "math.subtract", &[x, sums])
         }
@@ -160,11 +163,11 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
     assert_eq!(written([&[70, 130], &[]], below(0)), Written::InPlace);
     // By rows, of which there are several pieces.
     assert_eq!(written([&[1000, 130], &[]], below(1)), Written::InPlace);
-    let softmax = |g: &mut Graph, x, _| g.softmax(x, 1).unwrap();
+    let softmax = |g: &mut TensorGraph, x, _| g.softmax(x, 1).unwrap();
     assert_eq!(written([&[1000, 130], &[]], softmax), Written::InPlace);
     // A row backwards is within the rows, columns are not.
     let backwards = |axis: usize| {
-        move |g: &mut Graph, x: NodeId, _| {
+        move |g: &mut TensorGraph, x: TensorNodeId, _| {
             let mut slices = [Slice::all(130), Slice::all(130)];
             slices[axis] = Slice { start: 129, step: -1, count: 130 };
             let back = g.slice(x, &slices).unwrap();
@@ -176,12 +179,12 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
     assert_eq!(written([&[130, 130], &[]], backwards(1)), Written::InPlace);
     assert_eq!(written([&[130, 130], &[]], backwards(0)), Written::Made);
     // A sum that is added, of something else, and of the target itself, of which another sum is needed then.
-    let added = |g: &mut Graph, x: NodeId, y: NodeId| {
+    let added = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let sums = g.reduce(Reduction::Sum, y, &[1]).unwrap();
         map(g, "math.add", &[x, sums])
     };
     assert_eq!(written([&[100], &[100, 300]], added), Written::InPlace);
-    let of_itself = |g: &mut Graph, x: NodeId, y: NodeId| {
+    let of_itself = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let product = map(g, "math.multiply", &[x, y]);
         let sums = g.reduce(Reduction::Sum, product, &[1]).unwrap();
         map(g, "math.add", &[x, sums])
@@ -256,7 +259,7 @@ fn a_part_of_larger_memory_is_written_over_alone() {
 
 #[test]
 fn what_fails_changes_nothing() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Int64, &[10_000]).unwrap());
     let quotient = g.apply("math.floordiv", &[x, y]).unwrap();
     let one = g.constant(Scalar::Int64, 1.0).unwrap();
@@ -288,7 +291,7 @@ fn what_fails_changes_nothing() {
 
 #[test]
 fn a_plan_writes_over_tensors_that_lie_otherwise() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Float64, &[120, 70]).unwrap());
     let sum = g.apply("math.add", &[x, y]).unwrap();
     let turned = || numbers(&[70, 120], 3).transposed(&[1, 0]).unwrap();

@@ -3,8 +3,8 @@
 
 use crate::compiled::{kind_of, message_of, run};
 use cembra::tensor::{
-    CompileGraph, ElementForm, Error, ErrorKind, Graph, Meta, NodeId, Reader, Reduction, Residuals, Slice, Tensor,
-    TensorMut, TensorOp, Wanted, same_bits,
+    CompileGraph, ElementForm, Meta, Reader, Reduction, Residuals, Slice, Tensor, TensorError, TensorErrorKind,
+    TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted, same_bits,
 };
 use cembra::{Backend, Cancellation, Executor, Limits, Options, Scalar, ScalarValue};
 use cembra_engine::Evaluator;
@@ -16,7 +16,7 @@ fn options() -> Options {
     Options::default().reference_order(true)
 }
 
-fn compiled(graph: &Graph, outputs: &[NodeId]) -> Executor {
+fn compiled(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Executor {
     graph.compile(outputs, &options()).expect("an executor")
 }
 
@@ -46,14 +46,14 @@ impl TensorOp for Cumulative {
         Some(vec![u8::from(self.is_reversed), u8::from(self.has_form)])
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
         match inputs {
             [x] if x.scalar == Scalar::Float64 && !x.extents.is_empty() => Ok(x.clone()),
-            _ => Err(Error::new(ErrorKind::ElementType, "sums are of one tensor of f64 with an axis")),
+            _ => Err(TensorError::new(TensorErrorKind::ElementType, "sums are of one tensor of f64 with an axis")),
         }
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
         let row = output.extents().last().copied().unwrap_or(1).max(1);
         let from = inputs[0].to_vec::<f64>()?;
         for (to, from) in output.as_mut_slice::<f64>()?.chunks_mut(row).zip(from.chunks(row)) {
@@ -73,18 +73,18 @@ impl TensorOp for Cumulative {
 
     fn vjp(
         &self,
-        graph: &mut Graph,
-        _: &[NodeId],
-        _: NodeId,
-        cotangent: NodeId,
-    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        graph: &mut TensorGraph,
+        _: &[TensorNodeId],
+        _: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
         let op = Cumulative { is_reversed: !self.is_reversed, has_form: self.has_form };
         Ok(Some(vec![Some(graph.custom(Arc::new(op), &[cotangent])?)]))
     }
 }
 
 impl ElementForm for Cumulative {
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError> {
         let (last, row) = (index.len() - 1, inputs[0].extents[index.len() - 1]);
         let mut index = index.to_vec();
         let range: Vec<usize> =
@@ -96,14 +96,14 @@ impl ElementForm for Cumulative {
         Ok(())
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
         let number = |value: &ScalarValue| if let ScalarValue::Float64(number) = value { *number } else { f64::NAN };
         Ok(ScalarValue::Float64(read.iter().map(number).fold(0.0, |sum, number| sum + number)))
     }
 }
 
 /// The value of a node by the reference, which rewriting, planning and reading elements do not change.
-fn value(graph: &Graph, node: NodeId, inputs: &[Tensor]) -> Tensor {
+fn value(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor]) -> Tensor {
     let mut found = None;
     for backend in [Backend::Interpreter, Backend::Native] {
         let options = options().backend(backend);
@@ -132,7 +132,7 @@ fn value(graph: &Graph, node: NodeId, inputs: &[Tensor]) -> Tensor {
 #[test]
 fn operations_of_users_are_nodes_like_others() {
     for has_form in [true, false] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let [x, y] = [[3, 5], [5, 3]].map(|extents| g.leaf("", Scalar::Float64, &extents).unwrap());
         let turned = g.transpose(y, &[1, 0]).unwrap();
         let product = g.apply("math.multiply", &[x, turned]).unwrap();
@@ -155,7 +155,7 @@ fn operations_of_users_are_nodes_like_others() {
 
 #[test]
 fn derivatives_of_operations_of_users_are_those_of_differences() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2, 4]).unwrap();
     let sums = g.custom(Cumulative::forward(true), &[x]).unwrap();
     let waves = g.apply("sin", &[sums]).unwrap();
@@ -190,7 +190,7 @@ impl TensorOp for Hilbert {
         Some(self.0.to_le_bytes().to_vec())
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, _: &[Meta]) -> Result<Meta, TensorError> {
         Ok(Meta::new(Scalar::Float64, &[self.0, self.0]))
     }
 
@@ -200,18 +200,18 @@ impl TensorOp for Hilbert {
 }
 
 impl ElementForm for Hilbert {
-    fn reads(&self, _: &[Meta], _: &[usize], _: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, _: &[Meta], _: &[usize], _: &mut Wanted<'_>) -> Result<(), TensorError> {
         Ok(())
     }
 
-    fn element(&self, _: &[Meta], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[Meta], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
         Ok(ScalarValue::Float64(1.0 / (index[0] + index[1] + 1) as f64))
     }
 }
 
 #[test]
 fn inputs_may_make_their_elements() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let small = g.custom(Arc::new(Hilbert(4)), &[]).unwrap();
     let product = g.einsum("ij,jk->ik", &[small, small]).unwrap();
     let made = value(&g, product, &[]);
@@ -224,13 +224,13 @@ fn inputs_may_make_their_elements() {
     let executor = compiled(&g, &[scaled]);
     assert_eq!(executor.reader(0, &[]).unwrap().value(&[9, 90]).unwrap(), ScalarValue::Float64(0.005));
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
-        assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Limit);
+        assert_eq!(kind_of(&made.unwrap_err()), TensorErrorKind::Limit);
     }
 }
 
 #[test]
 fn long_chains_of_operations_of_users_take_no_stack() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let mut made = x;
     for _ in 0..50_000 {
@@ -249,11 +249,11 @@ impl TensorOp for Counter {
         "counter"
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, _: &[Meta]) -> Result<Meta, TensorError> {
         Ok(Meta::new(Scalar::Int64, &[2]))
     }
 
-    fn execute(&self, _: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, _: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
         let count = self.0.fetch_add(1, Ordering::Relaxed) as i64;
         output.set(&[0], count)?;
         output.set(&[1], count)
@@ -263,7 +263,7 @@ impl TensorOp for Counter {
 #[test]
 fn what_has_a_state_is_like_nothing_else() {
     let count = Arc::new(AtomicUsize::new(0));
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let op: Arc<dyn TensorOp> = Arc::new(Counter(count.clone()));
     let [first, second] = [(); 2].map(|()| g.custom(op.clone(), &[]).unwrap());
     assert_ne!(first, second);
@@ -291,22 +291,22 @@ impl TensorOp for Scaled {
         "scaled"
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
         let count = self.0.fetch_add(1, Ordering::Relaxed) as f64 + 1.0;
         output.set(&[], count * inputs[0].get::<f64>(&[])?)
     }
 
     fn vjp(
         &self,
-        graph: &mut Graph,
-        inputs: &[NodeId],
-        output: NodeId,
-        cotangent: NodeId,
-    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        graph: &mut TensorGraph,
+        inputs: &[TensorNodeId],
+        output: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
         let scale = graph.apply("math.divide", &[output, inputs[0]])?;
         Ok(Some(vec![Some(graph.apply("math.multiply", &[scale, cotangent])?)]))
     }
@@ -314,7 +314,7 @@ impl TensorOp for Scaled {
 
 #[test]
 fn what_has_a_state_is_not_computed_again_for_gradients() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
     let made = g.custom(Arc::new(Scaled(AtomicUsize::new(6))), &[x]).unwrap();
     let square = g.apply("math.multiply", &[made, made]).unwrap();
@@ -347,11 +347,11 @@ impl TensorOp for Wrong {
         "wrong"
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
         match self.0 {
             Fault::Panics => panic!("as it was told to"),
             Fault::WritesAnotherType => output.as_mut_slice::<f32>().map(|_| ()),
@@ -371,11 +371,11 @@ impl TensorOp for Wrong {
 
     fn vjp(
         &self,
-        graph: &mut Graph,
-        _: &[NodeId],
-        _: NodeId,
-        cotangent: NodeId,
-    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        graph: &mut TensorGraph,
+        _: &[TensorNodeId],
+        _: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
         Ok(match self.0 {
             Fault::DerivativeOfOtherExtents => Some(vec![Some(graph.reduce(Reduction::Sum, cotangent, &[0])?)]),
             Fault::DerivativesOfMore => Some(vec![Some(cotangent); 2]),
@@ -385,7 +385,7 @@ impl TensorOp for Wrong {
 }
 
 impl ElementForm for Wrong {
-    fn reads(&self, _: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, _: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError> {
         match self.0 {
             Fault::ReadsOutside => wanted.element(0, &[index[0] + 2]),
             Fault::ReadsAnotherInput => wanted.element(1, index),
@@ -393,7 +393,7 @@ impl ElementForm for Wrong {
         }
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
         match self.0 {
             Fault::ElementOfAnotherType => Ok(ScalarValue::Float32(1.0)),
             Fault::ElementPanics => panic!("as it was told to"),
@@ -407,15 +407,15 @@ fn what_operations_of_users_answer_is_not_trusted() {
     let input = numbers(&[2], 0);
     let inputs = std::slice::from_ref(&input);
     let graph = |fault: Fault| {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
         let made = g.custom(Arc::new(Wrong(fault)), &[x]).unwrap();
         (g, x, made)
     };
     for (fault, kind) in [
-        (Fault::Panics, Some(ErrorKind::Evaluation)),
-        (Fault::WritesAnotherType, Some(ErrorKind::ElementType)),
-        (Fault::WritesOutside, Some(ErrorKind::Index)),
+        (Fault::Panics, Some(TensorErrorKind::Evaluation)),
+        (Fault::WritesAnotherType, Some(TensorErrorKind::ElementType)),
+        (Fault::WritesOutside, Some(TensorErrorKind::Index)),
         (Fault::NothingToDo, None),
     ] {
         let (g, _, made) = graph(fault);
@@ -435,10 +435,10 @@ fn what_operations_of_users_answer_is_not_trusted() {
         }
     }
     for (fault, kind) in [
-        (Fault::ElementOfAnotherType, ErrorKind::ElementType),
-        (Fault::ReadsOutside, ErrorKind::Index),
-        (Fault::ReadsAnotherInput, ErrorKind::OperandCount),
-        (Fault::ElementPanics, ErrorKind::Evaluation),
+        (Fault::ElementOfAnotherType, TensorErrorKind::ElementType),
+        (Fault::ReadsOutside, TensorErrorKind::Index),
+        (Fault::ReadsAnotherInput, TensorErrorKind::OperandCount),
+        (Fault::ElementPanics, TensorErrorKind::Evaluation),
     ] {
         let (g, _, made) = graph(fault);
         let executor = compiled(&g, &[made]);
@@ -469,26 +469,26 @@ impl TensorOp for Shaped {
         "shaped"
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, _: &[Meta]) -> Result<Meta, TensorError> {
         Ok(Meta::new(self.0, &self.1))
     }
 }
 
 #[test]
 fn shapes_that_no_tensor_has_are_refused() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let mut refused =
         |scalar, extents: &[usize]| g.custom(Arc::new(Shaped(scalar, extents.to_vec())), &[]).unwrap_err().kind();
-    assert_eq!(refused(Scalar::Text, &[1]), ErrorKind::ElementType);
-    assert_eq!(refused(Scalar::Float64, &[1; 17]), ErrorKind::RankMismatch);
-    assert_eq!(refused(Scalar::Float64, &[usize::MAX, 2]), ErrorKind::Limit);
+    assert_eq!(refused(Scalar::Text, &[1]), TensorErrorKind::ElementType);
+    assert_eq!(refused(Scalar::Float64, &[1; 17]), TensorErrorKind::RankMismatch);
+    assert_eq!(refused(Scalar::Float64, &[usize::MAX, 2]), TensorErrorKind::Limit);
     let large = g.custom(Arc::new(Shaped(Scalar::Float64, vec![1000])), &[]).unwrap();
     let limits = Limits { array_bytes: 7999, ..Limits::default() };
     let executor = g.compile(&[large], &Options::default().limits(limits)).unwrap();
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
-        assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Limit);
+        assert_eq!(kind_of(&made.unwrap_err()), TensorErrorKind::Limit);
     }
-    assert_eq!(executor.reader(0, &[]).unwrap().value(&[0]).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(executor.reader(0, &[]).unwrap().value(&[0]).unwrap_err().kind(), TensorErrorKind::Limit);
     let executor = compiled(&g, &[large]);
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
         let message = "`shaped` has neither a way to be executed nor an element form";
@@ -499,7 +499,7 @@ fn shapes_that_no_tensor_has_are_refused() {
 /// What an evaluation has at the same time counts together; what it has no more, and views, do not.
 #[test]
 fn tensors_take_no_more_memory_together_than_they_may() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[100]).unwrap();
     let input = [Tensor::new(&[100], (0..100).map(f64::from).collect()).unwrap()];
     let mut sums = vec![g.reduce(Reduction::Sum, x, &[0]).unwrap()];
@@ -510,8 +510,9 @@ fn tensors_take_no_more_memory_together_than_they_may() {
         let turned = g.slice(moved, &[Slice { start: 99, step: -1, count: 100 }]).unwrap();
         sums.push(g.reduce(Reduction::Max, turned, &[0]).unwrap());
     }
-    let maps: Vec<NodeId> = ["math.neg", "math.abs", "tensor.square"].map(|op| g.apply(op, &[x]).unwrap()).to_vec();
-    let limited = |g: &Graph, outputs: &[NodeId], array_bytes| {
+    let maps: Vec<TensorNodeId> =
+        ["math.neg", "math.abs", "tensor.square"].map(|op| g.apply(op, &[x]).unwrap()).to_vec();
+    let limited = |g: &TensorGraph, outputs: &[TensorNodeId], array_bytes| {
         let limits = Limits { array_bytes, ..Limits::default() };
         g.compile(outputs, &Options::default().limits(limits)).unwrap()
     };
@@ -532,7 +533,7 @@ fn tensors_take_no_more_memory_together_than_they_may() {
     }
     let last = parts[parts.len() - 1];
     let refused = limited(&g, &[last], large).run_reference(&input).unwrap_err();
-    assert_eq!(kind_of(&refused), ErrorKind::Limit);
+    assert_eq!(kind_of(&refused), TensorErrorKind::Limit);
     for array_bytes in [20_000, 1 << 20] {
         let executor = limited(&g, &[last], array_bytes);
         let expected = executor.run_reference(&input).unwrap()[0].to_vec::<f64>().unwrap();
@@ -544,7 +545,7 @@ fn tensors_take_no_more_memory_together_than_they_may() {
     let executor = limited(&g, &maps, small);
     for error in [executor.run_reference(&input).unwrap_err(), run(&executor, &input).unwrap_err()] {
         let message = "with a tensor of [100] tensors take 2400 bytes: an evaluation may have 1700";
-        assert_eq!((kind_of(&error), message_of(&error)), (ErrorKind::Limit, message.to_owned()));
+        assert_eq!((kind_of(&error), message_of(&error)), (TensorErrorKind::Limit, message.to_owned()));
     }
     let executor = limited(&g, &maps, large);
     assert!(executor.run_reference(&input).is_ok() && run(&executor, &input).is_ok());
@@ -552,7 +553,7 @@ fn tensors_take_no_more_memory_together_than_they_may() {
 
 #[test]
 fn plans_take_no_more_time_than_models_may() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let mut sum = x;
     for _ in 0..1000 {
@@ -564,7 +565,7 @@ fn plans_take_no_more_time_than_models_may() {
     for output in [sum, product] {
         let error = g.compile(&[output], &limited).unwrap_err();
         let message = "the model exceeds the limit `compile_time` of 0ns";
-        assert!(kind_of(&error) == ErrorKind::Limit && error.to_string().starts_with(message), "{error}");
+        assert!(kind_of(&error) == TensorErrorKind::Limit && error.to_string().starts_with(message), "{error}");
         assert!(g.compile(&[output], &options()).is_ok());
     }
 }
@@ -581,11 +582,11 @@ impl<F: Fn() + Send + Sync + 'static> TensorOp for Does<F> {
         None
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, _: &[Tensor], _: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, _: &[Tensor], _: &mut TensorMut<'_>) -> Result<(), TensorError> {
         self.0();
         Ok(())
     }
@@ -595,7 +596,7 @@ impl<F: Fn() + Send + Sync + 'static> TensorOp for Does<F> {
 fn a_run_ends_when_its_token_is_cancelled() {
     let token = Cancellation::new();
     let ran = Arc::new(AtomicUsize::new(0));
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[100]).expect("a leaf");
     let (cancels, counts) = (token.clone(), ran.clone());
     let cancelled = g.custom(Arc::new(Does(move || cancels.cancel())), &[x]).expect("a node");
@@ -605,7 +606,7 @@ fn a_run_ends_when_its_token_is_cancelled() {
     let inputs = [numbers(&[100], 1)];
     session.set_cancellation(Some(token));
     let error = session.run_tensors(&inputs).expect_err("it was cancelled");
-    assert_eq!((kind_of(&error), ran.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0));
+    assert_eq!((kind_of(&error), ran.load(Ordering::Relaxed)), (TensorErrorKind::Cancelled, 0));
     // Without a token nothing ends the run.
     session.set_cancellation(None);
     assert!(session.run_tensors(&inputs).is_ok());

@@ -3,8 +3,8 @@
 use super::statements;
 use crate::compiled::{kind_of, run};
 use cembra::tensor::{
-    CompileGraph, Data, Element, Error, ErrorKind, Exactness, Graph, Layout, NodeId, Reduction, Rule, Slice, Tensor,
-    same_bits,
+    CompileGraph, Data, Element, Exactness, Layout, Reduction, Rule, Slice, Tensor, TensorError, TensorErrorKind,
+    TensorGraph, TensorNodeId, same_bits,
 };
 use cembra::{Executor, Extension, Id, Limits, Model, Options, Scalar, Span};
 use cembra_engine::Evaluator;
@@ -17,11 +17,11 @@ fn evaluator() -> Evaluator {
     Evaluator::new(&Options::default())
 }
 
-fn compiled(graph: &Graph, output: NodeId) -> Executor {
+fn compiled(graph: &TensorGraph, output: TensorNodeId) -> Executor {
     graph.compile(&[output], &Options::default()).expect("an executor")
 }
 
-fn rewritten(graph: &Graph, output: NodeId) -> Rewritten {
+fn rewritten(graph: &TensorGraph, output: TensorNodeId) -> Rewritten {
     Rewriter::new(graph).rewrite(graph, &[output], &evaluator().host()).expect("a graph")
 }
 
@@ -36,7 +36,7 @@ fn applied(rewritten: &Rewritten) -> Vec<(&str, usize)> {
     rewritten.applied.iter().map(|(name, count)| (&**name, *count)).collect()
 }
 
-fn values<T: Element>(graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Vec<T> {
+fn values<T: Element>(graph: &TensorGraph, output: TensorNodeId, inputs: &[Tensor]) -> Vec<T> {
     let executor = compiled(graph, output);
     let made = executor.run_reference(inputs).expect("values");
     let rewritten = rewritten(graph, output);
@@ -50,7 +50,7 @@ fn values<T: Element>(graph: &Graph, output: NodeId, inputs: &[Tensor]) -> Vec<T
 #[test]
 fn equal_terms_are_one_node_and_one_rewrite() {
     for scalar in [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let a = g.leaf("a", scalar, &[3]).unwrap();
         let two = g.apply("math.add", &[a, a]).unwrap();
         assert_eq!((computed(&rewritten(&g, two)), applied(&rewritten(&g, two))), (1, vec![("add_self_to_2x", 1)]));
@@ -67,7 +67,7 @@ fn equal_terms_are_one_node_and_one_rewrite() {
 
 #[test]
 fn types_that_are_mixed_are_cast_before_anything_is_rewritten() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Int32, &[2]).unwrap();
     let b = g.leaf("b", Scalar::Float32, &[2]).unwrap();
     let [left, right] = [g.apply("math.add", &[a, b]).unwrap(), g.apply("math.add", &[b, a]).unwrap()];
@@ -81,7 +81,7 @@ fn types_that_are_mixed_are_cast_before_anything_is_rewritten() {
 
 #[test]
 fn five_terms_fold_and_six_do_not() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float32, &[]).unwrap();
     let mut sum = a;
     for terms in 2..=6 {
@@ -96,7 +96,7 @@ fn five_terms_fold_and_six_do_not() {
 
 #[test]
 fn inexact_rules_need_their_switch() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float64, &[2]).unwrap();
     let difference = g.apply("math.subtract", &[a, a]).unwrap();
     assert_eq!(computed(&rewritten(&g, difference)), 1);
@@ -109,7 +109,7 @@ fn inexact_rules_need_their_switch() {
 
 #[test]
 fn users_rules_are_rules() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let e = g.apply("exp", &[x]).unwrap();
     let logarithm = g.apply("log", &[e]).unwrap();
@@ -124,13 +124,13 @@ fn users_rules_are_rules() {
         ("log(x) x", "x", "a rule has more than one expression at ` x`"),
     ] {
         let refused = Rewriter::new(&g).rule(&Rule::exact("wrong", pattern, replacement), &g).unwrap_err();
-        assert_eq!((refused.kind(), refused.to_string().as_str()), (ErrorKind::Syntax, message));
+        assert_eq!((refused.kind(), refused.to_string().as_str()), (TensorErrorKind::Syntax, message));
     }
 }
 
 #[test]
 fn views_are_one_view_and_go_into_products() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float64, &[2, 3, 4]).unwrap();
     let there = g.transpose(a, &[2, 0, 1]).unwrap();
     let back = g.transpose(there, &[1, 2, 0]).unwrap();
@@ -166,13 +166,13 @@ fn sums_do_not_notice_how_they_are_laid_out() {
     let other = Tensor::from_parts(Data::Float64(moved), layout).unwrap();
     assert_eq!(plain, other);
     for axes in [&[0][..], &[1], &[0, 1]] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &[4, 400]).unwrap();
         let sum = g.reduce(Reduction::Sum, x, axes).unwrap();
         assert_eq!(values::<f64>(&g, sum, from_ref(&plain)), values::<f64>(&g, sum, from_ref(&other)));
     }
     // Chains of 64 for the last axis, in order for the first.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[4, 400]).unwrap();
     let (rows, columns) = (g.reduce(Reduction::Sum, x, &[1]).unwrap(), g.reduce(Reduction::Sum, x, &[0]).unwrap());
     let mut chains = [0.0; 64];
@@ -188,7 +188,7 @@ fn sums_do_not_notice_how_they_are_laid_out() {
 #[test]
 fn sums_keep_their_positions_when_axes_move() {
     // A transposition in front of a sum over both axes moves what is added to what: it stays where it is.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3, 50]).unwrap();
     let turned = g.transpose(x, &[1, 0]).unwrap();
     let all = g.reduce(Reduction::Sum, turned, &[0, 1]).unwrap();
@@ -206,53 +206,54 @@ fn sums_keep_their_positions_when_axes_move() {
 
 #[test]
 fn what_is_refused_says_why() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float64, &[2, 3]).unwrap();
     let truth = g.leaf("t", Scalar::Boolean, &[2, 3]).unwrap();
-    let refused = |made: Result<NodeId, Error>| made.map_err(|error| (error.kind(), error.to_string())).unwrap_err();
+    let refused =
+        |made: Result<TensorNodeId, TensorError>| made.map_err(|error| (error.kind(), error.to_string())).unwrap_err();
     let b = g.leaf("b", Scalar::Float64, &[2, 2]).unwrap();
     assert_eq!(
         refused(g.apply("math.add", &[a, b])),
-        (ErrorKind::Broadcast, "tensors of [2, 3] and [2, 2] do not broadcast".to_owned())
+        (TensorErrorKind::Broadcast, "tensors of [2, 3] and [2, 2] do not broadcast".to_owned())
     );
-    assert_eq!(refused(g.apply("math.ad", &[a, a])).0, ErrorKind::UnknownName);
-    assert_eq!(refused(g.apply("core.less", &[a, a])).0, ErrorKind::ElementType);
-    assert_eq!(refused(g.reduce(Reduction::Sum, truth, &[0])).0, ErrorKind::ElementType);
-    assert_eq!(refused(g.reduce(Reduction::Any, a, &[0])).0, ErrorKind::ElementType);
-    assert_eq!(refused(g.reduce(Reduction::Sum, a, &[2])).0, ErrorKind::Axis);
-    assert_eq!(refused(g.reduce(Reduction::Sum, a, &[1, 1])).0, ErrorKind::Axis);
-    assert_eq!(refused(g.transpose(a, &[0, 0])).0, ErrorKind::Axis);
-    assert_eq!(refused(g.reshape(a, &[7])).0, ErrorKind::SizeMismatch);
-    assert_eq!(refused(g.leaf("x", Scalar::Text, &[1])).0, ErrorKind::ElementType);
-    assert_eq!(refused(g.leaf("x", Scalar::Float64, &[1; 17])).0, ErrorKind::RankMismatch);
-    assert_eq!(refused(g.leaf("x", Scalar::Float64, &[usize::MAX, 2])).0, ErrorKind::Limit);
-    assert_eq!(refused(g.constant(Scalar::Int32, 0.5)).0, ErrorKind::ElementType);
-    assert_eq!(refused(g.gradients(a, &[a]).map(|made| made[0])).0, ErrorKind::NotDifferentiable);
+    assert_eq!(refused(g.apply("math.ad", &[a, a])).0, TensorErrorKind::UnknownName);
+    assert_eq!(refused(g.apply("core.less", &[a, a])).0, TensorErrorKind::ElementType);
+    assert_eq!(refused(g.reduce(Reduction::Sum, truth, &[0])).0, TensorErrorKind::ElementType);
+    assert_eq!(refused(g.reduce(Reduction::Any, a, &[0])).0, TensorErrorKind::ElementType);
+    assert_eq!(refused(g.reduce(Reduction::Sum, a, &[2])).0, TensorErrorKind::Axis);
+    assert_eq!(refused(g.reduce(Reduction::Sum, a, &[1, 1])).0, TensorErrorKind::Axis);
+    assert_eq!(refused(g.transpose(a, &[0, 0])).0, TensorErrorKind::Axis);
+    assert_eq!(refused(g.reshape(a, &[7])).0, TensorErrorKind::SizeMismatch);
+    assert_eq!(refused(g.leaf("x", Scalar::Text, &[1])).0, TensorErrorKind::ElementType);
+    assert_eq!(refused(g.leaf("x", Scalar::Float64, &[1; 17])).0, TensorErrorKind::RankMismatch);
+    assert_eq!(refused(g.leaf("x", Scalar::Float64, &[usize::MAX, 2])).0, TensorErrorKind::Limit);
+    assert_eq!(refused(g.constant(Scalar::Int32, 0.5)).0, TensorErrorKind::ElementType);
+    assert_eq!(refused(g.gradients(a, &[a]).map(|made| made[0])).0, TensorErrorKind::NotDifferentiable);
     let quantiles = g.apply("math.t_distribution_inverse_cdf", &[a, a]);
     let whole = quantiles.and_then(|x| g.reduce(Reduction::Sum, x, &[0, 1])).unwrap();
     let message = "math.t_distribution_inverse_cdf has no derivative".to_owned();
-    assert_eq!(refused(g.gradients(whole, &[a]).map(|made| made[0])), (ErrorKind::NotDifferentiable, message));
+    assert_eq!(refused(g.gradients(whole, &[a]).map(|made| made[0])), (TensorErrorKind::NotDifferentiable, message));
     let view = Tensor::scalar(1.0).broadcast_to(&[2]).unwrap();
-    assert_eq!(view.clone().to_mut().unwrap_err().kind(), ErrorKind::OverlappingTarget);
-    assert_eq!(Tensor::new(&[2], vec![1.0]).unwrap_err().kind(), ErrorKind::SizeMismatch);
-    assert_eq!(view.get::<f32>(&[0]).unwrap_err().kind(), ErrorKind::ElementType);
-    assert_eq!(view.get::<f64>(&[2]).unwrap_err().kind(), ErrorKind::Index);
-    assert_eq!(Graph::standard().limited(1).leaf("a", Scalar::Int32, &[]).map(|_| ()), Ok(()));
-    let mut small = Graph::standard().limited(1);
+    assert_eq!(view.clone().to_mut().unwrap_err().kind(), TensorErrorKind::OverlappingTarget);
+    assert_eq!(Tensor::new(&[2], vec![1.0]).unwrap_err().kind(), TensorErrorKind::SizeMismatch);
+    assert_eq!(view.get::<f32>(&[0]).unwrap_err().kind(), TensorErrorKind::ElementType);
+    assert_eq!(view.get::<f64>(&[2]).unwrap_err().kind(), TensorErrorKind::Index);
+    assert_eq!(TensorGraph::standard().limited(1).leaf("a", Scalar::Int32, &[]).map(|_| ()), Ok(()));
+    let mut small = TensorGraph::standard().limited(1);
     small.leaf("a", Scalar::Int32, &[]).unwrap();
-    assert_eq!(refused(small.leaf("b", Scalar::Int32, &[])).0, ErrorKind::Limit);
+    assert_eq!(refused(small.leaf("b", Scalar::Int32, &[])).0, TensorErrorKind::Limit);
 }
 
 #[test]
 fn an_element_that_fails_is_an_error() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Int32, &[2]).unwrap();
     let quotient = g.apply("math.floordiv", &[a, a]).unwrap();
     let executor = compiled(&g, quotient);
     let inputs = [Tensor::new(&[2], vec![1, 0]).unwrap()];
     for made in [executor.run_reference(&inputs), run(&executor, &inputs)] {
         let failed = made.unwrap_err();
-        assert_eq!(kind_of(&failed), ErrorKind::Evaluation);
+        assert_eq!(kind_of(&failed), TensorErrorKind::Evaluation);
         assert!(failed.to_string().contains("division by zero"), "{failed}");
     }
     let index = g.leaf("i", Scalar::Int64, &[1]).unwrap();
@@ -260,39 +261,39 @@ fn an_element_that_fails_is_an_error() {
     let inputs = [Tensor::new(&[2], vec![1, 1]).unwrap(), Tensor::new(&[1], vec![-1_i64]).unwrap()];
     let executor = compiled(&g, taken);
     for made in [executor.run_reference(&inputs), run(&executor, &inputs)] {
-        assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Index);
+        assert_eq!(kind_of(&made.unwrap_err()), TensorErrorKind::Index);
     }
 }
 
 #[test]
 fn tensors_have_no_more_bytes_than_they_may() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
     let wide = g.broadcast(x, &[1 << 20, 1 << 20]).unwrap();
     let sum = g.apply("math.add", &[wide, wide]).unwrap();
     let evaluated = |node| evaluator().evaluate(&g, &[node], &[Tensor::scalar(1.0)]);
     assert_eq!(evaluated(wide).unwrap()[0].extents(), [1 << 20, 1 << 20], "a view takes none");
-    assert_eq!(evaluated(sum).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(evaluated(sum).unwrap_err().kind(), TensorErrorKind::Limit);
     // A view is no output if a copy of it takes too much.
     for node in [wide, sum] {
         let (executor, inputs) = (compiled(&g, node), [Tensor::scalar(1.0)]);
         for made in [executor.run_reference(&inputs), run(&executor, &inputs)] {
-            assert_eq!(kind_of(&made.unwrap_err()), ErrorKind::Limit);
+            assert_eq!(kind_of(&made.unwrap_err()), TensorErrorKind::Limit);
         }
     }
     // No product of extents overflows, also where one of them is 0.
     for extents in [[usize::MAX, 2, 0], [0, usize::MAX, usize::MAX], [1 << 40, 1 << 40, 1]] {
-        assert_eq!(Tensor::zeros(Scalar::Float64, &extents).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(Tensor::zeros(Scalar::Float64, &extents).unwrap_err().kind(), TensorErrorKind::Limit);
     }
     // As many as there may be, for which no system has memory.
     let error = Tensor::zeros(Scalar::Float64, &[1 << 57]).unwrap_err();
-    assert_eq!((error.kind(), error.to_string().ends_with("the system has no memory")), (ErrorKind::Limit, true));
+    assert_eq!((error.kind(), error.to_string().ends_with("the system has no memory")), (TensorErrorKind::Limit, true));
     assert_eq!(Tensor::zeros(Scalar::Float64, &[3, 0, 5]).unwrap().to_vec::<f64>().unwrap(), [0.0; 0]);
 }
 
 #[test]
 fn long_chains_and_deep_parentheses_are_nothing_special() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let mut chain = x;
     for _ in 0..100_000 {
@@ -323,15 +324,15 @@ fn statements_say_where_they_are_wrong() {
         ("c(\"i\") = ", "syntax", None, "the end"),
         ("c(\"i\") = a(\"i\"", "name", None, "a"),
         ("c(\"i\") = a(\"i\") b", "syntax", None, "b"),
-        ("c(\"i\") = a(\"1\")", "labels", Some(ErrorKind::BadLabel), "a(\"1\")"),
+        ("c(\"i\") = a(\"1\")", "labels", Some(TensorErrorKind::BadLabel), "a(\"1\")"),
         ("c(\"i\") = a(\"i\").size()", "unknown-name", None, "size"),
         ("c(\"i\") = (a(\"i\") + b(\"i\")", "bracket", None, "("),
-        ("c(\"i\") = m(\"i,k\") * n(\"k,l\")", "labels", Some(ErrorKind::FreeLabel), "n(\"k,l\")"),
-        ("c(\"i\") = a(\"i\") + 1", "labels", Some(ErrorKind::AddendLabels), "1"),
+        ("c(\"i\") = m(\"i,k\") * n(\"k,l\")", "labels", Some(TensorErrorKind::FreeLabel), "n(\"k,l\")"),
+        ("c(\"i\") = a(\"i\") + 1", "labels", Some(TensorErrorKind::AddendLabels), "1"),
         (
             "c(\"i\") = m(\"i,j\").trace()",
             "labels",
-            Some(ErrorKind::UnboundTargetLabel),
+            Some(TensorErrorKind::UnboundTargetLabel),
             "(\"i\") = m(\"i,j\").trace()",
         ),
     ] {
@@ -339,7 +340,7 @@ fn statements_say_where_they_are_wrong() {
         let error = Model::parse(&text).and_then(|model| model.compile(&Options::default())).unwrap_err();
         let span = error.span().expect("a place");
         let found = if span.start as usize >= text.trim_end().len() { "the end" } else { span.text(&text) };
-        let found_kind = error.tensor_error().map(Error::kind);
+        let found_kind = error.tensor_error().map(TensorError::kind);
         assert_eq!((error.code(), found_kind, found), (code, kind, place), "{line}: {error}");
     }
     // By what is labelled elements are divided, too.
@@ -398,7 +399,7 @@ fn extremes_share_their_gradient_and_products_with_zeros_have_one() {
         (Reduction::Product, [2.0, 0.0, 5.0], [0.0, 10.0, 0.0]),
         (Reduction::Product, [0.0, 3.0, 0.0], [0.0; 3]),
     ] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &[3]).unwrap();
         let number = g.reduce(reduction, x, &[0]).unwrap();
         let gradient = g.gradients(number, &[x]).unwrap()[0];
@@ -412,7 +413,7 @@ fn a_sum_that_is_turned_keeps_its_order() {
     // 200 terms whose sum in order is another one than that of 64 chains.
     let elements: Vec<f64> = (0..400).map(|at| 1.0 / f64::from(at + 1)).collect();
     for (extents, axis) in [([200, 2], 0), ([2, 200], 1)] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &extents).unwrap();
         let turned = g.transpose(x, &[1, 0]).unwrap();
         let [plain, sum] =
@@ -444,7 +445,7 @@ fn elements_that_lie_together_are_reduced_as_those_that_do_not() {
         let apart = apart.expect("a view");
         assert_ne!(together.layout(), apart.layout());
         for reduction in [Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::Min] {
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let x = g.leaf("x", Scalar::Float64, extents).expect("a leaf");
             let made = g.reduce(reduction, x, &[axis]).expect("a node");
             let executor = compiled(&g, made);
@@ -458,12 +459,12 @@ fn elements_that_lie_together_are_reduced_as_those_that_do_not() {
 fn slices_have_steps_and_their_strides_lead_to_elements() {
     let x = Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
     let flat = Slice { start: 1, step: 0, count: 1 };
-    assert_eq!(x.sliced(&[flat, Slice::all(3)]).unwrap_err().kind(), ErrorKind::Index);
-    let mut g = Graph::standard();
+    assert_eq!(x.sliced(&[flat, Slice::all(3)]).unwrap_err().kind(), TensorErrorKind::Index);
+    let mut g = TensorGraph::standard();
     let leaf = g.leaf("x", Scalar::Float64, &[3]).unwrap();
     for count in [0, 1, 3] {
         let error = g.slice(leaf, &[Slice { start: 0, step: 0, count }]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Index, "{count}");
+        assert_eq!(error.kind(), TensorErrorKind::Index, "{count}");
     }
     // One index has no next one, however far it would be.
     let last = x.sliced(&[Slice { start: 1, step: isize::MAX, count: 1 }, Slice::all(3)]).unwrap();
@@ -475,15 +476,15 @@ fn slices_have_steps_and_their_strides_lead_to_elements() {
 
 #[test]
 fn products_of_more_terms_than_can_be_counted_are_refused_where_they_are_gone_through() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
     let a = g.broadcast(x, &[1 << 16]).unwrap();
     let all = g.einsum("i,j,k,l->", &[a; 4]).unwrap();
     let inputs = [Tensor::scalar(1.0)];
     let executor = compiled(&g, all);
-    assert_eq!(kind_of(&executor.run_reference(&inputs).unwrap_err()), ErrorKind::Limit);
+    assert_eq!(kind_of(&executor.run_reference(&inputs).unwrap_err()), TensorErrorKind::Limit);
     let read = executor.reader(0, &inputs).and_then(|reader| Ok(reader.value(&[])?));
-    assert_eq!(kind_of(&read.unwrap_err()), ErrorKind::Limit);
+    assert_eq!(kind_of(&read.unwrap_err()), TensorErrorKind::Limit);
     // Each sum by itself can be had.
     assert_eq!(run(&executor, &inputs).unwrap()[0].to_vec::<f64>().unwrap(), [(2.0_f64).powi(64)]);
     // As many as there are numbers, and none.
@@ -495,7 +496,7 @@ fn products_of_more_terms_than_can_be_counted_are_refused_where_they_are_gone_th
 
 #[test]
 fn what_is_broadcast_to_nothing_cannot_fail() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, y] = ["x", "y"].map(|name| g.leaf(name, Scalar::Int64, &[1]).unwrap());
     let [x, y] = [x, y].map(|leaf| g.broadcast(leaf, &[0]).unwrap());
     let quotient = g.apply("math.floordiv", &[x, y]).unwrap();
@@ -505,7 +506,7 @@ fn what_is_broadcast_to_nothing_cannot_fail() {
 
 #[test]
 fn parts_are_of_one_expression() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let here = Span::default();
     let mut other = Expression::new("i", here).unwrap();
@@ -515,7 +516,7 @@ fn parts_are_of_one_expression() {
     }
     let mut e = Expression::new("i", here).unwrap();
     let own = e.tensor(x, "i", here).unwrap();
-    assert_eq!(e.quotient(own, far, here).unwrap_err().kind(), ErrorKind::UnknownName);
+    assert_eq!(e.quotient(own, far, here).unwrap_err().kind(), TensorErrorKind::UnknownName);
 }
 
 /// Replaces the exponential by the square root.
@@ -531,7 +532,7 @@ impl Extension for RootForExponential {
 
 #[test]
 fn rewrites_of_users_reach_expressions_of_elements() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
     let exponential = g.apply("math.exp", &[x]).expect("a node");
     let double = g.apply("math.add", &[exponential, exponential]).expect("a node");

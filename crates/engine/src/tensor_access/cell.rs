@@ -3,7 +3,7 @@
 
 use cembra_tensor::plan::{Seen, View, computed_alone, region};
 use cembra_tensor::sums::Order;
-use cembra_tensor::{Axes, Axis, Body, Error, Graph, Labels, Node, NodeId, Operation, Reduction};
+use cembra_tensor::{Axes, Axis, Body, Labels, Node, Operation, Reduction, TensorError, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -38,10 +38,10 @@ pub(super) struct Cell {
 
 /// The cells of the nodes that an output needs, and the expressions in them. Either maps that are read together are one, or each is one.
 pub(super) fn cells(
-    graph: &Graph,
-    output: NodeId,
+    graph: &TensorGraph,
+    output: TensorNodeId,
     is_fused: bool,
-) -> Result<(FxHashMap<NodeId, Cell>, Vec<Body>), Error> {
+) -> Result<(FxHashMap<TensorNodeId, Cell>, Vec<Body>), TensorError> {
     let needed = graph.needed(&[output]);
     let has_value = if is_fused {
         computed_alone(graph, output)
@@ -82,13 +82,13 @@ pub(super) fn cells(
 }
 
 /// A product by labels: its space has an axis for each label.
-fn product(graph: &Graph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
+fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, TensorError> {
     let operands: Vec<&[usize]> = node.operands.iter().map(|operand| graph.extents(*operand)).collect();
     let extents = labels.label_extents(&operands)?;
     labels.check_countable(&extents)?;
     let summed = (0..extents.len()).filter(|label| !labels.output.contains(&(*label as Axis)));
     let walk: SmallVec<[(Axis, usize); 4]> = summed.map(|label| (label as Axis, extents[label])).collect();
-    let seen = |(operand, own): (&NodeId, &Axes)| (*operand, View::along(own, graph.extents(*operand)));
+    let seen = |(operand, own): (&TensorNodeId, &Axes)| (*operand, View::along(own, graph.extents(*operand)));
     Ok(Cell {
         rank: extents.len(),
         kept: labels.output.clone(),
@@ -110,7 +110,13 @@ struct Bodies {
 
 impl Bodies {
     /// What a node is computed of.
-    fn expression(&mut self, graph: &Graph, has_value: &[bool], node: NodeId, own: bool) -> (Vec<Seen>, Term) {
+    fn expression(
+        &mut self,
+        graph: &TensorGraph,
+        has_value: &[bool],
+        node: TensorNodeId,
+        own: bool,
+    ) -> (Vec<Seen>, Term) {
         let made = region(graph, has_value, node, own);
         if made.body.steps.is_empty() {
             return (made.inputs, Term::Same);

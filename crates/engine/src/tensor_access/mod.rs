@@ -11,7 +11,9 @@ use crate::tensors::{Evaluator, Host};
 use cell::Cell;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{check_inputs, evaluate};
-use cembra_tensor::{Custom, Element, Error, ErrorKind, Graph, Layout, Meta, NodeId, Operation, Rewriter, Tensor};
+use cembra_tensor::{
+    Custom, Element, Layout, Meta, Operation, Rewriter, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId,
+};
 use cembra_value::ScalarValue;
 use cembra_value::tensor::no_element;
 use run::Workspace;
@@ -27,19 +29,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// What was computed is known until the access ends, so no element of a node is computed twice for one; an access never takes more than the
 /// evaluation of all that the node needs. An element that is not needed may fail without an error.
 pub struct Reader<'e> {
-    graph: Graph,
-    output: NodeId,
+    graph: TensorGraph,
+    output: TensorNodeId,
     inputs: Vec<Tensor>,
     host: Host<'e>,
     layout: Layout,
     /// How the nodes that have loops or expressions are computed.
-    cells: FxHashMap<NodeId, Cell>,
+    cells: FxHashMap<TensorNodeId, Cell>,
     /// What operations of users that make one element read of.
-    customs: FxHashMap<NodeId, Vec<Meta>>,
+    customs: FxHashMap<TensorNodeId, Vec<Meta>>,
     /// Those that make all elements at once: their values, when one was asked for.
-    wholes: Vec<NodeId>,
+    wholes: Vec<TensorNodeId>,
     /// At most one for each of these nodes.
-    whole_values: OnceLock<FxHashMap<NodeId, Tensor>>,
+    whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
     /// The expressions, to be forked: at most one for each cell.
     singles: Mutex<Vec<Box<dyn Single>>>,
     /// Memory of accesses that have ended: at most as much as of accesses that ran at the same time.
@@ -57,7 +59,12 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// Inputs that do not fit the graph, a graph that becomes too large, or a constant that fails.
-    pub fn new(graph: &Graph, node: NodeId, inputs: &[Tensor], evaluator: &'e Evaluator) -> Result<Reader<'e>, Error> {
+    pub fn new(
+        graph: &TensorGraph,
+        node: TensorNodeId,
+        inputs: &[Tensor],
+        evaluator: &'e Evaluator,
+    ) -> Result<Reader<'e>, TensorError> {
         Reader::of(graph, node, inputs, evaluator.host(), true)
     }
 
@@ -65,19 +72,30 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// As for [`Reader::new`].
-    pub fn once(graph: &Graph, node: NodeId, inputs: &[Tensor], evaluator: &'e Evaluator) -> Result<Reader<'e>, Error> {
+    pub fn once(
+        graph: &TensorGraph,
+        node: TensorNodeId,
+        inputs: &[Tensor],
+        evaluator: &'e Evaluator,
+    ) -> Result<Reader<'e>, TensorError> {
         Reader::of(graph, node, inputs, evaluator.host(), false)
     }
 
-    fn of(graph: &Graph, node: NodeId, inputs: &[Tensor], host: Host<'e>, is_fused: bool) -> Result<Reader<'e>, Error> {
+    fn of(
+        graph: &TensorGraph,
+        node: TensorNodeId,
+        inputs: &[Tensor],
+        host: Host<'e>,
+        is_fused: bool,
+    ) -> Result<Reader<'e>, TensorError> {
         check_inputs(graph, inputs)?;
         let rewritten = Rewriter::new(graph).rewrite(graph, &[node], &host)?;
         let (graph, Some(output)) = (rewritten.graph, rewritten.outputs.first().copied()) else {
-            return Err(Error::new(ErrorKind::Evaluation, "a node that is not in the graph"));
+            return Err(TensorError::new(TensorErrorKind::Evaluation, "a node that is not in the graph"));
         };
         let layout = Layout::row_major(graph.extents(output))?;
         let (cells, bodies) = cell::cells(&graph, output, is_fused)?;
-        let singles = bodies.iter().map(|body| host.single(body)).collect::<Result<Vec<_>, Error>>()?;
+        let singles = bodies.iter().map(|body| host.single(body)).collect::<Result<Vec<_>, TensorError>>()?;
         let mut customs = FxHashMap::default();
         let mut wholes = Vec::new();
         let needed = graph.needed(&[output]);
@@ -121,11 +139,11 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// The tensor has no such index, the elements are of another type, an element that is needed fails, or more of them than fit the limit of bytes.
-    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
+    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, TensorError> {
         let found = self.scalar();
         if found != T::SCALAR {
             let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
-            return Err(Error::new(ErrorKind::ElementType, message));
+            return Err(TensorError::new(TensorErrorKind::ElementType, message));
         }
         self.bits(index).map(T::from_bits)
     }
@@ -134,10 +152,10 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// As for [`Reader::get`].
-    pub fn get_linear<T: Element>(&self, number: usize) -> Result<T, Error> {
+    pub fn get_linear<T: Element>(&self, number: usize) -> Result<T, TensorError> {
         if number >= self.layout.len() {
             let message = format!("element {number} of {}", self.layout.len());
-            return Err(Error::new(ErrorKind::Index, message));
+            return Err(TensorError::new(TensorErrorKind::Index, message));
         }
         self.get(&run::index(self.extents(), number))
     }
@@ -146,13 +164,13 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// The tensor has no such index, an element that is needed fails, or more of them are needed than fit the limit of bytes.
-    pub fn value(&self, index: &[usize]) -> Result<ScalarValue, Error> {
+    pub fn value(&self, index: &[usize]) -> Result<ScalarValue, TensorError> {
         let bits = self.bits(index)?;
         ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))
     }
 
     /// The value of an operation that makes all elements at once. All of them are executed together, so that each is once.
-    fn whole(&self, node: NodeId) -> Result<&Tensor, Error> {
+    fn whole(&self, node: TensorNodeId) -> Result<&Tensor, TensorError> {
         let values = match self.whole_values.get() {
             Some(values) => values,
             None => {
@@ -161,10 +179,10 @@ impl<'e> Reader<'e> {
                 self.whole_values.get_or_init(|| self.wholes.iter().copied().zip(made).collect())
             }
         };
-        values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
+        values.get(&node).ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a value that was not computed"))
     }
 
-    fn bits(&self, index: &[usize]) -> Result<u64, Error> {
+    fn bits(&self, index: &[usize]) -> Result<u64, TensorError> {
         self.layout.position(index)?;
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = free.unwrap_or_else(|| {

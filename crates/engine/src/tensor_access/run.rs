@@ -6,7 +6,9 @@ use super::cell::{Cell, Term};
 use super::folding::{Folding, Wide};
 use crate::tensor_lines::Single;
 use cembra_tensor::reference::named_index;
-use cembra_tensor::{Axis, Custom, Elements, Error, ErrorKind, MOST_AXES, Node, NodeId, Operation, Slice};
+use cembra_tensor::{
+    Axis, Custom, Elements, MOST_AXES, Node, Operation, Slice, TensorError, TensorErrorKind, TensorNodeId,
+};
 use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -17,7 +19,7 @@ type Index = SmallVec<[usize; MOST_AXES]>;
 /// An element that waits for others.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    node: NodeId,
+    node: TensorNodeId,
     /// Its number among the node's elements.
     position: usize,
     /// Where its index begins in the list of indices; that of the space that it walks over comes behind it.
@@ -34,7 +36,7 @@ enum Step {
     /// It is there.
     Done(u64),
     /// It wants an element of this node, whose index is at the end of the list.
-    Ask(NodeId),
+    Ask(TensorNodeId),
 }
 
 /// The memory of an access.
@@ -43,7 +45,7 @@ pub(super) struct Workspace {
     indices: Vec<usize>,
     arguments: Vec<u64>,
     folds: Vec<Folding>,
-    known: FxHashMap<(NodeId, usize), u64>,
+    known: FxHashMap<(TensorNodeId, usize), u64>,
     singles: Vec<Box<dyn Single>>,
 }
 
@@ -60,7 +62,7 @@ impl Workspace {
     }
 
     /// The element of an index that the output has.
-    pub(super) fn element(&mut self, on: &Reader<'_>, index: &[usize]) -> Result<u64, Error> {
+    pub(super) fn element(&mut self, on: &Reader<'_>, index: &[usize]) -> Result<u64, TensorError> {
         // An access before may have ended with an error.
         self.frames.clear();
         self.indices.clear();
@@ -75,7 +77,8 @@ impl Workspace {
         let mut given = self.ask(on, on.output)?;
         loop {
             let Some(frame) = self.frames.last().copied() else {
-                return given.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an element that was not computed"));
+                return given
+                    .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an element that was not computed"));
             };
             given = match self.advance(on, frame, given)? {
                 Step::Ask(node) => self.ask(on, node)?,
@@ -90,20 +93,20 @@ impl Workspace {
         }
     }
 
-    fn remember(&mut self, on: &Reader<'_>, frame: Frame, bits: u64) -> Result<(), Error> {
+    fn remember(&mut self, on: &Reader<'_>, frame: Frame, bits: u64) -> Result<(), TensorError> {
         /// About what a table needs for an entry.
-        const ENTRY: usize = 2 * size_of::<((NodeId, usize), u64)>();
+        const ENTRY: usize = 2 * size_of::<((TensorNodeId, usize), u64)>();
         let most = on.host.most_bytes();
         if self.known.len() as u64 >= most / ENTRY as u64 {
             let message = format!("an element is made of more others than fit {most} bytes");
-            return Err(Error::new(ErrorKind::Limit, message).hint("evaluate the whole tensor"));
+            return Err(TensorError::new(TensorErrorKind::Limit, message).hint("evaluate the whole tensor"));
         }
         self.known.insert((frame.node, frame.position), bits);
         Ok(())
     }
 
     /// The element of a node whose index is at the end of the list, from which it is taken; none if it waits for others now.
-    fn ask(&mut self, on: &Reader<'_>, mut id: NodeId) -> Result<Option<u64>, Error> {
+    fn ask(&mut self, on: &Reader<'_>, mut id: TensorNodeId) -> Result<Option<u64>, TensorError> {
         loop {
             let node = on.graph.node(id);
             let first = self.indices.len() - node.extents.len();
@@ -124,7 +127,7 @@ impl Workspace {
                 }
                 Operation::Seed(_) => {
                     let message = "a derivative that is not linear in what it is of";
-                    return Err(Error::new(ErrorKind::Evaluation, message));
+                    return Err(TensorError::new(TensorErrorKind::Evaluation, message));
                 }
                 _ => match seen(on, node, &self.indices[first..]) {
                     Seen::Element(operand, index) => {
@@ -153,7 +156,7 @@ impl Workspace {
     }
 
     /// Goes on with the element that waits, after it was given what it asked for.
-    fn advance(&mut self, on: &Reader<'_>, mut frame: Frame, given: Option<u64>) -> Result<Step, Error> {
+    fn advance(&mut self, on: &Reader<'_>, mut frame: Frame, given: Option<u64>) -> Result<Step, TensorError> {
         let node = on.graph.node(frame.node);
         let step = match &node.operation {
             Operation::Take(axis) => self.take(on, node, &mut frame, *axis, given),
@@ -161,7 +164,7 @@ impl Workspace {
             Operation::Custom(custom) => self.custom(on, node, &mut frame, custom, given),
             _ => match on.cells.get(&frame.node) {
                 Some(cell) => self.cell(cell, node, &mut frame, given),
-                None => Err(Error::new(ErrorKind::Evaluation, "an element of what is computed elsewhere")),
+                None => Err(TensorError::new(TensorErrorKind::Evaluation, "an element of what is computed elsewhere")),
             },
         };
         if let Some(last) = self.frames.last_mut() {
@@ -171,7 +174,7 @@ impl Workspace {
     }
 
     /// A map, a reduction, or a product.
-    fn cell(&mut self, cell: &Cell, node: &Node, frame: &mut Frame, given: Option<u64>) -> Result<Step, Error> {
+    fn cell(&mut self, cell: &Cell, node: &Node, frame: &mut Frame, given: Option<u64>) -> Result<Step, TensorError> {
         let space = frame.index + node.extents.len();
         if !frame.is_begun {
             self.indices.resize(space + cell.rank, 0);
@@ -185,7 +188,7 @@ impl Workspace {
         self.arguments.extend(given);
         let fold_of =
             |folds: &mut Vec<Folding>| folds.pop().map(|fold| Step::Done(fold.finish().narrowed(node.scalar)));
-        let lost = || Error::new(ErrorKind::Evaluation, "a reduction that was not begun");
+        let lost = || TensorError::new(TensorErrorKind::Evaluation, "a reduction that was not begun");
         if cell.terms == 0 {
             return fold_of(&mut self.folds).ok_or_else(lost);
         }
@@ -202,7 +205,7 @@ impl Workspace {
                 Term::Product => arguments.iter().map(wide).reduce(Wide::times),
                 Term::Body(number) => Some(wide(&self.singles[number].evaluate(arguments)?)),
             };
-            let term = term.ok_or_else(|| Error::new(ErrorKind::Evaluation, "an element of nothing"))?;
+            let term = term.ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an element of nothing"))?;
             self.arguments.truncate(frame.arguments);
             if cell.fold.is_none() {
                 return Ok(Step::Done(term.narrowed(node.scalar)));
@@ -231,11 +234,11 @@ impl Workspace {
         frame: &mut Frame,
         custom: &Custom,
         given: Option<u64>,
-    ) -> Result<Step, Error> {
+    ) -> Result<Step, TensorError> {
         let list = frame.index + node.extents.len();
         let (Some(form), Some(inputs)) = (custom.element_form(), on.customs.get(&frame.node)) else {
             let message = format!("`{}` has no element form any more", custom.name());
-            return Err(Error::new(ErrorKind::Evaluation, message));
+            return Err(TensorError::new(TensorErrorKind::Evaluation, message));
         };
         let own = Index::from_slice(&self.indices[frame.index..list]);
         if !frame.is_begun {
@@ -269,7 +272,7 @@ impl Workspace {
         frame: &mut Frame,
         axis: Axis,
         given: Option<u64>,
-    ) -> Result<Step, Error> {
+    ) -> Result<Step, TensorError> {
         let (axis, [of, named]) = (usize::from(axis), [node.operands[0], node.operands[1]]);
         let behind = axis + on.graph.extents(named).len();
         frame.stage += 1;
@@ -286,7 +289,7 @@ impl Workspace {
                 Ok(Step::Ask(of))
             }
             (_, Some(bits)) => Ok(Step::Done(bits)),
-            _ => Err(Error::new(ErrorKind::Evaluation, "an index that was not computed")),
+            _ => Err(TensorError::new(TensorErrorKind::Evaluation, "an index that was not computed")),
         }
     }
 
@@ -298,7 +301,7 @@ impl Workspace {
         frame: &mut Frame,
         axis: Axis,
         mut given: Option<u64>,
-    ) -> Result<Step, Error> {
+    ) -> Result<Step, TensorError> {
         let (axis, [of, named]) = (usize::from(axis), [node.operands[0], node.operands[1]]);
         let extents = on.graph.extents(named);
         let count: usize = extents.iter().product();
@@ -323,7 +326,7 @@ impl Workspace {
             }
             frame.stage += 1;
             let Some(bits) = given.take() else {
-                return Err(Error::new(ErrorKind::Evaluation, "an index that was not computed"));
+                return Err(TensorError::new(TensorErrorKind::Evaluation, "an index that was not computed"));
             };
             let own = self.indices[frame.index + axis];
             if index_of(on, named, bits, node.extents[axis])? == own {
@@ -337,10 +340,10 @@ impl Workspace {
 }
 
 /// The index that an element names.
-fn index_of(on: &Reader<'_>, named: NodeId, bits: u64, extent: usize) -> Result<usize, Error> {
+fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> Result<usize, TensorError> {
     match Wide::of(on.graph.scalar(named), bits) {
         Wide::Integer(index) => named_index(index, extent),
-        _ => Err(Error::new(ErrorKind::ElementType, "indices are i32 or i64")),
+        _ => Err(TensorError::new(TensorErrorKind::ElementType, "indices are i32 or i64")),
     }
 }
 
@@ -362,7 +365,7 @@ pub(super) fn index(extents: &[usize], number: usize) -> Index {
 /// What an element is that is not computed.
 enum Seen {
     /// One of an operand.
-    Element(NodeId, Index),
+    Element(TensorNodeId, Index),
     Zero,
     /// It is computed after all.
     Computed,

@@ -12,7 +12,10 @@ use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::tensors::Host;
 use cembra_tensor::plan::{Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
-use cembra_tensor::{Axis, Elements, Error, ErrorKind, Extents, Graph, Held, Layout, NodeId, Operation, Plan, Tensor};
+use cembra_tensor::{
+    Axis, Elements, Extents, Held, Layout, Operation, Plan, Tensor, TensorError, TensorErrorKind, TensorGraph,
+    TensorNodeId,
+};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -21,10 +24,10 @@ const STRIP: usize = 1 << 15;
 
 /// What is known while a plan is bound.
 pub(super) struct Binding<'b> {
-    pub(super) graph: &'b Graph,
+    pub(super) graph: &'b TensorGraph,
     pub(super) elements: &'b Host<'b>,
     /// Where nodes have their values.
-    values: FxHashMap<NodeId, Seen>,
+    values: FxHashMap<TensorNodeId, Seen>,
     pub(super) slots: Slots,
     held: Held,
 }
@@ -33,7 +36,7 @@ pub(super) struct Binding<'b> {
 pub(super) struct Bound {
     pub(super) plan: BoundPlan,
     /// Where nodes have their values.
-    pub(super) values: FxHashMap<NodeId, Seen>,
+    pub(super) values: FxHashMap<TensorNodeId, Seen>,
     /// The number of the plan's step that each bound step belongs to.
     pub(super) step_of: Vec<usize>,
 }
@@ -43,18 +46,23 @@ impl BoundPlan {
     ///
     /// # Errors
     /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
-    pub fn of(plan: &Plan, graph: &Graph, inputs: &[Tensor], elements: &Host<'_>) -> Result<BoundPlan, Error> {
+    pub fn of(
+        plan: &Plan,
+        graph: &TensorGraph,
+        inputs: &[Tensor],
+        elements: &Host<'_>,
+    ) -> Result<BoundPlan, TensorError> {
         BoundPlan::of_steps(plan, graph, inputs, None, elements)
     }
 
     /// A plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
     pub(super) fn of_steps(
         plan: &Plan,
-        graph: &Graph,
+        graph: &TensorGraph,
         inputs: &[Tensor],
         over: Option<usize>,
         elements: &Host<'_>,
-    ) -> Result<BoundPlan, Error> {
+    ) -> Result<BoundPlan, TensorError> {
         let bound = Bound::of(plan, graph, inputs, over, elements)?;
         debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
         Ok(bound.plan)
@@ -67,12 +75,13 @@ impl BoundPlan {
     /// As for `of`; or what they find.
     pub(crate) fn verified(
         plan: &Plan,
-        graph: &Graph,
+        graph: &TensorGraph,
         inputs: &[Tensor],
         elements: &Host<'_>,
-    ) -> Result<BoundPlan, Error> {
-        let wrong =
-            |flaw: &dyn std::fmt::Display| Error::new(ErrorKind::Evaluation, format!("a plan is wrong: {flaw}"));
+    ) -> Result<BoundPlan, TensorError> {
+        let wrong = |flaw: &dyn std::fmt::Display| {
+            TensorError::new(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
+        };
         plan.verify(graph).map_err(|flaw| wrong(&flaw))?;
         let bound = Bound::of(plan, graph, inputs, None, elements)?;
         verify(plan, graph, &bound).map_err(|flaw| wrong(&flaw))?;
@@ -84,11 +93,11 @@ impl Bound {
     /// A plan, bound likewise, with what is known of it beside.
     pub(super) fn of(
         plan: &Plan,
-        graph: &Graph,
+        graph: &TensorGraph,
         inputs: &[Tensor],
         over: Option<usize>,
         elements: &Host<'_>,
-    ) -> Result<Bound, Error> {
+    ) -> Result<Bound, TensorError> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();
         for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
@@ -103,7 +112,7 @@ impl Bound {
         let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(plan.steps().len());
         let mut step_of: Vec<usize> = Vec::new();
         // The slots of nodes that have one of their own.
-        let mut own: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut own: FxHashMap<TensorNodeId, u32> = FxHashMap::default();
         let mut written = None;
         for (at, step) in plan.steps().iter().enumerate() {
             released.push(SmallVec::new());
@@ -142,7 +151,7 @@ impl Bound {
                 }
             }
         }
-        let seen = |node: &NodeId| binding.seen(*node).cloned();
+        let seen = |node: &TensorNodeId| binding.seen(*node).cloned();
         let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
         let (slots, peak) = (binding.slots.all, binding.held.peak());
@@ -156,17 +165,19 @@ impl Bound {
 }
 
 #[cold]
-pub(super) fn no_pieces() -> Error {
-    Error::new(ErrorKind::Evaluation, "a step that has no pieces")
+pub(super) fn no_pieces() -> TensorError {
+    TensorError::new(TensorErrorKind::Evaluation, "a step that has no pieces")
 }
 
 impl Binding<'_> {
-    pub(super) fn seen(&self, node: NodeId) -> Result<&Seen, Error> {
-        self.values.get(&node).ok_or_else(|| Error::new(ErrorKind::Evaluation, "a value that was not computed"))
+    pub(super) fn seen(&self, node: TensorNodeId) -> Result<&Seen, TensorError> {
+        self.values
+            .get(&node)
+            .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a value that was not computed"))
     }
 
     /// True for a step that makes nothing but another layout of memory that is there.
-    fn sees(&mut self, step: &Step) -> Result<bool, Error> {
+    fn sees(&mut self, step: &Step) -> Result<bool, TensorError> {
         let node = self.graph.node(step.node);
         if !matches!(step.work, Work::Node) {
             return Ok(false);
@@ -193,7 +204,7 @@ impl Binding<'_> {
     }
 
     /// Memory for the value of a node, which is there from now on.
-    pub(super) fn made(&mut self, node: NodeId) -> Result<(u32, usize), Error> {
+    pub(super) fn made(&mut self, node: TensorNodeId) -> Result<(u32, usize), TensorError> {
         let made = self.graph.node(node);
         self.held.take(made.scalar, &made.extents)?;
         let layout = Layout::row_major(&made.extents)?;
@@ -211,7 +222,11 @@ impl Binding<'_> {
     }
 
     /// A step that makes a value, whose slot is noted.
-    pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<NodeId, u32>) -> Result<BoundStep, Error> {
+    pub(super) fn step(
+        &mut self,
+        step: &Step,
+        own: &mut FxHashMap<TensorNodeId, u32>,
+    ) -> Result<BoundStep, TensorError> {
         let mut work = self.work(step)?;
         let (target, len) = self.made(step.node)?;
         own.insert(step.node, target);
@@ -222,7 +237,7 @@ impl Binding<'_> {
     }
 
     /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.
-    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
+    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), TensorError> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
             let mut held = all.clone();
@@ -239,13 +254,14 @@ impl Binding<'_> {
         Ok(())
     }
 
-    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
+    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, TensorError> {
         let node = self.graph.node(step.node);
         let one = std::slice::from_ref(step);
         let rank = node.extents.len();
         match &step.work {
             Work::Node => {
-                let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
+                let operands: Result<_, TensorError> =
+                    node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
             Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())?),
@@ -282,10 +298,10 @@ impl Binding<'_> {
     }
 
     /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
-    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, TensorError> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
-        let worker = || -> Result<Worker, Error> {
+        let worker = || -> Result<Worker, TensorError> {
             let mut locals = Slots::default();
             let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
             Ok(Worker { cut, locals: locals.locals()? })
@@ -301,18 +317,18 @@ impl Binding<'_> {
     }
 
     /// What steps do for a piece of what they make, with `rows` as the extents of its leading axes.
-    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
-        let mut left: FxHashMap<NodeId, Seen> = FxHashMap::default();
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, TensorError> {
+        let mut left: FxHashMap<TensorNodeId, Seen> = FxHashMap::default();
         let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
         // The last step that reads what another one leaves.
-        let last_reads: FxHashMap<NodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
+        let last_reads: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
         let mut unread: Vec<(usize, u32)> = Vec::new();
         let mut parts = Vec::with_capacity(steps.len());
         let (mut costs, mut reads) = (Vec::new(), Vec::new());
         for (at, step) in steps.iter().enumerate() {
             let node = self.graph.node(step.node);
             let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
-            let mut local = |node: NodeId, extents: &[usize]| -> Result<(u32, Seen), Error> {
+            let mut local = |node: TensorNodeId, extents: &[usize]| -> Result<(u32, Seen), TensorError> {
                 let slot = locals.take(self.graph.node(node).scalar, extents.iter().product());
                 unread.push((last_reads.get(&node).map_or(at, |last| *last.max(&at)), slot));
                 Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
@@ -360,10 +376,10 @@ impl Binding<'_> {
         &self,
         step: &Step,
         rows: &[usize],
-        left: &FxHashMap<NodeId, Seen>,
+        left: &FxHashMap<TensorNodeId, Seen>,
         part: usize,
         (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<Read>),
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let of = match &step.work {
             Work::Reduce { axes, of, .. } if !axes.contains(&0) => {
                 costs.push((part, cost_of_body(self.graph.registry(), &of.body)));
@@ -379,7 +395,12 @@ impl Binding<'_> {
     }
 
     /// A step, without what follows, for a piece of what it makes, with `rows` as the extents of its leading axes.
-    pub(super) fn part(&self, step: &Step, rows: &[usize], left: &FxHashMap<NodeId, Seen>) -> Result<PartWork, Error> {
+    pub(super) fn part(
+        &self,
+        step: &Step,
+        rows: &[usize],
+        left: &FxHashMap<TensorNodeId, Seen>,
+    ) -> Result<PartWork, TensorError> {
         match &step.work {
             Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
             Work::Reduce { reduction, axes, of, .. } => {
@@ -403,8 +424,8 @@ impl Binding<'_> {
         &self,
         region: &Region,
         rows: &[usize],
-        left: &FxHashMap<NodeId, Seen>,
-    ) -> Result<MapPiece, Error> {
+        left: &FxHashMap<TensorNodeId, Seen>,
+    ) -> Result<MapPiece, TensorError> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
         let operands = self.operands(region, &extents, &axes, left)?;
@@ -417,9 +438,9 @@ impl Binding<'_> {
         region: &Region,
         piece: &[usize],
         axes: &[Axis],
-        left: &FxHashMap<NodeId, Seen>,
-    ) -> Result<SmallVec<[Operand; 4]>, Error> {
-        let operand = |(node, view): &(NodeId, View)| -> Result<Operand, Error> {
+        left: &FxHashMap<TensorNodeId, Seen>,
+    ) -> Result<SmallVec<[Operand; 4]>, TensorError> {
+        let operand = |(node, view): &(TensorNodeId, View)| -> Result<Operand, TensorError> {
             if let Some(seen) = left.get(node) {
                 let layout = view.layout(&seen.layout, piece);
                 return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));

@@ -6,7 +6,7 @@ use super::one::OneCall;
 use super::{BoundPlan, Seen};
 use crate::tensor_product::ProductCounters;
 use crate::tensors::Host;
-use cembra_tensor::{Elements, Error, Tensor};
+use cembra_tensor::{Elements, Tensor, TensorError};
 use smallvec::SmallVec;
 
 /// A bound plan, and the outputs of its last run, the memory of which the next run writes to if no other tensor has it.
@@ -72,7 +72,7 @@ impl KeptPlan {
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
-    pub(crate) fn run(&mut self, inputs: &[Tensor], elements: &Host<'_>) -> Result<bool, Error> {
+    pub(crate) fn run(&mut self, inputs: &[Tensor], elements: &Host<'_>) -> Result<bool, TensorError> {
         let KeptPlan { bound, outputs, slots, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > elements.most_bytes() {
             return Ok(false);

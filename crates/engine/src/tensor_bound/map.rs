@@ -7,7 +7,7 @@ use crate::tensor_lines::{Line, LineKernel, OneLine};
 use crate::tensors::Host;
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
-use cembra_tensor::{Body, Data, DataMut, Elements, Error, ErrorKind, Extents, Layout, Strides, Tensor};
+use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorError, TensorErrorKind};
 use smallvec::SmallVec;
 
 /// The fewest elements that are worth a call, where operands do not lie so that all are one line.
@@ -72,8 +72,8 @@ pub(super) fn joined<'s>(
 pub(super) fn walk(
     axes: &[(usize, Strides)],
     firsts: &mut [usize],
-    mut visit: impl FnMut(&[usize]) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut visit: impl FnMut(&[usize]) -> Result<(), TensorError>,
+) -> Result<(), TensorError> {
     let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
     loop {
         visit(firsts)?;
@@ -100,7 +100,7 @@ impl MapPiece {
         operands: impl Iterator<Item = Operand>,
         extents: &[usize],
         elements: &Host<'_>,
-    ) -> Result<MapPiece, Error> {
+    ) -> Result<MapPiece, TensorError> {
         let operands: SmallVec<[Operand; 4]> = operands.collect();
         let count: usize = extents.iter().product();
         let mut axes = joined(extents, operands.iter().map(|operand| &operand.strides));
@@ -158,7 +158,7 @@ impl MapPiece {
         elements: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         if self.count == 0 {
             return Ok(());
         }
@@ -170,12 +170,13 @@ impl MapPiece {
                 kernel.run(&lines, steps, self.count, to)
             }
             Way::Large { steps, body } => {
-                let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
+                let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, TensorError> {
                     let layout =
                         Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
                     Tensor::from_shared(memory.shared(operand.place)?.clone(), layout)
                 };
-                let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
+                let operands: Result<Vec<Tensor>, TensorError> =
+                    self.operands.iter().zip(&*steps).map(tensor).collect();
                 elements.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
             }
             Way::Beside { axes, inner, steps, kernel } => {
@@ -207,8 +208,8 @@ impl MapPiece {
 
 /// The error that a value is larger than its memory.
 #[cold]
-pub(super) fn no_room() -> Error {
-    Error::new(ErrorKind::SizeMismatch, "memory that does not fit the elements")
+pub(super) fn no_room() -> TensorError {
+    TensorError::new(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.
@@ -219,7 +220,7 @@ pub(super) fn fill<'m>(
     operands: &[Operand],
     steps: &[isize],
     starts: &[usize],
-) -> Result<(), Error> {
+) -> Result<(), TensorError> {
     for (operand, step) in operands.iter().zip(steps) {
         let (data, first) = operand.begin(memory.sources, memory.locals, starts)?;
         lines.push(Line { data, first, step: *step });
@@ -271,7 +272,12 @@ fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
 }
 
 impl Blocks {
-    fn of(body: &Body, operands: &[Operand], axes: &[(usize, Strides)], elements: &Host<'_>) -> Result<Blocks, Error> {
+    fn of(
+        body: &Body,
+        operands: &[Operand],
+        axes: &[(usize, Strides)],
+        elements: &Host<'_>,
+    ) -> Result<Blocks, TensorError> {
         let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
         let mut steps = Strides::new();
         let mut copies = SmallVec::new();
@@ -315,7 +321,7 @@ impl Blocks {
         elements: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let Blocks { cut, steps, copies, kernel } = self;
         let mut whole = Lines::new();
         fill(&mut whole, memory, operands, steps, starts)?;

@@ -23,7 +23,7 @@ use crate::tensors::Host;
 use binding::{Binding, Bound, no_pieces};
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
-use cembra_tensor::{DataMut, Elements, Error, Held, Layout, Node, Tensor};
+use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor, TensorError};
 use cut::Cut;
 use in_place::InPlace;
 pub(crate) use kept::KeptPlan;
@@ -107,7 +107,7 @@ impl Part {
         elements: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         match &mut self.work {
             PartWork::Map(map) => map.run(memory, elements, starts, to),
             PartWork::Reduce(reduce) => reduce.run(memory, elements, starts, to),
@@ -124,7 +124,7 @@ impl Worker {
     }
 
     /// What it has beside the value of the step, while it computes pieces, is there.
-    fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    fn hold(&self, held: &mut Held) -> Result<(), TensorError> {
         self.locals.hold(held)?;
         // Pieces come one after the other, and the last is no larger.
         self.cut.full().iter().try_for_each(|part| match &part.work {
@@ -143,7 +143,7 @@ impl Worker {
         within: usize,
         mut to: DataMut<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
         self.cut.run_some(which, |parts, starts, before| {
             elements.go_on()?;
@@ -181,7 +181,7 @@ impl BoundPlan {
         inputs: &[Tensor],
         elements: &Host<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<Option<Vec<Tensor>>, Error> {
+    ) -> Result<Option<Vec<Tensor>>, TensorError> {
         if self.over.is_some() || !self.fits(inputs) || self.peak > elements.most_bytes() {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl BoundPlan {
     }
 
     /// The outputs of a run, which share the memory of the plan.
-    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, TensorError> {
         let (sources, mut counters) = (Sources { inputs, slots: &self.slots }, ProductCounters::default());
         let memory = Memory { sources: &sources, locals: &mut [], counters: &mut counters };
         self.outputs.iter().map(|seen| memory.tensor(seen)).collect()
@@ -206,7 +206,7 @@ impl BoundPlan {
         inputs: &[Tensor],
         elements: &Host<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         for step in &mut self.steps {
             elements.go_on()?;
             step.run(inputs, &mut self.slots, elements, counters)?;
@@ -232,7 +232,7 @@ impl BoundStep {
         slots: &mut [Slot],
         elements: &Host<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         match &mut self.work {
             BoundWork::Pieces(workers, within) => {
                 let mut made = slots[self.target as usize].take(self.len)?;
@@ -249,7 +249,7 @@ impl BoundStep {
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };
-                let operands: Result<SmallVec<[Tensor; 2]>, Error> =
+                let operands: Result<SmallVec<[Tensor; 2]>, TensorError> =
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
@@ -273,13 +273,13 @@ fn run_pieces(
     within: usize,
     to: DataMut<'_>,
     counters: &mut ProductCounters,
-) -> Result<(), Error> {
+) -> Result<(), TensorError> {
     if let [all] = workers {
         return all.run(which, sources, elements, within, to, counters);
     }
     let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
     let each = (end - first).div_ceil(workers.len());
-    let mut results: Vec<(ProductCounters, Result<(), Error>)> = Vec::new();
+    let mut results: Vec<(ProductCounters, Result<(), TensorError>)> = Vec::new();
     results.resize_with(workers.len(), || (ProductCounters::default(), Ok(())));
     let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
     for (at, (worker, (took, result))) in workers.iter_mut().zip(&mut results).enumerate() {

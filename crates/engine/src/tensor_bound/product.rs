@@ -9,7 +9,8 @@ use crate::tensors::Host;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{self, check_size};
 use cembra_tensor::{
-    DataMut, Elements, Error, ErrorKind, Extents, Held, Labels, Layout, Node, NodeId, Operation, ProductPlan,
+    DataMut, Elements, Extents, Held, Labels, Layout, Node, Operation, ProductPlan, TensorError, TensorErrorKind,
+    TensorNodeId,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -36,7 +37,11 @@ struct Whole {
 }
 
 /// How many leading axes of a product are cut, and how many indices of them make a panel.
-pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) -> Result<(usize, usize), Error> {
+pub(super) fn panels(
+    binding: &Binding<'_>,
+    product: TensorNodeId,
+    is_followed: bool,
+) -> Result<(usize, usize), TensorError> {
     // Without products of matrices nothing is cut into panels.
     let extents = binding.graph.extents(product);
     let (Some(products), false) = (binding.elements.products(), extents.is_empty()) else { return Ok((0, 1)) };
@@ -59,11 +64,11 @@ pub(super) fn panels(binding: &Binding<'_>, product: NodeId, is_followed: bool) 
 }
 
 /// A product by labels, and these.
-fn contraction<'b>(binding: &Binding<'b>, product: NodeId) -> Result<(&'b Node, &'b Arc<Labels>), Error> {
+fn contraction<'b>(binding: &Binding<'b>, product: TensorNodeId) -> Result<(&'b Node, &'b Arc<Labels>), TensorError> {
     let node = binding.graph.node(product);
     match (&node.operation, &node.operands[..]) {
         (Operation::Contract(labels), [_, _]) => Ok((node, labels)),
-        _ => Err(Error::new(ErrorKind::OperandCount, "a product that is not of two")),
+        _ => Err(TensorError::new(TensorErrorKind::OperandCount, "a product that is not of two")),
     }
 }
 
@@ -71,10 +76,14 @@ fn contraction<'b>(binding: &Binding<'b>, product: NodeId) -> Result<(&'b Node, 
 type TypedOperand = (Operand, (Scalar, Layout));
 
 /// The operands of a product as a panel of `rows` indices of the first axis sees them, or all of it; and the type and the layout of each.
-fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
+fn seen_by_panel(
+    binding: &Binding<'_>,
+    product: TensorNodeId,
+    rows: Option<usize>,
+) -> Result<[TypedOperand; 2], TensorError> {
     let (node, labels) = contraction(binding, product)?;
     let first = labels.output.first().zip(rows);
-    let seen_by_panel = |at: usize| -> Result<TypedOperand, Error> {
+    let seen_by_panel = |at: usize| -> Result<TypedOperand, TensorError> {
         let (seen, own) = (binding.seen(node.operands[at])?, &labels.operands[at]);
         let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
         for (axis, label) in own.iter().enumerate() {
@@ -92,7 +101,11 @@ fn seen_by_panel(binding: &Binding<'_>, product: NodeId, rows: Option<usize>) ->
 
 impl ProductPiece {
     /// A product for a panel with `rows` as the extents of its leading axes.
-    pub(super) fn of(binding: &Binding<'_>, product: NodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
+    pub(super) fn of(
+        binding: &Binding<'_>,
+        product: TensorNodeId,
+        rows: &[usize],
+    ) -> Result<ProductPiece, TensorError> {
         let (node, labels) = contraction(binding, product)?;
         check_size(node, binding.elements.most_bytes())?;
         let [(a, a_like), (b, b_like)] = seen_by_panel(binding, product, rows.first().copied())?;
@@ -113,7 +126,7 @@ impl ProductPiece {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold(&self, held: &mut Held) -> Result<(), TensorError> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
             // The reference makes it elsewhere.
@@ -128,7 +141,7 @@ impl ProductPiece {
         elements: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let Some(planned) = &self.planned else {
             let Whole { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);

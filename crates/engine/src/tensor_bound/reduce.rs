@@ -12,7 +12,8 @@ use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order
 use cembra_tensor::plan::Region;
 use cembra_tensor::sums::{self, Order, Reduced, SIDE_BY_SIDE, extend, take_lines, take_row};
 use cembra_tensor::{
-    Axis, Data, DataMut, Element, Elements, Error, ErrorKind, Extents, Layout, Reduction, Strides, with_reduction,
+    Axis, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, TensorError, TensorErrorKind,
+    with_reduction,
 };
 use cembra_value::with_data;
 use smallvec::SmallVec;
@@ -104,7 +105,7 @@ impl ReducePiece {
         operands: impl Iterator<Item = Operand>,
         whole: &[usize],
         elements: &Host<'_>,
-    ) -> Result<ReducePiece, Error> {
+    ) -> Result<ReducePiece, TensorError> {
         ReducePiece::bound(reduction, of, operands.collect(), whole, elements, true)
     }
 
@@ -115,7 +116,7 @@ impl ReducePiece {
         whole: &[usize],
         elements: &Host<'_>,
         at_once: bool,
-    ) -> Result<ReducePiece, Error> {
+    ) -> Result<ReducePiece, TensorError> {
         let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
         let made = |way, operands| Ok(ReducePiece { reduction, operands, block: Data::zeros(scalar, 0)?, way });
         if whole.contains(&0) {
@@ -207,7 +208,7 @@ impl ReducePiece {
         elements: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let ReducePiece { reduction, operands, block, way } = self;
         match way {
             Way::Memory(axes, extents) => {
@@ -278,7 +279,7 @@ impl ReducePiece {
 }
 
 /// Computes parts in a block, one after the other, and hands each on.
-type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), Error>;
+type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), TensorError>;
 
 impl Sums {
     /// False if an element fails, or may.
@@ -289,7 +290,7 @@ impl Sums {
         starts: &[usize],
         operands: &[Operand],
         to: &mut DataMut<'_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, TensorError> {
         let Sums { axes, length, steps, kernel, chains, fetched, .. } = self;
         let mut lines = Lines::new();
         fill(&mut lines, memory, operands, steps, starts)?;
@@ -359,11 +360,11 @@ pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
 }
 
 #[cold]
-fn no_block() -> Error {
-    Error::new(ErrorKind::ElementType, "elements of another type")
+fn no_block() -> TensorError {
+    TensorError::new(TensorErrorKind::ElementType, "elements of another type")
 }
 
-fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
+fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], TensorError> {
     T::of_part(data).ok_or_else(no_block)
 }
 
@@ -373,7 +374,7 @@ pub(super) fn fold_runs<T: Reduced>(
     reduction: Reduction,
     length: usize,
     to: DataMut<'_>,
-) -> Result<(), Error> {
+) -> Result<(), TensorError> {
     let to = of::<T>(to)?;
     with_reduction!(T, reduction, how => take_lines(elements, length, how, to));
     Ok(())
@@ -387,7 +388,7 @@ fn fold_parts<T: Reduced>(
     block: &mut Data,
     parts: Parts<'_>,
     to: DataMut<'_>,
-) -> Result<(), Error> {
+) -> Result<(), TensorError> {
     with_reduction!(T, reduction, how => {
         let mut fold = Order::Chains.fold(length, how);
         parts(block, &mut |part| extend(&mut fold, T::of(part).unwrap_or_default()))?;
@@ -406,7 +407,7 @@ fn fold_beside<T: Reduced>(
     block: &mut Data,
     parts: Parts<'_>,
     to: DataMut<'_>,
-) -> Result<(), Error> {
+) -> Result<(), TensorError> {
     with_reduction!(T, reduction, how => {
         let (neutral, combine) = how;
         let mut sums = vec![neutral; width];

@@ -5,7 +5,7 @@
 use super::memory::{Operand, Place, Seen};
 use super::{Bound, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use cembra_tensor::plan::{Region, Step, View, Work, points};
-use cembra_tensor::{Extents, Graph, NodeId, Operation, Plan};
+use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -31,30 +31,30 @@ pub(super) enum BoundFlaw {
 
 /// A bound plan, what it was made from, and what the slots hold so far.
 struct Verifier<'v> {
-    graph: &'v Graph,
+    graph: &'v TensorGraph,
     /// Where nodes have their values.
-    values: &'v FxHashMap<NodeId, Seen>,
+    values: &'v FxHashMap<TensorNodeId, Seen>,
     bound: &'v BoundPlan,
     /// The node that a slot was filled for, where a value is a view of it; else the node itself.
-    origins: Vec<NodeId>,
+    origins: Vec<TensorNodeId>,
     /// The node whose value each slot has.
-    held: Vec<Option<NodeId>>,
+    held: Vec<Option<TensorNodeId>>,
 }
 
 /// Looks for flaws of a bound plan.
 ///
 /// # Errors
 /// The first.
-pub(super) fn verify(plan: &Plan, graph: &Graph, bound: &Bound) -> Result<(), BoundFlaw> {
+pub(super) fn verify(plan: &Plan, graph: &TensorGraph, bound: &Bound) -> Result<(), BoundFlaw> {
     let Bound { plan: bound, values, step_of } = bound;
     let origins = origins(graph, values);
     Verifier { graph, values, bound, origins, held: vec![None; bound.slots.len()] }.run(plan, step_of)
 }
 
 /// For each node the one whose memory it is a view of.
-fn origins(graph: &Graph, values: &FxHashMap<NodeId, Seen>) -> Vec<NodeId> {
-    let place = |node: NodeId| values.get(&node).map(|seen| seen.place);
-    let mut origins: Vec<NodeId> = Vec::with_capacity(graph.len());
+fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, Seen>) -> Vec<TensorNodeId> {
+    let place = |node: TensorNodeId| values.get(&node).map(|seen| seen.place);
+    let mut origins: Vec<TensorNodeId> = Vec::with_capacity(graph.len());
     for (id, node) in graph.nodes() {
         let is_view = matches!(
             node.operation,
@@ -73,14 +73,14 @@ fn origins(graph: &Graph, values: &FxHashMap<NodeId, Seen>) -> Vec<NodeId> {
 
 /// What a part of a piece does: which node it makes, and what it reads.
 struct Expected<'p> {
-    node: NodeId,
+    node: TensorNodeId,
     reads: Reads<'p>,
 }
 
 enum Reads<'p> {
     Map(&'p Region),
     Reduce(&'p Region),
-    Product(&'p [NodeId]),
+    Product(&'p [TensorNodeId]),
 }
 
 impl Verifier<'_> {
@@ -100,7 +100,7 @@ impl Verifier<'_> {
     }
 
     /// A value is in its place, and within it.
-    fn read(&self, node: NodeId) -> Result<(), BoundFlaw> {
+    fn read(&self, node: TensorNodeId) -> Result<(), BoundFlaw> {
         let wrong = BoundFlaw::Overwritten(node.index());
         let seen = self.values.get(&node).ok_or(wrong)?;
         let origin = self.origins[node.index()];
@@ -123,12 +123,18 @@ impl Verifier<'_> {
     }
 
     /// A node is written to a slot, by what reads these.
-    fn write(&mut self, node: NodeId, (target, len): (u32, usize), reads: &[NodeId]) -> Result<(), BoundFlaw> {
+    fn write(
+        &mut self,
+        node: TensorNodeId,
+        (target, len): (u32, usize),
+        reads: &[TensorNodeId],
+    ) -> Result<(), BoundFlaw> {
         let (slot, made) = (&self.bound.slots[target as usize], self.graph.node(node));
         if slot.len != len || len != made.extents.iter().product::<usize>() || slot.scalar != made.scalar {
             return Err(BoundFlaw::Size(node.index()));
         }
-        let is_target = |read: &NodeId| self.values.get(read).is_some_and(|seen| seen.place == Place::Slot(target));
+        let is_target =
+            |read: &TensorNodeId| self.values.get(read).is_some_and(|seen| seen.place == Place::Slot(target));
         if reads.iter().any(is_target) {
             return Err(BoundFlaw::Aliased(node.index()));
         }
@@ -150,7 +156,7 @@ impl Verifier<'_> {
         let mut maps = maps.iter();
         for (member, target) in members.iter().zip(targets) {
             let Work::Reduce { of, then, .. } = &member.work else { return Err(wrong) };
-            let reads: Vec<NodeId> = of.inputs.iter().map(|(node, _)| *node).collect();
+            let reads: Vec<TensorNodeId> = of.inputs.iter().map(|(node, _)| *node).collect();
             reads.iter().try_for_each(|node| self.read(*node))?;
             self.write(then.as_ref().map_or(member.node, |then| then.inputs[0].0), *target, &reads)?;
         }
@@ -191,7 +197,7 @@ impl Verifier<'_> {
     /// What is done for a piece that begins at `starts`, with `rows` as the extents of the leading axes of a step.
     fn piece(
         &self,
-        made: NodeId,
+        made: TensorNodeId,
         expected: &[Expected<'_>],
         (worker, parts): (&Worker, &[Part]),
         (starts, rows): (&[usize], &[usize]),
@@ -201,15 +207,16 @@ impl Verifier<'_> {
             return Err(other);
         }
         // What memory of the worker has, and the extents that it has them with.
-        let mut left: Vec<Option<(NodeId, Extents)>> = vec![None; worker.locals.memory.len()];
+        let mut left: Vec<Option<(TensorNodeId, Extents)>> = vec![None; worker.locals.memory.len()];
         for (number, (part, Expected { node, reads })) in parts.iter().zip(expected).enumerate() {
             let wrong = BoundFlaw::Operand(node.index());
-            let of = |node: NodeId| left.iter().position(|held| held.as_ref().is_some_and(|(held, _)| *held == node));
-            let place = |node: NodeId| match of(node) {
+            let of =
+                |node: TensorNodeId| left.iter().position(|held| held.as_ref().is_some_and(|(held, _)| *held == node));
+            let place = |node: TensorNodeId| match of(node) {
                 Some(local) => Some(Place::Local(local as u32)),
                 None => self.values.get(&node).map(|seen| seen.place),
             };
-            let (operands, nodes): (&[Operand], SmallVec<[NodeId; 4]>) = match (&part.work, reads) {
+            let (operands, nodes): (&[Operand], SmallVec<[TensorNodeId; 4]>) = match (&part.work, reads) {
                 (PartWork::Map(map), Reads::Map(region)) => {
                     for (operand, seen) in map.operands().iter().zip(&region.inputs) {
                         let local = of(seen.0).and_then(|local| left[local].as_ref()).map(|(_, extents)| &extents[..]);
@@ -256,7 +263,7 @@ impl Verifier<'_> {
     fn sees(
         &self,
         operand: &Operand,
-        ((node, view), local): (&(NodeId, View), Option<&[usize]>),
+        ((node, view), local): (&(TensorNodeId, View), Option<&[usize]>),
         region: &Region,
         (starts, rows): (&[usize], &[usize]),
     ) -> bool {
@@ -284,7 +291,7 @@ impl Verifier<'_> {
 }
 
 /// The parts of a piece of a step, in their order.
-fn expected<'p>(graph: &'p Graph, step: &'p Step) -> SmallVec<[Expected<'p>; 2]> {
+fn expected<'p>(graph: &'p TensorGraph, step: &'p Step) -> SmallVec<[Expected<'p>; 2]> {
     let led = |reads: Reads<'p>, then: &'p Option<Region>| -> SmallVec<[Expected<'p>; 2]> {
         match then {
             None => SmallVec::from_iter([Expected { node: step.node, reads }]),

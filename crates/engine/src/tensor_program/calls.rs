@@ -5,13 +5,13 @@ use super::lowering::Lowering;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Error, ErrorKind, Extents, NodeId as Tensor, Reduction, Slice};
+use cembra_tensor::{Extents, Reduction, Slice, TensorError, TensorErrorKind, TensorNodeId as Tensor};
 use cembra_value::{ScalarValue, Value};
 
 type Axes = Vec<usize>;
 
 /// The node of a call.
-pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
+pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, TensorError> {
     let made = made(lowering, op, operands)?;
     let (extents, scalar) = (lowering.graph.extents(made), lowering.graph.scalar(made));
     if lowering.has_extents || extents.iter().all(|extent| *extent == 1) {
@@ -22,7 +22,7 @@ pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -
     lowering.graph.leaf("", scalar, &ones)
 }
 
-fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
+fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, TensorError> {
     if let Some(reduction) = reduction(op) {
         let &[x, axes, keep] = operands else { return Err(uncallable(operands.len())) };
         let (x, axes) = with_axes(lowering, x, axes)?;
@@ -99,14 +99,14 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
         (id::TENSOR_GRAD, &[y, x]) => {
             let by = lowering.span(x);
             if lowering.fields(x).is_some() {
-                let error = Error::new(ErrorKind::ElementType, "a gradient by a tuple").at(by);
+                let error = TensorError::new(TensorErrorKind::ElementType, "a gradient by a tuple").at(by);
                 return Err(error.hint("ask for one after the other: `tensor.grad(y, a)` and `tensor.grad(y, b)`"));
             }
             let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
             let scalar = lowering.graph.scalar(x);
             if !scalar.is_float() {
                 let message = format!("a gradient by elements of type {}, which change by steps", scalar.short_name());
-                let error = Error::new(ErrorKind::NotDifferentiable, message).at(by);
+                let error = TensorError::new(TensorErrorKind::NotDifferentiable, message).at(by);
                 return Err(error.hint("give `cast(x, f64)` a name with `let`, use that, and differentiate by it"));
             }
             let gradients = lowering.graph.gradients(y, &[x])?;
@@ -117,8 +117,8 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
 }
 
 /// A call that no text has: of a graph that was not read by the parser.
-fn uncallable(count: usize) -> Error {
-    Error::new(ErrorKind::OperandCount, format!("an operator on tensors does not take {count} operands"))
+fn uncallable(count: usize) -> TensorError {
+    TensorError::new(TensorErrorKind::OperandCount, format!("an operator on tensors does not take {count} operands"))
 }
 
 fn reduction(op: OpId) -> Option<Reduction> {
@@ -133,7 +133,11 @@ fn reduction(op: OpId) -> Option<Reduction> {
     })
 }
 
-fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [NodeId; 4]) -> Result<Tensor, Error> {
+fn sliced(
+    lowering: &mut Lowering<'_>,
+    x: NodeId,
+    [axis, start, stop, step]: [NodeId; 4],
+) -> Result<Tensor, TensorError> {
     let (x, axis) = with_axis(lowering, x, axis)?;
     let [start, stop, step] = [integer(lowering, start)?, integer(lowering, stop)?, integer(lowering, step)?];
     let extents = lowering.graph.extents(x);
@@ -145,15 +149,15 @@ fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [No
         usize::try_from(at.clamp(0, extent)).unwrap_or(0)
     };
     let Some(step) = isize::try_from(step).ok().filter(|step| *step >= 1) else {
-        return Err(Error::new(ErrorKind::Index, format!("a step of {step}: it is 1 at least")));
+        return Err(TensorError::new(TensorErrorKind::Index, format!("a step of {step}: it is 1 at least")));
     };
     slices[axis] = Slice::new(position(start), position(stop), step)?;
     lowering.graph.slice(x, &slices)
 }
 
-fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, Error> {
+fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, TensorError> {
     let Some(fields) = lowering.fields(tensors) else {
-        let error = Error::new(ErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
+        let error = TensorError::new(TensorErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
     let mut nodes = Vec::with_capacity(fields.len());
@@ -166,14 +170,14 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
 }
 
 /// A tensor, and those of its axes that are named; all of them if none are.
-fn with_axes(lowering: &mut Lowering<'_>, x: NodeId, named: NodeId) -> Result<(Tensor, Axes), Error> {
+fn with_axes(lowering: &mut Lowering<'_>, x: NodeId, named: NodeId) -> Result<(Tensor, Axes), TensorError> {
     let x = lowering.whole(x)?.node;
     let rank = lowering.graph.extents(x).len();
     let axes = if is_given(lowering, named) { axes(lowering, named, rank)? } else { (0..rank).collect() };
     Ok((x, axes))
 }
 
-fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Tensor, usize), Error> {
+fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Tensor, usize), TensorError> {
     let x = lowering.whole(x)?.node;
     let rank = lowering.graph.extents(x).len();
     Ok((x, axis_of(lowering, axis, rank)?))
@@ -185,7 +189,7 @@ fn with_extents(
     x: NodeId,
     extents: NodeId,
     keeps_elements: bool,
-) -> Result<(Tensor, Extents), Error> {
+) -> Result<(Tensor, Extents), TensorError> {
     let x = lowering.whole(x)?.node;
     let mut read = Extents::new();
     let mut open = None;
@@ -196,8 +200,8 @@ fn with_extents(
                 read.push(1);
                 continue;
             }
-            let error =
-                Error::new(ErrorKind::SizeMismatch, format!("an extent of {extent}")).at(lowering.span(extents));
+            let error = TensorError::new(TensorErrorKind::SizeMismatch, format!("an extent of {extent}"))
+                .at(lowering.span(extents));
             return Err(error.hint(match keeps_elements {
                 true => "one extent may be -1, which is found from the others",
                 false => "each extent is written down: none is found from the others",
@@ -213,7 +217,7 @@ fn with_extents(
     }
     if read.len() > cembra_tensor::MOST_AXES {
         let message = format!("a tensor of {} axes: it may have {}", read.len(), cembra_tensor::MOST_AXES);
-        return Err(Error::new(ErrorKind::RankMismatch, message).at(lowering.span(extents)));
+        return Err(TensorError::new(TensorErrorKind::RankMismatch, message).at(lowering.span(extents)));
     }
     Ok((x, read))
 }
@@ -223,25 +227,25 @@ fn is_given(lowering: &Lowering<'_>, node: NodeId) -> bool {
 }
 
 /// Axes by their numbers; negative ones count from the end.
-fn axes(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Axes, Error> {
+fn axes(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Axes, TensorError> {
     let axes = integers(lowering, node)?.into_iter();
     axes.map(|axis| checked_axis(axis, rank).map_err(|error| error.at(lowering.span(node)))).collect()
 }
 
-fn axis_of(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<usize, Error> {
+fn axis_of(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<usize, TensorError> {
     checked_axis(integer(lowering, node)?, rank).map_err(|error| error.at(lowering.span(node)))
 }
 
-fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
+fn checked_axis(axis: i64, rank: usize) -> Result<usize, TensorError> {
     let from_start = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
     usize::try_from(from_start)
         .ok()
         .filter(|axis| *axis < rank)
-        .ok_or_else(|| Error::new(ErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+        .ok_or_else(|| TensorError::new(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
 /// Literal integers: one, or a tuple of some.
-fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
+fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, TensorError> {
     match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
         None => match literal_integer(lowering, node) {
@@ -251,7 +255,7 @@ fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
     }
 }
 
-fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
+fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, TensorError> {
     literal_integer(lowering, node).ok_or_else(|| {
         unread(lowering, node, "an integer", "as in `tensor.argmax(x, 0)`: axes, extents and positions are no inputs")
     })
@@ -265,7 +269,7 @@ fn literal_integer(lowering: &Lowering<'_>, node: NodeId) -> Option<i64> {
     }
 }
 
-fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
+fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, TensorError> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::WeakFloat(value) | ScalarValue::Float64(value))) => Ok(*value),
         Some(Value::Scalar(ScalarValue::Float32(value))) => Ok((*value).into()),
@@ -274,16 +278,16 @@ fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
     }
 }
 
-fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, Error> {
+fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, TensorError> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::Boolean(value))) => Ok(*value),
         _ => Err(unread(lowering, node, "`true` or `false`", "as in `keep=true`")),
     }
 }
 
-fn unread(lowering: &Lowering<'_>, node: NodeId, wanted: &str, hint: &str) -> Error {
+fn unread(lowering: &Lowering<'_>, node: NodeId, wanted: &str, hint: &str) -> TensorError {
     let found =
         lowering.value(node).map_or_else(String::new, |value| format!(", not {}", Excerpt::quoted(&value.to_string())));
-    let error = Error::new(ErrorKind::Syntax, format!("this argument is {wanted}, written down{found}"));
+    let error = TensorError::new(TensorErrorKind::Syntax, format!("this argument is {wanted}, written down{found}"));
     error.at(lowering.span(node)).hint(hint)
 }

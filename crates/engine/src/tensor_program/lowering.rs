@@ -8,7 +8,9 @@ use crate::signature::Field;
 use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
-use cembra_tensor::{ElementOperator, Error, ErrorKind, Expression, Graph, NodeId as Tensor, Part};
+use cembra_tensor::{
+    ElementOperator, Expression, Part, TensorError, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
+};
 use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
@@ -31,7 +33,7 @@ const OF_ELEMENTS: [(OpId, OpId); 12] = [
 pub(super) struct Lowering<'p> {
     pub(super) program: &'p Program,
     pub(super) registry: &'static Registry,
-    pub(super) graph: Graph,
+    pub(super) graph: TensorGraph,
     /// True if the extents are those of tensors; else all are 1, and only types and numbers of axes mean something.
     pub(super) has_extents: bool,
     pub(super) made: Vec<Made>,
@@ -46,7 +48,7 @@ const MOST_LABELLED: usize = 1 << 22;
 
 impl<'p> Lowering<'p> {
     pub(super) fn new(program: &'p Program, registry: &'static Registry, most_nodes: usize, has_extents: bool) -> Self {
-        let graph = Graph::new(registry).limited(most_nodes);
+        let graph = TensorGraph::new(registry).limited(most_nodes);
         Lowering {
             program,
             registry,
@@ -65,7 +67,7 @@ impl<'p> Lowering<'p> {
         leaf: Option<NodeId>,
         scalar: Scalar,
         extents: &[usize],
-    ) -> Result<(), Error> {
+    ) -> Result<(), TensorError> {
         let node = self.graph.leaf(&field.name, scalar, extents)?;
         // No node may use an input.
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
@@ -75,7 +77,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// Says that a leaf of the program is a number.
-    pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), Error> {
+    pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), TensorError> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
             *made = Made::Whole(Whole::of(node));
@@ -84,16 +86,19 @@ impl<'p> Lowering<'p> {
     }
 
     /// The tensor of an output, with its place if it is none.
-    pub(super) fn output_of(&mut self, output: &Output) -> Result<Whole, Error> {
+    pub(super) fn output_of(&mut self, output: &Output) -> Result<Whole, TensorError> {
         self.output(output.node).map_err(|error| match output.span {
             Some(span) => error.at(span),
             None => error,
         })
     }
 
-    fn output(&mut self, node: NodeId) -> Result<Whole, Error> {
+    fn output(&mut self, node: NodeId) -> Result<Whole, TensorError> {
         if matches!(self.made[node.index()], Made::Labelled) {
-            let error = Error::new(ErrorKind::FreeLabel, "this output is labelled inside, and has no labels itself");
+            let error = TensorError::new(
+                TensorErrorKind::FreeLabel,
+                "this output is labelled inside, and has no labels itself",
+            );
             return Err(error.hint("name its axes: `output c(\"i,j\") = ..`; a number has none: `output c(\"\") = ..`"));
         }
         self.whole(node)
@@ -125,9 +130,10 @@ impl<'p> Lowering<'p> {
     }
 
     /// The field of a tuple at a position, or of a name, which is a literal.
-    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, Error> {
+    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, TensorError> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
-            let error = Error::new(ErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
+            let error =
+                TensorError::new(TensorErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
             return Err(match self.made[tuple.index()] {
                 Made::Whole(_) => error.hint(
                     self.text(key)
@@ -157,7 +163,7 @@ impl<'p> Lowering<'p> {
                 }
                 _ => "the tuple has no such field".to_owned(),
             };
-            return Err(Error::new(ErrorKind::OperandCount, message));
+            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         };
         match self.made[field.index()] {
             Made::Tuple(tuple) => Ok(Made::Tuple(tuple)),
@@ -166,17 +172,22 @@ impl<'p> Lowering<'p> {
     }
 
     /// The tensor that a node is.
-    pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
+    pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, TensorError> {
         match (self.made[node.index()], self.program.node(node)) {
             (Made::Whole(whole), _) => Ok(whole),
             (Made::Apart, _) => self.imported(node),
             (Made::Tuple(_), _) => {
-                let error =
-                    Error::new(ErrorKind::ElementType, "this is a tuple, and what it is put into takes a tensor");
+                let error = TensorError::new(
+                    TensorErrorKind::ElementType,
+                    "this is a tuple, and what it is put into takes a tensor",
+                );
                 Err(error.at(self.span(node)).hint("take a field of it: `t.0`, or `t.x` of one with names"))
             }
             (Made::Labelled, _) => {
-                let error = Error::new(ErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
+                let error = TensorError::new(
+                    TensorErrorKind::Syntax,
+                    "this is labelled, and what it is put into takes it whole",
+                );
                 Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
             }
             (Made::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
@@ -193,17 +204,20 @@ impl<'p> Lowering<'p> {
             (Made::Nothing, Node::Placeholder(_)) => Err(functional("this function").at(self.span(node))),
             (Made::Nothing, Node::Leaf(name)) => {
                 let message = format!("there is no tensor `{}`", Excerpt::quoted(self.program.name(name)));
-                Err(Error::new(ErrorKind::UnknownName, message).at(self.span(node)))
+                Err(TensorError::new(TensorErrorKind::UnknownName, message).at(self.span(node)))
             }
             (Made::Nothing, _) => {
-                let error = Error::new(ErrorKind::ElementType, "this is no tensor, and no scalar that tensors have");
+                let error = TensorError::new(
+                    TensorErrorKind::ElementType,
+                    "this is no tensor, and no scalar that tensors have",
+                );
                 Err(error.at(self.span(node)).hint("elements are bool, i32, i64, f32 or f64, and none is missing"))
             }
         }
     }
 
     /// A literal array as a tensor of one axis.
-    fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
+    fn array(&mut self, array: &Array) -> Result<Tensor, TensorError> {
         if !self.has_extents {
             let scalar = element_of(array)?;
             return self.graph.leaf("", scalar, &[1]);
@@ -212,19 +226,20 @@ impl<'p> Lowering<'p> {
     }
 
     /// The literal text of labels.
-    pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
+    pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, TensorError> {
         let labels = self.text(node);
-        labels.ok_or_else(|| Error::new(ErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
+        labels
+            .ok_or_else(|| TensorError::new(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
     }
 
     /// A tensor as one of a type that is written: cast to it, or declared to be of it.
-    pub(super) fn typed(&mut self, of: Whole, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
+    pub(super) fn typed(&mut self, of: Whole, qtype: NodeId, is_declared: bool) -> Result<Tensor, TensorError> {
         let Some(Value::Type(wanted)) = self.value(qtype) else {
-            return Err(Error::new(ErrorKind::ElementType, "this type is no literal"));
+            return Err(TensorError::new(TensorErrorKind::ElementType, "this type is no literal"));
         };
         let rank = self.graph.extents(of.node).len();
         if of.is_mask && !(is_declared && *wanted == QType::Scalar(Scalar::Boolean)) {
-            return Err(Error::new(ErrorKind::ElementType, format!("a mask is no {wanted}")));
+            return Err(TensorError::new(TensorErrorKind::ElementType, format!("a mask is no {wanted}")));
         }
         let (scalar, fits) = match wanted {
             QType::Scalar(scalar) => (*scalar, !is_declared || rank == 0),
@@ -237,15 +252,15 @@ impl<'p> Lowering<'p> {
         }
         let found = type_of(&self.graph, of);
         let (kind, said) = match (is_declared, fits) {
-            (true, true) => (ErrorKind::ElementType, "declared to be"),
-            (true, false) => (ErrorKind::RankMismatch, "declared to be"),
-            _ => (ErrorKind::ElementType, "cast to be"),
+            (true, true) => (TensorErrorKind::ElementType, "declared to be"),
+            (true, false) => (TensorErrorKind::RankMismatch, "declared to be"),
+            _ => (TensorErrorKind::ElementType, "cast to be"),
         };
-        Err(Error::new(kind, format!("a value of type {found} is {said} of type {wanted}")))
+        Err(TensorError::new(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
     /// A tensor that a declared type of numbers reaches: cast to it, if it is of numbers that become of it.
-    pub(super) fn reached(&mut self, of: Whole, qtype: NodeId) -> Result<Whole, Error> {
+    pub(super) fn reached(&mut self, of: Whole, qtype: NodeId) -> Result<Whole, TensorError> {
         let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
         let becomes = match self.value(qtype) {
             Some(Value::Type(QType::Scalar(scalar))) if cembra_ops::becomes_declared(own, *scalar) => *scalar,
@@ -276,7 +291,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// An operator on each element.
-    pub(super) fn of_elements(&mut self, op: ElementOperator, operands: &[Whole]) -> Result<Whole, Error> {
+    pub(super) fn of_elements(&mut self, op: ElementOperator, operands: &[Whole]) -> Result<Whole, TensorError> {
         let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
         let strong: Vec<Tensor> = strong.collect();
         let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
@@ -290,25 +305,30 @@ impl<'p> Lowering<'p> {
     }
 
     /// A weak value as one of the type that it takes on beside others.
-    fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {
+    fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, TensorError> {
         let scalar = self.graph.number_type(beside);
         self.graph.cast(node, scalar)
     }
 
     /// A labelled expression as a tensor whose axes have these labels.
-    pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
+    pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, TensorError> {
         let mut expression = Expression::new(labels, span)?;
         self.add_parts(&mut expression, of, span)?;
         expression.lower(&mut self.graph)
     }
 
     /// Adds what a labelled expression is made of to one that is lowered; the part that is all of it. The expression is for something at a span.
-    pub(super) fn add_parts(&mut self, expression: &mut Expression, of: NodeId, span: Span) -> Result<Part, Error> {
+    pub(super) fn add_parts(
+        &mut self,
+        expression: &mut Expression,
+        of: NodeId,
+        span: Span,
+    ) -> Result<Part, TensorError> {
         let order = self.parts(of)?;
         self.labelled += order.len();
         if self.labelled > MOST_LABELLED {
             let message = format!("labelled expressions of more than {MOST_LABELLED} parts together");
-            let error = Error::new(ErrorKind::Limit, message).at(span);
+            let error = TensorError::new(TensorErrorKind::Limit, message).at(span);
             return Err(error.hint("a definition with labels is evaluated anew wherever it is used: make it an `output`, which is a tensor"));
         }
         // Weak values take on the type of all that is beside them.
@@ -358,11 +378,11 @@ impl<'p> Lowering<'p> {
             };
             made.push(part);
         }
-        made.pop().ok_or_else(|| Error::new(ErrorKind::Syntax, "an expression without parts").at(span))
+        made.pop().ok_or_else(|| TensorError::new(TensorErrorKind::Syntax, "an expression without parts").at(span))
     }
 
     /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.
-    fn tensor_of(&mut self, node: NodeId) -> Result<Option<Whole>, Error> {
+    fn tensor_of(&mut self, node: NodeId) -> Result<Option<Whole>, TensorError> {
         match (self.made[node.index()], self.program.node(node)) {
             (_, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(_) | ScalarValue::Int32(_)))) => Ok(None),
             (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => self.whole(of).map(Some),
@@ -377,7 +397,7 @@ impl<'p> Lowering<'p> {
 
     /// The nodes of a labelled expression, operands before what they are operands of. What stands at several places is there as often,
     /// because it may be summed over other labels at each.
-    fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, Error> {
+    fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, TensorError> {
         let mut found = Vec::new();
         let mut open = vec![of];
         while let Some(node) = open.pop() {
@@ -396,14 +416,16 @@ impl<'p> Lowering<'p> {
 }
 
 /// The type of the elements of an array that is a tensor of one axis.
-fn element_of(array: &Array) -> Result<Scalar, Error> {
+fn element_of(array: &Array) -> Result<Scalar, TensorError> {
     let scalar = array.scalar();
     if !scalar.is_tensor_element() {
         let message = format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
-        return Err(Error::new(ErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64"));
+        return Err(
+            TensorError::new(TensorErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64")
+        );
     }
     if let Some(at) = array.first_missing() {
-        let error = Error::new(ErrorKind::ElementType, format!("element {at} of this array is missing"));
+        let error = TensorError::new(TensorErrorKind::ElementType, format!("element {at} of this array is missing"));
         return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
     }
     Ok(scalar)
@@ -413,7 +435,7 @@ fn element_of(array: &Array) -> Result<Scalar, Error> {
 ///
 /// # Errors
 /// An element is missing, or tensors have no such elements.
-pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
+pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, TensorError> {
     let of = &[array.len()];
     match element_of(array)? {
         Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
@@ -428,9 +450,9 @@ pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
 }
 
 /// The error of functions as values, and of what takes them.
-pub(super) fn functional(what: &str) -> Error {
+pub(super) fn functional(what: &str) -> TensorError {
     let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
-    Error::new(ErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
+    TensorError::new(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 
 /// True if an operator on scalars makes a mask of masks and numbers, as it does in any model.
@@ -459,7 +481,12 @@ fn is_arithmetic(op: OpId) -> bool {
 }
 
 /// A labelled part made of others.
-fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
+fn combined(
+    expression: &mut Expression,
+    op: ElementOperator,
+    parts: Vec<Part>,
+    span: Span,
+) -> Result<Part, TensorError> {
     if op.has_texts() {
         return expression.map(op, parts, span);
     }
@@ -484,7 +511,7 @@ fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, 
 }
 
 /// The type of a value: that of a scalar if it has no axes.
-pub(super) fn type_of(graph: &Graph, Whole { node, is_mask, .. }: Whole) -> QType {
+pub(super) fn type_of(graph: &TensorGraph, Whole { node, is_mask, .. }: Whole) -> QType {
     if is_mask {
         return QType::Optional(Scalar::Unit);
     }

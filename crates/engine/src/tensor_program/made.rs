@@ -1,7 +1,7 @@
 //! What a node of a program is once it is lowered: a tensor, an expression over labels, a tuple, or a value beside tensors.
 
 use cembra_expr::NodeId;
-use cembra_tensor::NodeId as Tensor;
+use cembra_tensor::TensorNodeId as Tensor;
 
 /// A value without labels: a node, and whether its type is still open, as that of a number with a fraction is.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use apart::Apart;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::Registry;
 use cembra_runtime::{Excerpt, QType, Scalar};
-use cembra_tensor::{ErrorKind, Graph, NodeId as TensorNode};
+use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span};
 use lowering::{Lowering, type_of};
 use parts::{is_of_arrays, program_of};
@@ -193,12 +193,15 @@ impl TensorProgram {
     ///
     /// # Errors
     /// Extents that do not fit the inputs or each other, or a graph that becomes too large.
-    pub(crate) fn graph(&self, extents: &[&[usize]]) -> Result<(Graph, Vec<TensorNode>), cembra_tensor::Error> {
+    pub(crate) fn graph(
+        &self,
+        extents: &[&[usize]],
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), cembra_tensor::TensorError> {
         let program = &*self.program;
         let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
         if extents.len() != self.inputs.len() {
             let message = format!("extents for another number of inputs than {}", self.inputs.len());
-            return Err(cembra_tensor::Error::new(ErrorKind::OperandCount, message));
+            return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
         }
         let leaves = leaves(program);
         for (field, own) in self.inputs.iter().zip(extents) {
@@ -222,9 +225,9 @@ impl TensorProgram {
 
 /// The error that an input was given something else than it is.
 #[cold]
-pub(crate) fn misfit(field: &Field, found: &str) -> cembra_tensor::Error {
+pub(crate) fn misfit(field: &Field, found: &str) -> cembra_tensor::TensorError {
     let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());
-    cembra_tensor::Error::new(ErrorKind::RankMismatch, message)
+    cembra_tensor::TensorError::new(TensorErrorKind::RankMismatch, message)
 }
 
 /// The leaves of a program by name.

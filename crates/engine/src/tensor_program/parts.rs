@@ -7,7 +7,7 @@ use super::made::Made;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::{Error, ErrorKind};
+use cembra_tensor::{TensorError, TensorErrorKind};
 use cembra_value::Promise;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
 
 impl Lowering<'_> {
     /// The parts of a program that was sorted; none if all of it are tensors.
-    pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, Error> {
+    pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, TensorError> {
         let Some(apart) = &self.apart else { return Ok(None) };
         if apart.imports.is_empty() && !program.outputs.iter().any(|output| self.is_apart(output.node)) {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Lowering<'_> {
     }
 
     /// The values of tensors that outputs of the last part are computed from, with their types.
-    fn exports(&self, apart: &Apart<'_>, program: &Program) -> Result<BTreeMap<NodeId, QType>, Error> {
+    fn exports(&self, apart: &Apart<'_>, program: &Program) -> Result<BTreeMap<NodeId, QType>, TensorError> {
         let mut exports = BTreeMap::new();
         let mut seen = vec![false; program.graph.len()];
         let roots = program.outputs.iter().map(|output| output.node);
@@ -148,7 +148,7 @@ impl Lowering<'_> {
                 Made::Apart | Made::Tuple(_) => open.extend(self.program.operands(node)),
                 _ => {
                     let message = "a tensor is put into something that takes other values";
-                    let error = Error::new(ErrorKind::ElementType, message).at(self.span(node));
+                    let error = TensorError::new(TensorErrorKind::ElementType, message).at(self.span(node));
                     return Err(error.hint("`array.of_tensor(x)` is an array of the elements of a tensor of one axis"));
                 }
             }

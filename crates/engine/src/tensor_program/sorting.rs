@@ -8,7 +8,7 @@ use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::id;
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_tensor::{Error, ErrorKind};
+use cembra_tensor::{TensorError, TensorErrorKind};
 
 impl Lowering<'_> {
     /// Says that a leaf of the program is a value beside tensors, or a tensor.
@@ -22,7 +22,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers an operator, or says that it is computed apart.
-    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, TensorError> {
         let Some(apart) = &mut self.apart else { return self.operator(name, operands, node) };
         let depends = operands.iter().any(|operand| apart.depends[operand.index()]);
         apart.depends[node.index()] = depends;
@@ -53,7 +53,7 @@ impl Lowering<'_> {
     }
 
     /// A value that is computed apart, as a tensor takes it.
-    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, Error> {
+    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, TensorError> {
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
             Err(qtype) => qtype,
@@ -78,17 +78,18 @@ impl Lowering<'_> {
             }
             _ => (format!("{qtype} meets a tensor"), "elements of tensors are bool, i32, i64, f32 or f64"),
         };
-        Err(Error::new(ErrorKind::ElementType, error).at(self.span(node)).hint(hint))
+        Err(TensorError::new(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
     }
 
     /// The elements of an array as a tensor.
-    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, Error> {
+    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, TensorError> {
         if !matches!(self.made[node.index()], Made::Apart) {
             let whole = self.whole(node)?;
             if self.graph.extents(whole.node).len() == 1 {
                 return Ok(whole);
             }
-            let error = Error::new(ErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
+            let error =
+                TensorError::new(TensorErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
             return Err(error.hint("a tensor of certain extents is `tensor.broadcast(x, (2, 3))`"));
         }
         let qtype = match self.import(node)? {
@@ -105,13 +106,13 @@ impl Lowering<'_> {
             && elements.iter().all(|element| self.value(*element).is_some())
     }
 
-    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, Error> {
+    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, TensorError> {
         let (scalar, is_weak) = match qtype {
             QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => (Scalar::Float64, true),
             QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => (scalar, false),
             _ => {
                 let message = format!("tensor.of_array takes an array of bool, i32, i64, f32 or f64, found {qtype}");
-                return Err(Error::new(ErrorKind::ElementType, message).at(self.span(node)));
+                return Err(TensorError::new(TensorErrorKind::ElementType, message).at(self.span(node)));
             }
         };
         let leaf = self.graph.leaf("", scalar, &[1])?;
@@ -119,11 +120,11 @@ impl Lowering<'_> {
     }
 
     /// A node that is the array of a tensor.
-    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, Error> {
+    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, TensorError> {
         let tensor = self.whole(of)?.node;
         if self.graph.extents(tensor).len() != 1 {
             let message = format!("array.of_tensor of a tensor of {} axes", self.graph.extents(tensor).len());
-            let error = Error::new(ErrorKind::RankMismatch, message);
+            let error = TensorError::new(TensorErrorKind::RankMismatch, message);
             return Err(error.hint("give it one: `tensor.reshape(x, -1)`"));
         }
         let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
@@ -135,17 +136,17 @@ impl Lowering<'_> {
     }
 
     /// The tensor that a value is known as; else its type.
-    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, Error> {
+    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, TensorError> {
         let span = self.span(node);
         let Some(apart) = &mut self.apart else {
-            return Err(Error::new(ErrorKind::ElementType, "a value that is no tensor").at(span));
+            return Err(TensorError::new(TensorErrorKind::ElementType, "a value that is no tensor").at(span));
         };
         if let Some((_, whole)) = apart.imports.get(&node) {
             return Ok(Ok(*whole));
         }
         if apart.depends(node) {
             let message = "this is computed from a tensor by operators that tensors do not have, and meets a tensor";
-            let error = Error::new(ErrorKind::ElementType, message).at(span);
+            let error = TensorError::new(TensorErrorKind::ElementType, message).at(span);
             return Err(
                 error.hint("a number of a tensor may become a text or an optional value, which then stays apart")
             );
@@ -156,7 +157,7 @@ impl Lowering<'_> {
                 apart.untyped = Some(node);
                 let is_parameter = matches!(self.program.node(node), Node::Placeholder(_));
                 let what = if is_parameter { "a parameter of a function" } else { "a value without a type" };
-                Err(Error::new(ErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
+                Err(TensorError::new(TensorErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
             }
         }
     }

@@ -6,7 +6,7 @@ use super::graphs::{Case, Growth};
 use super::judge::{Judge, shown};
 use crate::config::pick;
 use cembra::Scalar;
-use cembra::tensor::{Error, Graph, NodeId, Reduction, Residuals, Tensor, same_bits};
+use cembra::tensor::{Reduction, Residuals, Tensor, TensorError, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
 /// What came of one graph.
@@ -17,13 +17,13 @@ pub(super) enum Verdict {
     Broken(Finding),
 }
 
-type Made = Result<NodeId, Error>;
+type Made = Result<TensorNodeId, TensorError>;
 
 /// Differentiates a random graph.
-pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Error> {
+pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, TensorError> {
     let count = random.usize(1..=3);
     let mut growth = Growth::of_floats(random, count)?;
-    let leaves: Vec<NodeId> = growth.pool.clone();
+    let leaves: Vec<TensorNodeId> = growth.pool.clone();
     for _ in 0..growth.random.u32(2..=7) {
         let Ok(made) = node(&mut growth) else { continue };
         // Sums of many terms are brought back to where functions are tame.
@@ -41,7 +41,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
     }
     let Growth { random, mut graph, mut inputs, pool, .. } = growth;
     let gradients = graph.gradients(sum, &leaves)?;
-    let named: Vec<NodeId> = pool.into_iter().filter(|_| random.bool()).collect();
+    let named: Vec<TensorNodeId> = pool.into_iter().filter(|_| random.bool()).collect();
     let again = graph.gradients_with(sum, &leaves, Residuals::Recompute(&named))?;
     let [kept, again] = [&gradients, &again].map(|nodes| judge.native.evaluate(&graph, nodes, &inputs));
     let is_same = kept.and_then(|kept| Ok(kept.iter().zip(&again?).all(|(a, b)| same_bits(a, b))))?;
@@ -80,7 +80,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
         return Ok(Verdict::Broken(finding));
     }
     let numbers = judge.native.evaluate(&case.graph, &[sum, product, tangent, size], &case.inputs)?;
-    let numbers: Vec<f64> = numbers.iter().map(|number| number.get::<f64>(&[])).collect::<Result<_, Error>>()?;
+    let numbers: Vec<f64> = numbers.iter().map(|number| number.get::<f64>(&[])).collect::<Result<_, TensorError>>()?;
     let [value, product, tangent, size] = numbers[..] else { return Ok(Verdict::Rough) };
     let scale = 1.0 + value.abs() + size;
     if !scale.is_finite() || scale > 1e6 {
@@ -90,7 +90,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
     if (product - tangent).abs() > 1e-10 * scale || (product - tangent).is_nan() {
         return wrong(format!("the gradient says {product}, the tangent {tangent}"));
     }
-    let at = |step: f64| -> Result<f64, Error> {
+    let at = |step: f64| -> Result<f64, TensorError> {
         let mut moved = Vec::with_capacity(case.inputs.len());
         let mut along = along.iter();
         for (at, input) in plain.iter().enumerate() {
@@ -107,7 +107,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
         moved.extend(case.inputs[plain.len()..].iter().cloned());
         judge.native.evaluate(&case.graph, &[sum], &moved)?[0].get::<f64>(&[])
     };
-    let difference = |step: f64| -> Result<f64, Error> { Ok((at(step)? - at(-step)?) / (2.0 * step)) };
+    let difference = |step: f64| -> Result<f64, TensorError> { Ok((at(step)? - at(-step)?) / (2.0 * step)) };
     let (wide, near) = (difference(2e-5)?, difference(1e-5)?);
     if (wide - near).abs() > 1e-7 * scale || (wide - near).is_nan() {
         return Ok(Verdict::Rough);
@@ -130,13 +130,13 @@ impl<'d> Directions<'d> for std::slice::Iter<'d, Tensor> {
 }
 
 /// The sum of all elements.
-fn total(graph: &mut Graph, x: NodeId) -> Made {
+fn total(graph: &mut TensorGraph, x: TensorNodeId) -> Made {
     let axes: Vec<usize> = (0..graph.extents(x).len()).collect();
     graph.reduce(Reduction::Sum, x, &axes)
 }
 
 /// A number made of all elements.
-fn scalar(growth: &mut Growth<'_>, x: NodeId) -> Made {
+fn scalar(growth: &mut Growth<'_>, x: TensorNodeId) -> Made {
     let axes: Vec<usize> = (0..growth.graph.extents(x).len()).collect();
     if growth.random.bool() { growth.graph.mean(x, &axes) } else { total(&mut growth.graph, x) }
 }

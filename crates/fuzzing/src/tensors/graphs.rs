@@ -4,7 +4,7 @@
 use super::leaves::{self, MOST, SCALARS, Values};
 use super::user;
 use crate::config::pick;
-use cembra::tensor::{Error, Graph, Labels, NodeId, Reduction, Rule, Slice, Tensor};
+use cembra::tensor::{Labels, Reduction, Rule, Slice, Tensor, TensorError, TensorGraph, TensorNodeId};
 use cembra::{Registry, Scalar};
 use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
@@ -13,21 +13,21 @@ use std::sync::OnceLock;
 /// A graph and tensors for its leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    pub(super) graph: Graph,
+    pub(super) graph: TensorGraph,
     pub(super) inputs: Vec<Tensor>,
-    pub(super) outputs: Vec<NodeId>,
+    pub(super) outputs: Vec<TensorNodeId>,
 }
 
 /// A graph that grows.
 pub(super) struct Growth<'r> {
     pub(super) random: &'r mut Rng,
-    pub(super) graph: Graph,
+    pub(super) graph: TensorGraph,
     pub(super) inputs: Vec<Tensor>,
-    pub(super) pool: Vec<NodeId>,
+    pub(super) pool: Vec<TensorNodeId>,
     base: Vec<usize>,
 }
 
-type Made = Result<NodeId, Error>;
+type Made = Result<TensorNodeId, TensorError>;
 
 /// An operator that cannot fail, and types of operands that it takes.
 type Form = (OpId, Vec<Scalar>);
@@ -37,7 +37,7 @@ fn forms() -> &'static [Vec<Form>] {
     static FORMS: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
     FORMS.get_or_init(|| {
         let registry = Registry::standard();
-        let mut graph = Graph::standard();
+        let mut graph = TensorGraph::standard();
         let leaves = SCALARS.map(|scalar| graph.leaf("", scalar, &[]));
         let mut forms = Vec::new();
         for (op, def) in registry.iter() {
@@ -50,7 +50,7 @@ fn forms() -> &'static [Vec<Form>] {
             for mut number in 0..SCALARS.len().pow(count as u32) {
                 let digits: Vec<usize> =
                     (0..count).map(|_| (number % SCALARS.len(), number /= SCALARS.len()).0).collect();
-                let operands: Vec<NodeId> = digits.iter().filter_map(|at| leaves[*at].clone().ok()).collect();
+                let operands: Vec<TensorNodeId> = digits.iter().filter_map(|at| leaves[*at].clone().ok()).collect();
                 if graph.map(op, &operands).is_ok() {
                     own.push((op, digits.iter().map(|at| SCALARS[*at]).collect()));
                 }
@@ -64,9 +64,9 @@ fn forms() -> &'static [Vec<Form>] {
 }
 
 /// A random graph, and up to three nodes of it.
-pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
+pub(super) fn case(random: &mut Rng) -> Result<Case, TensorError> {
     let base = leaves::base(random);
-    let mut growth = Growth { random, graph: Graph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
+    let mut growth = Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
     for _ in 0..growth.random.u32(1..=4) {
         let scalar = *pick(growth.random, &SCALARS);
         growth.leaf(scalar, Values::Any)?;
@@ -77,16 +77,16 @@ pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
         growth.add(made);
     }
     let count = growth.random.usize(1..=3);
-    let newest = growth.pool.iter().rev().take(5).copied().collect::<Vec<NodeId>>();
+    let newest = growth.pool.iter().rev().take(5).copied().collect::<Vec<TensorNodeId>>();
     let outputs = growth.random.choose_multiple(newest, count);
     Ok(Case { graph: growth.graph, inputs: growth.inputs, outputs })
 }
 
 impl<'r> Growth<'r> {
     /// A graph of leaves of one type.
-    pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, Error> {
+    pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, TensorError> {
         let base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 3, 3, 5])).collect();
-        let mut growth = Growth { random, graph: Graph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
+        let mut growth = Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
         for _ in 0..count {
             growth.leaf(Scalar::Float64, Values::Tame)?;
         }
@@ -108,14 +108,14 @@ impl<'r> Growth<'r> {
     }
 
     /// Makes a node an operand of others, unless it is too large.
-    pub(super) fn add(&mut self, made: NodeId) {
+    pub(super) fn add(&mut self, made: TensorNodeId) {
         if self.graph.extents(made).iter().product::<usize>() <= 2 * MOST {
             self.pool.push(made);
         }
     }
 
     /// A node of the pool, more often a late one.
-    pub(super) fn any(&mut self) -> NodeId {
+    pub(super) fn any(&mut self) -> TensorNodeId {
         let from = if self.random.bool() { self.pool.len().saturating_sub(4) } else { 0 };
         self.pool[self.random.usize(from..self.pool.len())]
     }
@@ -123,7 +123,7 @@ impl<'r> Growth<'r> {
     /// A node of a type; a cast where there is none, of what may be cast without a fault.
     fn of(&mut self, scalar: Scalar) -> Made {
         let graph = &self.graph;
-        let fitting: Vec<NodeId> = self.pool.iter().copied().filter(|id| graph.scalar(*id) == scalar).collect();
+        let fitting: Vec<TensorNodeId> = self.pool.iter().copied().filter(|id| graph.scalar(*id) == scalar).collect();
         if !fitting.is_empty() {
             return Ok(*pick(self.random, &fitting));
         }
@@ -233,9 +233,9 @@ impl<'r> Growth<'r> {
         let rules = if self.random.u32(..3) == 0 { with } else { without };
         let rule = *pick(self.random, &rules);
         let scalar = *pick(self.random, &SCALARS[1..]);
-        let mut names: Vec<(String, NodeId)> = Vec::new();
+        let mut names: Vec<(String, TensorNodeId)> = Vec::new();
         /// An operator whose operands are being read.
-        struct Open<'t>(&'t str, Vec<NodeId>);
+        struct Open<'t>(&'t str, Vec<TensorNodeId>);
         let mut open: Vec<Open<'_>> = Vec::new();
         let mut rest = rule.pattern;
         loop {
@@ -274,7 +274,7 @@ impl<'r> Growth<'r> {
         }
     }
 
-    fn part(&mut self, word: &str, scalar: Scalar, names: &mut Vec<(String, NodeId)>) -> Made {
+    fn part(&mut self, word: &str, scalar: Scalar, names: &mut Vec<(String, TensorNodeId)>) -> Made {
         if let Ok(number) = word.parse::<f64>() {
             return self.graph.constant(scalar, number);
         }
@@ -309,7 +309,7 @@ impl<'r> Growth<'r> {
     }
 
     /// Another view of a node, or zeros about it.
-    pub(super) fn view(&mut self, x: NodeId) -> Made {
+    pub(super) fn view(&mut self, x: TensorNodeId) -> Made {
         let extents = self.graph.extents(x).to_vec();
         let rank = extents.len();
         match self.random.u32(..12) {
@@ -440,7 +440,7 @@ impl<'r> Growth<'r> {
         if chosen.is_empty() && rank > 0 && self.random.u32(..8) > 0 { vec![self.random.usize(..rank)] } else { chosen }
     }
 
-    fn reduction(&mut self, x: NodeId) -> Made {
+    fn reduction(&mut self, x: TensorNodeId) -> Made {
         use Reduction::{All, Any, Max, Min, Product, Sum};
         let is_truth = self.graph.scalar(x) == Scalar::Boolean;
         let how = *pick(self.random, if is_truth { &[Any, All] } else { &[Sum, Sum, Sum, Product, Max, Min] });
@@ -467,11 +467,11 @@ impl<'r> Growth<'r> {
         /// The most products of elements.
         const MOST_PRODUCTS: usize = 60_000;
         let first = self.any();
-        let is_fitting = |graph: &Graph, id: &NodeId| {
+        let is_fitting = |graph: &TensorGraph, id: &TensorNodeId| {
             graph.scalar(*id) != Scalar::Boolean && (!graph.scalar(*id).is_float() || graph.scalar(first).is_float())
         };
         let mut operands = vec![first];
-        let pool: Vec<NodeId> = self.pool.iter().copied().filter(|id| is_fitting(&self.graph, id)).collect();
+        let pool: Vec<TensorNodeId> = self.pool.iter().copied().filter(|id| is_fitting(&self.graph, id)).collect();
         for _ in 0..*pick(self.random, &[0, 1, 1, 1, 2, 2, 3]) {
             if let Some(operand) = self.random.choice(&pool) {
                 operands.push(*operand);

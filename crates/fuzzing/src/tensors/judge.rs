@@ -4,7 +4,7 @@
 use super::Finding;
 use super::direct::{self, Dense};
 use super::graphs::Case;
-use cembra::tensor::{CompileGraph, ErrorKind, Graph, NodeId, Reader, same_bits};
+use cembra::tensor::{CompileGraph, Reader, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Backend, Options, Scalar, Session, Tensor};
 use cembra_engine::Evaluator;
 use cembra_tensor::{Node, Operation, Rewriter};
@@ -46,7 +46,7 @@ pub(super) fn shared_out(mut session: Session) -> Session {
     session
 }
 
-type Values = Result<Vec<Tensor>, cembra::tensor::Error>;
+type Values = Result<Vec<Tensor>, cembra::tensor::TensorError>;
 
 /// True for the same bits, and for the same error.
 fn same(a: &Values, b: &Values) -> bool {
@@ -62,14 +62,14 @@ fn same_tensors(a: &Tensor, b: &Tensor) -> bool {
 }
 
 /// The values of nodes as a session gives them, compiled on their own: those of its second run, which has the memory of the first.
-fn in_session(graph: &Graph, outputs: &[NodeId], inputs: &[Tensor]) -> Values {
+fn in_session(graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[Tensor]) -> Values {
     let values = || {
         let mut session = shared_out(graph.compile(outputs, &in_order(Backend::Native))?.session());
         session.run_tensors(inputs)?;
         Ok(session.run_tensors(inputs)?.to_vec())
     };
     values().map_err(|error: cembra::Error| {
-        let other = || cembra::tensor::Error::new(ErrorKind::Syntax, error.to_string());
+        let other = || cembra::tensor::TensorError::new(TensorErrorKind::Syntax, error.to_string());
         error.tensor_error().cloned().unwrap_or_else(other)
     })
 }
@@ -90,7 +90,7 @@ impl Judge {
         self.failing += u64::from(expected.is_err());
         let found = self.native.evaluate(graph, outputs, inputs);
         if !same(&expected, &found) {
-            let differs = |node: NodeId| {
+            let differs = |node: TensorNodeId| {
                 let both = [&self.interpreter, &self.native];
                 let [a, b] = both.map(|evaluator| evaluator.evaluate(graph, &[node], inputs));
                 !same(&a, &b)
@@ -100,7 +100,7 @@ impl Judge {
         let expected = expected.ok()?;
         let dense: Vec<Tensor> = inputs.iter().map(Tensor::row_major).collect();
         if !same(&Ok(expected.clone()), &self.native.evaluate(graph, outputs, &dense)) {
-            let differs = |node: NodeId| {
+            let differs = |node: TensorNodeId| {
                 let both = [inputs, &dense];
                 let [a, b] = both.map(|inputs| self.native.evaluate(graph, &[node], inputs));
                 !same(&a, &b)
@@ -111,7 +111,7 @@ impl Judge {
             Ok((values, applied)) => {
                 self.applied += applied;
                 if !same(&Ok(expected), &values) {
-                    let differs = |node: NodeId| {
+                    let differs = |node: TensorNodeId| {
                         let plain = self.native.evaluate(graph, &[node], inputs);
                         self.rewritten(case, &[node]).is_ok_and(|(values, _)| !same(&plain, &values))
                     };
@@ -134,12 +134,12 @@ impl Judge {
             matches!(node.operation, Operation::Contract(_)) && matches!(node.scalar, Scalar::Float32 | Scalar::Float64)
         };
         let has_floats = graph.nodes().any(|(id, node)| needed[id.index()] && is_of_floats(node));
-        let planned = |evaluator: &Arc<Evaluator>, outputs: &[NodeId]| -> Values {
+        let planned = |evaluator: &Arc<Evaluator>, outputs: &[TensorNodeId]| -> Values {
             let planned = evaluator.plan(graph, outputs)?;
             planned.verify(inputs)?;
             Ok(planned.run(inputs)?.0)
         };
-        let differs = |evaluator: &Arc<Evaluator>, outputs: &[NodeId]| {
+        let differs = |evaluator: &Arc<Evaluator>, outputs: &[TensorNodeId]| {
             !same(&self.native.evaluate(graph, outputs, inputs), &planned(evaluator, outputs))
         };
         let evaluators = [&self.native, &self.interpreter, &self.products];
@@ -147,14 +147,14 @@ impl Judge {
         if let Some(by) = by {
             return Some(shown(case, "a plan changes a result", |node| differs(by, &[node])));
         }
-        let differs = |outputs: &[NodeId]| {
+        let differs = |outputs: &[TensorNodeId]| {
             !same(&self.native.evaluate(graph, outputs, inputs), &in_session(graph, outputs, inputs))
         };
         differs(outputs).then(|| shown(case, "a session changes a result", |node| differs(&[node])))
     }
 
     /// The values of nodes after rewriting, and how many rules were applied.
-    fn rewritten(&self, case: &Case, outputs: &[NodeId]) -> Result<(Values, usize), cembra::tensor::Error> {
+    fn rewritten(&self, case: &Case, outputs: &[TensorNodeId]) -> Result<(Values, usize), cembra::tensor::TensorError> {
         let made = Rewriter::new(&case.graph).rewrite(&case.graph, outputs, &self.native.host())?;
         let applied = made.applied.values().sum();
         Ok((self.native.evaluate(&made.graph, &made.outputs, &case.inputs), applied))
@@ -164,7 +164,7 @@ impl Judge {
     fn check_operations(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         let needed = graph.needed(outputs);
-        let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).filter(|id| needed[id.index()]).collect();
+        let all: Vec<TensorNodeId> = graph.nodes().map(|(id, _)| id).filter(|id| needed[id.index()]).collect();
         let values = self.native.evaluate(graph, &all, inputs).ok()?;
         let mut known: Vec<Option<Dense>> = vec![None; graph.len()];
         let mut wrong = None;
@@ -185,7 +185,7 @@ impl Judge {
     fn check_access(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
         let on = if self.nodes.is_multiple_of(2) { &*self.interpreter } else { &*self.native };
-        let is_wrong = |node: NodeId| -> Result<bool, cembra::tensor::Error> {
+        let is_wrong = |node: TensorNodeId| -> Result<bool, cembra::tensor::TensorError> {
             let Some(value) = on.evaluate(graph, &[node], inputs)?.pop() else { return Ok(true) };
             let expected = Dense::of(&value);
             let step = expected.bits.len().div_ceil(MOST_READ).max(1);
@@ -207,12 +207,12 @@ impl Judge {
     fn check_orders(&self, case: &Case) -> Option<Finding> {
         let mut graph = case.graph.clone();
         let needed = graph.needed(&case.outputs);
-        let is_product = |graph: &Graph, id: &NodeId| {
+        let is_product = |graph: &TensorGraph, id: &TensorNodeId| {
             let node = graph.node(*id);
             let is_integer = matches!(node.scalar, Scalar::Int32 | Scalar::Int64);
             matches!(node.operation, Operation::Contract(_)) && node.operands.len() > 2 && is_integer
         };
-        let products: Vec<NodeId> =
+        let products: Vec<TensorNodeId> =
             case.graph.nodes().map(|(id, _)| id).filter(|id| needed[id.index()] && is_product(&graph, id)).collect();
         for product in products {
             let ordered = graph.ordered(product).map(|(ordered, _)| ordered);
@@ -226,7 +226,7 @@ impl Judge {
 }
 
 /// A finding, with what the first node needs that shows it.
-pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(NodeId) -> bool) -> Finding {
+pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(TensorNodeId) -> bool) -> Finding {
     let Case { graph, inputs, outputs } = case;
     let first = graph.nodes().map(|(id, _)| id).find(|id| shows(*id));
     let outputs = first.map_or_else(|| outputs.clone(), |node| vec![node]);

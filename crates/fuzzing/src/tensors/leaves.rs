@@ -2,7 +2,7 @@
 
 use crate::config::{chance, pick};
 use cembra::Scalar;
-use cembra::tensor::{Data, Element, Error, Layout, Tensor};
+use cembra::tensor::{Data, Element, Layout, Tensor, TensorError};
 use fastrand::Rng;
 
 /// The types that elements of tensors may have.
@@ -51,7 +51,12 @@ pub(super) enum Values {
 }
 
 /// A tensor of these extents under a random layout.
-pub(super) fn tensor(random: &mut Rng, scalar: Scalar, extents: &[usize], values: Values) -> Result<Tensor, Error> {
+pub(super) fn tensor(
+    random: &mut Rng,
+    scalar: Scalar,
+    extents: &[usize],
+    values: Values,
+) -> Result<Tensor, TensorError> {
     let (strides, offset, memory) = layout(random, extents);
     let layout = Layout::strided(extents, &strides, offset, memory)?;
     Tensor::from_parts(data(random, scalar, memory, values), layout)

@@ -40,7 +40,7 @@ struct Written<'r> {
     tensors: BTreeMap<String, Tensor>,
 }
 
-type Made<T> = Result<T, cembra::tensor::Error>;
+type Made<T> = Result<T, cembra::tensor::TensorError>;
 
 impl Written<'_> {
     /// A tensor of labels, which is new or was used before.
@@ -238,7 +238,7 @@ fn is_equal(a: &Tensor, b: &Tensor) -> bool {
 }
 
 fn statement(written: &mut Written<'_>, target: &[usize]) -> Result<Option<Finding>, (cembra::Error, String)> {
-    let nothing = |error: cembra::tensor::Error| (error.into(), String::new());
+    let nothing = |error: cembra::tensor::TensorError| (error.into(), String::new());
     let mut terms = Vec::new();
     for _ in 0..written.random.usize(1..=3) {
         terms.push(written.term(target).map_err(nothing)?);

@@ -1,11 +1,13 @@
 //! What users add to graphs: a function whose gradient is given with it, and an operation with a derivative and an element form.
 
 use cembra::ScalarValue;
-use cembra::tensor::{ElementForm, Error, Graph, Meta, NodeId, Slice, Tensor, TensorMut, TensorOp, Wanted};
+use cembra::tensor::{
+    ElementForm, Meta, Slice, Tensor, TensorError, TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted,
+};
 use std::sync::Arc;
 
 /// The sine, as a function with a gradient of its own.
-pub(super) fn sine(graph: &mut Graph, x: NodeId) -> Result<NodeId, Error> {
+pub(super) fn sine(graph: &mut TensorGraph, x: TensorNodeId) -> Result<TensorNodeId, TensorError> {
     let made = graph.custom_vjp(
         "sine",
         &[x],
@@ -22,7 +24,7 @@ struct Reversed {
 }
 
 /// A tensor with all axes reversed, as an operation of a user.
-pub(super) fn reversed(graph: &mut Graph, x: NodeId, has_form: bool) -> Result<NodeId, Error> {
+pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, TensorError> {
     graph.custom(Arc::new(Reversed { has_form }), &[x])
 }
 
@@ -35,11 +37,11 @@ impl TensorOp for Reversed {
         Some(vec![u8::from(self.has_form)])
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
         let reversed = |extent: &usize| Slice { start: extent.saturating_sub(1), step: -1, count: *extent };
         let slices: Vec<Slice> = inputs[0].extents().iter().map(reversed).collect();
         output.assign(&inputs[0].sliced(&slices)?)
@@ -51,22 +53,22 @@ impl TensorOp for Reversed {
 
     fn vjp(
         &self,
-        graph: &mut Graph,
-        _: &[NodeId],
-        _: NodeId,
-        cotangent: NodeId,
-    ) -> Result<Option<Vec<Option<NodeId>>>, Error> {
+        graph: &mut TensorGraph,
+        _: &[TensorNodeId],
+        _: TensorNodeId,
+        cotangent: TensorNodeId,
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
         Ok(Some(vec![Some(reversed(graph, cotangent, self.has_form)?)]))
     }
 }
 
 impl ElementForm for Reversed {
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError> {
         let index: Vec<usize> = index.iter().zip(&inputs[0].extents).map(|(at, all)| all - 1 - at).collect();
         wanted.element(0, &index)
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
         Ok(read[0].clone())
     }
 }

@@ -3,14 +3,14 @@
 
 use super::region::may_stop;
 use super::{Plan, Region, Seen, Step, Work, is_shared};
-use crate::{Graph, NodeId};
+use crate::{TensorGraph, TensorNodeId};
 
 impl Plan {
     /// The last step, if it makes the only output, cannot fail once it has begun, and sees the memory of the target, which is that of a leaf if
     /// the plan reads it, at most where it is about to write: in the same element, or in the same rows where it is run for some rows after
     /// others. Steps before it have read what they read by then.
     #[must_use]
-    pub fn step_over(&self, graph: &Graph, target: Option<NodeId>) -> Option<&Step> {
+    pub fn step_over(&self, graph: &TensorGraph, target: Option<TensorNodeId>) -> Option<&Step> {
         let step = self.steps.last()?;
         let is_output = self.outputs[..] == [step.node];
         let extents = graph.extents(step.node);
@@ -20,7 +20,7 @@ impl Plan {
 }
 
 impl Step {
-    fn may_stop(&self, graph: &Graph) -> bool {
+    fn may_stop(&self, graph: &TensorGraph) -> bool {
         match &self.work {
             // What may stop is the last map of a step, whose value it is: it is computed nowhere else.
             Work::Map(_) | Work::Reduce { then: Some(_), .. } | Work::Product { then: Some(_), .. } => {
@@ -32,8 +32,8 @@ impl Step {
         }
     }
 
-    fn sees_as_written(&self, graph: &Graph, target: Option<NodeId>) -> bool {
-        let is_apart = |node: NodeId| target.is_none_or(|target| !is_seen(graph, node, target));
+    fn sees_as_written(&self, graph: &TensorGraph, target: Option<TensorNodeId>) -> bool {
+        let is_apart = |node: TensorNodeId| target.is_none_or(|target| !is_seen(graph, node, target));
         let in_rows = |inputs: &[Seen], rows: &[usize]| {
             let fits = |(node, view): &Seen| is_apart(*node) || (Some(*node) == target && view.keeps_rows(rows));
             inputs.iter().all(fits)
@@ -60,7 +60,7 @@ impl Step {
 }
 
 /// True if a node may have the memory of a leaf.
-fn is_seen(graph: &Graph, mut node: NodeId, leaf: NodeId) -> bool {
+fn is_seen(graph: &TensorGraph, mut node: TensorNodeId, leaf: TensorNodeId) -> bool {
     while is_shared(graph.node(node)) {
         node = graph.node(node).operands[0];
     }

@@ -8,7 +8,7 @@ use crate::body::{Body, BodyStep, Operand};
 use crate::node::{Axes, Axis, Labels, Operation};
 use crate::product::{Kernel, ProductPlan, Run};
 use crate::walk::CopiedAxis;
-use crate::{Error, Graph, Layout, NodeId};
+use crate::{Layout, TensorError, TensorGraph, TensorNodeId};
 use cembra_runtime::Excerpt;
 use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
@@ -23,26 +23,26 @@ impl Plan {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Graph, Plan};
+    /// use cembra_tensor::{TensorGraph, Plan};
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let a = g.leaf("a", Scalar::Float32, &[3, 4, 5])?;
     /// let b = g.leaf("b", Scalar::Float32, &[4, 6])?;
     /// let product = g.einsum("ijk,jl->lik", &[a, b])?;
     /// let listing = Plan::of(&g, &[product]).listing(&g).to_string();
     /// let line = "%2 [6, 3, 5] = contract abc,bd->dac by gemm 15x6x4 (%0 [P (acb)], %1); moves 240 bytes; drops %0, %1";
     /// assert_eq!(listing.lines().next(), Some(line));
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     #[must_use]
-    pub fn listing<'p>(&'p self, graph: &'p Graph) -> impl fmt::Display + 'p {
+    pub fn listing<'p>(&'p self, graph: &'p TensorGraph) -> impl fmt::Display + 'p {
         Listing { plan: self, graph }
     }
 }
 
 struct Listing<'p> {
     plan: &'p Plan,
-    graph: &'p Graph,
+    graph: &'p TensorGraph,
 }
 
 impl fmt::Display for Listing<'_> {
@@ -61,11 +61,11 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
-fn name(node: NodeId) -> String {
+fn name(node: TensorNodeId) -> String {
     format!("%{}", node.index())
 }
 
-fn names(nodes: &[NodeId]) -> String {
+fn names(nodes: &[TensorNodeId]) -> String {
     nodes.iter().map(|node| name(*node)).collect::<Vec<String>>().join(", ")
 }
 
@@ -89,7 +89,7 @@ fn spec(labels: &Labels) -> String {
 }
 
 /// The operators of an expression in their order, those on constants with these: a scale that is folded into a product is one.
-fn operators(graph: &Graph, body: &Body) -> String {
+fn operators(graph: &TensorGraph, body: &Body) -> String {
     const MOST: usize = 8;
     let constant = |operand: &Operand| {
         let BodyStep::Constant(scalar, bits) = body.steps.get((*operand as usize).checked_sub(body.inputs.len())?)?
@@ -125,9 +125,9 @@ struct Moved {
 
 /// What lines are made of, and what they add up to.
 struct Lines<'p> {
-    graph: &'p Graph,
+    graph: &'p TensorGraph,
     /// How nodes lie in memory that are views, of those that were asked for.
-    layouts: FxHashMap<NodeId, Layout>,
+    layouts: FxHashMap<TensorNodeId, Layout>,
     permutes: usize,
     bytes: u64,
 }
@@ -184,7 +184,7 @@ impl Lines<'_> {
         format!("{} {extents:?} = {work} ({}){moved}{dropped}", name(step.node), read.join(", "))
     }
 
-    fn operation(&self, node: NodeId) -> String {
+    fn operation(&self, node: TensorNodeId) -> String {
         match &self.graph.node(node).operation {
             Operation::Contract(labels) => format!("contract {}", spec(labels)),
             operation => format!("{operation:?}").to_lowercase(),
@@ -192,7 +192,7 @@ impl Lines<'_> {
     }
 
     /// What is copied for a product of two, and how it is computed.
-    fn moved(&mut self, product: NodeId) -> Result<Moved, Error> {
+    fn moved(&mut self, product: TensorNodeId) -> Result<Moved, TensorError> {
         let node = self.graph.node(product);
         let (Operation::Contract(labels), [a, b]) = (&node.operation, &node.operands[..]) else {
             return Ok(Moved::default());
@@ -234,7 +234,7 @@ impl Lines<'_> {
     }
 
     /// How a node lies in memory, if what it is a view of lies in the order of its indices.
-    fn layout(&mut self, node: NodeId) -> Result<Layout, Error> {
+    fn layout(&mut self, node: TensorNodeId) -> Result<Layout, TensorError> {
         let mut views = Vec::new();
         let mut base = node;
         while !self.layouts.contains_key(&base) && is_view(self.graph, self.graph.node(base)) {

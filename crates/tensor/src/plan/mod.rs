@@ -17,12 +17,12 @@ pub use view::{View, pieces, some_pieces};
 
 use crate::body::Body;
 use crate::node::{Operation, Reduction};
-use crate::{Axis, Extents, Graph, Node, NodeId};
+use crate::{Axis, Extents, Node, TensorGraph, TensorNodeId};
 use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
 /// A node, and how it is seen from the index space of a step.
-pub type Seen = (NodeId, View);
+pub type Seen = (TensorNodeId, View);
 
 /// Maps that are computed together.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,7 +54,7 @@ pub enum Work {
     /// A product of two by labels, followed by maps as a reduction is.
     Product {
         /// The node of the product.
-        product: NodeId,
+        product: TensorNodeId,
         /// Maps of the product, which is their first input.
         then: Option<Region>,
     },
@@ -75,11 +75,11 @@ pub enum Work {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
     /// The node whose value it makes.
-    pub node: NodeId,
+    pub node: TensorNodeId,
     /// How it is made.
     pub work: Work,
     /// The nodes whose values no later step reads.
-    pub last_uses: Vec<NodeId>,
+    pub last_uses: Vec<TensorNodeId>,
 }
 
 /// What a plan does, in numbers.
@@ -99,27 +99,27 @@ pub struct PlanCounters {
 ///
 /// ```
 /// use cembra_runtime::Scalar;
-/// use cembra_tensor::{Graph, Plan, Reduction};
+/// use cembra_tensor::{TensorGraph, Plan, Reduction};
 ///
-/// let mut g = Graph::standard();
+/// let mut g = TensorGraph::standard();
 /// let a = g.leaf("a", Scalar::Float64, &[1000])?;
 /// let b = g.leaf("b", Scalar::Float64, &[1000])?;
 /// let c = g.apply("math.add", &[a, b])?;
 /// let sum = g.reduce(Reduction::Sum, c, &[0])?;
 /// let counters = Plan::of(&g, &[sum]).counters();
 /// assert_eq!((counters.steps, counters.temporaries), (1, 0));
-/// # Ok::<(), cembra_tensor::Error>(())
+/// # Ok::<(), cembra_tensor::TensorError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     steps: Vec<Step>,
-    outputs: Vec<NodeId>,
+    outputs: Vec<TensorNodeId>,
     counters: PlanCounters,
 }
 
 /// True for what gives another layout of the memory of its operand, and computes nothing.
 #[must_use]
-pub fn is_view(graph: &Graph, node: &Node) -> bool {
+pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
         Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast => true,
         Operation::CustomVjp(_) | Operation::Barrier(_) => true,
@@ -144,7 +144,7 @@ fn is_shared(node: &Node) -> bool {
 impl Plan {
     /// Plans how outputs of a graph are computed.
     #[must_use]
-    pub fn of(graph: &Graph, outputs: &[NodeId]) -> Plan {
+    pub fn of(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Plan {
         let steps = rows::with_rows(graph, outputs, region::steps(graph, outputs));
         let mut steps = together::with_shared_loops(graph, steps);
         set_last_uses(graph, outputs, &mut steps);
@@ -168,7 +168,7 @@ impl Plan {
 
     /// The nodes that are the outputs.
     #[must_use]
-    pub fn outputs(&self) -> &[NodeId] {
+    pub fn outputs(&self) -> &[TensorNodeId] {
         &self.outputs
     }
 
@@ -176,7 +176,7 @@ impl Plan {
     ///
     /// # Errors
     /// The first flaw.
-    pub fn verify(&self, graph: &Graph) -> Result<(), PlanFlaw> {
+    pub fn verify(&self, graph: &TensorGraph) -> Result<(), PlanFlaw> {
         verify::verify(graph, self)
     }
 }
@@ -184,8 +184,8 @@ impl Plan {
 impl Step {
     /// The nodes whose values it reads.
     #[must_use]
-    pub fn reads(&self, graph: &Graph) -> Vec<NodeId> {
-        let nodes = |seen: &[Seen]| seen.iter().map(|(node, _)| *node).collect::<Vec<NodeId>>();
+    pub fn reads(&self, graph: &TensorGraph) -> Vec<TensorNodeId> {
+        let nodes = |seen: &[Seen]| seen.iter().map(|(node, _)| *node).collect::<Vec<TensorNodeId>>();
         // The first input of what follows is what was made before.
         let others = |then: &Option<Region>| then.as_ref().map_or(Vec::new(), |then| nodes(&then.inputs[1..]));
         match &self.work {
@@ -194,14 +194,14 @@ impl Step {
             Work::Reduce { of, then, .. } => [nodes(&of.inputs), others(then)].concat(),
             Work::Product { product, then } => [graph.node(*product).operands.to_vec(), others(then)].concat(),
             Work::Rows { steps, .. } | Work::Together(steps) => {
-                let is_made = |node: &NodeId| steps.iter().any(|step| step.node == *node);
+                let is_made = |node: &TensorNodeId| steps.iter().any(|step| step.node == *node);
                 steps.iter().flat_map(|step| step.reads(graph)).filter(|node| !is_made(node)).collect()
             }
         }
     }
 
     /// The nodes whose values it makes that others may read.
-    fn made(&self) -> impl Iterator<Item = NodeId> {
+    fn made(&self) -> impl Iterator<Item = TensorNodeId> {
         let others: &[Step] = if let Work::Together(steps) = &self.work { steps } else { &[] };
         others.iter().map(|step| step.node).chain(others.is_empty().then_some(self.node))
     }
@@ -219,11 +219,11 @@ impl Step {
 }
 
 /// A value is dropped after the last step that reads it, or a view of it.
-fn set_last_uses(graph: &Graph, outputs: &[NodeId], steps: &mut [Step]) {
+fn set_last_uses(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &mut [Step]) {
     // What is read later, and all that it may be a view of: behind what is known to be read nothing is looked at again.
     let mut is_read = vec![false; graph.len()];
-    let mut read = |node: NodeId| {
-        let mut last: SmallVec<[NodeId; 2]> = SmallVec::new();
+    let mut read = |node: TensorNodeId| {
+        let mut last: SmallVec<[TensorNodeId; 2]> = SmallVec::new();
         let mut next = Some(node);
         while let Some(node) = next.filter(|node| !std::mem::replace(&mut is_read[node.index()], true)) {
             last.push(node);
@@ -239,7 +239,7 @@ fn set_last_uses(graph: &Graph, outputs: &[NodeId], steps: &mut [Step]) {
     }
 }
 
-fn counters(graph: &Graph, outputs: &[NodeId], steps: &[Step]) -> PlanCounters {
+fn counters(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[Step]) -> PlanCounters {
     // The memory that outputs are views of is theirs.
     let mut is_output = vec![false; graph.len()];
     for output in outputs {

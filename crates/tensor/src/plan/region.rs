@@ -6,7 +6,7 @@ use super::{Region, Seen, Step, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
 use crate::maps::{ElementOperator, OperandType, resolve};
 use crate::node::{Node, Operation};
-use crate::{Graph, NodeId};
+use crate::{TensorGraph, TensorNodeId};
 use cembra_ops::Registry;
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
@@ -39,7 +39,7 @@ struct Readers {
 }
 
 impl Readers {
-    fn add(&mut self, graph: &Graph, node: NodeId, root: NodeId, view: View) {
+    fn add(&mut self, graph: &TensorGraph, node: TensorNodeId, root: TensorNodeId, view: View) {
         let at = node.index();
         // Those of leaves, of constants and of what has a value anyhow are never asked for.
         if self.is_forced[at] || matches!(graph.node(node).operation, Operation::Leaf(_) | Operation::Constant(_)) {
@@ -59,7 +59,7 @@ impl Readers {
 }
 
 /// What an operator costs for an element, in simple operations, and whether it may stop the evaluation.
-fn cost(registry: &Registry, graph: &Graph, node: &Node) -> (u64, bool) {
+fn cost(registry: &Registry, graph: &TensorGraph, node: &Node) -> (u64, bool) {
     let Operation::Map(op) = &node.operation else { return (0, false) };
     let (cost, may_stop, _) = cost_on(registry, op, &graph.operand_types(op.id(), &node.operands));
     (cost, may_stop)
@@ -106,12 +106,12 @@ pub fn cost_of_body(registry: &Registry, body: &Body) -> u64 {
 }
 
 /// True for an operator that may stop the evaluation.
-pub(super) fn may_stop(graph: &Graph, node: NodeId) -> bool {
+pub(super) fn may_stop(graph: &TensorGraph, node: TensorNodeId) -> bool {
     cost(graph.registry(), graph, graph.node(node)).1
 }
 
 /// The steps, operands before what reads them.
-pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
+pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Vec<Step> {
     let needed = graph.needed(outputs);
     let costs = costs(graph, &needed);
     let is_made = made(graph, outputs, &needed, &costs);
@@ -134,7 +134,7 @@ pub(super) fn steps(graph: &Graph, outputs: &[NodeId]) -> Vec<Step> {
 /// Which nodes have a value of their own where elements of an output are computed alone. No memory is worth a trip: a map
 /// has one only where an expression would become too long, or be in too many places.
 #[must_use]
-pub fn computed_alone(graph: &Graph, output: NodeId) -> Vec<bool> {
+pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
     let mut costs = costs(graph, &needed);
     costs.iter_mut().for_each(|(cost, _)| *cost = 0);
@@ -142,7 +142,7 @@ pub fn computed_alone(graph: &Graph, output: NodeId) -> Vec<bool> {
 }
 
 /// What each node costs for an element, with all that it is computed of without memory; and whether it may stop the evaluation itself.
-fn costs(graph: &Graph, needed: &[bool]) -> Vec<(u64, bool)> {
+fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
     let mut costs = vec![(0_u64, false); graph.len()];
     // Most nodes have operators and types that others have too.
     let mut known: FxHashMap<OperatorOn, (u64, bool)> = FxHashMap::default();
@@ -167,14 +167,14 @@ fn costs(graph: &Graph, needed: &[bool]) -> Vec<(u64, bool)> {
 }
 
 /// Which nodes have a value in memory that a step makes.
-fn made(graph: &Graph, outputs: &[NodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
+fn made(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
     let mut is_made = vec![false; graph.len()];
     let mut readers = Readers { all: vec![Vec::new(); graph.len()], is_forced: vec![false; graph.len()] };
     for output in outputs {
         readers.is_forced[output.index()] = true;
     }
     // How many steps the body has of what is computed for a node.
-    let mut lengths: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut lengths: FxHashMap<TensorNodeId, usize> = FxHashMap::default();
     for at in (0..graph.len()).rev().filter(|at| needed[*at]) {
         let id = graph.id(at as u32);
         let node = graph.node(id);
@@ -184,8 +184,8 @@ fn made(graph: &Graph, outputs: &[NodeId], needed: &[bool], costs: &[(u64, bool)
             Operation::Leaf(_) => {}
             Operation::Constant(_) => is_made[at] = is_forced,
             Operation::Map(_) => {
-                let size = |id: NodeId| graph.extents(id).iter().product::<usize>() as u128;
-                let space = |root: NodeId| match graph.node(root).operation {
+                let size = |id: TensorNodeId| graph.extents(id).iter().product::<usize>() as u128;
+                let space = |root: TensorNodeId| match graph.node(root).operation {
                     Operation::Reduce(..) => size(graph.node(root).operands[0]),
                     _ => size(root),
                 };
@@ -238,7 +238,7 @@ fn made(graph: &Graph, outputs: &[NodeId], needed: &[bool], costs: &[(u64, bool)
     is_made
 }
 
-fn is_constant(graph: &Graph, node: NodeId) -> bool {
+fn is_constant(graph: &TensorGraph, node: TensorNodeId) -> bool {
     matches!(graph.node(node).operation, Operation::Constant(_))
 }
 
@@ -246,14 +246,14 @@ fn is_constant(graph: &Graph, node: NodeId) -> bool {
 ///
 /// What is `own` is computed here although it has a value, since this is the step that makes it.
 #[must_use]
-pub fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Region {
+pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bool) -> Region {
     let node = graph.node(root);
-    let has_value = |id: NodeId| {
+    let has_value = |id: TensorNodeId| {
         let is_leaf = matches!(graph.node(id).operation, Operation::Leaf(_));
         is_leaf || is_made[id.index()]
     };
     // Views lead on to what they are of.
-    let resolved = |mut id: NodeId, mut view: View| -> Seen {
+    let resolved = |mut id: TensorNodeId, mut view: View| -> Seen {
         while !has_value(id) && is_view(graph, graph.node(id)) {
             let operand = graph.node(id).operands[0];
             let Some(seen) = View::of_operand(graph.node(id), graph.node(operand)) else { break };
@@ -287,7 +287,7 @@ pub fn region(graph: &Graph, is_made: &[bool], root: NodeId, own: bool) -> Regio
 
 impl Region {
     /// An expression of pairs of nodes and views, by what each is computed of; what is computed of nothing is read, or constant.
-    fn of(graph: &Graph, root: &Seen, node: &Node, found: FxHashMap<Seen, Parts>) -> Region {
+    fn of(graph: &TensorGraph, root: &Seen, node: &Node, found: FxHashMap<Seen, Parts>) -> Region {
         let mut body = Body::default();
         let mut inputs = Vec::new();
         let mut pairs: Vec<(Seen, Parts)> = found.into_iter().collect();
@@ -319,12 +319,12 @@ impl Region {
 }
 
 /// Maps of the result of a reduction or a product go into its step, if nothing else reads it.
-fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Vec<Step> {
+fn with_epilogues(graph: &TensorGraph, outputs: &[TensorNodeId], mut steps: Vec<Step>) -> Vec<Step> {
     let mut uses = vec![0_u32; graph.len()];
     for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
         uses[node.index()] += 1;
     }
-    let mut led: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut led: FxHashMap<TensorNodeId, usize> = FxHashMap::default();
     for at in 0..steps.len() {
         if matches!(steps[at].work, Work::Reduce { .. } | Work::Product { .. }) {
             led.insert(steps[at].node, at);
@@ -349,7 +349,7 @@ fn with_epilogues(graph: &Graph, outputs: &[NodeId], mut steps: Vec<Step>) -> Ve
         steps[before].node = steps[at].node;
     }
     // Of two steps for one node the first is the place that a reduction was moved from.
-    let last: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+    let last: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
     let mut at = 0;
     steps.retain(|step| {
         at += 1;

@@ -4,7 +4,7 @@
 
 use super::view::View;
 use super::{Step, Work};
-use crate::{Axis, Extents, Graph, NodeId};
+use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ impl Step {
     }
 
     /// Which nodes it reads, and how it sees them from the space whose leading axes are rows.
-    pub(super) fn seen(&self) -> impl Iterator<Item = &(NodeId, View)> {
+    pub(super) fn seen(&self) -> impl Iterator<Item = &(TensorNodeId, View)> {
         let (first, second): (&[_], &[_]) = match &self.work {
             Work::Map(region) => (&region.inputs, &[]),
             Work::Reduce { of, then, .. } => (&of.inputs, then.as_ref().map_or(&[], |then| &then.inputs[1..])),
@@ -48,8 +48,8 @@ pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
 }
 
 /// The steps, those that share rows as one in the place of the last of them.
-pub(super) fn with_rows(graph: &Graph, outputs: &[NodeId], steps: Vec<Step>) -> Vec<Step> {
-    let by_node: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Vec<Step>) -> Vec<Step> {
+    let by_node: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
     // How often each step's result is read; an output is read by the caller, too.
     let mut reads = vec![0_usize; steps.len()];
     for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
@@ -86,7 +86,7 @@ pub(super) fn with_rows(graph: &Graph, outputs: &[NodeId], steps: Vec<Step>) -> 
 /// The steps that can be computed for the same rows as the last one: whose results only they read, each row in the same row.
 fn group(
     steps: &[Option<Step>],
-    by_node: &FxHashMap<NodeId, usize>,
+    by_node: &FxHashMap<TensorNodeId, usize>,
     reads: &[usize],
     (last, depth): (usize, usize),
 ) -> BTreeSet<usize> {

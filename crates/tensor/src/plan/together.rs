@@ -3,7 +3,7 @@
 //! share anyhow is not asked.
 
 use super::{Seen, Step, Work};
-use crate::{Axis, Extents, Graph, NodeId};
+use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -16,8 +16,8 @@ const MOST: usize = 8;
 type Key = (usize, Extents, SmallVec<[Axis; 8]>, Seen);
 
 /// The steps, with reductions that share a loop as one in the place of the last of them.
-pub(super) fn with_shared_loops(graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
-    let by_node: FxHashMap<NodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+pub(super) fn with_shared_loops(graph: &TensorGraph, steps: Vec<Step>) -> Vec<Step> {
+    let by_node: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
     let groups = groups(graph, &steps, &by_node);
     // Who is alone is where it was.
     let mut places: Vec<usize> = (0..steps.len()).collect();
@@ -31,15 +31,15 @@ pub(super) fn with_shared_loops(graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
 }
 
 /// Reductions that can share a loop. Of two at one level neither needs what the other makes.
-fn groups(graph: &Graph, steps: &[Step], by_node: &FxHashMap<NodeId, usize>) -> Vec<Vec<usize>> {
+fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId, usize>) -> Vec<Vec<usize>> {
     let mut levels = vec![0_usize; steps.len()];
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; steps.len()];
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     for (at, step) in steps.iter().enumerate() {
-        let before = |node: &NodeId| by_node.get(node).map(|at| levels[*at]);
+        let before = |node: &TensorNodeId| by_node.get(node).map(|at| levels[*at]);
         let after =
-            |nodes: &mut dyn Iterator<Item = &NodeId>| nodes.filter_map(before).max().map_or(0, |most| most + 1);
+            |nodes: &mut dyn Iterator<Item = &TensorNodeId>| nodes.filter_map(before).max().map_or(0, |most| most + 1);
         let own = after(&mut step.reads(graph).iter());
         if let Work::Reduce { axes, of, then, .. } = &step.work
             && !axes.is_empty()
@@ -69,7 +69,12 @@ fn groups(graph: &Graph, steps: &[Step], by_node: &FxHashMap<NodeId, usize>) -> 
 }
 
 /// The steps in an order in which operands are before what reads them, those of one place as one; as near to the order they have as can be.
-fn ordered(graph: &Graph, steps: Vec<Step>, by_node: &FxHashMap<NodeId, usize>, places: &[usize]) -> Vec<Step> {
+fn ordered(
+    graph: &TensorGraph,
+    steps: Vec<Step>,
+    by_node: &FxHashMap<TensorNodeId, usize>,
+    places: &[usize],
+) -> Vec<Step> {
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
     let mut waits = vec![0_usize; steps.len()];
     for (at, step) in steps.iter().enumerate() {

@@ -7,7 +7,7 @@
 use super::{Plan, Region, Step, View, Work};
 use crate::body::{BodyStep, Operand};
 use crate::node::Operation;
-use crate::{Extents, Graph, Node, NodeId};
+use crate::{Extents, Node, TensorGraph, TensorNodeId};
 
 /// How a plan is wrong: about which node, by its number in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub fn points(extents: &[usize]) -> Vec<Index> {
 }
 
 /// True for what gives each element of its operand another index, or none, and nothing else.
-fn is_seen_through(graph: &Graph, node: &Node) -> bool {
+fn is_seen_through(graph: &TensorGraph, node: &Node) -> bool {
     let long = |extents: &[usize]| extents.iter().copied().filter(|extent| *extent != 1).collect::<Extents>();
     match node.operation {
         Operation::Axes(_) | Operation::Slice(_) | Operation::Broadcast => true,
@@ -97,13 +97,13 @@ fn operand_index(node: &Node, operand: &Node, index: &[usize]) -> Index {
 /// A node, and its index at each of the points.
 #[derive(Clone, PartialEq, Debug)]
 struct At {
-    node: NodeId,
+    node: TensorNodeId,
     indices: Vec<Index>,
 }
 
 impl At {
     /// An operand of the node.
-    fn operand(&self, graph: &Graph, at: usize) -> At {
+    fn operand(&self, graph: &TensorGraph, at: usize) -> At {
         let node = graph.node(self.node);
         let operand = node.operands[at];
         let index = |index: &Index| operand_index(node, graph.node(operand), index);
@@ -111,7 +111,7 @@ impl At {
     }
 
     /// The same element where it is computed or stored.
-    fn base(mut self, graph: &Graph) -> At {
+    fn base(mut self, graph: &TensorGraph) -> At {
         while is_seen_through(graph, graph.node(self.node)) {
             self = self.operand(graph, 0);
         }
@@ -120,7 +120,7 @@ impl At {
 }
 
 struct Verifier<'p> {
-    graph: &'p Graph,
+    graph: &'p TensorGraph,
     has_value: Vec<bool>,
     /// The number of the step behind which a node is dropped, or what it may be a view of.
     dropped_behind: Vec<usize>,
@@ -132,7 +132,7 @@ struct Verifier<'p> {
 ///
 /// # Errors
 /// The first.
-pub(super) fn verify(graph: &Graph, plan: &Plan) -> Result<(), PlanFlaw> {
+pub(super) fn verify(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     let dropped_behind = dropped_behind(graph, plan)?;
     let mut verifier = Verifier { graph, has_value: vec![false; graph.len()], dropped_behind, at: 0 };
     graph.leaves().iter().for_each(|leaf| verifier.has_value[leaf.node.index()] = true);
@@ -144,7 +144,7 @@ pub(super) fn verify(graph: &Graph, plan: &Plan) -> Result<(), PlanFlaw> {
 }
 
 /// For each node the number of the first step behind which it is dropped, or what it may be a view of.
-fn dropped_behind(graph: &Graph, plan: &Plan) -> Result<Vec<usize>, PlanFlaw> {
+fn dropped_behind(graph: &TensorGraph, plan: &Plan) -> Result<Vec<usize>, PlanFlaw> {
     let mut behind = vec![usize::MAX; graph.len()];
     for (at, step) in plan.steps.iter().enumerate() {
         for node in &step.last_uses {
@@ -164,7 +164,7 @@ fn dropped_behind(graph: &Graph, plan: &Plan) -> Result<Vec<usize>, PlanFlaw> {
 
 impl Verifier<'_> {
     /// A value is there, and the memory that it may be a view of.
-    fn read(&self, node: NodeId) -> Result<(), PlanFlaw> {
+    fn read(&self, node: TensorNodeId) -> Result<(), PlanFlaw> {
         if !self.has_value[node.index()] {
             return Err(PlanFlaw::Unmade(node.index()));
         }
@@ -174,7 +174,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn make(&mut self, node: NodeId) -> Result<(), PlanFlaw> {
+    fn make(&mut self, node: TensorNodeId) -> Result<(), PlanFlaw> {
         if std::mem::replace(&mut self.has_value[node.index()], true) {
             return Err(PlanFlaw::MadeTwice(node.index()));
         }
@@ -248,7 +248,7 @@ impl Verifier<'_> {
     }
 
     /// An expression is what the graph says of a node, of the inputs that it names.
-    fn computes(&self, region: &Region, root: NodeId) -> Result<(), PlanFlaw> {
+    fn computes(&self, region: &Region, root: TensorNodeId) -> Result<(), PlanFlaw> {
         let (graph, body) = (self.graph, &region.body);
         let wrong = PlanFlaw::Computed(root.index());
         let points = points(&region.extents);
@@ -307,7 +307,7 @@ impl Verifier<'_> {
     }
 
     /// What an input of an expression is at the points, which are within its extents.
-    fn seen(&self, (node, view): &(NodeId, View), region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
+    fn seen(&self, (node, view): &(TensorNodeId, View), region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
         let extents = self.graph.extents(*node);
         if !view.is_between(region.extents.len(), extents.len()) {
             return Err(PlanFlaw::Outside(node.index()));
@@ -321,11 +321,11 @@ impl Verifier<'_> {
     }
 
     /// Steps that are run for some rows after others: each has the rows, and what one leaves for another is seen in the same row.
-    fn rows(&self, node: NodeId, depth: usize, steps: &[Step]) -> Result<(), PlanFlaw> {
+    fn rows(&self, node: TensorNodeId, depth: usize, steps: &[Step]) -> Result<(), PlanFlaw> {
         let wrong = PlanFlaw::Rows(node.index());
         let rows = self.graph.extents(node).get(..depth).filter(|rows| !rows.is_empty()).ok_or(wrong)?;
         let has_rows = |extents: &[usize]| extents.get(..depth) == Some(rows);
-        let is_left = |node: NodeId| steps.iter().any(|step| step.node == node);
+        let is_left = |node: TensorNodeId| steps.iter().any(|step| step.node == node);
         let sees_rows = |region: &Region| {
             let points = points(&region.extents);
             region.inputs.iter().filter(|(node, _)| is_left(*node)).all(|(node, view)| {
@@ -371,7 +371,7 @@ impl Verifier<'_> {
     }
 }
 
-fn first_input(region: &Region) -> Option<NodeId> {
+fn first_input(region: &Region) -> Option<TensorNodeId> {
     region.inputs.first().map(|(node, _)| *node)
 }
 

@@ -12,7 +12,7 @@ pub use rules::{Rule, rules};
 
 use crate::body::{Body, Elements, LOOKED_AT};
 use crate::node::{Labels, Node, Operation, Reduction};
-use crate::{Data, ElementOperator, Error, Graph, NodeId, Tensor};
+use crate::{Data, ElementOperator, Tensor, TensorError, TensorGraph, TensorNodeId};
 use cembra_ops::Law;
 use pattern::{Compiled, Match};
 use rustc_hash::FxHashMap;
@@ -53,9 +53,9 @@ pub struct Rewriter {
 #[derive(Clone, Debug)]
 pub struct Rewritten {
     /// The graph: what its outputs need, and its leaves.
-    pub graph: Graph,
+    pub graph: TensorGraph,
     /// The outputs in it.
-    pub outputs: Vec<NodeId>,
+    pub outputs: Vec<TensorNodeId>,
     /// How often each rule made a node that is still needed.
     pub applied: BTreeMap<Arc<str>, usize>,
 }
@@ -66,7 +66,7 @@ const MOST_APPLIED: usize = 64;
 impl Rewriter {
     /// The rules of the library, of which those apply that are exact.
     #[must_use]
-    pub fn new(graph: &Graph) -> Rewriter {
+    pub fn new(graph: &TensorGraph) -> Rewriter {
         let rules =
             rules().iter().filter_map(|rule| Compiled::new(rule, graph.registry()).ok()).map(Arc::new).collect();
         Rewriter { rules, allowed: vec![Exactness::Exact] }
@@ -83,7 +83,7 @@ impl Rewriter {
     ///
     /// # Errors
     /// It is not of the form of rules, or names an operator that there is not.
-    pub fn rule(mut self, rule: &Rule<'_>, graph: &Graph) -> Result<Rewriter, Error> {
+    pub fn rule(mut self, rule: &Rule<'_>, graph: &TensorGraph) -> Result<Rewriter, TensorError> {
         self.rules.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
         Ok(self)
     }
@@ -92,7 +92,12 @@ impl Rewriter {
     ///
     /// # Errors
     /// The graph that is made has too many nodes, or a constant fails.
-    pub fn rewrite(&self, graph: &Graph, outputs: &[NodeId], elements: &dyn Elements) -> Result<Rewritten, Error> {
+    pub fn rewrite(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        elements: &dyn Elements,
+    ) -> Result<Rewritten, TensorError> {
         let mut by_root: FxHashMap<u16, Vec<Arc<Compiled>>> = FxHashMap::default();
         for rule in self.rules.iter().filter(|rule| self.allowed.contains(&rule.exactness)) {
             by_root.entry(rule.root()).or_default().push(rule.clone());
@@ -112,7 +117,7 @@ impl Rewriter {
         for id in operands.chain(outputs) {
             uses[id.index()] += 1;
         }
-        let mut new: Vec<Option<NodeId>> = vec![None; graph.len()];
+        let mut new: Vec<Option<TensorNodeId>> = vec![None; graph.len()];
         for leaf in graph.leaves() {
             let node = graph.node(leaf.node);
             new[leaf.node.index()] = Some(run.made.leaf(&leaf.name, node.scalar, &node.extents)?);
@@ -133,7 +138,7 @@ impl Rewriter {
             *run.uses.entry(made).or_default() += uses[id.index()];
             new[id.index()] = Some(made);
         }
-        let outputs: Vec<NodeId> = outputs.iter().filter_map(|output| new[output.index()]).collect();
+        let outputs: Vec<TensorNodeId> = outputs.iter().filter_map(|output| new[output.index()]).collect();
         let needed = run.made.needed(&outputs);
         let mut applied = BTreeMap::new();
         for (_, names) in run.names.iter().filter(|(node, _)| needed[node.index()]) {
@@ -147,20 +152,20 @@ impl Rewriter {
 
 /// One rewriting.
 pub(crate) struct Run<'r> {
-    pub(crate) made: Graph,
+    pub(crate) made: TensorGraph,
     by_root: FxHashMap<u16, Vec<Arc<Compiled>>>,
     elements: &'r dyn Elements,
     /// The rules that made a node, the last one last.
-    names: FxHashMap<NodeId, SmallVec<[Arc<str>; 1]>>,
+    names: FxHashMap<TensorNodeId, SmallVec<[Arc<str>; 1]>>,
     /// How often the nodes are used that became one.
-    uses: FxHashMap<NodeId, u32>,
+    uses: FxHashMap<TensorNodeId, u32>,
     /// How many rules may still be applied.
     left: usize,
 }
 
 impl Run<'_> {
     /// A node as what rules make of it. Replacements are of bounded depth, and their number is bounded too.
-    pub(crate) fn node(&mut self, mut node: Node) -> Result<NodeId, Error> {
+    pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, TensorError> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {
             return Ok(folded);
@@ -178,7 +183,7 @@ impl Run<'_> {
     }
 
     /// True if a node is used more than once, so that what is made in its place may be made beside it.
-    pub(crate) fn is_shared(&self, node: NodeId) -> bool {
+    pub(crate) fn is_shared(&self, node: TensorNodeId) -> bool {
         self.uses.get(&node).is_some_and(|uses| *uses > 1)
     }
 
@@ -188,13 +193,13 @@ impl Run<'_> {
             && node.operands.len() == 2
             && self.made.registry().get(op.id()).laws.contains(&Law::Commutative)
         {
-            let key = |id: &NodeId| (!matches!(self.made.node(*id).operation, Operation::Constant(_)), *id);
+            let key = |id: &TensorNodeId| (!matches!(self.made.node(*id).operation, Operation::Constant(_)), *id);
             node.operands.sort_by_key(key);
         }
     }
 
     /// The value of an operator on constants.
-    fn folded(&mut self, node: &Node) -> Result<Option<NodeId>, Error> {
+    fn folded(&mut self, node: &Node) -> Result<Option<TensorNodeId>, TensorError> {
         let Operation::Map(op) = &node.operation else { return Ok(None) };
         let types = self.made.operand_types(op.id(), &node.operands);
         let mut operands = Vec::with_capacity(node.operands.len());
@@ -213,7 +218,7 @@ impl Run<'_> {
     }
 
     /// What a rule makes of a node.
-    fn replaced(&mut self, node: &Node) -> Result<Option<(Arc<str>, NodeId)>, Error> {
+    fn replaced(&mut self, node: &Node) -> Result<Option<(Arc<str>, TensorNodeId)>, TensorError> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -236,9 +241,10 @@ impl Run<'_> {
     }
 
     /// Builds the replacement of a rule; its parts are rewritten like all others.
-    fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<NodeId, Error> {
-        let incomplete = || Error::new(crate::ErrorKind::Syntax, "a replacement that is not made of its pattern");
-        let mut parts: Vec<NodeId> = Vec::with_capacity(rule.replacement.len());
+    fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<TensorNodeId, TensorError> {
+        let incomplete =
+            || TensorError::new(crate::TensorErrorKind::Syntax, "a replacement that is not made of its pattern");
+        let mut parts: Vec<TensorNodeId> = Vec::with_capacity(rule.replacement.len());
         for part in &rule.replacement {
             let made = match part {
                 pattern::Part::Variable(variable) | pattern::Part::Constant(variable) => {
@@ -246,7 +252,7 @@ impl Run<'_> {
                 }
                 pattern::Part::Number(number) => self.made.constant(found.scalar(&self.made, like), *number)?,
                 pattern::Part::Apply(op, operands) => {
-                    let operands: SmallVec<[NodeId; 2]> = operands.iter().map(|at| parts[*at]).collect();
+                    let operands: SmallVec<[TensorNodeId; 2]> = operands.iter().map(|at| parts[*at]).collect();
                     self.map(*op, &operands)?
                 }
             };
@@ -256,7 +262,11 @@ impl Run<'_> {
     }
 
     /// An operator on nodes that were rewritten.
-    pub(crate) fn map(&mut self, op: impl Into<ElementOperator>, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub(crate) fn map(
+        &mut self,
+        op: impl Into<ElementOperator>,
+        operands: &[TensorNodeId],
+    ) -> Result<TensorNodeId, TensorError> {
         // The node as it would be made tells its type and extents.
         let plain = self.made.map(op, operands)?;
         let node = self.made.node(plain).clone();
@@ -264,19 +274,24 @@ impl Run<'_> {
     }
 
     /// A product by labels, rewritten.
-    pub(crate) fn contract(&mut self, labels: Labels, operands: &[NodeId]) -> Result<NodeId, Error> {
+    pub(crate) fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
         let plain = self.made.contract(labels, operands)?;
         self.again(plain)
     }
 
     /// A reduction, rewritten.
-    pub(crate) fn reduce(&mut self, reduction: Reduction, operand: NodeId, axes: &[usize]) -> Result<NodeId, Error> {
+    pub(crate) fn reduce(
+        &mut self,
+        reduction: Reduction,
+        operand: TensorNodeId,
+        axes: &[usize],
+    ) -> Result<TensorNodeId, TensorError> {
         let plain = self.made.reduce(reduction, operand, axes)?;
         self.again(plain)
     }
 
     /// A node that was made as it is, rewritten.
-    fn again(&mut self, plain: NodeId) -> Result<NodeId, Error> {
+    fn again(&mut self, plain: TensorNodeId) -> Result<TensorNodeId, TensorError> {
         let node = self.made.node(plain).clone();
         if self.left > 0 { self.node(node) } else { Ok(plain) }
     }

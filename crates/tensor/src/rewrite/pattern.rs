@@ -3,7 +3,7 @@
 
 use super::{Exactness, Rule};
 use crate::node::{Node, Operation};
-use crate::{Error, ErrorKind, Graph, NodeId};
+use crate::{TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Law, OpId, Registry};
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;
@@ -42,9 +42,9 @@ pub(super) struct Compiled {
 /// What a guard is told of a match.
 #[derive(Debug)]
 pub struct Found<'f> {
-    graph: &'f Graph,
+    graph: &'f TensorGraph,
     variables: &'f [String],
-    nodes: &'f [Option<NodeId>],
+    nodes: &'f [Option<TensorNodeId>],
 }
 
 impl Found<'_> {
@@ -94,8 +94,11 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     #[cold]
-    fn wrong(&self, message: &str) -> Error {
-        Error::new(ErrorKind::Syntax, format!("{message} at `{}`", cembra_runtime::Excerpt::quoted(self.rest)))
+    fn wrong(&self, message: &str) -> TensorError {
+        TensorError::new(
+            TensorErrorKind::Syntax,
+            format!("{message} at `{}`", cembra_runtime::Excerpt::quoted(self.rest)),
+        )
     }
 
     fn takes(&mut self, sign: char) -> bool {
@@ -129,7 +132,7 @@ impl<'t> Reader<'t> {
         text: &str,
         registry: &'static Registry,
         variables: Vec<String>,
-    ) -> Result<(Vec<Part>, Vec<String>), Error> {
+    ) -> Result<(Vec<Part>, Vec<String>), TensorError> {
         /// An operator whose operands are being read.
         struct Open(OpId, SmallVec<[usize; 3]>);
         let mut reader = Reader { rest: text, registry, variables };
@@ -178,16 +181,16 @@ impl<'t> Reader<'t> {
 }
 
 impl Compiled {
-    pub(super) fn new(rule: &Rule<'_>, registry: &'static Registry) -> Result<Compiled, Error> {
+    pub(super) fn new(rule: &Rule<'_>, registry: &'static Registry) -> Result<Compiled, TensorError> {
         let (pattern, variables) = Reader::read(rule.pattern, registry, Vec::new())?;
         let known = variables.len();
         let (replacement, variables) = Reader::read(rule.replacement, registry, variables)?;
         if variables.len() > known {
             let message = format!("the replacement has `{}`, which the pattern does not", variables[known]);
-            return Err(Error::new(ErrorKind::Syntax, message));
+            return Err(TensorError::new(TensorErrorKind::Syntax, message));
         }
         if !matches!(pattern.last(), Some(Part::Apply(..))) {
-            return Err(Error::new(ErrorKind::Syntax, "a pattern is an operator on something"));
+            return Err(TensorError::new(TensorErrorKind::Syntax, "a pattern is an operator on something"));
         }
         let is_commutative = |part: &Part| {
             matches!(part, Part::Apply(op, operands)
@@ -199,7 +202,7 @@ impl Compiled {
                 "a pattern with {} operators whose operands may be swapped: it may have {MOST_COMMUTATIVE}",
                 commutative.len()
             );
-            return Err(Error::new(ErrorKind::Limit, message));
+            return Err(TensorError::new(TensorErrorKind::Limit, message));
         }
         let (name, exactness) = (Arc::from(rule.name), rule.exactness);
         Ok(Compiled {
@@ -226,12 +229,12 @@ impl Compiled {
 /// What the names of a pattern stand for.
 #[derive(Debug)]
 pub(super) struct Match {
-    nodes: Vec<Option<NodeId>>,
+    nodes: Vec<Option<TensorNodeId>>,
 }
 
 impl Match {
     /// A match of a rule's pattern with a node, whose operands are in the graph.
-    pub(super) fn of(rule: &Compiled, graph: &Graph, node: &Node) -> Option<Match> {
+    pub(super) fn of(rule: &Compiled, graph: &TensorGraph, node: &Node) -> Option<Match> {
         // Operands of what is commutative are tried both ways round.
         (0..1_u32 << rule.commutative.len()).find_map(|swapped| {
             let mut found = Match { nodes: vec![None; rule.variables.len()] };
@@ -244,9 +247,9 @@ impl Match {
         })
     }
 
-    fn fits(&mut self, rule: &Compiled, graph: &Graph, node: &Node, swapped: u32) -> bool {
-        let mut open: SmallVec<[(usize, NodeId); 8]> = SmallVec::new();
-        let push = |open: &mut SmallVec<[(usize, NodeId); 8]>, at: usize, node: &Node| -> bool {
+    fn fits(&mut self, rule: &Compiled, graph: &TensorGraph, node: &Node, swapped: u32) -> bool {
+        let mut open: SmallVec<[(usize, TensorNodeId); 8]> = SmallVec::new();
+        let push = |open: &mut SmallVec<[(usize, TensorNodeId); 8]>, at: usize, node: &Node| -> bool {
             let (Part::Apply(op, parts), Operation::Map(found)) = (&rule.pattern[at], &node.operation) else {
                 return false;
             };
@@ -282,18 +285,18 @@ impl Match {
     }
 
     /// True if everything that was found is a float, or a truth value.
-    fn floats(&self, graph: &Graph) -> bool {
-        let is_integer = |id: &NodeId| matches!(graph.scalar(*id), Scalar::Int32 | Scalar::Int64);
+    fn floats(&self, graph: &TensorGraph) -> bool {
+        let is_integer = |id: &TensorNodeId| matches!(graph.scalar(*id), Scalar::Int32 | Scalar::Int64);
         !self.nodes.iter().flatten().any(is_integer)
     }
 
     /// What a name stands for. All names of a replacement are in the pattern.
-    pub(super) fn node(&self, variable: usize) -> Option<NodeId> {
+    pub(super) fn node(&self, variable: usize) -> Option<TensorNodeId> {
         self.nodes.get(variable).copied().flatten()
     }
 
     /// The type of numbers of a replacement: that of what was found, or of the node.
-    pub(super) fn scalar(&self, graph: &Graph, like: &Node) -> Scalar {
+    pub(super) fn scalar(&self, graph: &TensorGraph, like: &Node) -> Scalar {
         let found = self.nodes.iter().flatten().map(|id| graph.scalar(*id)).find(|scalar| *scalar != Scalar::Boolean);
         found.unwrap_or(like.scalar)
     }

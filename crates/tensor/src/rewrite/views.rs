@@ -4,15 +4,15 @@
 use super::Run;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
 use crate::sums::Order;
-use crate::{ElementOperator, Error, Extents, NodeId, Slice};
+use crate::{ElementOperator, Extents, Slice, TensorError, TensorNodeId};
 use cembra_ops::id;
 use smallvec::SmallVec;
 
 /// A rule's name, and what it made.
-type Made = Option<(&'static str, NodeId)>;
+type Made = Option<(&'static str, TensorNodeId)>;
 
 /// What a rule makes of a node whose operands were rewritten.
-pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
+pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, TensorError> {
     match &node.operation {
         Operation::Map(op) => {
             if let Some(made) = cast_back(run, op.id(), node) {
@@ -50,7 +50,7 @@ pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
 }
 
 /// A cast that undoes another which lost nothing.
-fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<NodeId> {
+fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorNodeId> {
     use cembra_runtime::Scalar::{Float32, Float64, Int32, Int64};
     let registry = run.made.registry();
     let [operand] = node.operands.as_slice() else { return None };
@@ -63,12 +63,12 @@ fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<NodeId>
 }
 
 /// An operator on what was broadcast: it is applied to the elements that there are, and what comes of it is broadcast.
-fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Result<Made, Error> {
-    let narrow = |id: &NodeId| {
+fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Result<Made, TensorError> {
+    let narrow = |id: &TensorNodeId| {
         let operand = run.made.node(*id);
         if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
     };
-    let operands: SmallVec<[NodeId; 3]> = node.operands.iter().map(narrow).collect();
+    let operands: SmallVec<[TensorNodeId; 3]> = node.operands.iter().map(narrow).collect();
     // Without elements nothing is evaluated, and nothing fails; what was broadcast may have some.
     if operands[..] == node.operands[..] || node.extents.contains(&0) {
         return Ok(None);
@@ -77,7 +77,7 @@ fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Resu
 }
 
 /// An order of axes, or diagonals, of another, or of a product.
-fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, Error> {
+fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, TensorError> {
     let inner = run.made.node(node.operands[0]).clone();
     match &inner.operation {
         Operation::Axes(first) => {
@@ -101,7 +101,7 @@ fn is_permutation(to: &[Axis], node: &Node) -> bool {
     to.len() == node.extents.len()
 }
 
-fn slice_of_slice(run: &mut Run<'_>, slices: &[Slice], node: &Node) -> Result<Made, Error> {
+fn slice_of_slice(run: &mut Run<'_>, slices: &[Slice], node: &Node) -> Result<Made, TensorError> {
     let inner = run.made.node(node.operands[0]);
     let Operation::Slice(first) = &inner.operation else { return Ok(None) };
     let of = inner.operands[0];
@@ -126,7 +126,7 @@ fn is_ordered(reduction: Reduction, node: &Node) -> bool {
     matches!(reduction, Reduction::Sum | Reduction::Product) && node.scalar.is_float()
 }
 
-fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &Node) -> Result<Made, Error> {
+fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &Node) -> Result<Made, TensorError> {
     let operand = node.operands[0];
     let inner = run.made.node(operand).clone();
     let is_ordered = is_ordered(reduction, node);
@@ -176,11 +176,11 @@ fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &N
 }
 
 /// A product of two that is no sum is a product of elements, the axes being where the result has them; one of one is a view.
-fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<NodeId>, Error> {
+fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, TensorError> {
     if node.operands.len() > 2 || labels.is_sum() {
         return Ok(None);
     }
-    let mut seen = SmallVec::<[NodeId; 2]>::new();
+    let mut seen = SmallVec::<[TensorNodeId; 2]>::new();
     for (operand, own) in node.operands.iter().zip(&labels.operands) {
         let kept: Axes = labels.output.iter().copied().filter(|label| own.contains(label)).collect();
         let place = |label: &Axis| kept.iter().position(|known| known == label).unwrap_or(0);
@@ -202,7 +202,7 @@ fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option
 
 /// A "product" of one operand is a sum of it, or of a diagonal. The labels that are summed are the last axes of the view that it is of, in
 /// their order: so the positions of the sum are those of the product, and the order in which they are added is, too.
-fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<NodeId>, Error> {
+fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, TensorError> {
     let ([operand], [own]) = (&node.operands[..], &labels.operands[..]) else { return Ok(None) };
     let mut summed: Axes = own.iter().copied().filter(|label| !labels.output.contains(label)).collect();
     summed.sort_unstable();
@@ -216,7 +216,7 @@ fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<
 }
 
 /// An order of axes of an operand of a product is an order of labels.
-fn into_product(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Made, Error> {
+fn into_product(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Made, TensorError> {
     let mut operands = node.operands.clone();
     let mut made = labels.clone();
     let mut is_changed = false;

@@ -4,7 +4,7 @@ use super::Whole;
 use super::labels::Demands;
 use super::lower::Lowering;
 use super::tree::{self, Positions, Tree};
-use crate::{ElementOperator, Error, ErrorKind, Graph, NodeId};
+use crate::{ElementOperator, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Span;
 
 /// A part of an expression: of one other part, as what it delivers depends on that. What is wanted twice is made twice.
@@ -15,10 +15,10 @@ pub struct Part(u32);
 ///
 /// ```
 /// use cembra_runtime::Scalar;
-/// use cembra_tensor::{Expression, Graph};
+/// use cembra_tensor::{Expression, TensorGraph};
 /// use cembra_value::Span;
 ///
-/// let mut g = Graph::standard();
+/// let mut g = TensorGraph::standard();
 /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
 /// let b = g.leaf("b", Scalar::Float64, &[3, 4])?;
 /// let here = Span::default();
@@ -27,7 +27,7 @@ pub struct Part(u32);
 /// e.product(a, b, here)?;
 /// let product = e.lower(&mut g)?;
 /// assert_eq!(g.extents(product), [2, 4]);
-/// # Ok::<(), cembra_tensor::Error>(())
+/// # Ok::<(), cembra_tensor::TensorError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Expression {
@@ -35,7 +35,7 @@ pub struct Expression {
     known_labels: Positions,
     target_labels: Vec<u32>,
     target_span: Span,
-    nodes: Vec<NodeId>,
+    nodes: Vec<TensorNodeId>,
 }
 
 impl Expression {
@@ -46,7 +46,7 @@ impl Expression {
     ///
     /// # Errors
     /// What stands between the commas is no label.
-    pub fn new(target: &str, span: Span) -> Result<Expression, Error> {
+    pub fn new(target: &str, span: Span) -> Result<Expression, TensorError> {
         let (mut tree, mut known_labels) = (Tree::default(), Positions::new());
         // The labels of the target have the first numbers, which is the order of axes.
         let target_labels = tree.read_labels(&mut known_labels, target).map_err(|error| error.at(span))?;
@@ -57,17 +57,20 @@ impl Expression {
     ///
     /// # Errors
     /// It is that error.
-    pub fn check_room(parts: usize) -> Result<(), Error> {
+    pub fn check_room(parts: usize) -> Result<(), TensorError> {
         if parts <= Self::MOST_PARTS {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Limit, format!("a labelled expression of more than {} parts", Self::MOST_PARTS)))
+        Err(TensorError::new(
+            TensorErrorKind::Limit,
+            format!("a labelled expression of more than {} parts", Self::MOST_PARTS),
+        ))
     }
 
-    fn push(&mut self, part: tree::Part, span: Span) -> Result<Part, Error> {
+    fn push(&mut self, part: tree::Part, span: Span) -> Result<Part, TensorError> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
         if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
-            return Err(Error::new(ErrorKind::UnknownName, "a part of another expression").at(span));
+            return Err(TensorError::new(TensorErrorKind::UnknownName, "a part of another expression").at(span));
         }
         Ok(Part(self.tree.push(part, span)))
     }
@@ -76,7 +79,7 @@ impl Expression {
     ///
     /// # Errors
     /// What stands between the commas is no label, or there are too many parts.
-    pub fn tensor(&mut self, node: NodeId, labels: &str, span: Span) -> Result<Part, Error> {
+    pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Part, TensorError> {
         let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
         self.nodes.push(node);
         self.push(tree::Part::Tensor(self.nodes.len() as u32 - 1, labels), span)
@@ -86,7 +89,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn number(&mut self, number: f64, span: Span) -> Result<Part, Error> {
+    pub fn number(&mut self, number: f64, span: Span) -> Result<Part, TensorError> {
         self.push(tree::Part::Number(number), span)
     }
 
@@ -94,7 +97,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, Error> {
+    pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, TensorError> {
         self.push(tree::Part::Negated(of.0), span)
     }
 
@@ -102,7 +105,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
+    pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, TensorError> {
         self.push(tree::Part::Sum(a.0, b.0), span)
     }
 
@@ -110,7 +113,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
+    pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, TensorError> {
         self.push(tree::Part::Difference(a.0, b.0), span)
     }
 
@@ -118,7 +121,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
+    pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, TensorError> {
         self.push(tree::Part::Product(a.0, b.0), span)
     }
 
@@ -126,7 +129,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, Error> {
+    pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, TensorError> {
         match self.tree.parts.get(by.0 as usize) {
             Some(tree::Part::Number(by)) => {
                 let by = *by;
@@ -145,7 +148,7 @@ impl Expression {
         op: impl Into<ElementOperator>,
         parts: impl IntoIterator<Item = Part>,
         span: Span,
-    ) -> Result<Part, Error> {
+    ) -> Result<Part, TensorError> {
         self.push(tree::Part::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
@@ -153,10 +156,10 @@ impl Expression {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Expression, Graph, Whole};
+    /// use cembra_tensor::{Expression, TensorGraph, Whole};
     /// use cembra_value::Span;
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let [a, b] = [("a", [2, 3]), ("b", [3, 2])].map(|(name, extents)| g.leaf(name, Scalar::Float64, &extents));
     /// let here = Span::default();
     /// let mut e = Expression::new("", here)?;
@@ -165,12 +168,12 @@ impl Expression {
     /// e.whole(Whole::Sum, product, here)?;
     /// let sum = e.lower(&mut g)?;
     /// assert!(g.extents(sum).is_empty());
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn whole(&mut self, whole: Whole, of: Part, span: Span) -> Result<Part, Error> {
+    pub fn whole(&mut self, whole: Whole, of: Part, span: Span) -> Result<Part, TensorError> {
         self.push(tree::Part::Whole(whole, of.0), span)
     }
 
@@ -178,9 +181,9 @@ impl Expression {
     ///
     /// # Errors
     /// Labels do not fit each other or the tensors, or the expression has no parts.
-    pub fn lower(&self, graph: &mut Graph) -> Result<NodeId, Error> {
+    pub fn lower(&self, graph: &mut TensorGraph) -> Result<TensorNodeId, TensorError> {
         if self.tree.parts.is_empty() {
-            return Err(Error::new(ErrorKind::Syntax, "an expression without parts").at(self.target_span));
+            return Err(TensorError::new(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
         }
         let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()

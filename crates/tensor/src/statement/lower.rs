@@ -4,7 +4,7 @@
 use super::labels::{Chain, Demands, Scale, Set, summed_product};
 use super::tree::{Part, Tree};
 use crate::node::{Labels, Operation};
-use crate::{Axis, ElementOperator, Error, ErrorKind, Extents, Graph, NodeId};
+use crate::{Axis, ElementOperator, Extents, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::Span;
@@ -13,13 +13,13 @@ use smallvec::SmallVec;
 pub(super) struct Lowering<'s> {
     tree: &'s Tree,
     demands: Demands,
-    graph: &'s mut Graph,
+    graph: &'s mut TensorGraph,
     /// The nodes that the tree's tensors are.
-    leaves: &'s [NodeId],
+    leaves: &'s [TensorNodeId],
     /// The extents of labels, once they are known.
     extents: Vec<Option<usize>>,
     /// The nodes of parts that deliver something.
-    made: Vec<Option<NodeId>>,
+    made: Vec<Option<TensorNodeId>>,
 }
 
 fn labels_of(set: Set) -> impl Iterator<Item = u32> {
@@ -27,13 +27,18 @@ fn labels_of(set: Set) -> impl Iterator<Item = u32> {
 }
 
 impl<'s> Lowering<'s> {
-    pub(super) fn new(tree: &'s Tree, demands: Demands, graph: &'s mut Graph, leaves: &'s [NodeId]) -> Self {
+    pub(super) fn new(
+        tree: &'s Tree,
+        demands: Demands,
+        graph: &'s mut TensorGraph,
+        leaves: &'s [TensorNodeId],
+    ) -> Self {
         let (extents, made) = (vec![None; tree.labels.len()], vec![None; tree.parts.len()]);
         Lowering { tree, demands, graph, leaves, extents, made }
     }
 
     /// The node of the whole expression.
-    pub(super) fn value(&mut self) -> Result<NodeId, Error> {
+    pub(super) fn value(&mut self) -> Result<TensorNodeId, TensorError> {
         for part in 0..self.tree.parts.len() {
             if self.demands.is_delivered[part] {
                 let span = self.tree.spans[part];
@@ -48,12 +53,12 @@ impl<'s> Lowering<'s> {
     }
 
     /// The node of a part that others need.
-    fn node(&self, part: u32) -> Result<NodeId, Error> {
+    fn node(&self, part: u32) -> Result<TensorNodeId, TensorError> {
         self.made[part as usize]
-            .ok_or_else(|| Error::new(ErrorKind::Syntax, "a part of an expression that has no value"))
+            .ok_or_else(|| TensorError::new(TensorErrorKind::Syntax, "a part of an expression that has no value"))
     }
 
-    fn part(&mut self, at: u32) -> Result<NodeId, Error> {
+    fn part(&mut self, at: u32) -> Result<TensorNodeId, TensorError> {
         let tree = self.tree;
         Ok(match &tree.parts[at as usize] {
             Part::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
@@ -73,11 +78,11 @@ impl<'s> Lowering<'s> {
     }
 
     /// A tensor with its labels in order; axes with one label are a diagonal.
-    fn tensor(&mut self, leaf: NodeId, labels: &[u32]) -> Result<NodeId, Error> {
+    fn tensor(&mut self, leaf: TensorNodeId, labels: &[u32]) -> Result<TensorNodeId, TensorError> {
         let extents: Extents = self.graph.extents(leaf).into();
         if extents.len() != labels.len() {
             let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
-            let error = Error::new(ErrorKind::RankMismatch, message);
+            let error = TensorError::new(TensorErrorKind::RankMismatch, message);
             return Err(if labels.is_empty() { error.hint("name its axes behind it: `a(\"i,j\")`") } else { error });
         }
         for (label, extent) in labels.iter().zip(&extents) {
@@ -90,16 +95,19 @@ impl<'s> Lowering<'s> {
         if to.iter().enumerate().all(|(axis, to)| axis == *to) { Ok(leaf) } else { self.graph.with_axes(leaf, &to) }
     }
 
-    fn meet(&mut self, label: u32, extent: usize) -> Result<(), Error> {
+    fn meet(&mut self, label: u32, extent: usize) -> Result<(), TensorError> {
         let known = *self.extents[label as usize].get_or_insert(extent);
         if known == extent {
             return Ok(());
         }
         let name = Excerpt::quoted(&self.tree.labels[label as usize]);
-        Err(Error::new(ErrorKind::SizeMismatch, format!("the label `{name}` has {known} indices and {extent}")))
+        Err(TensorError::new(
+            TensorErrorKind::SizeMismatch,
+            format!("the label `{name}` has {known} indices and {extent}"),
+        ))
     }
 
-    fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<NodeId, Error> {
+    fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<TensorNodeId, TensorError> {
         match [a, b].map(|part| self.tree.parts[part as usize].clone()) {
             [_, Part::Number(number)] => self.with_number(op, a, number),
             [Part::Number(number), _] => {
@@ -111,14 +119,14 @@ impl<'s> Lowering<'s> {
     }
 
     /// An operator on a part and a number of its type.
-    fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<NodeId, Error> {
+    fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<TensorNodeId, TensorError> {
         let node = self.node(part)?;
         let number = self.graph.constant(self.graph.scalar(node), number)?;
         self.graph.map(op, &[node, number])
     }
 
     /// A product with the numbers in it.
-    fn product(&mut self, chain: &Chain, wanted: Set) -> Result<NodeId, Error> {
+    fn product(&mut self, chain: &Chain, wanted: Set) -> Result<TensorNodeId, TensorError> {
         let made = match chain.factors.as_slice() {
             [] => return self.graph.constant(Scalar::Float64, chain.number()),
             factors => self.multiplied(factors, wanted)?,
@@ -127,7 +135,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// A node times the numbers of its chain.
-    fn scaled(&mut self, mut made: NodeId, chain: &Chain) -> Result<NodeId, Error> {
+    fn scaled(&mut self, mut made: TensorNodeId, chain: &Chain) -> Result<TensorNodeId, TensorError> {
         let scalar = self.graph.scalar(made);
         for scale in chain.scales(scalar) {
             made = match scale {
@@ -146,7 +154,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// The product of factors, summed over what is not wanted.
-    fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<NodeId, Error> {
+    fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, TensorError> {
         let delivered = |factor: &u32| self.demands.wanted[*factor as usize];
         let all = factors.iter().fold(0, |all, factor| all | delivered(factor));
         if all == wanted {
@@ -164,7 +172,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// The product of factors of which nothing is summed: element by element.
-    fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<NodeId, Error> {
+    fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, TensorError> {
         let mut product = None;
         for factor in factors {
             let node = self.beside(*factor, wanted)?;
@@ -173,11 +181,11 @@ impl<'s> Lowering<'s> {
                 None => node,
             });
         }
-        product.ok_or_else(|| Error::new(ErrorKind::OperandCount, "a product of nothing"))
+        product.ok_or_else(|| TensorError::new(TensorErrorKind::OperandCount, "a product of nothing"))
     }
 
     /// A part with an axis for each of some labels. Labels that it does not have are axes of extent 1, which broadcast.
-    fn beside(&mut self, part: u32, wanted: Set) -> Result<NodeId, Error> {
+    fn beside(&mut self, part: u32, wanted: Set) -> Result<TensorNodeId, TensorError> {
         let own = self.demands.wanted[part as usize];
         let node = self.node(part)?;
         let mut axes = self.graph.extents(node).iter().copied();
@@ -187,8 +195,8 @@ impl<'s> Lowering<'s> {
     }
 
     /// An operator on the elements of parts; numbers are of the type that the others have in common.
-    fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<NodeId, Error> {
-        let mut nodes: SmallVec<[NodeId; 3]> = SmallVec::new();
+    fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<TensorNodeId, TensorError> {
+        let mut nodes: SmallVec<[TensorNodeId; 3]> = SmallVec::new();
         let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();
         for (at, part) in parts.iter().enumerate() {
             if let Part::Number(number) = self.tree.parts[*part as usize] {
@@ -199,7 +207,7 @@ impl<'s> Lowering<'s> {
             let is_literal = matches!(self.graph.node(node).operation, Operation::Constant(_));
             nodes.push(if is_literal { node } else { self.beside(*part, wanted)? });
         }
-        let others: SmallVec<[NodeId; 3]> = (nodes.iter().enumerate())
+        let others: SmallVec<[TensorNodeId; 3]> = (nodes.iter().enumerate())
             .filter(|(at, _)| numbers.iter().all(|(number, _)| number != at))
             .map(|(_, node)| *node)
             .collect();

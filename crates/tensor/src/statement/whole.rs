@@ -1,7 +1,7 @@
 //! Numbers that are made of all elements, as methods of labelled expressions make them.
 
 use crate::node::Reduction;
-use crate::{Error, Graph, NodeId};
+use crate::{TensorError, TensorGraph, TensorNodeId};
 use cembra_ops::id;
 
 /// A number that is made of all elements of an expression.
@@ -32,20 +32,20 @@ impl Whole {
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Graph, Whole};
+    /// use cembra_tensor::{TensorGraph, Whole};
     ///
-    /// let mut g = Graph::standard();
+    /// let mut g = TensorGraph::standard();
     /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
     /// let norm = Whole::Norm.of(&mut g, a)?;
     /// assert!(g.extents(norm).is_empty());
-    /// # Ok::<(), cembra_tensor::Error>(())
+    /// # Ok::<(), cembra_tensor::TensorError>(())
     /// ```
     ///
     /// # Errors
     /// Elements of a type that has no such number, the smallest or largest of none, or a trace of other than two axes.
-    pub fn of(self, graph: &mut Graph, node: NodeId) -> Result<NodeId, Error> {
+    pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
-        let absolute = |g: &mut Graph| g.map(id::ABS, &[node]);
+        let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);
         match self {
             Whole::Sum => graph.reduce(Reduction::Sum, node, &axes),
             Whole::Product => graph.reduce(Reduction::Product, node, &axes),
@@ -68,10 +68,11 @@ impl Whole {
 }
 
 /// An error unless an expression of this many axes has a trace.
-pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
+pub(super) fn check_trace(axes: usize) -> Result<(), TensorError> {
     if axes == 2 {
         return Ok(());
     }
-    let error = Error::new(crate::ErrorKind::RankMismatch, format!("the trace of an expression of {axes} labels"));
+    let error =
+        TensorError::new(crate::TensorErrorKind::RankMismatch, format!("the trace of an expression of {axes} labels"));
     Err(error.hint("a matrix has one: `a(\"i,j\").trace()`"))
 }

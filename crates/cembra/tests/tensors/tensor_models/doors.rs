@@ -2,7 +2,7 @@
 
 use super::executor::SCALED;
 use super::{compiled, counted, f64s, inputs_of, run, tensors, try_compiled};
-use cembra::tensor::{CompileGraph, Graph, Reduction, same_bits};
+use cembra::tensor::{CompileGraph, Reduction, TensorGraph, same_bits};
 use cembra::{
     Backend, Cancellation, Code, Executor, Expected, Field, JsonRow, Mismatch, Model, ModelKind, ModelSet, Options,
     Pool, QType, RunOptions, Scalar, ScalarValue, Stage, Tensor, TestFailure, Value, Work,
@@ -314,7 +314,7 @@ fn every_backend_evaluates_them() {
 
 #[test]
 fn graphs_are_compiled_as_models_are() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
     let by = g.leaf("by", Scalar::Float64, &[]).expect("a leaf");
     let unused = g.leaf("unused", Scalar::Int32, &[2]).expect("a leaf");

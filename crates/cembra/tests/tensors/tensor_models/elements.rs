@@ -1,14 +1,14 @@
 //! Operators on elements: those that look at a literal, and the derivatives of all of them, held against differences.
 
 use super::{counted, evaluated, f64s, refused, tensors, try_compiled};
-use cembra::tensor::{CompileGraph, ErrorKind, Graph, NodeId, Reduction, same_bits};
+use cembra::tensor::{CompileGraph, Reduction, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Executor, Model, Options, Scalar, ScalarValue, Tensor};
 
 fn floats(tensor: &Tensor) -> Vec<f64> {
     tensor.to_vec::<f64>().expect("floats")
 }
 
-fn compiled(graph: &Graph, outputs: &[NodeId]) -> Executor {
+fn compiled(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Executor {
     graph.compile(outputs, &Options::default()).expect("an executor")
 }
 
@@ -86,7 +86,7 @@ fn literals_that_do_not_fit_are_told_of() {
 
 #[test]
 fn graphs_of_rust_have_literals_and_leave_them_out() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
     let digits = g.constant(Scalar::Int32, 1.0).expect("a constant");
     let rounded = g.apply("round", &[x, digits]).expect("a node");
@@ -115,16 +115,16 @@ fn graphs_of_rust_have_literals_and_leave_them_out() {
     // It cannot fail, so it is computed where it is read.
     assert_eq!(compiled(&g, &[sum]).prepare_for(&[&[3]]).expect("a plan").counters().steps, 1);
     let refused = g.apply("round", &[x, x]).expect_err("no literal");
-    assert_eq!(refused.kind(), ErrorKind::ElementType);
+    assert_eq!(refused.kind(), TensorErrorKind::ElementType);
     assert!(refused.to_string().starts_with("round expects a literal integer for `digits`"), "{refused}");
 }
 
 /// A graph that weighs the elements of what an operator makes of leaves, the leaves that are floats, and the sum.
 struct Weighed {
-    graph: Graph,
-    made: NodeId,
-    sum: NodeId,
-    floats: Vec<NodeId>,
+    graph: TensorGraph,
+    made: TensorNodeId,
+    sum: TensorNodeId,
+    floats: Vec<TensorNodeId>,
 }
 
 const COUNT: usize = 4;
@@ -136,10 +136,13 @@ fn points(leaf: usize) -> [f64; COUNT] {
 
 const WEIGHTS: [f64; COUNT] = [1.0, -2.0, 0.5, 3.0];
 
-fn weighed(apply: impl FnOnce(&mut Graph, &[NodeId]) -> Option<NodeId>, scalars: &[Scalar]) -> Option<Weighed> {
-    let mut graph = Graph::standard();
+fn weighed(
+    apply: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Option<TensorNodeId>,
+    scalars: &[Scalar],
+) -> Option<Weighed> {
+    let mut graph = TensorGraph::standard();
     let leaf = |scalar: &Scalar| graph.leaf("", *scalar, &[COUNT]).expect("a leaf");
-    let leaves: Vec<NodeId> = scalars.iter().map(leaf).collect();
+    let leaves: Vec<TensorNodeId> = scalars.iter().map(leaf).collect();
     let weights = graph.constant_tensor(&f64s(&[COUNT], &WEIGHTS)).expect("a constant");
     let made = apply(&mut graph, &leaves)?;
     if graph.node(made).scalar != Scalar::Float64 || graph.extents(made).len() != 1 {
@@ -196,7 +199,7 @@ fn check(name: &str, mut of: Weighed, scalars: &[Scalar]) {
 #[test]
 fn every_operator_on_floats_has_a_derivative_or_is_known_to_have_none() {
     let (mut without, mut count) = (Vec::new(), 0);
-    for (op, def) in Graph::standard().registry().iter() {
+    for (op, def) in TensorGraph::standard().registry().iter() {
         let forms = (1..=4).flat_map(|arity| {
             let all = vec![Scalar::Float64; arity];
             let mut with_condition = all.clone();
@@ -207,7 +210,7 @@ fn every_operator_on_floats_has_a_derivative_or_is_known_to_have_none() {
             let Some(of) = weighed(|g, leaves| g.map(op, leaves).ok(), &scalars) else { continue };
             if def.derivative.is_none() {
                 let error = of.graph.clone().gradients(of.sum, &of.floats).expect_err(def.name);
-                assert_eq!(error.kind(), ErrorKind::NotDifferentiable);
+                assert_eq!(error.kind(), TensorErrorKind::NotDifferentiable);
                 without.push(def.name);
                 continue;
             }
@@ -233,7 +236,7 @@ fn derivatives_are_those_of_differences_away_from_ones_too() {
         ("core.presence_or", -7.0, 0.5),
     ] {
         let scalars = [Scalar::Float64; 2];
-        let apply = |g: &mut Graph, leaves: &[NodeId]| {
+        let apply = |g: &mut TensorGraph, leaves: &[TensorNodeId]| {
             let mut operands = leaves.to_vec();
             for (at, [times, plus]) in [[scale, shift], [shift, scale]].into_iter().enumerate() {
                 let [times, plus] =
@@ -247,7 +250,7 @@ fn derivatives_are_those_of_differences_away_from_ones_too() {
         };
         check(name, weighed(apply, &scalars).expect("a graph"), &scalars);
     }
-    let rounded = |g: &mut Graph, leaves: &[NodeId]| {
+    let rounded = |g: &mut TensorGraph, leaves: &[TensorNodeId]| {
         let digits = g.constant(Scalar::Int32, 0.0).expect("a constant");
         let rounded = g.apply("round", &[leaves[0], digits]).expect("a node");
         g.apply("math.multiply", &[rounded, leaves[1]]).ok()

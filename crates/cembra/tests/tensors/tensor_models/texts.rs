@@ -1,7 +1,9 @@
 //! Operators of users that take literal texts, or are compiled from one, on elements of tensors.
 
 use super::{Tensors, f64s, inputs_of, tensors, values_of};
-use cembra::tensor::{CompileGraph, Error, ErrorKind, Graph, MapOperand, NodeId, Reduction, same_bits};
+use cembra::tensor::{
+    CompileGraph, MapOperand, Reduction, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
+};
 use cembra::{
     Backend, Executor, Limits, Model, Options, Registry, Scalar, ScalarValue, Session, Tensor, UserOperator, print,
 };
@@ -163,7 +165,7 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
         (
             "= tensor.grad(tensor.sum(my.polynomial(\"1 1\", y)), y)",
             "derivative",
-            "my.polynomial has no derivative; in Rust `Graph::custom_vjp` gives a function a gradient of its own",
+            "my.polynomial has no derivative; in Rust `TensorGraph::custom_vjp` gives a function a gradient of its own",
             "tensor.grad(tensor.sum(my.polynomial(\"1 1\", y)), y)",
         ),
     ] {
@@ -177,16 +179,16 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
         let executor = model.compile(&options).expect("an executor");
         let error =
             session(&executor, threads).run_tensors(&inputs_of(&executor, &given())).expect_err("a negative number");
-        let kind = error.tensor_error().map(Error::kind);
-        assert_eq!((kind, &*error.message()), (Some(ErrorKind::Evaluation), "my.positive: not positive"));
+        let kind = error.tensor_error().map(TensorError::kind);
+        assert_eq!((kind, &*error.message()), (Some(TensorErrorKind::Evaluation), "my.positive: not positive"));
         assert!(error.to_string().ends_with("(line 2, column 12: `my.positive(x, \"some\")`)"), "{error}");
         assert!(error.span().is_some());
     }
 }
 
 /// A graph, and nodes of it: a polynomial of twice the elements, its sums, and another one.
-fn graph() -> Result<(Graph, [NodeId; 3]), Error> {
-    let mut g = Graph::new(registry());
+fn graph() -> Result<(TensorGraph, [TensorNodeId; 3]), TensorError> {
+    let mut g = TensorGraph::new(registry());
     let x = g.leaf("x", Scalar::Float64, &[2, 3])?;
     let doubled = g.apply("math.add", &[x, x])?;
     let [text, other] = ["1 0 1", "2 0 1"].map(MapOperand::Text);
@@ -242,11 +244,11 @@ fn graphs_are_compiled_with_their_own_operators() {
 
 #[test]
 fn texts_that_an_operator_cannot_be_compiled_from_are_refused_by_graphs() {
-    let mut g = Graph::new(registry());
+    let mut g = TensorGraph::new(registry());
     let x = g.leaf("x", Scalar::Float64, &[2]).expect("a leaf");
     let error = g.apply_with("my.polynomial", &[MapOperand::Text("1 b"), MapOperand::Node(x)]).expect_err("no number");
-    assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::Literal, "my.polynomial: `b` is no number"));
+    assert_eq!((error.kind(), &*error.to_string()), (TensorErrorKind::Literal, "my.polynomial: `b` is no number"));
     let error = g.apply_with("my.polynomial", &[MapOperand::Node(x), MapOperand::Text("1")]).expect_err("no text");
-    assert_eq!(error.kind(), ErrorKind::ElementType);
+    assert_eq!(error.kind(), TensorErrorKind::ElementType);
     assert_eq!(error.help(), Some("the operator is compiled from its first operand, a literal text"));
 }

@@ -2,7 +2,7 @@
 //! whether to go on.
 
 use crate::compiled::{kind_of, message_of, run};
-use cembra::tensor::{Error, ErrorKind, Graph, Labels, NodeId, Reduction, Tensor, same_bits};
+use cembra::tensor::{Labels, Reduction, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Cancellation, Executor, Limits, Model, Options, RunOptions, Scalar, Session, Value};
 use cembra_engine::{BoundPlan, Evaluator, ProductCounters};
 use cembra_tensor::{Plan, Rewriter, Rewritten};
@@ -30,7 +30,7 @@ fn on_values(session: &mut Session, inputs: &[Tensor]) -> Result<Vec<Tensor>, ce
 
 /// The outputs of a model by its plan, by a session for each run, by one session for all, and by one on values: of each way the last outputs of
 /// three runs, or the kind of the error.
-fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Result<Vec<Tensor>, ErrorKind>> {
+fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Result<Vec<Tensor>, TensorErrorKind>> {
     let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
     let session = || {
         let mut session = executor.session();
@@ -62,7 +62,7 @@ fn needs(text: &str, inputs: &[Tensor], most: u64) {
             assert!(made.iter().zip(&expected).all(|(made, expected)| same_bits(made, expected)), "{made:?}");
         }
         for made in each_way(&too_few, threads, inputs) {
-            assert_eq!(made.expect_err(text), ErrorKind::Limit, "{text}, {threads} threads");
+            assert_eq!(made.expect_err(text), TensorErrorKind::Limit, "{text}, {threads} threads");
         }
     }
 }
@@ -147,7 +147,7 @@ fn what_is_taken_of_large_views_makes_no_lists() {
     let indices = Tensor::new(&[1, 3], vec![0, 1, 2]).expect("a tensor");
     let executor = compiled(outside, &limited(1 << 20));
     let error = run(&executor, &[numbers(&[0, 2]), indices]).expect_err("outside");
-    assert_eq!((kind_of(&error), message_of(&error)), (ErrorKind::Index, "index 2 of an axis of 2".to_owned()));
+    assert_eq!((kind_of(&error), message_of(&error)), (TensorErrorKind::Index, "index 2 of an axis of 2".to_owned()));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn copies_of_operands_are_limited() {
     let wide = [inputs[0].broadcast_to(&[2, 60, 60]), inputs[1].broadcast_to(&[60, 60, 2])].map(Result::unwrap);
     for (most, is_allowed) in [(2 * 57_600 + 32, true), (2 * 57_600 + 31, false)] {
         let made = Evaluator::new(&limited(most)).contract(&labels, [&wide[0], &wide[1]], &[2, 2]);
-        assert_eq!(made.map_err(|error| error.kind()).err(), (!is_allowed).then_some(ErrorKind::Limit));
+        assert_eq!(made.map_err(|error| error.kind()).err(), (!is_allowed).then_some(TensorErrorKind::Limit));
     }
 }
 
@@ -172,14 +172,14 @@ fn copies_of_operands_are_limited() {
 struct Ending(AtomicUsize);
 
 impl Ending {
-    fn go_on(&self) -> Result<(), Error> {
+    fn go_on(&self) -> Result<(), TensorError> {
         let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        left.map(drop).map_err(|_| Error::new(ErrorKind::Cancelled, "it was asked often enough"))
+        left.map(drop).map_err(|_| TensorError::new(TensorErrorKind::Cancelled, "it was asked often enough"))
     }
 }
 
 /// Runs the plan of a node until it was asked so often whether to go on: the run ends then.
-fn ends(graph: &Graph, node: NodeId, inputs: &[Tensor], (on, asked): (&Evaluator, usize)) {
+fn ends(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor], (on, asked): (&Evaluator, usize)) {
     let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, &[node], &on.host()).expect("a graph");
     let ending = Ending(asked.into());
     let go_on = || ending.go_on();
@@ -187,7 +187,12 @@ fn ends(graph: &Graph, node: NodeId, inputs: &[Tensor], (on, asked): (&Evaluator
     let plan = Plan::of(&graph, &outputs);
     let run = |mut bound: BoundPlan| bound.run(inputs, &host, &mut ProductCounters::default());
     let error = BoundPlan::of(&plan, &graph, inputs, &host).and_then(run).expect_err("it ends");
-    assert_eq!((error.kind(), ending.0.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0), "{}", plan.listing(&graph));
+    assert_eq!(
+        (error.kind(), ending.0.load(Ordering::Relaxed)),
+        (TensorErrorKind::Cancelled, 0),
+        "{}",
+        plan.listing(&graph)
+    );
 }
 
 #[test]
@@ -212,7 +217,7 @@ fn long_products(scalar: Scalar) {
         ("ij,ik->jk", [0, 1], [1, 9], [LONG, 9], [1, 1], [LONG, 1]),
     ];
     for (spec, factors, own, wide, other, other_wide) in products {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let [a, b] = [(own, wide), (other, other_wide)].map(|(extents, wide)| {
             let leaf = g.leaf("", scalar, &extents).expect("a leaf");
             g.broadcast(leaf, &wide).expect("a view")
@@ -235,7 +240,7 @@ fn long_products(scalar: Scalar) {
 
 #[test]
 fn the_reference_asks_whether_to_go_on() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[1, 3]).expect("a leaf");
     let i = g.leaf("i", Scalar::Int64, &[1]).expect("a leaf");
     let wide = g.broadcast(x, &[1 << 45, 3]).expect("a view");
@@ -251,13 +256,13 @@ fn the_reference_asks_whether_to_go_on() {
         let go_on = || ending.go_on();
         let inputs = [numbers(&[1, 3]), integers(&[1])];
         let error = cembra_tensor::evaluate(&g, &[output], &inputs, &on.host().asking(&go_on)).expect_err("it ends");
-        assert_eq!((error.kind(), ending.0.load(Ordering::Relaxed)), (ErrorKind::Cancelled, 0), "{output:?}");
+        assert_eq!((error.kind(), ending.0.load(Ordering::Relaxed)), (TensorErrorKind::Cancelled, 0), "{output:?}");
     }
 }
 
 #[test]
 fn sums_that_stay_in_registers_ask_whether_to_go_on() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x, y] = [&[1, 1, 8][..], &[100_000]].map(|extents| g.leaf("", Scalar::Float64, extents).expect("a leaf"));
     let a = g.broadcast(x, &[10_000, 100_000, 8]).expect("a view");
     let b = g.broadcast(y, &[10_000, 100_000]).expect("a view");
@@ -267,7 +272,7 @@ fn sums_that_stay_in_registers_ask_whether_to_go_on() {
 
 #[test]
 fn what_is_taken_asks_whether_to_go_on() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let w = g.leaf("w", Scalar::Float64, &[5]).expect("a leaf");
     let i = g.leaf("i", Scalar::Int64, &[1]).expect("a leaf");
     let many = g.broadcast(i, &[1_000_000, 1_000_000]).expect("a view");
@@ -312,7 +317,9 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
                                     && made.iter().zip(&expected).all(|(made, expected)| same_bits(made, expected))
                             );
                         }
-                        Err(error) => assert_eq!((has_room, kind_of(&error)), (false, ErrorKind::Limit), "{error}"),
+                        Err(error) => {
+                            assert_eq!((has_room, kind_of(&error)), (false, TensorErrorKind::Limit), "{error}")
+                        }
                     }
                 }
                 assert!(run(&executor, &x).is_ok() && others.run_tensors(&x).is_ok());
@@ -322,7 +329,7 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
         let token = Cancellation::new();
         token.cancel();
         session.set_run_options(&RunOptions::new().cancellation(token));
-        assert_eq!(kind_of(&session.run_tensors(&x).unwrap_err()), ErrorKind::Cancelled);
+        assert_eq!(kind_of(&session.run_tensors(&x).unwrap_err()), TensorErrorKind::Cancelled);
     }
 }
 

@@ -2,19 +2,19 @@
 //! fail, and that are not what the run before had.
 
 use crate::compiled::run;
-use cembra::tensor::{CompileGraph, Element, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use cembra::tensor::{CompileGraph, Element, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Executor, Options, RowPlayer, Scalar, Session};
 
 /// A node compiled, and a session that runs it.
-fn compiled(graph: &Graph, output: NodeId, options: &Options) -> (Executor, Session) {
+fn compiled(graph: &TensorGraph, output: TensorNodeId, options: &Options) -> (Executor, Session) {
     let executor = graph.compile(&[output], options).expect("an executor");
     let session = executor.session();
     (executor, session)
 }
 
 /// `(a * b + c) * a - s` and its sum, of so many elements of one type; `s` is one element for all.
-fn graph(scalar: Scalar, length: usize) -> (Graph, [NodeId; 2]) {
-    let mut g = Graph::standard();
+fn graph(scalar: Scalar, length: usize) -> (TensorGraph, [TensorNodeId; 2]) {
+    let mut g = TensorGraph::standard();
     let [a, b, c] = ["a", "b", "c"].map(|name| g.leaf(name, scalar, &[length]).expect("a leaf"));
     let s = g.leaf("s", scalar, &[]).expect("a leaf");
     let product = g.apply("math.multiply", &[a, b]).expect("a node");
@@ -108,7 +108,7 @@ fn a_line_of_other_inputs_is_no_line_of_these() {
 
 #[test]
 fn tensors_of_more_axes_are_lines_while_they_lie_so() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Float64, &[8, 16]).expect("a leaf"));
     let product = g.apply("math.multiply", &[a, b]).expect("a node");
     let total = g.reduce(Reduction::Sum, product, &[0, 1]).expect("a node");
@@ -138,7 +138,7 @@ fn tensors_of_more_axes_are_lines_while_they_lie_so() {
 
 #[test]
 fn inputs_that_no_line_is_of_are_looked_at() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float64, &[64]).expect("a leaf");
     g.leaf("unused", Scalar::Float64, &[64]).expect("a leaf");
     let twice = g.apply("math.add", &[a, a]).expect("a node");
@@ -160,7 +160,7 @@ fn inputs_that_no_line_is_of_are_looked_at() {
 
 #[test]
 fn a_line_that_fails_says_so_and_the_next_does_not() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b] = ["a", "b"].map(|name| g.leaf(name, Scalar::Int64, &[1000]).expect("a leaf"));
     let quotient = g.apply("math.floordiv", &[a, b]).expect("a node");
     let (_, mut session) = compiled(&g, quotient, &Options::default());
@@ -179,7 +179,7 @@ fn a_line_that_fails_says_so_and_the_next_does_not() {
 
 #[test]
 fn sines_that_lanes_leave_to_the_reference_are_right() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
     let sine = g.apply("sin", &[x]).expect("a node");
     let total = g.reduce(Reduction::Sum, sine, &[0]).expect("a node");
@@ -199,7 +199,7 @@ fn sines_that_lanes_leave_to_the_reference_are_right() {
 
 #[test]
 fn lines_of_parts_of_one_input_begin_where_these_do() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[700]).expect("a leaf");
     let [later, soon, last] =
         [3, 1, 400].map(|start| g.slice(x, &[Slice { start, step: 1, count: 300 }]).expect("a node"));
@@ -227,8 +227,8 @@ fn lines_of_many_inputs_are_those_of_their_names() {
 }
 
 fn lines_of_inputs(count: usize) {
-    let mut g = Graph::standard();
-    let leaves: Vec<NodeId> =
+    let mut g = TensorGraph::standard();
+    let leaves: Vec<TensorNodeId> =
         (0..count).map(|at| g.leaf(&format!("v{at}"), Scalar::Float64, &[400]).expect("a leaf")).collect();
     // Each by a factor of its own.
     let mut sum = leaves[0];

@@ -2,14 +2,14 @@
 
 use super::{leaves, numbers, plan_of, planned};
 use crate::compiled::run;
-use cembra::tensor::{CompileGraph, Graph, NodeId, PlanCounters, Reduction, Slice, Tensor, same_bits};
+use cembra::tensor::{CompileGraph, PlanCounters, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Backend, Options, Scalar};
 use cembra_tensor::Plan;
 use std::slice::from_ref;
 
 /// The counters of a plan for outputs over rows of several strips, whose results are those of the reference bit for bit.
-fn by_rows(build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>, extents: &[usize]) -> PlanCounters {
-    let mut g = Graph::standard();
+fn by_rows(build: impl Fn(&mut TensorGraph, TensorNodeId) -> Vec<TensorNodeId>, extents: &[usize]) -> PlanCounters {
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [extents]);
     let outputs = build(&mut g, x);
     planned(&g, &outputs)
@@ -18,35 +18,35 @@ fn by_rows(build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>, extents: &[usize])
 #[test]
 fn steps_over_the_same_rows_are_one() {
     // A strip has 2^15 elements: rows of a hundred, so that the last strip is shorter.
-    let softmax = |g: &mut Graph, x: NodeId| vec![g.softmax(x, g.extents(x).len() - 1).unwrap()];
+    let softmax = |g: &mut TensorGraph, x: TensorNodeId| vec![g.softmax(x, g.extents(x).len() - 1).unwrap()];
     for extents in [&[1000, 100][..], &[1, 70_000], &[7, 1, 30], &[3, 200, 100], &[40_000, 2], &[5, 1]] {
         let counters = by_rows(softmax, extents);
         assert_eq!((counters.steps, counters.temporaries), (1, 0), "{extents:?}");
     }
-    let logsumexp = |g: &mut Graph, x: NodeId| vec![g.logsumexp(x, 1).unwrap()];
+    let logsumexp = |g: &mut TensorGraph, x: TensorNodeId| vec![g.logsumexp(x, 1).unwrap()];
     let counters = by_rows(logsumexp, &[1000, 100]);
     assert_eq!((counters.steps, counters.temporaries), (1, 0));
-    let norm = |g: &mut Graph, x: NodeId| vec![g.layer_norm(x, 1, 1e-5).unwrap()];
+    let norm = |g: &mut TensorGraph, x: TensorNodeId| vec![g.layer_norm(x, 1, 1e-5).unwrap()];
     let counters = by_rows(norm, &[1000, 100]);
     assert_eq!((counters.steps, counters.temporaries), (1, 0));
     // The mean over the rows is another step, as it is over them all.
-    let loss = |g: &mut Graph, x: NodeId| {
+    let loss = |g: &mut TensorGraph, x: TensorNodeId| {
         let [y] = leaves(g, [&[1000, 100]]);
         vec![g.softmax_cross_entropy(x, y).unwrap()]
     };
     let counters = by_rows(loss, &[1000, 100]);
     assert_eq!((counters.steps, counters.temporaries, counters.temp_bytes), (2, 1, 8000));
     // Of columns there is no row that has all of one.
-    let columns = |g: &mut Graph, x: NodeId| vec![g.softmax(x, 0).unwrap()];
+    let columns = |g: &mut TensorGraph, x: TensorNodeId| vec![g.softmax(x, 0).unwrap()];
     assert!(by_rows(columns, &[1000, 100]).steps > 1);
     // The sums are wanted too, and so are steps of their own; or they are read in another order.
-    let both = |g: &mut Graph, x: NodeId| {
+    let both = |g: &mut TensorGraph, x: TensorNodeId| {
         let largest = g.reduce_keeping(Reduction::Max, x, &[1]).unwrap();
         let below = g.apply("math.subtract", &[x, largest]).unwrap();
         vec![below, largest]
     };
     assert_eq!(by_rows(both, &[1000, 100]).steps, 2);
-    let turned = |g: &mut Graph, x: NodeId| {
+    let turned = |g: &mut TensorGraph, x: TensorNodeId| {
         let largest = g.reduce_keeping(Reduction::Max, x, &[1]).unwrap();
         let turned = g.transpose(largest, &[1, 0]).unwrap();
         let below = g.apply("math.subtract", &[x, turned]).unwrap();
@@ -54,7 +54,7 @@ fn steps_over_the_same_rows_are_one() {
     };
     assert_eq!(by_rows(turned, &[300, 300]).steps, 2);
     // The first rows are those of the last axis here, and would be taken for those of the first.
-    let crossed = |g: &mut Graph, x: NodeId| {
+    let crossed = |g: &mut TensorGraph, x: TensorNodeId| {
         let e = g.apply("exp", &[x]).unwrap();
         let sums = g.reduce(Reduction::Sum, e, &[1]).unwrap();
         let below = g.apply("math.divide", &[e, sums]).unwrap();
@@ -62,7 +62,7 @@ fn steps_over_the_same_rows_are_one() {
     };
     by_rows(crossed, &[300, 300]);
     // Of a diagonal the second index is that of the row, too: among a few rows it would be another.
-    let diagonal = |g: &mut Graph, x: NodeId| {
+    let diagonal = |g: &mut TensorGraph, x: TensorNodeId| {
         let sums = g.reduce(Reduction::Sum, x, &[2]).unwrap();
         let diagonal = g.with_axes(sums, &[0, 0]).unwrap();
         let column = g.reshape(diagonal, &[60, 1]).unwrap();
@@ -75,8 +75,8 @@ fn steps_over_the_same_rows_are_one() {
 
 /// The steps and temporaries of a plan for reductions of `x`, by which they are what the reference makes of them bit for bit, on one thread and
 /// on three.
-fn reduced(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) -> (usize, usize) {
-    let mut g = Graph::standard();
+fn reduced(x: &Tensor, build: impl Fn(&mut TensorGraph, TensorNodeId) -> Vec<TensorNodeId>) -> (usize, usize) {
+    let mut g = TensorGraph::standard();
     let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");
     let outputs = build(&mut g, leaf);
     let mut found = (0, 0);
@@ -104,13 +104,13 @@ fn reduced(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) -> (us
 #[test]
 fn reductions_of_one_space_share_a_loop() {
     let moments = |axes: &'static [usize]| {
-        move |g: &mut Graph, x: NodeId| {
+        move |g: &mut TensorGraph, x: TensorNodeId| {
             let squares = g.apply("math.multiply", &[x, x]).unwrap();
             vec![g.reduce(Reduction::Sum, x, axes).unwrap(), g.reduce(Reduction::Sum, squares, axes).unwrap()]
         }
     };
     let extremes = |axes: &'static [usize]| {
-        move |g: &mut Graph, x: NodeId| {
+        move |g: &mut TensorGraph, x: TensorNodeId| {
             let negated = g.apply("math.neg", &[x]).unwrap();
             [(Reduction::Min, x), (Reduction::Max, x), (Reduction::Product, negated)]
                 .map(|(reduction, of)| g.reduce(reduction, of, axes).unwrap())
@@ -144,10 +144,10 @@ fn reductions_of_one_space_share_a_loop() {
 #[test]
 fn what_follows_reductions_in_one_loop_is_in_their_step() {
     let x = numbers(&[50, 3000], 5);
-    let variance = |g: &mut Graph, x: NodeId| {
+    let variance = |g: &mut TensorGraph, x: TensorNodeId| {
         let squares = g.apply("math.multiply", &[x, x]).unwrap();
         let count = g.constant(Scalar::Float64, 150_000.0).unwrap();
-        let of = |g: &mut Graph, x| {
+        let of = |g: &mut TensorGraph, x| {
             let sum = g.reduce(Reduction::Sum, x, &[0, 1]).unwrap();
             g.apply("math.divide", &[sum, count]).unwrap()
         };
@@ -165,7 +165,7 @@ fn what_follows_reductions_in_one_loop_is_in_their_step() {
     );
     assert_eq!(reduced(&x, |g, x| vec![variance(g, x).1]).0, 1);
     // A sum of what is above the mean needs the mean, and so another walk; the largest does not.
-    let above = |g: &mut Graph, x: NodeId| {
+    let above = |g: &mut TensorGraph, x: TensorNodeId| {
         let (mean, _) = variance(g, x);
         let above = g.apply("math.subtract", &[x, mean]).unwrap();
         let squares = g.apply("math.multiply", &[above, above]).unwrap();
@@ -174,7 +174,7 @@ fn what_follows_reductions_in_one_loop_is_in_their_step() {
     };
     assert_eq!(reduced(&x, above), (2, 1));
     // Other axes, or another tensor, is another walk.
-    let apart = |g: &mut Graph, x: NodeId| {
+    let apart = |g: &mut TensorGraph, x: TensorNodeId| {
         let whole = g.constant(Scalar::Float64, 2.0).unwrap();
         let other = g.broadcast(whole, &[50, 3000]).unwrap();
         let other = g.apply("exp", &[other]).unwrap();
@@ -186,7 +186,7 @@ fn what_follows_reductions_in_one_loop_is_in_their_step() {
     };
     assert!(reduced(&x, apart).0 >= 3);
     // What is between two of them in the order of steps, and needs the first, comes after both; what the second needs comes before.
-    let between = |g: &mut Graph, x: NodeId| {
+    let between = |g: &mut TensorGraph, x: TensorNodeId| {
         let first = g.reduce(Reduction::Sum, x, &[1]).unwrap();
         let scaled = g.einsum("i,j->ij", &[first, first]).unwrap();
         let squares = g.apply("math.multiply", &[x, x]).unwrap();
@@ -201,7 +201,7 @@ fn what_follows_reductions_in_one_loop_is_in_their_step() {
         ]
     };
     assert_eq!(reduced(&x, between), (3, 0));
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [&[50, 3000]]);
     let least = g.reduce(Reduction::Min, x, &[1]).unwrap();
     let e = g.apply("exp", &[x]).unwrap();
@@ -233,7 +233,7 @@ fn fetched_ahead(extents: [usize; 2]) {
         (0..extents[0] * extents[1]).map(|at| ((at * 7919 + seed * 104_729) % 20_011) as f32 / 2500.0 - 4.0).collect()
     };
     let tensor = |seed| Tensor::new(&extents, floats(seed)).expect("a tensor");
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [z, y] = ["z", "y"].map(|name| g.leaf(name, Scalar::Float32, &extents).expect("a leaf"));
     let loss = g.softmax_cross_entropy(z, y).expect("a node");
     let rows = g.softmax(z, 1).expect("a node");
@@ -256,8 +256,8 @@ fn fetched_ahead(extents: [usize; 2]) {
 }
 
 /// Checks that reductions of `x` are what the reference makes of them bit for bit, on two threads and on five.
-fn shared_out(x: &Tensor, build: impl Fn(&mut Graph, NodeId) -> Vec<NodeId>) {
-    let mut g = Graph::standard();
+fn shared_out(x: &Tensor, build: impl Fn(&mut TensorGraph, TensorNodeId) -> Vec<TensorNodeId>) {
+    let mut g = TensorGraph::standard();
     let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");
     let outputs = build(&mut g, leaf);
     let executor = g.compile(&outputs, &Options::default().min_parallel_elements(5000)).expect("an executor");
@@ -279,14 +279,14 @@ fn few_long_reductions_are_shared_out_in_blocks() {
     let extents: [&[usize]; 5] =
         [&[3 * 65_536 + 17], &[2, 2 * 65_536 + 640], &[1, 4 * 65_536], &[3, 2, 35_001], &[4, 9000]];
     let all = |reductions: &'static [Reduction], axes: &'static [usize]| {
-        move |g: &mut Graph, x: NodeId| {
+        move |g: &mut TensorGraph, x: TensorNodeId| {
             let own = if g.node(x).scalar == Scalar::Boolean { x } else { g.apply("math.multiply", &[x, x]).unwrap() };
             reductions.iter().flat_map(|how| [x, own].map(|of| g.reduce(*how, of, axes).unwrap())).collect()
         }
     };
     // What follows one of them is a step of its own then.
     let means = |axes: &'static [usize]| {
-        move |g: &mut Graph, x: NodeId| {
+        move |g: &mut TensorGraph, x: TensorNodeId| {
             let sum = g.reduce(Reduction::Sum, x, axes).unwrap();
             let half = g.constant(Scalar::Float64, 0.5).unwrap();
             vec![g.apply("math.multiply", &[sum, half]).unwrap()]
@@ -318,7 +318,7 @@ fn few_long_reductions_are_shared_out_in_blocks() {
             // All in one loop, and each in its own.
             shared_out(x, all(how, axes));
             for (at, _) in how.iter().enumerate() {
-                let one = |which: usize| move |g: &mut Graph, x| vec![all(&how[at..=at], axes)(g, x)[which]];
+                let one = |which: usize| move |g: &mut TensorGraph, x| vec![all(&how[at..=at], axes)(g, x)[which]];
                 shared_out(x, one(0));
                 shared_out(x, one(1));
             }

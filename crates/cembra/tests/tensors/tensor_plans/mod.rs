@@ -8,7 +8,8 @@ mod runs;
 
 use crate::compiled::{kind_of, run};
 use cembra::tensor::{
-    CompileGraph, ErrorKind, Graph, NodeId, PlanCounters, Reduction, Slice, Tensor, TensorPlan, same_bits,
+    CompileGraph, PlanCounters, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, TensorPlan,
+    same_bits,
 };
 use cembra::{Backend, Executor, Options, Scalar};
 use cembra_engine::Evaluator;
@@ -17,7 +18,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 /// The plan of a graph, whose leaves have extents.
-fn plan_of(graph: &Graph, executor: &Executor) -> Arc<TensorPlan> {
+fn plan_of(graph: &TensorGraph, executor: &Executor) -> Arc<TensorPlan> {
     let extents: Vec<&[usize]> = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).collect();
     executor.prepare_for(&extents).expect("a plan")
 }
@@ -30,7 +31,7 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
 }
 
 /// The counters of a plan for this output, whose results are those of the reference with both backends.
-fn planned(graph: &Graph, outputs: &[NodeId]) -> PlanCounters {
+fn planned(graph: &TensorGraph, outputs: &[TensorNodeId]) -> PlanCounters {
     let inputs: Vec<Tensor> =
         graph.leaves().iter().enumerate().map(|(at, leaf)| numbers(graph.extents(leaf.node), at)).collect();
     let mut counters = PlanCounters::default();
@@ -48,18 +49,18 @@ fn planned(graph: &Graph, outputs: &[NodeId]) -> PlanCounters {
     counters
 }
 
-fn steps(graph: &Graph, output: NodeId) -> (usize, usize) {
+fn steps(graph: &TensorGraph, output: TensorNodeId) -> (usize, usize) {
     let counters = planned(graph, &[output]);
     (counters.steps, counters.temporaries)
 }
 
-fn leaves<const N: usize>(g: &mut Graph, extents: [&[usize]; N]) -> [NodeId; N] {
+fn leaves<const N: usize>(g: &mut TensorGraph, extents: [&[usize]; N]) -> [TensorNodeId; N] {
     extents.map(|extents| g.leaf("", Scalar::Float64, extents).expect("a value"))
 }
 
 #[test]
 fn chains_of_maps_with_views_are_one_step() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b, c] = leaves(&mut g, [&[30, 40], &[40], &[40, 30]]);
     // A sum, seen the other way round, cut and turned over, with a vector for all rows.
     let sum = g.apply("math.add", &[a, b]).unwrap();
@@ -92,7 +93,7 @@ fn chains_of_maps_with_views_are_one_step() {
 fn maps_of_what_lies_across_are_those_of_its_elements() {
     // Several blocks of rows with a rest, fewer rows than are worth it, rows that are longer than a block, and matrices behind each other.
     for extents in [&[300, 700][..], &[7, 700], &[20, 9000], &[3, 50, 200], &[100, 1, 30]] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let last = extents.len() - 1;
         let mut order: Vec<usize> = (0..extents.len()).collect();
         order.swap(last - 1, last);
@@ -115,7 +116,7 @@ fn maps_of_what_lies_across_are_those_of_its_elements() {
 
 #[test]
 fn a_logistic_function_is_one_step() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [&[1000]]);
     let one = g.constant(Scalar::Float64, 1.0).unwrap();
     let minus = g.apply("math.neg", &[x]).unwrap();
@@ -132,7 +133,7 @@ fn a_logistic_function_is_one_step() {
 fn what_is_reduced_is_no_temporary() {
     // Extents of several blocks, and of parts of one.
     for extents in [[3, 100, 200], [200, 2, 100], [1, 1, 70_000], [70_000, 1, 1], [5000, 7, 1]] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let [a, b] = leaves(&mut g, [&extents, &extents[2..]]);
         let sum = g.apply("math.add", &[a, b]).unwrap();
         for axes in [&[0][..], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]] {
@@ -148,7 +149,7 @@ fn what_is_reduced_is_no_temporary() {
 
 #[test]
 fn other_elements_are_reduced_alike() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [&[50, 700]]);
     for scalar in [Scalar::Float32, Scalar::Int32, Scalar::Int64] {
         let cast = g.cast(x, scalar).unwrap();
@@ -163,7 +164,7 @@ fn other_elements_are_reduced_alike() {
 }
 
 /// Casts of numbers that are too large fail: these are small.
-fn steps_of_small(graph: &Graph, output: NodeId) -> (usize, usize) {
+fn steps_of_small(graph: &TensorGraph, output: TensorNodeId) -> (usize, usize) {
     let input = Tensor::new(&[50, 700], (0..35_000).map(|at| f64::from(at % 97) - 40.5).collect()).expect("a value");
     let executor = graph.compile(&[output], &Options::default()).expect("an executor");
     let plan = plan_of(graph, &executor);
@@ -174,7 +175,7 @@ fn steps_of_small(graph: &Graph, output: NodeId) -> (usize, usize) {
 
 #[test]
 fn maps_of_a_reduction_are_in_its_step() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b, c] = leaves(&mut g, [&[300, 400], &[300], &[]]);
     let square = g.apply("math.multiply", &[a, a]).unwrap();
     for (axes, other) in [(&[1][..], b), (&[0, 1], c)] {
@@ -194,7 +195,7 @@ fn maps_of_a_reduction_are_in_its_step() {
 
 #[test]
 fn what_is_dear_is_computed_once() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [v, m] = leaves(&mut g, [&[40], &[30, 40]]);
     // For each row of the matrix again, if it were not in memory.
     let e = g.apply("exp", &[v]).unwrap();
@@ -216,7 +217,7 @@ fn what_is_dear_is_computed_once() {
 
 #[test]
 fn what_may_fail_fails_as_in_the_reference() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Int32, &[2]).unwrap();
     let condition = g.leaf("c", Scalar::Boolean, &[2]).unwrap();
     let quotient = g.apply("math.floordiv", &[a, a]).unwrap();
@@ -224,13 +225,13 @@ fn what_may_fail_fails_as_in_the_reference() {
     let inputs = [Tensor::new(&[2], vec![1, 0]).unwrap(), Tensor::new(&[2], vec![true, true]).unwrap()];
     let executor = g.compile(&[chosen], &Options::default()).unwrap();
     let [expected, found] = [executor.run_reference(&inputs), run(&executor, &inputs)].map(|made| made.unwrap_err());
-    assert_eq!(kind_of(&expected), ErrorKind::Evaluation);
+    assert_eq!(kind_of(&expected), TensorErrorKind::Evaluation);
     assert_eq!(expected.tensor_error(), found.tensor_error());
 }
 
 #[test]
 fn chains_of_a_million_are_planned() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [&[2]]);
     let mut chain = x;
     for _ in 0..1_000_000 {
@@ -251,7 +252,7 @@ fn chains_of_a_million_are_planned() {
 
 #[test]
 fn a_plan_is_printed() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b] = leaves(&mut g, [&[3, 4], &[4]]);
     let e = g.apply("exp", &[b]).unwrap();
     let product = g.apply("math.multiply", &[a, e]).unwrap();
@@ -275,7 +276,7 @@ fn elements_are_found_however_operands_lie() {
         let turned = Tensor::new(&[columns, rows], (0..count / 2).map(|at| at as f64).collect()).unwrap();
         let of_row = Tensor::new(&[rows, 1], (0..rows).map(|at| at as f64 * 1e-3).collect()).unwrap();
         let of_column = Tensor::new(&[columns], (0..columns).map(|at| at as f64 * 1e-7).collect()).unwrap();
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let [p, t, r, c] = leaves(&mut g, [&[rows, 2 * columns], &[columns, rows], &[rows, 1], &[columns]]);
         let last = (2 * columns).saturating_sub(1);
         let slices = [Slice::all(rows), Slice { start: last, step: -2, count: columns }];
@@ -307,7 +308,7 @@ fn expressions_are_compiled_once_for_all_extents_and_threads() {
             let on = &on;
             scope.spawn(move || {
                 for extent in 2..=100 {
-                    let mut g = Graph::standard();
+                    let mut g = TensorGraph::standard();
                     let [x] = leaves(&mut g, [&[extent]]);
                     let square = g.apply("math.multiply", &[x, x]).unwrap();
                     let sum = g.reduce(Reduction::Sum, square, &[0]).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{leaves, numbers, planned, steps};
 use crate::compiled::run;
-use cembra::tensor::{CompileGraph, Graph, Labels, NodeId, Slice, Tensor, same_bits};
+use cembra::tensor::{CompileGraph, Labels, Slice, Tensor, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Options, Scalar};
 use cembra_engine::{Evaluator, PlainProduct, contract};
 use cembra_tensor::Operation;
@@ -15,7 +15,7 @@ fn wholes(extents: &[usize], seed: usize) -> Tensor {
 }
 
 /// The counters of a plan with products of matrices, which gives what the reference does on whole numbers.
-fn multiplied(graph: &Graph, output: NodeId) -> (usize, usize, u64) {
+fn multiplied(graph: &TensorGraph, output: TensorNodeId) -> (usize, usize, u64) {
     let inputs: Vec<Tensor> =
         graph.leaves().iter().enumerate().map(|(at, leaf)| wholes(graph.extents(leaf.node), at)).collect();
     let on = Arc::new(Evaluator::new(&Options::default()));
@@ -51,7 +51,7 @@ fn the_listing_of_a_product_says_what_it_copies() {
     ] {
         let (operands, _) = spec.split_once("->").unwrap();
         let extents: Vec<Vec<usize>> = operands.split(',').map(|own| own.bytes().map(extent).collect()).collect();
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let [a, b] = leaves(&mut g, [&extents[0], &extents[1]]);
         let product = g.einsum(spec, &[a, b]).unwrap();
         let planned = on.plan(&g, &[product]).unwrap();
@@ -67,7 +67,7 @@ fn the_listing_of_a_product_says_what_it_copies() {
         assert_eq!(listing.ends_with(&total), counters.permutes > 0, "{listing}");
     }
     // A transposition and the scale are folded into the product, a slice is seen as it lies, and so are views of views.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b] = leaves(&mut g, [&[8, 9], &[6, 18]]);
     let turned = g.transpose(a, &[1, 0]).unwrap();
     let cut = g.slice(b, &[Slice::all(6), Slice { start: 17, step: -2, count: 9 }]).unwrap();
@@ -83,7 +83,7 @@ fn the_listing_of_a_product_says_what_it_copies() {
 
 #[test]
 fn maps_of_a_product_are_in_its_step() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b, bias, mask] = leaves(&mut g, [&[600, 30], &[30, 700], &[700], &[600, 700]]);
     let product = g.einsum("ik,kj->ij", &[a, b]).unwrap();
     let two = g.constant(Scalar::Float64, 2.0).unwrap();
@@ -118,7 +118,7 @@ fn maps_of_a_product_are_in_its_step() {
 
 #[test]
 fn products_that_are_no_sums_are_maps() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [a, b, v, w] = leaves(&mut g, [&[30, 40], &[50, 40], &[30], &[7]]);
     for (spec, operands) in [
         ("ij,kj->jik", &[a, b][..]),
@@ -134,7 +134,7 @@ fn products_that_are_no_sums_are_maps() {
         assert_eq!(steps(&g, e), (1, 0), "{spec}");
     }
     // A product of zero and a negative number has its sign; the sum of one such product has none.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [zero, minus] = leaves(&mut g, [&[1], &[1]]);
     let outputs = ["i,i->i", "i,j->ij", "i,i->"].map(|spec| g.einsum(spec, &[zero, minus]).unwrap());
     let inputs = [0.0, -1.0].map(|number| Tensor::new(&[1], vec![number]).unwrap());
@@ -164,7 +164,7 @@ fn sums_over_labels_of_one_operand_are_reductions_of_views() {
             let (axes, kept) = spec.split_once("->").unwrap();
             let extent = |label: u8| [wide, long, 2][usize::from(label - b'i')];
             let extents: Vec<usize> = axes.bytes().map(extent).collect();
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let [x] = leaves(&mut g, [&extents]);
             let sum = g.einsum(spec, &[x]).unwrap();
             let counters = planned(&g, &[sum]);
@@ -178,14 +178,14 @@ fn sums_over_labels_of_one_operand_are_reductions_of_views() {
         for spec in ["ii->", "iij->j", "iij->i", "jii->j", "iji->j", "iijj->j", "ijji->", "ijij->i"] {
             let axes = spec.split_once("->").unwrap().0;
             let extents = axes.bytes().map(|label| if label == b'i' { extent } else { 3 }).collect::<Vec<usize>>();
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let [x] = leaves(&mut g, [&extents]);
             let sum = g.einsum(spec, &[x]).unwrap();
             assert_eq!(planned(&g, &[sum]).steps, 1, "{spec}");
         }
     }
     // What is summed is no temporary, and what follows is in the same step; of a transposed tensor it is one view.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [&[300, 40]]);
     let e = g.apply("exp", &[x]).unwrap();
     let turned = g.transpose(e, &[1, 0]).unwrap();
@@ -193,7 +193,7 @@ fn sums_over_labels_of_one_operand_are_reductions_of_views() {
     let log = g.apply("log", &[sum]).unwrap();
     assert_eq!(steps(&g, log), (1, 0));
     // Every type: FLOAT32 is added in FLOAT64, integers wrap.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let types = [Scalar::Float32, Scalar::Int32, Scalar::Int64];
     let inputs = [
         Tensor::new(&[150, 140], (0..21_000).map(|at| (at as f32).sin() * 1e3).collect()).unwrap(),
@@ -212,7 +212,7 @@ fn sums_over_labels_of_one_operand_are_reductions_of_views() {
         assert!(same_bits(expected, found), "{at}: {found:?} is not {expected:?}");
     }
     // A sum begins with zero, one of one element too.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [&[2, 1]]);
     let sums = ["ij->i", "ij->j"].map(|spec| g.einsum(spec, &[x]).unwrap());
     let minus = Tensor::new(&[2, 1], vec![-0.0, -0.0]).unwrap();
@@ -233,7 +233,7 @@ fn products_with_vectors_are_exact_on_whole_numbers() {
         ("ikj,kj->i", [&[30, 7, 50], &[7, 50]]),
     ] {
         for scalar in [Scalar::Float64, Scalar::Float32, Scalar::Int32] {
-            let mut g = Graph::standard();
+            let mut g = TensorGraph::standard();
             let operands = leaves(&mut g, extents).map(|leaf| g.cast(leaf, scalar).unwrap());
             let product = g.einsum(spec, &operands).unwrap();
             let wide = g.cast(product, Scalar::Float64).unwrap();
@@ -262,7 +262,7 @@ fn large_products_are_cut_by_their_shapes_alone() {
         ("ij,jk->ik", [&[511, 512], &[512, 514]], 1, 0),
         ("afb,cadfe->bcde", [&[10, 10, 512], &[15, 10, 15, 10, 15]], 1, 1),
     ] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let [a, b] = leaves(&mut g, extents);
         let product = g.einsum(spec, &[a, b]).unwrap();
         let inputs = [wholes(extents[0], 1), wholes(extents[1], 2)];

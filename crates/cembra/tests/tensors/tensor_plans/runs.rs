@@ -2,12 +2,12 @@
 
 use super::{numbers, plan_of};
 use crate::compiled::{kind_of, run};
-use cembra::tensor::{CompileGraph, ErrorKind, Graph, NodeId, Reduction, Slice, Tensor, same_bits};
+use cembra::tensor::{CompileGraph, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Cancellation, Options, RowPlayer, Scalar};
 
 /// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
-fn graph() -> (Graph, Vec<NodeId>) {
-    let mut g = Graph::standard();
+fn graph() -> (TensorGraph, Vec<TensorNodeId>) {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[40, 300]).expect("a leaf");
     let y = g.leaf("y", Scalar::Float64, &[300]).expect("a leaf");
     let sum = g.apply("math.add", &[x, y]).expect("a node");
@@ -47,7 +47,7 @@ fn runs_of_one_plan_do_not_see_each_other() {
     check_runs(&g, &alone);
 }
 
-fn check_runs(g: &Graph, outputs: &[NodeId]) {
+fn check_runs(g: &TensorGraph, outputs: &[TensorNodeId]) {
     let executor = g.compile(outputs, &Options::default().reference_order(true)).expect("an executor");
     let (plan, mut session) = (plan_of(g, &executor), executor.session());
     let mut kept: Vec<(Vec<Tensor>, Vec<Tensor>)> = Vec::new();
@@ -78,7 +78,7 @@ fn check_runs(g: &Graph, outputs: &[NodeId]) {
 
 #[test]
 fn a_session_writes_again_to_memory_that_nobody_else_has() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[1000]).expect("a leaf");
     let outputs = [g.apply("math.neg", &[x]).expect("a node"), g.apply("math.abs", &[x]).expect("a node")];
     let mut session = g.compile(&outputs, &Options::default()).expect("an executor").session();
@@ -96,7 +96,7 @@ fn a_session_writes_again_to_memory_that_nobody_else_has() {
 
 #[test]
 fn a_session_whose_run_failed_goes_on() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Int64, &[1000]).expect("a leaf");
     let b = g.leaf("b", Scalar::Int64, &[1000]).expect("a leaf");
     let doubled = g.apply("math.add", &[a, a]).expect("a node");
@@ -119,7 +119,7 @@ fn a_session_whose_run_failed_goes_on() {
 #[test]
 fn long_chains_of_views_and_of_sizes_are_bound() {
     // What each view is of is not looked for again for each of them.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[3]).expect("a leaf");
     let mut chain = g.apply("sin", &[x]).expect("a node");
     for _ in 0..300_000 {
@@ -132,7 +132,7 @@ fn long_chains_of_views_and_of_sizes_are_bound() {
     let found = made[0].to_vec::<f64>().expect("floats");
     assert!(found.iter().zip(&sines).all(|(found, sine)| (found - sine).abs() < 1e-12), "{found:?}");
     // Temporaries of as many sizes as there are steps: memory of one size is not looked for among all that are free.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Int64, &[3000]).expect("a leaf");
     let mut chain = x;
     for extent in (1..3000).rev() {
@@ -149,7 +149,7 @@ fn long_chains_of_views_and_of_sizes_are_bound() {
 #[test]
 fn sums_of_elements_that_lanes_leave_to_the_reference_are_right() {
     // Of arguments as large as some here, lanes do not know the sine: it is put in their place while they are summed.
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[5, 1000]).expect("a leaf");
     let e = g.apply("sin", &[x]).expect("a node");
     let square = g.apply("math.multiply", &[e, e]).expect("a node");
@@ -176,7 +176,7 @@ fn sums_of_elements_that_lanes_leave_to_the_reference_are_right() {
 
 #[test]
 fn memory_that_is_read_through_views_is_free_once() {
-    let mut g = Graph::standard();
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[20, 30]).expect("a leaf");
     let doubled = g.apply("math.add", &[x, x]).expect("a node");
     let upwards = g.slice(doubled, &[Slice { start: 19, step: -1, count: 20 }, Slice::all(30)]).expect("a node");
@@ -196,7 +196,7 @@ fn memory_that_is_read_through_views_is_free_once() {
 fn reductions_of_what_is_in_memory_many_times_can_be_cancelled() {
     // As many elements as would take years, of a tensor of six.
     for axes in [&[0, 1, 2][..], &[0, 2], &[0, 1]] {
-        let mut g = Graph::standard();
+        let mut g = TensorGraph::standard();
         let x = g.leaf("x", Scalar::Float64, &[1, 3, 2]).expect("a leaf");
         let wide = g.broadcast(x, &[1 << 55, 3, 2]).expect("a view");
         let largest = g.reduce(Reduction::Max, wide, axes).expect("a node");
@@ -218,7 +218,7 @@ fn reductions_of_what_is_in_memory_many_times_can_be_cancelled() {
         begins.wait();
         session.set_cancellation(Some(token));
         let error = session.run_tensors(&inputs).expect_err("cancelled");
-        assert_eq!(kind_of(&error), ErrorKind::Cancelled);
+        assert_eq!(kind_of(&error), TensorErrorKind::Cancelled);
         assert!(other.join().expect("no panic"));
     }
 }

@@ -5,18 +5,18 @@ use crate::choice::Backend;
 use crate::compile_options::CompileOptions;
 use crate::tensors::Evaluator;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Error, Layout, Reduction, Tensor};
+use cembra_tensor::{Layout, Reduction, Tensor, TensorError};
 
 /// A graph, its plan, and what it is bound to.
 struct Case {
-    graph: Graph,
+    graph: TensorGraph,
     plan: Plan,
     inputs: Vec<Tensor>,
 }
 
 /// Sums, largest and products one after the other, so that memory is used again.
-fn chain() -> Result<Case, Error> {
-    let mut g = Graph::standard();
+fn chain() -> Result<Case, TensorError> {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[30, 30])?;
     let mut made = x;
     for _ in 0..4 {
@@ -30,7 +30,7 @@ fn chain() -> Result<Case, Error> {
     Ok(Case { graph: g, plan, inputs })
 }
 
-fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), BoundFlaw>, Error> {
+fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), BoundFlaw>, TensorError> {
     let options = CompileOptions { backend: Backend::Interpreter, ..CompileOptions::default() };
     let evaluator = Evaluator::new(&options);
     let mut bound = Bound::of(&case.plan, &case.graph, &case.inputs, None, &evaluator.host())?;
@@ -40,7 +40,7 @@ fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), Boun
 }
 
 #[test]
-fn slots_have_what_is_read() -> Result<(), Error> {
+fn slots_have_what_is_read() -> Result<(), TensorError> {
     let case = chain()?;
     // Each step's value in the memory of the first one of its size: too soon for some.
     let reused = check(&case, |bound| {
@@ -72,7 +72,7 @@ fn slots_have_what_is_read() -> Result<(), Error> {
 }
 
 #[test]
-fn values_fit_their_memory() -> Result<(), Error> {
+fn values_fit_their_memory() -> Result<(), TensorError> {
     let case = chain()?;
     let small = check(&case, |bound| bound.plan.slots[0].len -= 1)?;
     assert!(matches!(small, Err(BoundFlaw::Size(_))), "{small:?}");
@@ -82,8 +82,8 @@ fn values_fit_their_memory() -> Result<(), Error> {
 }
 
 #[test]
-fn pieces_read_the_elements_of_their_step() -> Result<(), Error> {
-    let mut g = Graph::standard();
+fn pieces_read_the_elements_of_their_step() -> Result<(), TensorError> {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[40, 30])?;
     let y = g.leaf("y", Scalar::Float64, &[30])?;
     let sum = g.apply("math.add", &[x, y])?;

@@ -6,14 +6,14 @@ use cembra_runtime::Scalar;
 
 /// A graph, its plan, and the nodes that tests name.
 struct Case {
-    graph: Graph,
+    graph: TensorGraph,
     plan: Plan,
-    nodes: Vec<NodeId>,
+    nodes: Vec<TensorNodeId>,
 }
 
 /// The sums of the rows of `exp(x.T + y)`, and their squares beside `y`: maps, views, a reduction, and two outputs.
-fn sums() -> Result<Case, crate::Error> {
-    let mut g = Graph::standard();
+fn sums() -> Result<Case, crate::TensorError> {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[6, 4])?;
     let y = g.leaf("y", Scalar::Float64, &[6])?;
     let turned = g.transpose(x, &[1, 0])?;
@@ -26,8 +26,8 @@ fn sums() -> Result<Case, crate::Error> {
     Ok(Case { graph: g, plan, nodes: vec![x, y, sums, squares] })
 }
 
-fn softmax() -> Result<Case, crate::Error> {
-    let mut g = Graph::standard();
+fn softmax() -> Result<Case, crate::TensorError> {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[300, 200])?;
     let softmax = g.softmax(x, 1)?;
     let plan = Plan::of(&g, &[softmax]);
@@ -35,8 +35,8 @@ fn softmax() -> Result<Case, crate::Error> {
 }
 
 /// A sum and a largest of the same, which share a loop.
-fn shared() -> Result<Case, crate::Error> {
-    let mut g = Graph::standard();
+fn shared() -> Result<Case, crate::TensorError> {
+    let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[30, 20])?;
     let [sum, most] = [g.reduce(Reduction::Sum, x, &[1])?, g.reduce(Reduction::Max, x, &[1])?];
     let plan = Plan::of(&g, &[sum, most]);
@@ -51,11 +51,11 @@ fn check(case: &Case, breaks: impl FnOnce(&mut Plan)) -> Result<(), PlanFlaw> {
 }
 
 /// The step that makes a node.
-fn step(plan: &mut Plan, node: NodeId) -> &mut Step {
+fn step(plan: &mut Plan, node: TensorNodeId) -> &mut Step {
     plan.steps.iter_mut().find(|step| step.node == node).expect("a step")
 }
 
-fn reduced(plan: &mut Plan, node: NodeId) -> &mut Region {
+fn reduced(plan: &mut Plan, node: TensorNodeId) -> &mut Region {
     match &mut step(plan, node).work {
         Work::Reduce { of, .. } => of,
         other => panic!("{other:?} is no reduction"),
@@ -63,7 +63,7 @@ fn reduced(plan: &mut Plan, node: NodeId) -> &mut Region {
 }
 
 #[test]
-fn values_are_there_when_they_are_read() -> Result<(), crate::Error> {
+fn values_are_there_when_they_are_read() -> Result<(), crate::TensorError> {
     let case = sums()?;
     let [_, _, sums, squares] = case.nodes[..] else { unreachable!() };
     let missing = check(&case, |plan| plan.steps.retain(|step| step.node != sums));
@@ -81,7 +81,7 @@ fn values_are_there_when_they_are_read() -> Result<(), crate::Error> {
 }
 
 #[test]
-fn values_are_not_dropped_before_they_are_read() -> Result<(), crate::Error> {
+fn values_are_not_dropped_before_they_are_read() -> Result<(), crate::TensorError> {
     let case = sums()?;
     let [_, y, sums, squares] = case.nodes[..] else { unreachable!() };
     // What the squares read is a view of it, and it is an output.
@@ -95,7 +95,7 @@ fn values_are_not_dropped_before_they_are_read() -> Result<(), crate::Error> {
 }
 
 #[test]
-fn steps_compute_what_the_graph_says() -> Result<(), crate::Error> {
+fn steps_compute_what_the_graph_says() -> Result<(), crate::TensorError> {
     let case = sums()?;
     let [x, _, sums, _] = case.nodes[..] else { unreachable!() };
     let registry = case.graph.registry();
@@ -143,7 +143,7 @@ fn steps_compute_what_the_graph_says() -> Result<(), crate::Error> {
 }
 
 #[test]
-fn steps_over_rows_stay_in_their_rows() -> Result<(), crate::Error> {
+fn steps_over_rows_stay_in_their_rows() -> Result<(), crate::TensorError> {
     let case = softmax()?;
     let [_, made] = case.nodes[..] else { unreachable!() };
     let deeper = check(&case, |plan| {
@@ -160,7 +160,7 @@ fn steps_over_rows_stay_in_their_rows() -> Result<(), crate::Error> {
 }
 
 #[test]
-fn reductions_in_one_loop_are_over_the_same_axes() -> Result<(), crate::Error> {
+fn reductions_in_one_loop_are_over_the_same_axes() -> Result<(), crate::TensorError> {
     let case = shared()?;
     let [_, _, most] = case.nodes[..] else { unreachable!() };
     let unlike = check(&case, |plan| {
