@@ -51,7 +51,7 @@ struct Arrays;
 /// the model above it, or on its line; values for inputs stand before the word.
 ///
 /// ```
-/// use cembra::{Backend, TensorError, Model, Options, QType, Value, parse_value, print_type};
+/// use cembra::{Backend, Error, Model, Options, QType, Value, parse_value, print_type};
 ///
 /// /// A value as text: an array as listings have it, others as literals.
 /// fn print_value(value: &Value) -> String {
@@ -82,7 +82,7 @@ struct Arrays;
 ///     }
 /// }
 ///
-/// fn outputs(source: &str, inputs: &str, backend: Backend) -> Result<String, TensorError> {
+/// fn outputs(source: &str, inputs: &str, backend: Backend) -> Result<String, Error> {
 ///     let model = Model::parse(source)?;
 ///     let mut given: Vec<(&str, String)> = Vec::new();
 ///     for part in inputs.split(", ").filter(|part| !part.is_empty()) {
@@ -159,14 +159,14 @@ struct LimitsPage;
 /// are the ones that the library finds.
 ///
 /// ```
-/// use cembra::{Code, TensorError, FaultKind, Model, Options, Value, parse_value, print_type};
+/// use cembra::{Code, Error, FaultKind, Model, Options, Value, parse_value, print_type};
 ///
 /// /// What stands behind the word up to the next quote.
 /// fn quoted<'a>(text: &'a str, word: &str) -> Option<&'a str> {
 ///     text.split_once(word)?.1.split('\'').next()
 /// }
 ///
-/// fn run(model: &str, given: &[(&str, &str)]) -> Result<Vec<Value>, TensorError> {
+/// fn run(model: &str, given: &[(&str, &str)]) -> Result<Vec<Value>, Error> {
 ///     let executor = Model::parse(model)?.compile(&Options::default())?;
 ///     let value = |name: &str, qtype| {
 ///         let text = given.iter().find(|(other, _)| *other == name).expect(name).1;
@@ -226,7 +226,7 @@ struct Problems;
 /// the other.
 ///
 /// ```
-/// use cembra::{Backend, TensorError, Model, Options, Value, print_value};
+/// use cembra::{Backend, Error, Model, Options, Value, print_value};
 ///
 /// /// The cells of a row of a table.
 /// fn cells(line: &str) -> Vec<String> {
@@ -235,7 +235,7 @@ struct Problems;
 ///     row.split('|').map(|cell| cell.replace('\u{1}', "|").trim().trim_matches('`').to_owned()).collect()
 /// }
 ///
-/// fn value(source: &str, backend: Backend) -> Result<String, TensorError> {
+/// fn value(source: &str, backend: Backend) -> Result<String, Error> {
 ///     let executor = Model::parse(source)?.compile(&Options::default().backend(backend))?;
 ///     let values = executor.session().evaluate(&[])?;
 ///     Ok(match &values[0] {
