@@ -111,7 +111,7 @@ impl TensorModel {
                 let message = format!("output {output} of {}", outputs.len());
                 return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
             };
-            Reader::new(graph, *node, inputs, &*self.evaluator)
+            Reader::new(graph, *node, inputs, &self.evaluator)
         });
         Ok(made?)
     }

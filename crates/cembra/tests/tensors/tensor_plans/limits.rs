@@ -318,7 +318,7 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
                             );
                         }
                         Err(error) => {
-                            assert_eq!((has_room, kind_of(&error)), (false, TensorErrorKind::Limit), "{error}")
+                            assert_eq!((has_room, kind_of(&error)), (false, TensorErrorKind::Limit), "{error}");
                         }
                     }
                 }
