@@ -13,6 +13,8 @@ pub enum UnreadText {
     NotUtf8 {
         /// The first line that is not, counted from 1.
         line: u64,
+        /// The byte on it that begins no character.
+        byte: u8,
     },
 }
 
@@ -20,7 +22,9 @@ impl fmt::Display for UnreadText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UnreadText::Io(cause) => cause.fmt(f),
-            UnreadText::NotUtf8 { line } => write!(f, "line {line} is not UTF-8 text"),
+            UnreadText::NotUtf8 { line, byte } => {
+                write!(f, "line {line} is not UTF-8 text: it has the byte 0x{byte:02x}; save the file as UTF-8")
+            }
         }
     }
 }
@@ -57,7 +61,7 @@ impl From<UnreadText> for io::Error {
 ///
 /// assert_eq!(read_text("let vat = 0.5".as_bytes(), 1_000)?, "let vat = 0.5");
 /// let found = read_text(&b"# Vat\n# Jos\xe9\n"[..], 1_000);
-/// assert!(matches!(found, Err(UnreadText::NotUtf8 { line: 2 })));
+/// assert!(matches!(found, Err(UnreadText::NotUtf8 { line: 2, byte: 0xe9 })));
 /// // A text that is too long is cut, perhaps within a character.
 /// assert_eq!(read_text("1234 é".as_bytes(), 5)?.len(), "1234 \u{fffd}".len());
 /// # Ok::<(), UnreadText>(())
@@ -72,8 +76,9 @@ pub fn read_text(reader: impl Read, most_bytes: usize) -> Result<String, UnreadT
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
     String::from_utf8(bytes).map_err(|error| {
-        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-        UnreadText::NotUtf8 { line: 1 + valid.iter().filter(|byte| **byte == b'\n').count() as u64 }
+        let (bytes, valid) = (error.as_bytes(), error.utf8_error().valid_up_to());
+        let line = 1 + bytes.iter().take(valid).filter(|byte| **byte == b'\n').count() as u64;
+        UnreadText::NotUtf8 { line, byte: bytes.get(valid).copied().unwrap_or_default() }
     })
 }
 

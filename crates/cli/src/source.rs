@@ -153,8 +153,10 @@ fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, S
 fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, Failure> {
     Ok(read_text(reader, limits.source_bytes).map_err(|unread| match unread {
         UnreadText::Io(cause) => DataError::io("cannot read the model", cause).in_file(name),
-        UnreadText::NotUtf8 { line } => {
-            DataError::new(DataCode::Unreadable, "the model is not UTF-8 text").in_file(name).on_line(line)
+        UnreadText::NotUtf8 { line, byte } => {
+            let message = format!("the model is not UTF-8 text: it has the byte 0x{byte:02x}");
+            let error = DataError::new(DataCode::Unreadable, message).in_file(name).on_line(line);
+            error.hint("save the file as UTF-8; an editor may have saved it as Latin-1, Windows-1252 or UTF-16")
         }
     })?)
 }
