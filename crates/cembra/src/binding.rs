@@ -13,7 +13,7 @@ use cembra_engine::TensorProgram;
 use cembra_engine::{Executable, Field, only_sessions, plan, prepare};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
-use cembra_runtime::{FramePtr, QType};
+use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -397,6 +397,14 @@ fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType
         if **found != wanted {
             let message = format!("output `{name}` is {found}, but the result's type is {wanted}");
             let diagnostic = Diagnostic::new(Code::Binding, message);
+            let is = |qtype: &QType, scalar| qtype.scalar() == Some(scalar);
+            if is(found, Scalar::Unit) && is(&wanted, Scalar::Boolean) {
+                return Err(diagnostic
+                    .hint(format!(
+                        "a comparison gives a mask: declare `output {name}: bool = ..`, or take a `cembra::Mask`"
+                    ))
+                    .into());
+            }
             return Err(match (found.is_optional(), wanted.is_optional()) {
                 (true, false) => diagnostic
                     .hint("take an `Optional<..>`, give the model a default with `??`, or set `require_present`"),

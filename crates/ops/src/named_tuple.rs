@@ -6,7 +6,7 @@ use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Structure, Typ
 use crate::id;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_expr::ArgumentForm;
+use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
 use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 
@@ -89,7 +89,10 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         let fault = TypeFault::mismatch(format!("namedtuple.get_field expects a named tuple, found {found}"), Some(0));
         return Err(match found {
             QType::Tuple(_) => fault.hint("a field of a tuple without names is written `t.0`"),
-            _ => fault,
+            _ => {
+                let known = literal_text(&args[1]).and_then(|name| foreign_form(ForeignUse::Call, name));
+                known.into_iter().fold(fault, TypeFault::hint)
+            }
         });
     }
     let Some(name) = literal_text(&args[1]) else {

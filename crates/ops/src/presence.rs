@@ -131,6 +131,9 @@ fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
             TypeFault::mismatch(format!("core.presence_and expects a mask for `mask`, found {condition}"), Some(1));
         return Err(match condition {
             QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean) => fault.hint("write `x & (b == true)`"),
+            QType::Scalar(Scalar::Text | Scalar::Bytes) | QType::Optional(Scalar::Text | Scalar::Bytes) => {
+                fault.hint("texts are joined by `+`: `\"a\" + \"b\"`")
+            }
             QType::Optional(_) => fault.hint("to ask whether a value is there, write `core.has(y)`"),
             // `&` binds tighter than comparisons, which is easily forgotten.
             QType::Scalar(_) => fault.hint("put a comparison in brackets: `x & (y > 0)`"),

@@ -556,6 +556,9 @@ impl std::fmt::Debug for Registry {
     }
 }
 
+/// The longest name in capital letters for which one in small letters is suggested, in bytes.
+const LONGEST_SUGGESTED: usize = 64;
+
 /// The name without its family, which says nothing about what was meant.
 fn own(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, own)| own)
@@ -569,6 +572,11 @@ impl Vocabulary for Registry {
     }
 
     fn suggest(&self, name: &str) -> Vec<String> {
+        // The same name in capital letters, as formulas of tables have it, means nothing else.
+        let lower = if name.len() <= LONGEST_SUGGESTED { name.to_ascii_lowercase() } else { String::new() };
+        if lower != name && self.find(&lower).is_some() {
+            return vec![lower];
+        }
         // A dotted name is compared with dotted names, a short one with short ones.
         let known = || self.names.keys().copied().filter(|known| !known.contains("._"));
         // One that is called so, but is of another kind, is meant more likely than one that is called nearly so.
@@ -614,5 +622,6 @@ mod tests {
         assert_eq!(Registry::standard().suggest("math.sqr")[0], "math.sqrt");
         assert!(Registry::standard().suggest("frobnicate").is_empty());
         assert_eq!(Registry::standard().suggest("transpose"), ["tensor.transpose"]);
+        assert_eq!(Registry::standard().suggest("ROUND"), ["round"]);
     }
 }

@@ -197,16 +197,27 @@ impl OpDef {
         let signature = match self.typing {
             Typing::Promote(_) if self.takes_quoted(args) => {
                 return self.first_fit(args).map_err(|fault| {
-                    fault.hint("days are of type i32, microseconds of i64; `cast` makes a date of a timestamp")
+                    let types: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
+                    fault.hint(written_as(&types).unwrap_or_else(|| {
+                        "days are of type i32, microseconds of i64; `cast` makes a date of a timestamp".to_owned()
+                    }))
                 });
             }
             Typing::Promote(promotion) => return self.promote(promotion, args),
             Typing::Overloads => return self.first_fit(args),
             Typing::Rule(rule) => rule(args)?,
             Typing::OfArrays => {
-                let types: Vec<QType> = args.iter().map(|arg| arg.qtype.clone()).collect();
+                let given = args.iter().filter(|arg| *arg.qtype != QType::Unspecified);
+                let types: Vec<QType> = given.map(|arg| arg.qtype.clone()).collect();
                 let message = format!("{} expects an array, found {}", self.name, list_types(&types, ", "));
-                return Err(TypeFault::mismatch(message, None));
+                let fault = TypeFault::mismatch(message, None);
+                return Err(match types.first().and_then(QType::scalar) {
+                    Some(Scalar::Text) if self.name == "array.at" => {
+                        fault.hint("a character of a text is a part of it: `substr(s, 0, 1)`")
+                    }
+                    Some(scalar) if types.iter().all(|qtype| qtype.scalar().is_some()) => fault.hint(of_rows(scalar)),
+                    _ => fault,
+                });
             }
             Typing::OfTensors => return Err(crate::whole_tensors::without_tensors(self.name)),
             // Preparation makes what such an operator stands for and never asks.
@@ -269,9 +280,16 @@ impl OpDef {
         let found = list_types(&signature.operands, ", ");
         let fault = TypeFault::mismatch(format!("{} does not take {found}", self.name), None);
         let is_text = |compile: Compile| compile.from == CompiledFrom::Text;
-        match self.overloads().iter().any(|overload| overload.compile.is_some_and(is_text)) {
-            true => fault.hint("the operator is compiled from its first operand, a literal text"),
-            false => fault,
+        if self.overloads().iter().any(|overload| overload.compile.is_some_and(is_text)) {
+            return fault.hint("the operator is compiled from its first operand, a literal text");
+        }
+        let takes_text = self.overloads().iter().any(|overload| overload.args.iter().any(|arg| arg.scalar.is_string()));
+        let makes = self.overloads().first().map(|overload| overload.ret.scalar);
+        match (signature.operands.as_slice(), makes.and_then(read_of_text)) {
+            ([of], Some(parse)) if !takes_text && of.scalar() == Some(Scalar::Text) => {
+                fault.hint(format!("a text is read by `{parse}(..)`"))
+            }
+            _ => fault,
         }
     }
 
@@ -369,6 +387,18 @@ impl OpDef {
                 fault.hint("a mask is not a number: to count it, write `where(mask, 1, 0)`")
             }
             (Promotion::Boolean, Some(Scalar::Unit)) => fault.hint("a mask is not a boolean: use `and`, `or`, `not`"),
+            (Promotion::Numeric | Promotion::Float, Some(Scalar::Text)) => {
+                fault.hint("a text becomes a number by `strings.parse_float64(..)` or `strings.parse_int64(..)`")
+            }
+            (Promotion::Integer, Some(Scalar::Text)) => {
+                fault.hint("a text becomes a number by `strings.parse_int64(..)`")
+            }
+            (Promotion::Numeric, Some(scalar)) if scalar.is_quoted() && self.name == "math.maximum" => {
+                fault.hint("the later of two is `if x > y then x else y`")
+            }
+            (Promotion::Numeric, Some(scalar)) if scalar.is_quoted() && self.name == "math.minimum" => {
+                fault.hint("the earlier of two is `if x < y then x else y`")
+            }
             _ => fault,
         }
     }
@@ -405,10 +435,63 @@ pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault
         return fault.hint("a dictionary is no value: look something up in each, and choose among what is found");
     }
     let has = |scalar: Scalar| types.iter().any(|qtype| qtype.scalar() == Some(scalar));
+    let is_choice = ["core.presence_or", "core.where", "core._where"].contains(&operator);
     match has(Scalar::Unit) && has(Scalar::Boolean) {
+        true if is_choice => fault.hint("a mask becomes a boolean where that is declared: `let big: bool = x > 1.0`; of a boolean, `b == true` is a mask"),
         true => fault.hint("a comparison is a mask already: leave out `== true`, and write `not ..` for `== false`; of a `bool`, `b == true` is a mask"),
-        false => fault,
+        false => written_as(&types.iter().collect::<Vec<_>>()).into_iter().fold(fault, TypeFault::hint),
     }
+}
+
+/// What reads a value of a type from a text.
+fn read_of_text(scalar: Scalar) -> Option<&'static str> {
+    Some(match scalar {
+        Scalar::Int32 => "strings.parse_int32",
+        Scalar::Int64 => "strings.parse_int64",
+        Scalar::Float32 => "strings.parse_float32",
+        Scalar::Float64 | Scalar::WeakFloat => "strings.parse_float64",
+        Scalar::Date => "strings.parse_date",
+        Scalar::Timestamp => "strings.parse_timestamp",
+        _ => return None,
+    })
+}
+
+/// How values of types without a common one are written to meet each other: numbers and days beside texts, days beside moments, truth values
+/// beside numbers.
+fn written_as(types: &[&QType]) -> Option<String> {
+    let scalars = || types.iter().filter_map(|qtype| qtype.of_each().scalar());
+    let has = |wanted: fn(Scalar) -> bool| scalars().find(|scalar| wanted(*scalar));
+    let is_time = |scalar| matches!(scalar, Scalar::Date | Scalar::Timestamp);
+    let is_text = has(|scalar| scalar == Scalar::Text).is_some();
+    if is_text && let Some(time) = has(is_time) {
+        let (name, parse) = (time.short_name(), read_of_text(time)?);
+        let example = if time == Scalar::Date { "2026-01-31" } else { "2026-01-31T10:15:00Z" };
+        return Some(format!("a {name} is written `{name}\"{example}\"`, and read from a text by `{parse}(..)`"));
+    }
+    if is_text && let Some(number) = has(Scalar::is_numeric) {
+        let parse = read_of_text(number).unwrap_or("strings.parse_int64");
+        return Some(format!(
+            "a number is written without quotes, and read from a text by `{parse}(..)`; `strings.as_text(..)` makes a text of it"
+        ));
+    }
+    if is_text && has(|scalar| scalar == Scalar::Boolean).is_some() {
+        return Some("a boolean is written `true` or `false`, without quotes".to_owned());
+    }
+    if has(|scalar| scalar == Scalar::Date).is_some() && has(|scalar| scalar == Scalar::Timestamp).is_some() {
+        return Some("`to_date(..)` is the day of a timestamp, `to_timestamp(..)` the midnight of a date".to_owned());
+    }
+    if has(|scalar| scalar == Scalar::Boolean).is_some() && has(Scalar::is_numeric).is_some() {
+        return Some("a boolean is a condition by itself; as a number it is `to_int32(..)`".to_owned());
+    }
+    None
+}
+
+/// What to do where one value is given to an operator that takes all elements of an array.
+fn of_rows(scalar: Scalar) -> String {
+    format!(
+        "a model sees one row, and this is one value of it: of some values write `[x, y]`; of all rows give the column as an array, `input x: [{}]`",
+        scalar.short_name()
+    )
 }
 
 /// Types for a message: the first few, and how many more there are.

@@ -4,6 +4,7 @@ mod ahead_of_time;
 mod array_crates;
 mod dates;
 mod explain;
+mod first_tries;
 mod format;
 mod functions;
 mod hostile;

@@ -203,7 +203,11 @@ fn hints_say_what_works() {
     }
     let [hint] = &hints("input a: f64; (a > 1.0) == true")[..] else { panic!("one hint") };
     assert!(hint.starts_with("a comparison is a mask already: leave out `== true`"), "{hint}");
-    assert!(hints("input a: f64; a == \"b\"").is_empty());
+    let [hint] = &hints("input a: f64; a == \"b\"")[..] else { panic!("one hint") };
+    assert!(
+        hint.starts_with("a number is written without quotes, and read from a text by `strings.parse_float64(..)`"),
+        "{hint}"
+    );
     assert_eq!(hints("input a: f64; output y: f32 = a"), ["declare it `f64`, or cast it: `cast(x, f32)`"]);
     for works in
         ["input a: f32; output y: f64 = a", "input a: f64; output y: bool = a > 1.0", "fn f(x: bool) = x; f(1 > 2)"]

@@ -1,7 +1,7 @@
 //! The cursor: the current token of a text, the problems found so far, and how deep in brackets we are. Types, values
 //! and expressions are all read through one.
 
-use super::elsewhere::BY_LABELS;
+use super::elsewhere::{BY_LABELS, COMMENT, ForeignUse, foreign_form};
 use super::lexer::{Lexer, PlacedText};
 use super::sources::Sources;
 use super::token::{Token, TokenKind};
@@ -279,36 +279,101 @@ impl<'s> Cursor<'s> {
                     format!("`{}` is no part of the language", Excerpt::quoted(text).to_string().escape_debug()),
                 )
                 .at(span);
-                return match text {
-                    "!" => problem.hint("write `not` for negation, `!=` for inequality"),
-                    "^" => problem.hint("write `**` for a power"),
-                    "@" if self.has_tensors => problem.hint(BY_LABELS),
-                    _ if text.starts_with(char::is_alphanumeric) => {
+                return match self.form_of_sign(expected) {
+                    _ if text == "@" && self.has_tensors => problem.hint(BY_LABELS),
+                    Some(form) => problem.hint(form),
+                    None if text.starts_with(char::is_alphanumeric) => {
                         problem.hint("a name with other letters than `a` to `z` is quoted: `L[\"größe\"]`")
                     }
-                    _ => problem,
+                    None => problem,
                 };
             }
             _ => {}
         }
         let at = if ends_text(kind) { self.end_of_previous() } else { span };
         let problem = Diagnostic::new(Code::Syntax, format!("expected {expected}, found {}", self.found())).at(at);
-        let doubled = kind == self.previous_kind && span.start == self.previous.end;
-        match kind {
-            TokenKind::Ampersand if doubled => problem.hint("write `and`"),
-            TokenKind::Bar if doubled => problem.hint("write `or`"),
-            TokenKind::Greater if self.previous_kind == TokenKind::Less => problem.hint("write `!=`"),
-            TokenKind::Greater if self.previous_kind == TokenKind::Equals => problem.hint("write `>=`"),
+        let problem = match kind {
             TokenKind::Colon if self.has_tensors => problem.hint(OF_AXES),
             TokenKind::OpenRound | TokenKind::OpenSquare if self.has_tensors && expected == "`=`" => {
                 problem.hint("labels are a text: `output c(\"i,j\") = ..`")
             }
-            TokenKind::Question => problem.hint("write `if condition then value else other`"),
-            TokenKind::Equals => problem.hint("write `==` to compare, `let name = ..` to define"),
-            _ => problem,
+            _ => {
+                self.form_of_sign(expected).or_else(|| self.form_of_word()).into_iter().fold(problem, Diagnostic::hint)
+            }
+        };
+        if self.is_behind_comment() { problem.hint(COMMENT) } else { problem }
+    }
+
+    /// What to write for the sign here, which other languages have: by itself, or with the token before or behind it where they touch.
+    fn form_of_sign(&self, expected: &str) -> Option<&'static str> {
+        let Token { kind, span, .. } = self.token;
+        let next = self.peek();
+        let of = |sign: &str| foreign_form(ForeignUse::Sign, sign);
+        let pair = |first: Span, second: Span| {
+            let touch = first.start < first.end
+                && first.end == second.start
+                && (second.end - first.start) as usize <= LONGEST_SIGN;
+            if touch { of(&format!("{}{}", self.text(first), self.text(second))) } else { None }
+        };
+        match kind {
+            TokenKind::Text | TokenKind::UnfinishedText => {
+                let touch = self.previous_kind == TokenKind::Text && self.previous.end == span.start;
+                if touch { of("''") } else { None }
+            }
+            _ if kind.is_word() || kind.is_number() => None,
+            _ if ends_text(kind) => {
+                if self.previous_kind == TokenKind::Percent {
+                    of("%")
+                } else {
+                    None
+                }
+            }
+            TokenKind::Dot => {
+                if next.kind == TokenKind::Number {
+                    of(".")
+                } else {
+                    None
+                }
+            }
+            _ => pair(self.previous, span).or_else(|| pair(span, next.span)).or_else(|| match kind {
+                TokenKind::Colon if expected.ends_with("`]`") => of("[:"),
+                TokenKind::Equals if expected == "a value" => of("= "),
+                // Where a literal is expected there is no difference.
+                TokenKind::Minus if self.previous_kind == TokenKind::Number => of("0-"),
+                _ => of(self.text(span)),
+            }),
         }
     }
+
+    /// What to write for the word here, or for the one before what is here, which other languages have.
+    fn form_of_word(&self) -> Option<&'static str> {
+        let Token { kind, span, first_on_line } = self.token;
+        let of = |at: Span| foreign_form(ForeignUse::Word, self.text(at));
+        let here = match kind {
+            TokenKind::Word | TokenKind::Type | TokenKind::If => of(span),
+            TokenKind::Not => of(self.peek().span),
+            _ => None,
+        };
+        let is_behind_word = matches!(self.previous_kind, TokenKind::Word | TokenKind::Type) && !first_on_line;
+        here.or_else(|| if is_behind_word { of(self.previous) } else { None })
+    }
+
+    /// True if what is here may be meant to be in a comment: a little before it on its line something stands that begins one elsewhere.
+    fn is_behind_comment(&self) -> bool {
+        let end = (self.token.span.start as usize).saturating_sub(self.source.start);
+        let text = self.source.text;
+        let start = text.floor_char_boundary(end.saturating_sub(LOOKED_BACK).min(text.len()));
+        let before = text.get(start..end).unwrap_or_default();
+        let line = before.rsplit(['\n', '\r']).next().unwrap_or_default();
+        ["//", "/*", "--"].iter().any(|sign| line.contains(sign))
+    }
 }
+
+/// The longest signs that are looked up, in bytes.
+const LONGEST_SIGN: usize = 4;
+
+/// How far before a token it is looked for the beginning of a comment, in bytes.
+const LOOKED_BACK: usize = 100;
 
 /// True for what no statement reaches beyond.
 pub(super) fn ends_text(kind: TokenKind) -> bool {

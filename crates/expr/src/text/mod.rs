@@ -59,7 +59,7 @@ pub(crate) use token::TokenKind;
 pub(crate) use types::write_input_type;
 
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
-pub use elsewhere::tensor_form;
+pub use elsewhere::{Foreign, ForeignUse, foreign_form, foreign_names, tensor_form};
 pub use format::format;
 pub use lexer::is_plain_name;
 pub use literal::print_value;

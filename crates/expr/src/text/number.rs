@@ -97,7 +97,7 @@ impl Misread {
             }
             Misread::TooLarge(scalar) => (
                 format!("`{text}` is too large for {scalar}"),
-                Some("a number with a fraction, `1.0`, can be larger".into()),
+                Some("with a fraction, as in `1.0`, a number is a float, which goes further".into()),
             ),
         }
     }

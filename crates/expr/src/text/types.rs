@@ -2,6 +2,7 @@
 //! same; the short ones are printed, which `cembra_runtime::QType` says how.
 
 use super::cursor::{Cursor, Stop, ends_text};
+use super::elsewhere::{ForeignUse, foreign_form};
 use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
@@ -423,24 +424,6 @@ pub(super) fn unknown(word: &str) -> Diagnostic {
     Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`")).hint(the_types())
 }
 
-/// What types are called in other languages, and which is meant.
-const ELSEWHERE: [(&str, Scalar); 14] = [
-    ("float", Scalar::Float64),
-    ("double", Scalar::Float64),
-    ("number", Scalar::Float64),
-    ("real", Scalar::Float64),
-    ("int", Scalar::Int64),
-    ("integer", Scalar::Int64),
-    ("long", Scalar::Int64),
-    ("bigint", Scalar::Int64),
-    ("uint", Scalar::UInt64),
-    ("string", Scalar::Text),
-    ("str", Scalar::Text),
-    ("varchar", Scalar::Text),
-    ("datetime", Scalar::Timestamp),
-    ("binary", Scalar::Bytes),
-];
-
 /// The problem of a word in the place of a type.
 fn misnamed(word: &str) -> Diagnostic {
     let problem = Diagnostic::new(Code::UnknownName, format!("there is no type `{word}`"));
@@ -448,10 +431,7 @@ fn misnamed(word: &str) -> Diagnostic {
     if let Some(TypeName::Of(qtype)) = named(&upper).or_else(|| named(&lower)) {
         return problem.hint(format!("did you mean `{}`?", print_type(&qtype)));
     }
-    let problem = match ELSEWHERE.iter().find(|(name, _)| *name == lower) {
-        Some((_, scalar)) => problem.hint(format!("did you mean `{}`?", scalar.short_name())),
-        None => problem,
-    };
+    let problem = foreign_form(ForeignUse::Type, word).into_iter().fold(problem, Diagnostic::hint);
     problem.hint(the_types())
 }
 

@@ -122,7 +122,7 @@ fn syntax() {
         "a tuple is written in brackets: `(a, b)`",
     );
     one("output y = a && b", Syntax, "&", "expected a value, found `&`", "write `and`");
-    one("output y = a || b", Syntax, "|", "expected a value, found `|`", "write `or`");
+    one("output y = a || b", Syntax, "|", "expected a value, found `|`", "write `or`; texts are joined by `+`");
     one(
         "output y = !a",
         Syntax,
@@ -148,8 +148,9 @@ fn syntax() {
     one("let a = 1 let b = 2; a + b", Syntax, "let", "a statement begins on its own line", "or behind a `;`");
     one("output y 1", Syntax, "1", "expected `=`, found `1`", "");
     one("let (a) = 1; 2", Syntax, "(", "expected a name, found `(`", "");
-    one("if a", Syntax, "", "expected an operator or `then`, found the end of the text", "");
-    one("(if a)", Syntax, ")", "expected an operator or `then`, found `)`", "");
+    let form = "the form is `if condition then value else other`";
+    one("if a", Syntax, "", "expected an operator or `then`, found the end of the text", form);
+    one("(if a)", Syntax, ")", "expected an operator or `then`, found `)`", form);
     one(
         "a then b",
         Syntax,
@@ -231,7 +232,7 @@ fn syntax() {
         Syntax,
         "a.b",
         "a field of a value cannot be called",
-        "an operator whose first word is defined here as a value is called `M.word.name(..)`",
+        "operators stand in front of what they are of: `sqrt(x)`, not `x.sqrt()`",
     );
     one("(a,,b)", Syntax, ",", "expected a value, found `,`", "");
     one("clip(x=)", Syntax, ")", "expected a value, found `)`", "");
@@ -305,7 +306,7 @@ fn literals() {
         code,
         "9223372036854775808",
         "`9223372036854775808` is too large for i64",
-        "a number with a fraction, `1.0`, can be larger",
+        "with a fraction, as in `1.0`, a number is a float, which goes further",
     );
     one(
         "2147483648i32",

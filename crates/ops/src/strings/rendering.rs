@@ -49,8 +49,12 @@ impl<'b> Body<'b> {
     }
 }
 
+/// What is said of a field of another kind.
+const MISMATCH: &str =
+    "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings";
+
 fn mismatch() -> Fault {
-    invalid("a field of the format is of another kind than its argument")
+    invalid(MISMATCH)
 }
 
 impl Form {
@@ -500,7 +504,7 @@ mod tests {
 
     #[test]
     fn fields_of_another_kind_are_refused() {
-        let kind = Err("a field of the format is of another kind than its argument".to_owned());
+        let kind = Err(MISMATCH.to_owned());
         for (format, value) in [
             ("%d", Rendered::Float(1.0)),
             ("%x", Rendered::Float(1.0)),

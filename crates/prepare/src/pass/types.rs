@@ -16,7 +16,7 @@ use crate::pass::fold::written_array;
 use crate::pass::{Options, evaluate_constant};
 use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
-use cembra_expr::{Graph, Node, NodeId, Program, Vocabulary};
+use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_form};
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
@@ -91,7 +91,9 @@ fn find_leaves(
                 let problem = Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name));
                 let is_declared = program.definitions.declared_inputs().is_none_or(|declared| at < declared);
                 let similar = program.similar_name(&input.name, input.span).filter(|_| !is_declared);
+                let known = foreign_form(ForeignUse::Value, &input.name).filter(|_| !is_declared);
                 let problem = match similar {
+                    _ if let Some(form) = known => problem.hint(form),
                     Some(similar) => problem.hint(format!("did you mean `{}`?", similar.name)),
                     None => problem,
                 };
@@ -600,7 +602,9 @@ impl Typer<'_> {
     fn unknown(&mut self, node: NodeId, name: &str) {
         let message = format!("there is no operator `{}`", Excerpt::quoted(name));
         let mut diagnostic = Diagnostic::new(Code::UnknownName, message).at(self.graph.span(node));
-        if let Some(near) = self.registry.suggest(name).first() {
+        if let Some(form) = foreign_form(ForeignUse::Call, name.rsplit('.').next().unwrap_or(name)) {
+            diagnostic = diagnostic.hint(form);
+        } else if let Some(near) = self.registry.suggest(name).first() {
             diagnostic = diagnostic.hint(format!("did you mean `{near}`?"));
         }
         self.report(node, diagnostic);

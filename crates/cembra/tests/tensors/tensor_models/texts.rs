@@ -155,7 +155,13 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
             "my.polynomial does not take f64, f64; the operator is compiled from its first operand, a literal text",
             "my.polynomial(x, x)",
         ),
-        ("= x + \"a\"", "type-mismatch", "math.add expects a number for `y`, found text", "x + \"a\""),
+        (
+            "= x + \"a\"",
+            "type-mismatch",
+            "math.add expects a number for `y`, found text; a text becomes a number by `strings.parse_float64(..)` or \
+             `strings.parse_int64(..)`",
+            "x + \"a\"",
+        ),
         (
             "= tensor.sum(\"a\")",
             "type-mismatch",

@@ -7,7 +7,7 @@ use super::{Meaning, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation, WHERE};
 use crate::name_index::Referent;
 use crate::text::cursor::Stop;
-use crate::text::elsewhere::tensor_form;
+use crate::text::elsewhere::{ForeignUse, foreign_form, tensor_form};
 use crate::text::token::TokenKind;
 use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
@@ -72,7 +72,9 @@ impl<'s> Parser<'s, '_> {
                 TokenKind::OpenSquare if word == "L" => return self.quoted_leaf(span),
                 TokenKind::Text | TokenKind::UnfinishedText if next.span.start == span.end => {
                     let problem = Diagnostic::new(Code::Literal, format!("there are no `{word}\"..\"` literals"));
-                    return Err(self.cursor.stop(problem.at(span.to(next.span))));
+                    let form = foreign_form(ForeignUse::Sign, &format!("{word}\""));
+                    let problem = form.into_iter().fold(problem.at(span.to(next.span)), Diagnostic::hint);
+                    return Err(self.cursor.stop(problem));
                 }
                 _ => {}
             }
@@ -160,6 +162,12 @@ impl<'s> Parser<'s, '_> {
         let Some(callable) = self.vocabulary.resolve(name) else {
             let found = self.vocabulary.suggest(name);
             let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
+            let own = own_name(name);
+            let known = foreign_form(ForeignUse::Value, own).or_else(|| foreign_form(ForeignUse::Call, own));
+            if let Some(form) = known {
+                self.cursor.report(problem.hint(form));
+                return Ok(Operand::new(None, span));
+            }
             let problem = did_you_mean(&found).into_iter().fold(problem, Diagnostic::hint);
             self.cursor.report(match path == name {
                 true => problem.hint(format!("a field of an input that is not declared is written `L.{path}`")),
@@ -247,15 +255,15 @@ impl<'s> Parser<'s, '_> {
         let mut found = self.vocabulary.suggest(name);
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
         let report = self.cursor.problems.len();
-        let own = name.rsplit('.').next().unwrap_or(name);
-        let form = tensor_form(own).filter(|_| self.cursor.has_tensors);
+        let own = own_name(name);
+        let form = self.foreign_call(own).map(str::to_owned);
         if self.cursor.has_tensors
             && (own != name || found.is_empty())
             && let Some(name) = self.name_for_tensors(own)
         {
             found = vec![name];
         }
-        self.cursor.report(match form.map(str::to_owned).or_else(|| did_you_mean(&found)) {
+        self.cursor.report(match form.or_else(|| did_you_mean(&found)) {
             Some(hint) => problem.hint(hint),
             None => problem,
         });
@@ -270,16 +278,37 @@ impl<'s> Parser<'s, '_> {
         names.into_iter().find(|name| self.vocabulary.resolve(name).is_some())
     }
 
+    /// What to write for an operator or a method of another language. What tensors have by its own name is not looked up in a text with tensors.
+    pub(super) fn foreign_call(&self, own: &str) -> Option<&'static str> {
+        match self.cursor.has_tensors {
+            true => tensor_form(own).or_else(|| match self.name_for_tensors(own) {
+                Some(_) => None,
+                None => foreign_form(ForeignUse::Call, own),
+            }),
+            false => foreign_form(ForeignUse::Call, own),
+        }
+    }
+
     /// How people write it here who write `x.name()` elsewhere.
     pub(super) fn form_of_method(&self, name: &str) -> String {
-        if let Some(form) = tensor_form(name) {
+        if let Some(form) = self.foreign_call(name) {
             return form.to_owned();
         }
-        let (operator, method) = match self.name_for_tensors(name) {
+        let (operator, method) = match self.name_of_method(name) {
             Some(operator) => (operator, name),
-            None => ("tensor.sum".to_owned(), "sum"),
+            None if self.cursor.has_tensors => ("tensor.sum".to_owned(), "sum"),
+            None => ("sqrt".to_owned(), "sqrt"),
         };
         format!("operators stand in front of what they are of: `{operator}(x)`, not `x.{method}()`")
+    }
+
+    /// The operator that is meant by the name of a method.
+    fn name_of_method(&self, name: &str) -> Option<String> {
+        match self.cursor.has_tensors {
+            true => self.name_for_tensors(name),
+            false if self.vocabulary.resolve(name).is_some() => Some(name.to_owned()),
+            false => self.vocabulary.suggest(name).into_iter().find(|known| own_name(known) == name),
+        }
     }
 
     /// Notes that an operator is called at a place.
@@ -529,6 +558,11 @@ impl<'s> Parser<'s, '_> {
             Target::Unknown => Ok(None),
         }
     }
+}
+
+/// A name without the words in front of its last dot.
+fn own_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 /// The hint that offers at most three names.

@@ -8,14 +8,15 @@ use super::chained::Joined;
 use super::constant::Written;
 use super::declared::Declared;
 use super::reach::PartId;
-use crate::NodeId;
 use crate::infix::{
     AT, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation,
     WHERE,
 };
 use crate::text::cursor::{OF_AXES, Stop, ends_text};
+use crate::text::elsewhere::{ForeignUse, foreign_form};
 use crate::text::token::TokenKind;
 use crate::text::types::FieldNames;
+use crate::{Node, NodeId};
 use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
@@ -107,6 +108,12 @@ impl Frame {
         )
     }
 }
+
+/// How a condition is written.
+const IF_FORM: &str = "the form is `if condition then value else other`";
+
+/// The longest path of an operator that is looked up where a field is called, in bytes.
+const LONGEST_PATH: usize = 64;
 
 /// Which part of a condition is being read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -328,11 +335,16 @@ impl<'s> Parser<'s, '_> {
             TokenKind::Word | TokenKind::Not if self.at_membership() => self.begin_membership(),
             TokenKind::DotDot => self.range(),
             TokenKind::Dot => self.field(),
-            TokenKind::OpenRound => Err(self.cursor.stop(
-                Diagnostic::new(Code::Syntax, "a value cannot be called")
-                    .at(token.span)
-                    .hint("name it with `let` and call that, or write `core.apply(f, ..)`"),
-            )),
+            TokenKind::OpenRound => {
+                let problem = Diagnostic::new(Code::Syntax, "a value cannot be called").at(token.span);
+                let previous = self.cursor.text(self.cursor.previous);
+                let form =
+                    foreign_form(ForeignUse::Call, previous).filter(|_| self.cursor.previous_kind == TokenKind::Type);
+                Err(self.cursor.stop(match form {
+                    Some(form) => problem.hint(form),
+                    None => problem.hint("name it with `let` and call that, or write `core.apply(f, ..)`"),
+                }))
+            }
             TokenKind::OpenSquare => {
                 self.cursor.enter(token.span)?;
                 self.cursor.advance();
@@ -406,11 +418,16 @@ impl<'s> Parser<'s, '_> {
                 return self.method(of, token.span);
             }
             let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
-            let form = self.cursor.has_tensors.then(|| self.form_of_method(written));
-            let problem = form.into_iter().fold(problem, Diagnostic::hint);
-            return Err(self.cursor.stop(
-                problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`"),
-            ));
+            let problem = problem.hint(self.form_of_method(written));
+            // `math.sqrt(x)` where `math` is an input.
+            let path = self.cursor.text(span);
+            let is_operator = path.len() <= LONGEST_PATH && self.vocabulary.resolve(path).is_some();
+            return Err(self.cursor.stop(match is_operator || self.cursor.has_tensors {
+                true => {
+                    problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`")
+                }
+                false => problem,
+            }));
         }
         let which = match which {
             Some(which) => Some(self.literal(which, token.span)?),
@@ -441,7 +458,16 @@ impl<'s> Parser<'s, '_> {
             }
             Some(Frame::Array { open, base }) => self.make_of(MAKE_ARRAY, base, open.to(close))?,
             Some(Frame::List { open, base, not }) => self.make_list(open, base, not, close)?,
-            Some(Frame::Index { base, .. }) => {
+            Some(Frame::Index { base, open }) => {
+                if let Some(index) = self.operands.last().copied().filter(|index| self.is_text(index.node)) {
+                    let problem = Diagnostic::new(Code::TypeMismatch, "a text is no index of an array");
+                    let form = foreign_form(ForeignUse::Sign, "[\"");
+                    let problem = form.into_iter().fold(problem.at(index.span), Diagnostic::hint);
+                    self.cursor.report(problem.also(open, "in the bracket opened here"));
+                    if let Some(index) = self.operands.last_mut() {
+                        index.node = None;
+                    }
+                }
                 let start = self.operands.get(base).map_or(close, |array| array.span);
                 self.make_of(AT, base, start.to(close))?
             }
@@ -455,6 +481,13 @@ impl<'s> Parser<'s, '_> {
         self.cursor.advance();
         self.cursor.leave();
         Ok(self.push(operand))
+    }
+
+    /// True for a text that is written.
+    fn is_text(&self, node: Option<NodeId>) -> bool {
+        let written =
+            |node| matches!(self.program.graph.node(node), Node::Literal(Value::Scalar(ScalarValue::Text(_))));
+        node.is_some_and(written)
     }
 
     /// An operator on the operands from `base`.
@@ -530,7 +563,7 @@ impl<'s> Parser<'s, '_> {
     fn without_if(&mut self, word: &str) -> Stop {
         let span = self.cursor.token.span;
         let problem = Diagnostic::new(Code::Syntax, format!("there is no `if` before this `{word}`")).at(span);
-        self.cursor.stop(problem.hint("the form is `if condition then value else other`"))
+        self.cursor.stop(problem.hint(IF_FORM))
     }
 
     /// Completes everything above the innermost bracket.
@@ -540,7 +573,7 @@ impl<'s> Parser<'s, '_> {
             match self.frames.last() {
                 Some(Frame::If { part: Part::Condition, span }) => {
                     let problem = self.cursor.describe_unexpected("an operator or `then`");
-                    return Err(self.cursor.stop(problem.also(*span, "the condition begins here")));
+                    return Err(self.cursor.stop(problem.also(*span, "the condition begins here").hint(IF_FORM)));
                 }
                 Some(Frame::Let { span, bound: false, .. }) => {
                     let span = *span;

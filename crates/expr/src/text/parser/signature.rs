@@ -3,6 +3,7 @@
 use super::NameMap;
 use super::call::Keyword;
 use crate::Callable;
+use crate::text::elsewhere::{ForeignUse, foreign_form};
 use cembra_value::{Code, Diagnostic, Span, Value};
 
 /// The parameters of what is called.
@@ -79,6 +80,7 @@ impl<'a> Signature<'a> {
             match self.default(index) {
                 _ if index >= self.fixed() && self.names().is_some() => parameter.to_owned(),
                 _ if index >= self.fixed() => format!("{parameter}, .."),
+                Some(Value::Unspecified) => format!("{parameter}=.."),
                 Some(value) => format!("{parameter}={}", crate::print_value(value)),
                 None => parameter.to_owned(),
             }
@@ -133,7 +135,17 @@ impl<'a> Signature<'a> {
                     bound.push(argument);
                 }
                 (None, None) => {
-                    return Err(fault(format!("`{written}` has no parameter `{}`", keyword.name), keyword.span));
+                    let problem =
+                        Diagnostic::new(Code::Arguments, format!("`{written}` has no parameter `{}`", keyword.name));
+                    let known = match self {
+                        Signature::Operator(callable) if callable.name.starts_with("tensor.") => {
+                            foreign_form(ForeignUse::Argument, keyword.name)
+                        }
+                        Signature::Operator(_) => foreign_form(ForeignUse::Call, keyword.name),
+                        Signature::Function(..) => None,
+                    };
+                    let problem = known.into_iter().fold(problem.at(keyword.span), Diagnostic::hint);
+                    return Err(Box::new(problem.hint(format!("its form is `{}`", self.form(written)))));
                 }
             }
         }

@@ -29,7 +29,10 @@ fn array_kind(types: &[QType]) -> Result<ArrayKind, TypeFault> {
             }
         }
     }
-    found.ok_or_else(|| TypeFault::mismatch("core.map expects at least one array", None))
+    found.ok_or_else(|| {
+        TypeFault::mismatch("core.map expects at least one array", None)
+            .hint("of one value call the function: `core.apply(fn(v) = v * 2, x)`; of the fields of a tuple it is `core.map_tuple`")
+    })
 }
 
 /// What a body is made of while it is taken out of a graph.

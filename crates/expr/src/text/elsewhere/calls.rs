@@ -1,0 +1,283 @@
+//! Functions, methods, fields, named values and types of other languages, of all values but tensors. The hints name inputs as a test of them declares
+//! them: texts `s` and `t`, numbers `x`, `z` and `n`, a condition `c`, an optional `o`, days `d` and `e`, a moment `m`, arrays `a` and `b`.
+
+use super::{Foreign, ForeignUse, of};
+
+const fn call(names: &'static [&'static str], form: &'static str) -> Foreign {
+    of(ForeignUse::Call, names, form)
+}
+
+const fn value(names: &'static [&'static str], form: &'static str) -> Foreign {
+    of(ForeignUse::Value, names, form)
+}
+
+const fn named(names: &'static [&'static str], form: &'static str) -> Foreign {
+    of(ForeignUse::Type, names, form)
+}
+
+const CLOCK: &str = "a model reads no clock: declare `input today: date`, and give the day with the data";
+const MISSING: &str =
+    "write `missing` for no value; `not has(o)` asks whether a value is missing, `has(o)` whether there is one";
+const PI: &str = "write `3.141592653589793`";
+const CONDITION: &str = "write `if c then 1 else 2`";
+const OTHER_ROWS: &str = "a model sees one row, and none before or behind it: give what it needs of others as an array, \
+                          `input history: [f64]`";
+
+/// What is called, and methods and fields behind a dot.
+pub(super) const CALLS: &[Foreign] = &[
+    // Texts.
+    call(
+        &["len", "length", "size", "strlen", "charlength", "characterlength"],
+        "write `strings.length(s)` for a text, `array.size(a)` for an array",
+    ),
+    call(&["startswith", "beginswith", "hasprefix"], "write `starts_with(s, \"a\")`"),
+    call(&["endswith", "hassuffix"], "write `ends_with(s, \"a\")`"),
+    call(
+        &["contains", "includes", "strcontains"],
+        "write `strings.contains(s, \"a\")` for a text, `x in [1.0, 2.0]` for a list",
+    ),
+    call(
+        &["matches", "regexpmatches", "regexplike", "regexmatch", "regexcontains", "regexptest", "fullmatch", "rlike"],
+        "write `contains_regex(s, \"^a+$\")`; the text may match in part where the signs at the ends are left out",
+    ),
+    call(
+        &["substring", "mid", "substringindex", "slice"],
+        "write `substr(s, 1, 3)`: from a position, counted from 0, up to another; `array.slice(a, 1, 2)` of an array",
+    ),
+    call(&["left"], "write `substr(s, 0, 3)` for the first 3 characters"),
+    call(&["right"], "write `substr(s, -3)` for the last 3 characters"),
+    call(
+        &["find", "indexof", "strpos", "instr", "position", "locate", "charindex", "search"],
+        "write `strings.find(s, \"a\")`: a position, counted from 0, missing if there is none",
+    ),
+    call(&["replace", "replaceall", "substitute", "gsub"], "write `strings.replace(s, \"a\", \"b\")`"),
+    call(&["regexpreplace", "regexreplace", "resub"], "write `strings.replace_all_regex(s, \"a+\", \"b\")`"),
+    call(&["regexpextract", "regexextract", "strextract"], "write `strings.extract_regex(s, \"a(b+)\")`"),
+    call(&["touppercase", "toupper", "ucase", "upperascii"], "write `upper(s)`"),
+    call(&["tolowercase", "tolower", "lcase", "lowerascii", "casefold"], "write `lower(s)`"),
+    call(&["trim", "strtrim", "btrim"], "write `strings.strip(s)`"),
+    call(&["ltrim", "trimstart", "trimleft"], "write `strings.lstrip(s)`"),
+    call(&["rtrim", "trimend", "trimright"], "write `strings.rstrip(s)`"),
+    call(
+        &["concat", "concatenate", "strcat", "append", "hstack", "vstack"],
+        "write `s + t` for texts, `array.concat(a, b)` for arrays",
+    ),
+    call(&["textjoin", "concatws", "joinwith"], "write `strings.join_with_separator(\", \", s, t)`"),
+    call(
+        &["split", "textsplit", "splitpart", "stringsplit"],
+        "the parts of the texts of an array are `strings.split([s], \",\").0`",
+    ),
+    call(
+        &["str", "string", "tostring", "tochar", "repr", "stringify", "text"],
+        "write `strings.as_text(x)`, or `strings.printf(\"%.2f\", x)` with two digits behind the point",
+    ),
+    call(
+        &["strftime", "dateformat", "formatdate"],
+        "write `strings.as_text(d)`, or put together what `date.year(d)`, `date.month(d)` and `date.day(d)` give",
+    ),
+    // Types.
+    call(
+        &["int", "integer", "toint", "tointeger", "parseint", "bigint", "long", "i32", "i64", "safecast"],
+        "write `to_int64(x)` for a number, `strings.parse_int64(s)` for a text",
+    ),
+    call(
+        &[
+            "double",
+            "real",
+            "tofloat",
+            "todouble",
+            "parsefloat",
+            "number",
+            "tonumber",
+            "tonumeric",
+            "value",
+            "decimal",
+            "numeric",
+            "f32",
+            "f64",
+        ],
+        "write `to_float64(x)` for a number, `strings.parse_float64(s)` for a text",
+    ),
+    call(
+        &["bool", "boolean"],
+        "write `x != 0.0` for a number, `s == \"true\"` for a text; of a comparison the declared type makes it: \
+         `output big: bool = x > 1.0`",
+    ),
+    call(
+        &["date", "datevalue", "makedate", "datefromparts", "strptime"],
+        "write `date\"2026-01-31\"` for a day that is known, `strings.parse_date(s)` for a text, `to_date(m)` for a timestamp",
+    ),
+    call(
+        &["timestamp", "datetime", "todatetime", "fromisoformat", "maketimestamp"],
+        "write `timestamp\"2026-01-31T10:15:00Z\"` for a moment that is known, `strings.parse_timestamp(s)` for a text, \
+         `to_timestamp(d)` for a date",
+    ),
+    call(&["bytes", "bytearray"], "write `strings.encode(s)`"),
+    call(&["astype", "convert", "trycast"], "write `cast(x, f32)`, and `strings.parse_float64(s)` for a text"),
+    // Missing values.
+    call(&["isnull", "isna", "isnone", "isblank", "ismissing", "isundefined"], "write `not has(o)`"),
+    call(&["isnotnull", "notnull", "notna", "isnotna", "isdefined", "defined", "hasvalue"], "write `has(o)`"),
+    call(
+        &["ifnull", "nvl", "fillna", "ifna", "zeroifnull", "getordefault", "orelse", "orvalue", "nantonum"],
+        "write `o ?? 0.0`",
+    ),
+    call(
+        &["iferror", "iserror", "try"],
+        "nothing catches an error: write `o ?? 0.0` for a missing value, and ask first where an operator may fail, \
+         as in `if z != 0.0 then x // z else 0.0`",
+    ),
+    call(&["nullif"], "write `if x != 0.0 then x else missing`"),
+    call(&["dropna"], "write `array.present_values(a)`"),
+    // Conditions.
+    call(&["if", "iif", "ifelse", "ternary", "cond", "when"], CONDITION),
+    call(&["where"], "write `where(c, 1, 2)`, or `if c then 1 else 2`"),
+    call(
+        &["case", "switch", "ifs", "decode", "casewhen", "select", "choose", "piecewise"],
+        "write `if x < 1.0 then 1 else if x < 2.0 then 2 else 3`; by a key it is `lookup(n, {1: \"one\", 2: \"two\"})`",
+    ),
+    call(&["and"], "write `c and x > 1.0`"),
+    call(&["or"], "write `c or x > 1.0`"),
+    call(&["not"], "write `not c`"),
+    call(&["xor", "logicalxor"], "write `if c then not (x > 1.0) else x > 1.0`"),
+    call(&["isin", "inlist", "oneof"], "write `x in [1.0, 2.0]`"),
+    call(
+        &["between", "isbetween", "inrange"],
+        "write `1.0 <= x and x <= 3.0`, or `x in 1.0..3.0`, which leaves the end out",
+    ),
+    call(
+        &["vlookup", "hlookup", "xlookup", "match", "get"],
+        "write `lookup(s, {\"CH\": 1.08, \"DE\": 1.19}, 1.0)`; a table may be a file, `table vat: text -> f64 = \"vat.csv\"`",
+    ),
+    call(
+        &["index", "nth", "iloc", "getitem"],
+        "write `a[0]` for the first element, `a[array.size(a) - 1]` for the last",
+    ),
+    // Time.
+    call(&["today", "now", "curdate", "currentdate", "currenttimestamp", "sysdate", "utcnow", "clock"], CLOCK),
+    call(&["year", "getfullyear", "getyear"], "write `date.year(d)`; of a timestamp `date.year(to_date(m))`"),
+    call(&["month", "getmonth"], "write `date.month(d)`, which is from 1 to 12"),
+    call(&["day", "getdayofmonth", "dayofmonth"], "write `date.day(d)`, which is from 1 to 31"),
+    call(
+        &["getdate"],
+        "the day of a month is `date.day(d)`; the day on which the model runs is an input, `input today: date`",
+    ),
+    call(
+        &["weekday", "dayofweek", "getdayofweek", "getday", "isoweekday", "dow", "dayname"],
+        "write `date.weekday(d)`, which is 1 for Monday and 7 for Sunday",
+    ),
+    call(&["dayofyear", "getdayofyear", "doy"], "write `date.day_of_year(d)`, which is from 1 to 366"),
+    call(&["hour", "gethours"], "write `timestamp.hour(m)`"),
+    call(&["minute", "getminutes"], "write `timestamp.minute(m)`"),
+    call(&["second", "getseconds"], "write `timestamp.second(m)`"),
+    call(&["quarter"], "write `(date.month(d) + 2) // 3`"),
+    call(&["extract", "datepart", "dt"], "write `date.year(d)`, `date.month(d)` or `date.day(d)`"),
+    call(
+        &["datediff", "datedif", "days", "daysbetween", "timestampdiff", "age"],
+        "write `e - d`: days between dates, microseconds between timestamps",
+    ),
+    call(
+        &["dateadd", "datesub", "adddate", "adddays", "interval", "duration", "timedelta"],
+        "write `d + 30` for 30 days, `m + 3_600_000_000` for an hour in microseconds",
+    ),
+    call(
+        &["edate", "eomonth", "addmonths", "lastday", "datetrunc", "monthsbetween"],
+        "nothing counts in months; the first day of a month is `d - (date.day(d) - 1)`",
+    ),
+    call(
+        &["epoch", "unixtimestamp", "mktime", "toepoch"],
+        "write `d - date\"1970-01-01\"` for days, `m - timestamp\"1970-01-01T00:00:00Z\"` for microseconds",
+    ),
+    // Numbers.
+    call(&["ln", "naturallog"], "write `log(x)`"),
+    call(&["ceiling"], "write `ceil(x)`"),
+    call(&["trunc", "truncate", "fix", "rounddown"], "write `sign(x) * floor(abs(x))`"),
+    call(&["roundup"], "write `sign(x) * ceil(abs(x))`"),
+    call(&["power"], "write `x ** 2.0`"),
+    call(&["square"], "write `x * x`"),
+    call(&["cbrt"], "write `sign(x) * abs(x) ** (1.0 / 3.0)`"),
+    call(&["hypot"], "write `sqrt(x * x + z * z)`"),
+    call(&["div", "idiv", "quotient", "intdiv"], "write `x // z`, which is rounded down"),
+    call(&["greatest"], "write `max(x, z)`, which is missing where one is; to pass over those `max([x, z])`"),
+    call(&["least"], "write `min(x, z)`, which is missing where one is; to pass over those `min([x, z])`"),
+    call(&["clip", "bound"], "write `clamp(x, 0.0, 1.0)`"),
+    call(&["isnan"], "write `is_nan(x)`, and `not has(o)` for a missing value"),
+    call(&["isinf"], "write `is_inf(x)`"),
+    call(&["isfinite"], "write `is_finite(x)`"),
+    call(&["isclose", "allclose"], "write `abs(x - z) < 1e-9`, or `is_close(x, z)`"),
+    call(&["pi"], PI),
+    call(
+        &["rand", "randn", "random", "randbetween", "uuid", "normal", "uniform"],
+        "a model gives the same for the same inputs: declare `input noise: f64`, and give random numbers with the data",
+    ),
+    // Arrays, and rows.
+    call(&["avg", "average", "nanmean"], "write `mean(a)` for an array, `(x + z) / 2.0` for two values"),
+    call(&["nansum"], "write `sum(a)`, which leaves missing elements out"),
+    call(&["sumif", "sumifs"], "write `sum(array.select(a, a > 1.0))`"),
+    call(&["countif", "countifs"], "write `count(a > 1.0)`"),
+    call(&["averageif", "averageifs"], "write `mean(array.select(a, a > 1.0))`"),
+    call(
+        &["sumproduct", "dot", "inner", "matmul"],
+        "write `sum(a * b)` for arrays; products of tensors are written by labels",
+    ),
+    call(&["norm"], "write `sqrt(sum(a * a))`"),
+    call(&["stddev", "stdev", "stddevpop"], "write `std(a)`"),
+    call(&["variance", "varpop"], "write `math.var(a)`"),
+    call(&["corr", "correl", "corrcoef"], "write `math.correlation(a, b)`"),
+    call(&["quantile", "percentile", "percentilecont"], "write `math.inverse_cdf(a, 0.5)`"),
+    call(
+        &["axis", "dim", "keepdims", "keepdim"],
+        "an array has one axis: leave this out; of groups it is `sum(a, into=edge.group_by(b))`",
+    ),
+    call(&["shape", "ndim"], "an array has one axis, and `array.size(a)` elements"),
+    call(
+        &["sort", "sorted", "sortvalues", "orderby"],
+        "write `array.take(a, array.inverse_mapping(array.ordinal_rank(a)))`",
+    ),
+    call(&["argsort"], "write `array.inverse_mapping(array.ordinal_rank(a))`"),
+    call(&["rank", "denserank"], "write `array.dense_rank(a)` for an array"),
+    call(&["unique", "distinct"], "write `array.unique(a)`"),
+    call(&["cumsum"], "write `math.cum_sum(a, edge.to_single(a))`"),
+    call(&["groupby"], "write `sum(a, into=edge.group_by(b))`: sums of the elements of `a`, one for each value of `b`"),
+    call(
+        &["map", "apply", "transform", "vmap", "vectorize", "applymap"],
+        "operators are applied to each element: write `a * 2.0`, or `core.map(fn(v) = v * 2.0, a)`",
+    ),
+    call(&["filter", "query", "compress"], "write `array.select(a, a > 1.0)`"),
+    call(&["exists", "some"], "write `any(a > 1.0)`"),
+    call(&["every"], "write `all(a > 1.0)`"),
+    call(
+        &["scan", "foriloop", "whileloop"],
+        "write `core.while_loop(0, fn(i) = i < 10, fn(i) = i + 1)`, or `seq.reduce(math.add, seq.range(10), 0i64)`",
+    ),
+    call(&["array", "asarray", "list", "series"], "write `[1.0, 2.0]`"),
+    call(&["arange", "linspace", "range"], "write `[0, 1, 2]`; a loop runs over `seq.range(10)`"),
+    call(&["jit", "eval", "compile"], "a model is compiled as a whole: leave this out"),
+    call(&["grad", "valueandgrad", "hessian"], "gradients are of tensors: declare `input w: tensor[f64, 1]`"),
+    call(
+        &["lag", "lead", "shift", "diff", "rolling", "rownumber", "rownum", "ntile", "firstvalue", "lastvalue"],
+        OTHER_ROWS,
+    ),
+];
+
+/// Names that stand for values.
+pub(super) const VALUES: &[Foreign] = &[
+    value(&["null", "none", "nil", "undefined", "nothing", "nat"], MISSING),
+    value(&["pi"], PI),
+    value(&["nan"], "write `nan`; `is_nan(x)` asks for it"),
+    value(&["inf", "infinity", "ninf"], "write `inf`, or `-inf`"),
+    value(&["newaxis"], "an array has one axis; several are of tensors"),
+    value(&["today", "now", "curdate", "currentdate", "currenttimestamp", "sysdate"], CLOCK),
+];
+
+/// Names of types.
+pub(super) const TYPES: &[Foreign] = &[
+    named(&["float", "double", "number", "real", "decimal", "numeric"], "did you mean `f64`?"),
+    named(&["int", "integer", "long", "bigint"], "did you mean `i64`?"),
+    named(&["uint", "ulong"], "did you mean `u64`?"),
+    named(&["string", "str", "varchar", "char", "character"], "did you mean `text`?"),
+    named(&["datetime", "time"], "did you mean `timestamp`?"),
+    named(&["binary", "blob", "bytea"], "did you mean `bytes`?"),
+    named(&["optional", "option", "nullable"], "what may be missing has a question mark: `f64?`"),
+    named(&["list", "vec", "vector", "array", "series"], "an array of floats is `[f64]`"),
+    named(&["matrix", "ndarray", "dataframe"], "a tensor of two axes is `tensor[f64, 2]`"),
+];
