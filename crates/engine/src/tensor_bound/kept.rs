@@ -18,7 +18,12 @@ pub(crate) struct KeptPlan {
     outputs: Vec<Tensor>,
     /// The slots that the outputs are, if each is one of its own.
     slots: SmallVec<[u32; 4]>,
+    /// True if outputs have two memories that take turns: a run then writes no layouts. All of them are small.
+    takes_turns: bool,
 }
+
+/// The most bytes of an output that has two memories.
+const TWICE: usize = 1 << 10;
 
 impl BoundPlan {
     /// The same, which keeps its memory; but not what is large, if it would have more then than an evaluation may.
@@ -36,7 +41,9 @@ impl BoundPlan {
             slots.clear();
         }
         let one = if slots.len() == 1 { OneCall::of(&self) } else { None };
-        KeptPlan { bound: BoundPlan { keeps: self.may_keep, ..self }, one, outputs: Vec::new(), slots }
+        let takes_turns = slots.iter().all(|slot| self.slots[*slot as usize].bytes() <= TWICE);
+        let bound = BoundPlan { keeps: self.may_keep, ..self };
+        KeptPlan { bound, one, outputs: Vec::new(), slots, takes_turns }
     }
 }
 
@@ -73,9 +80,20 @@ impl KeptPlan {
     /// # Errors
     /// As for [`BoundPlan::run`].
     pub(crate) fn run(&mut self, inputs: &[Tensor], elements: &Host<'_>) -> Result<bool, TensorError> {
-        let KeptPlan { bound, outputs, slots, .. } = self;
+        let KeptPlan { bound, outputs, slots, takes_turns, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > elements.most_bytes() {
             return Ok(false);
+        }
+        if *takes_turns && !slots.is_empty() && outputs.len() == slots.len() {
+            let ran = bound.run_steps(inputs, elements, &mut ProductCounters::default()).and_then(|()| {
+                let mut each = outputs.iter_mut().zip(&*slots);
+                each.try_for_each(|(output, slot)| bound.slots[*slot as usize].exchange(output))
+            });
+            if let Err(error) = ran {
+                outputs.clear();
+                return Err(error);
+            }
+            return Ok(true);
         }
         // The memory of the outputs is the plan's again. What they share is so when they are dropped.
         for (tensor, slot) in outputs.drain(..).zip(&*slots) {

@@ -214,7 +214,8 @@ impl Locals {
 }
 
 impl Slot {
-    fn bytes(&self) -> usize {
+    /// The bytes of the value.
+    pub(super) fn bytes(&self) -> usize {
         Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
     }
 
@@ -238,6 +239,14 @@ impl Slot {
     /// What is there as a tensor, to which it is left.
     pub(super) fn leave(&mut self, layout: &Layout) -> Result<Tensor, TensorError> {
         Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
+    }
+
+    /// Puts what is there into the place of the memory of a tensor like it, and keeps that memory for the next run.
+    #[inline]
+    pub(super) fn exchange(&mut self, tensor: &mut Tensor) -> Result<(), TensorError> {
+        let data = self.data.take().ok_or_else(not_computed)?;
+        self.data = Some(tensor.exchange(data)?);
+        Ok(())
     }
 
     /// The memory, to be written to, for `len` elements, which may be anything yet. It is to be [put](Slot::put) back.

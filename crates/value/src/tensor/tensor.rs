@@ -169,6 +169,16 @@ impl Tensor {
         Arc::get_mut(&mut self.data).map(Data::all_mut)
     }
 
+    /// Sees other memory under the same layout from now on: the memory of before.
+    ///
+    /// # Errors
+    /// The layout has positions outside of the other memory. The tensor is then unchanged.
+    #[inline]
+    pub fn exchange(&mut self, data: Arc<Data>) -> Result<Arc<Data>, TensorError> {
+        self.layout.check_within(data.len())?;
+        Ok(std::mem::replace(&mut self.data, data))
+    }
+
     /// The same memory under another layout that is within it.
     #[inline]
     fn seen(&self, layout: Layout) -> Tensor {
