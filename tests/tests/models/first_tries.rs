@@ -116,9 +116,11 @@ fn compile(model: &str) -> Result<(), Error> {
     Model::parse(model)?.compile(&Options::default().backend(Backend::Interpreter)).map(|_| ())
 }
 
-/// The parts of a hint that are code and may be written: not forms of calls, and not what is written elsewhere.
+/// The parts of a hint that are code and may be written: not forms of calls and types, not fields of what is no input of tries, and not what is
+/// written elsewhere.
 fn code(hint: &str) -> impl Iterator<Item = &str> {
-    let hint = if hint.starts_with("its form is ") || hint.starts_with("the types are ") { "" } else { hint };
+    const UNWRITTEN: [&str; 3] = ["its form is ", "the types are ", "a field of an input that is not declared "];
+    let hint = if UNWRITTEN.iter().any(|form| hint.starts_with(form)) { "" } else { hint };
     let parts: Vec<&str> = hint.split('`').collect();
     let pairs = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>();
     pairs.into_iter().filter(|(before, _)| !before.ends_with(", not ")).map(|(_, code)| code)

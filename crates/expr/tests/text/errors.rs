@@ -232,7 +232,7 @@ fn syntax() {
         Syntax,
         "a.b",
         "a field of a value cannot be called",
-        "operators stand in front of what they are of: `sqrt(x)`, not `x.sqrt()`",
+        "an operator whose first word is defined here as a value is called `M.word.name(..)`",
     );
     one("(a,,b)", Syntax, ",", "expected a value, found `,`", "");
     one("clip(x=)", Syntax, ")", "expected a value, found `)`", "");

@@ -172,7 +172,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["quarter"], "write `(date.month(d) + 2) // 3`"),
     call(&["extract", "datepart", "dt"], "write `date.year(d)`, `date.month(d)` or `date.day(d)`"),
     call(
-        &["datediff", "datedif", "days", "daysbetween", "timestampdiff", "age"],
+        &["datediff", "datedif", "days", "daysbetween", "timestampdiff"],
         "write `e - d`: days between dates, microseconds between timestamps",
     ),
     call(
@@ -224,10 +224,6 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["variance", "varpop"], "write `math.var(a)`"),
     call(&["corr", "correl", "corrcoef"], "write `math.correlation(a, b)`"),
     call(&["quantile", "percentile", "percentilecont"], "write `math.inverse_cdf(a, 0.5)`"),
-    call(
-        &["axis", "dim", "keepdims", "keepdim"],
-        "an array has one axis: leave this out; of groups it is `sum(a, into=edge.group_by(b))`",
-    ),
     call(&["shape", "ndim"], "an array has one axis, and `array.size(a)` elements"),
     call(
         &["sort", "sorted", "sortvalues", "orderby"],

@@ -27,6 +27,8 @@ pub enum ForeignUse {
     Type,
     /// The name of an argument: `axis`.
     Argument,
+    /// The name of an argument of an operator on whole tensors.
+    TensorArgument,
     /// Signs, one or two tokens: `&&`.
     Sign,
 }

@@ -10,6 +10,10 @@ const fn argument(names: &'static [&'static str], form: &'static str) -> Foreign
     of(ForeignUse::Argument, names, form)
 }
 
+const fn of_tensors(names: &'static [&'static str], form: &'static str) -> Foreign {
+    of(ForeignUse::TensorArgument, names, form)
+}
+
 const fn sign(names: &'static [&'static str], form: &'static str) -> Foreign {
     of(ForeignUse::Sign, names, form)
 }
@@ -58,9 +62,13 @@ pub(super) const WORDS: &[Foreign] = &[
     word(&["interval"], "write `d + 30` for 30 days, `m + 3_600_000_000` for an hour in microseconds"),
     word(&["date"], "write `date\"2026-01-31\"`, without a space"),
     word(&["timestamp"], "write `timestamp\"2026-01-31T10:15:00Z\"`, without a space"),
-    argument(&["axis", "dim"], "axes follow by position: write `tensor.sum(x, 0)`, `tensor.sum(x, (0, 1))`"),
-    argument(&["keepdims", "keepdim"], "write `tensor.sum(x, 0, keep=true)`"),
-    argument(&["dtype"], "write `cast(x, f32)`"),
+    argument(
+        &["axis", "dim", "keepdims", "keepdim"],
+        "an array has one axis: leave this out; of groups it is `sum(a, into=edge.group_by(b))`",
+    ),
+    of_tensors(&["axis", "dim"], "axes follow by position: write `tensor.sum(x, 0)`, `tensor.sum(x, (0, 1))`"),
+    of_tensors(&["keepdims", "keepdim"], "write `tensor.sum(x, 0, keep=true)`"),
+    of_tensors(&["dtype"], "write `cast(x, f32)`"),
 ];
 
 /// Signs: a token that may not stand where it does, or the one before and it, or it and the one behind, where they touch.

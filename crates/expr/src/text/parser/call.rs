@@ -163,16 +163,17 @@ impl<'s> Parser<'s, '_> {
             let found = self.vocabulary.suggest(name);
             let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
             let own = own_name(name);
-            let known = foreign_form(ForeignUse::Value, own).or_else(|| foreign_form(ForeignUse::Call, own));
-            if let Some(form) = known {
+            if let Some(form) = foreign_form(ForeignUse::Value, own) {
                 self.cursor.report(problem.hint(form));
                 return Ok(Operand::new(None, span));
             }
             let problem = did_you_mean(&found).into_iter().fold(problem, Diagnostic::hint);
-            self.cursor.report(match path == name {
+            let problem = match path == name {
                 true => problem.hint(format!("a field of an input that is not declared is written `L.{path}`")),
                 false => problem,
-            });
+            };
+            let known = foreign_form(ForeignUse::Call, own).filter(|_| found.is_empty());
+            self.cursor.report(known.into_iter().fold(problem, Diagnostic::hint));
             return Ok(Operand::new(None, span));
         };
         self.note_referent(span, |graph| Some(Referent::Operator(graph.intern(callable.name))));

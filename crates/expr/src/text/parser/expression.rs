@@ -418,10 +418,10 @@ impl<'s> Parser<'s, '_> {
                 return self.method(of, token.span);
             }
             let problem = Diagnostic::new(Code::Syntax, "a field of a value cannot be called").at(span);
-            let problem = problem.hint(self.form_of_method(written));
             // `math.sqrt(x)` where `math` is an input.
             let path = self.cursor.text(span);
             let is_operator = path.len() <= LONGEST_PATH && self.vocabulary.resolve(path).is_some();
+            let problem = if is_operator { problem } else { problem.hint(self.form_of_method(written)) };
             return Err(self.cursor.stop(match is_operator || self.cursor.has_tensors {
                 true => {
                     problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`")

@@ -139,9 +139,9 @@ impl<'a> Signature<'a> {
                         Diagnostic::new(Code::Arguments, format!("`{written}` has no parameter `{}`", keyword.name));
                     let known = match self {
                         Signature::Operator(callable) if callable.name.starts_with("tensor.") => {
-                            foreign_form(ForeignUse::Argument, keyword.name)
+                            foreign_form(ForeignUse::TensorArgument, keyword.name)
                         }
-                        Signature::Operator(_) => foreign_form(ForeignUse::Call, keyword.name),
+                        Signature::Operator(_) => foreign_form(ForeignUse::Argument, keyword.name),
                         Signature::Function(..) => None,
                     };
                     let problem = known.into_iter().fold(problem.at(keyword.span), Diagnostic::hint);
