@@ -339,7 +339,9 @@ impl Error {
     /// 2 | output total = price * \"tax\"
     ///   |                -----   ^^^^^ this is text
     ///   |                |
-    ///   |                this is f64");
+    ///   |                this is f64
+    ///   |
+    ///   = help: a text becomes a number by `strings.parse_float64(..)` or `strings.parse_int64(..)`");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
