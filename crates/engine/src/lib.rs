@@ -73,7 +73,6 @@ mod whole;
 
 pub use arrays::ArrayModel;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
-#[cfg(feature = "tensors")]
 pub use cache::CacheCounters;
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use compile_options::{CompileOptions, Started};
