@@ -225,8 +225,9 @@ impl Session {
             memory.put(runs);
         }
         let evaluated = self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), memory, results);
+        // A model that has rows is none of tensors, and its memory stays where it is.
         #[cfg(feature = "tensors")]
-        {
+        if self.inner.whole.as_ref().is_some_and(|whole| !whole.has_rows()) {
             self.tensor_runs = memory.take();
         }
         evaluated
