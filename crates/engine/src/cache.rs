@@ -1,6 +1,6 @@
-//! What was compiled, planned or bound once, by what it is for: code for forms of columns, expressions of elements, plans for extents, plans of
-//! products. Each cache has a bound, and what was not asked for the longest makes room. A value that a session holds stays with the session when
-//! it is dropped here.
+//! A cache of what was compiled or planned, by what it is for: code for forms of columns, expressions of elements, plans for extents, plans of
+//! products. Each cache has a bound. The value that was not asked for the longest makes room for another. A session that holds a value keeps it
+//! when the cache drops it.
 //!
 //! Reading takes no lock: sessions of many threads ask for code of a microsecond. Writing replaces the table by a copy with one entry more or
 //! less, which takes microseconds where compiling takes tens of them. No lock is held while a value is made: a thread that asks for another one
@@ -34,7 +34,7 @@ pub struct CacheCounters {
 /// A value that was just made.
 pub(crate) struct Made<T> {
     pub(crate) value: T,
-    /// False if it is for the thread alone that made it: it was ended by a token or a limit of time, and another thread tries again.
+    /// False if a token or a limit of time ended the making. Only the thread that made the value gets it then, and another thread tries again.
     pub(crate) stays: bool,
 }
 
@@ -49,7 +49,7 @@ struct Entry<K, T> {
 /// By the hashes of keys.
 type Table<K, T> = FxHashMap<u64, SmallVec<[Arc<Entry<K, T>>; 1]>>;
 
-/// Values by their keys, at most so many.
+/// A bounded table of values by their keys.
 pub(crate) struct Cache<K, T> {
     most: usize,
     /// At most `most` entries. The table is never changed, but replaced, by a thread that holds `changes`.
@@ -69,7 +69,7 @@ pub(crate) fn hash_of(key: impl Hash) -> u64 {
 }
 
 impl<K, T: Clone> Cache<K, T> {
-    /// Room for so many, and for one at least.
+    /// An empty cache with room for `most` values, and for one at least.
     pub(crate) fn new(most: usize) -> Cache<K, T> {
         Cache {
             most: most.max(1),
@@ -119,8 +119,7 @@ impl<K, T: Clone> Cache<K, T> {
         }
     }
 
-    /// Adds an entry for a key, unless another thread did meanwhile, in the place of the one that was not asked for the longest if there is no
-    /// more room.
+    /// Adds an entry for a key, unless another thread added one meanwhile. In a full cache it replaces the entry that was not asked for the longest.
     fn insert(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K) -> Arc<Entry<K, T>> {
         self.change(|table| {
             if let Some(entry) = find(table, hash, is_it) {

@@ -164,7 +164,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As for [`run_tensors`](Session::run_tensors), or the model has several outputs, or `target` is neither an input nor the place behind them. The tensors are then unchanged.
+    /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place behind the
+    /// inputs. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
         let token = self.context.cancellation();
         let limits = self.limits.as_ref();

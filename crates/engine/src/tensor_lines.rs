@@ -72,8 +72,8 @@ impl InputLine {
         self.input
     }
 
-    /// The memory that it is in, and the position where it begins. None if no tensor has this number, or it lies otherwise. What is in memory,
-    /// and how much, is not compared.
+    /// The memory of the line, and the position of its first element. None if no tensor has this number, or if the tensor has other extents or
+    /// strides. The element type and the length of the memory are not compared.
     #[must_use]
     #[inline]
     pub(crate) fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {

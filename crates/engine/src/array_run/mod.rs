@@ -1,6 +1,5 @@
-//! Running array programs, which `cembra_array` plans: steps in order (`run.rs`), sweeps strip by strip (`sweep.rs`), on one thread
-//! or in shares on several (`shares.rs`), in memory that later runs find again (`memory.rs`). What is run when, and what becomes of
-//! a run that fails, is decided in `arrays.rs`.
+//! Running array programs, which `cembra_array` plans. `run.rs` runs the steps in order, `sweep.rs` runs a sweep strip by strip, `shares.rs` shares
+//! a sweep out to threads, and `memory.rs` keeps memory for later runs. `arrays.rs` compiles a program, and handles a run that fails.
 
 mod host;
 mod memory;

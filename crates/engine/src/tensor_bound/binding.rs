@@ -72,7 +72,7 @@ impl BoundPlan {
     /// ask them.
     ///
     /// # Errors
-    /// As for `of`; or what they find.
+    /// As for `of`; or a flaw that a verifier finds.
     pub(crate) fn verified(
         plan: &Plan,
         graph: &TensorGraph,

@@ -65,7 +65,7 @@ impl Together {
         Ok(())
     }
 
-    /// Combines all, as many blocks to each, and writes what comes of each reduction over what is in its memory.
+    /// Combines all elements, and writes the result of each reduction to its memory. Each worker takes as many blocks as the others.
     pub(super) fn run_blocks(
         workers: &mut [Together],
         sources: &Sources<'_>,

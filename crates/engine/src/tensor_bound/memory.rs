@@ -166,7 +166,7 @@ impl Slots {
         Ok(Locals { memory, lens: self.all.iter().map(|slot| slot.len).collect() })
     }
 
-    /// No later step reads what is there.
+    /// Frees a slot whose value no later step reads.
     pub(super) fn release(&mut self, slot: u32) {
         let Slot { scalar, len, .. } = self.all[slot as usize];
         self.free.entry((scalar, len)).or_default().push(slot);
@@ -241,7 +241,7 @@ impl Slot {
         Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
     }
 
-    /// Puts what is there into the place of the memory of a tensor like it, and keeps that memory for the next run.
+    /// Gives the value to a tensor of the same layout, and keeps the memory of that tensor for the next run.
     #[inline]
     pub(super) fn exchange(&mut self, tensor: &mut Tensor) -> Result<(), TensorError> {
         let data = self.data.take().ok_or_else(not_computed)?;

@@ -465,7 +465,7 @@ impl Together {
         Ok(Together { members: reduces.iter().map(member).collect::<Result<_, TensorError>>()?, way, source })
     }
 
-    /// Combines all, and writes what comes of each over what is in its memory.
+    /// Combines all elements, and writes the result of each reduction to its memory.
     fn run(&mut self, memory: &Memory<'_>, elements: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<(), TensorError> {
         if self.succeeds(memory, elements, to)? {
             return Ok(());
