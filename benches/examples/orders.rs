@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{TensorGraph, Labels};
+use cembra::tensor::{Labels, TensorGraph};
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
 use std::error::Error;

@@ -3,7 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cembra::tensor::{CompileGraph, TensorGraph, TensorNodeId, Reduction, Slice, same_bits};
+use cembra::tensor::{CompileGraph, Reduction, Slice, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Options, Scalar, Tensor};
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use crate::batch::subject::has_512;
 use crate::measure::{Effort, Task, interleave};
 use crate::record::Record;
 use crate::subject::LIMIT;
-use cembra::tensor::{CompileGraph, Element, TensorGraph, TensorNodeId, Reduction};
+use cembra::tensor::{CompileGraph, Element, Reduction, TensorGraph, TensorNodeId};
 use cembra::{Options, Scalar, Session, Tensor};
 
 type Made<T> = Result<T, cembra::Error>;
