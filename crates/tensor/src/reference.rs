@@ -1,9 +1,10 @@
-//! The reference: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing anything. It says
-//! what nodes mean; whatever else evaluates graphs is held against it.
+//! The reference: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing anything; of a
+//! conditional only the branch that is chosen. It says what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
 use crate::held::Held;
 use crate::node::{Labels, Operation};
+use crate::plan::branches;
 use crate::sums::Order;
 use crate::taken::{place_take, take};
 use crate::walk::{GoOn, Watch};
@@ -27,54 +28,145 @@ pub fn evaluate(
     elements: &dyn Elements,
 ) -> Result<Vec<Tensor>, TensorError> {
     check_inputs(graph, inputs)?;
-    let mut uses = vec![0_u32; graph.len()];
+    let mut run = Run {
+        graph,
+        inputs,
+        elements,
+        values: vec![None; graph.len()],
+        uses: vec![0; graph.len()],
+        held: Held::none(elements.most_bytes()),
+    };
     let needed = graph.needed(outputs);
     for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         for operand in node.read() {
-            uses[operand.index()] += 1;
+            run.uses[operand.index()] += 1;
         }
     }
+    // What is needed whatever conditions are: a branch of a conditional is asked for once it is chosen.
+    let mut is_asked = vec![false; graph.len()];
     for output in outputs {
-        uses[output.index()] += 1;
+        run.uses[output.index()] += 1;
+        is_asked[output.index()] = true;
     }
-    let mut values: Vec<Option<Tensor>> = vec![None; graph.len()];
-    let mut held = Held::none(elements.most_bytes());
-    for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
-        let operands: Option<SmallVec<[&Tensor; 4]>> =
-            node.read().iter().map(|operand| values[operand.index()].as_ref()).collect();
+    for at in (0..graph.len()).rev().filter(|at| needed[*at]) {
+        let node = graph.node(graph.id(at as u32));
+        let read = if branches(graph, node).is_some() { &node.operands[..1] } else { node.read() };
+        for operand in if is_asked[at] { read } else { &[] } {
+            is_asked[operand.index()] = true;
+        }
+    }
+    for (id, _) in graph.nodes().filter(|(id, _)| is_asked[id.index()]) {
+        run.ask(id)?;
+    }
+    let value = |output: &TensorNodeId| run.values[output.index()].clone();
+    let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
+    made.ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"))
+}
+
+/// An evaluation.
+struct Run<'r> {
+    graph: &'r TensorGraph,
+    inputs: &'r [Tensor],
+    elements: &'r dyn Elements,
+    values: Vec<Option<Tensor>>,
+    /// How many nodes and outputs may read each node yet.
+    uses: Vec<u32>,
+    held: Held,
+}
+
+impl Run<'_> {
+    /// Computes a node, and before that whatever it is made of and has no value yet: of a conditional the branch that is chosen.
+    fn ask(&mut self, id: TensorNodeId) -> Result<(), TensorError> {
+        let mut open: Vec<TensorNodeId> = vec![id];
+        while let Some(id) = open.last().copied() {
+            let (node, asked) = (self.graph.node(id), open.len());
+            let has_value = |node: &TensorNodeId| self.values[node.index()].is_some();
+            if has_value(&id) {
+                open.pop();
+                continue;
+            }
+            let chosen = match branches(self.graph, node) {
+                Some(branches) => match &self.values[node.operands[0].index()] {
+                    // Exactly one of the two is what it asks for.
+                    Some(value) => {
+                        let holds = value.data().bits(value.layout().offset()) != 0;
+                        let [(chosen, _), (other, _)] = if holds { branches } else { [branches[1], branches[0]] };
+                        Some((chosen, other))
+                    }
+                    None => {
+                        open.push(node.operands[0]);
+                        continue;
+                    }
+                },
+                None => None,
+            };
+            match chosen {
+                Some((chosen, _)) => open.extend((!has_value(&chosen)).then_some(chosen)),
+                // The lowest number comes first.
+                None => open.extend(node.read().iter().rev().copied().filter(|operand| !has_value(operand))),
+            }
+            if open.len() == asked {
+                self.compute(id, chosen.map(|(_, other)| other))?;
+                open.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes a node whose operands have values, but for one that is not chosen.
+    fn compute(&mut self, id: TensorNodeId, unread: Option<TensorNodeId>) -> Result<(), TensorError> {
+        let (graph, node) = (self.graph, self.graph.node(id));
+        let unread = match unread {
+            Some(unread) if self.values[unread.index()].is_none() => Some((unread, of_any(graph.node(unread))?)),
+            _ => None,
+        };
+        let operand = |operand: &TensorNodeId| match &unread {
+            Some((unread, any)) if unread == operand => Some(any),
+            _ => self.values[operand.index()].as_ref(),
+        };
+        let operands: Option<SmallVec<[&Tensor; 4]>> = node.read().iter().map(operand).collect();
         let operands = operands
             .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an operand that was not computed"))?;
         if !is_view(node) {
-            held.take(node.scalar, &node.extents)?;
+            self.held.take(node.scalar, &node.extents)?;
         }
         let value = match &node.operation {
-            Operation::Map(op) => map_value(graph, op, node, &operands, elements),
-            _ => node_value(node, &operands, inputs, &|| elements.go_on()),
+            Operation::Map(op) => map_value(graph, op, node, &operands, self.elements),
+            _ => node_value(node, &operands, self.inputs, &|| self.elements.go_on()),
         };
         let value = value.map_err(|error| match graph.span(id) {
             Some(span) => error.at(span),
             None => error,
         })?;
         drop(operands);
-        values[id.index()] = Some(value);
+        self.values[id.index()] = Some(value);
         // A view has the memory of what it is of, which is dropped with the last that reads it.
-        let mut read: Vec<TensorNodeId> = if is_view(node) { Vec::new() } else { node.read().to_vec() };
+        if !is_view(node) {
+            self.release(node.read().to_vec());
+        }
+        Ok(())
+    }
+
+    /// Each of these is read once less. What nothing reads any more is dropped, or never computed.
+    fn release(&mut self, mut read: Vec<TensorNodeId>) {
         while let Some(operand) = read.pop() {
-            uses[operand.index()] -= 1;
-            if uses[operand.index()] == 0 {
-                values[operand.index()] = None;
-                let dropped = graph.node(operand);
-                if is_view(dropped) {
-                    read.extend(dropped.read());
+            self.uses[operand.index()] -= 1;
+            if self.uses[operand.index()] == 0 {
+                let node = self.graph.node(operand);
+                let is_computed = self.values[operand.index()].take().is_some();
+                if is_view(node) || !is_computed {
+                    read.extend(node.read());
                 } else {
-                    held.give(dropped.scalar, &dropped.extents);
+                    self.held.give(node.scalar, &node.extents);
                 }
             }
         }
     }
-    let value = |output: &TensorNodeId| values[output.index()].clone();
-    let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
-    made.ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"))
+}
+
+/// A tensor in the place of a node that is not chosen: its elements are all the same.
+fn of_any(node: &Node) -> Result<Tensor, TensorError> {
+    Tensor::of_data(&[], Data::zeros(node.scalar, 1)?)?.broadcast_to(&node.extents)
 }
 
 /// True for what needs no memory.

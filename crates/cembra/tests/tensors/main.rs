@@ -5,6 +5,7 @@
 mod counting;
 
 mod compiled;
+mod conditionals;
 mod custom_gradients;
 mod einsum;
 mod events;

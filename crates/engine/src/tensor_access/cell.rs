@@ -1,7 +1,7 @@
 //! How an element of a node is made of elements of others: an expression of them, summed or otherwise reduced over some axes if it has
 //! any. Maps, reductions and products by labels are all of this form.
 
-use cembra_tensor::plan::{Seen, View, computed_alone, region};
+use cembra_tensor::plan::{Seen, View, branches, computed_alone, region};
 use cembra_tensor::sums::Order;
 use cembra_tensor::{Axes, Axis, Body, Labels, Node, Operation, Reduction, TensorError, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
@@ -16,6 +16,8 @@ pub(super) enum Term {
     Body(usize),
     /// Their product.
     Product,
+    /// The second one if the first holds, else the third: only that one is read.
+    Choice,
 }
 
 /// How an element of a node is made of others.
@@ -53,7 +55,10 @@ pub(super) fn cells(
     for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         let cell = match &node.operation {
             Operation::Map(_) if has_value[id.index()] => {
-                let (inputs, term) = bodies.expression(graph, &has_value, id, true);
+                let (inputs, term) = match choice(graph, node) {
+                    Some(inputs) => (inputs, Term::Choice),
+                    None => bodies.expression(graph, &has_value, id, true),
+                };
                 let kept: Axes = (0..node.extents.len() as Axis).collect();
                 Cell { rank: kept.len(), kept, walk: SmallVec::new(), terms: 1, inputs, term, fold: None }
             }
@@ -79,6 +84,13 @@ pub(super) fn cells(
         cells.insert(id, cell);
     }
     Ok((cells, bodies.all))
+}
+
+/// What a conditional reads whose condition is one truth value, if its branches have its type.
+fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<Seen>> {
+    let has_type = branches(graph, node)?.iter().all(|(branch, _)| graph.scalar(*branch) == node.scalar);
+    let seen = |operand: &TensorNodeId| Some((*operand, View::of_operand(node, graph.node(*operand))?));
+    if has_type { node.operands.iter().map(seen).collect() } else { None }
 }
 
 /// A product by labels: its space has an axis for each label.

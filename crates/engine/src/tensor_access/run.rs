@@ -194,7 +194,18 @@ impl Workspace {
         }
         loop {
             let arguments = &self.arguments[frame.arguments..];
-            if let Some((wanted, view)) = cell.inputs.get(arguments.len()) {
+            let next = match (cell.term, arguments) {
+                (Term::Choice, [condition]) => {
+                    if *condition == 0 {
+                        2
+                    } else {
+                        1
+                    }
+                }
+                (Term::Choice, [_, _]) => cell.inputs.len(),
+                _ => arguments.len(),
+            };
+            if let Some((wanted, view)) = cell.inputs.get(next) {
                 let index: Index = view.index(&self.indices[space..]).collect();
                 self.indices.extend(index);
                 return Ok(Step::Ask(*wanted));
@@ -202,6 +213,7 @@ impl Workspace {
             let wide = |bits: &u64| Wide::of(node.scalar, *bits);
             let term = match cell.term {
                 Term::Same => arguments.first().map(wide),
+                Term::Choice => arguments.get(1).map(wide),
                 Term::Product => arguments.iter().map(wide).reduce(Wide::times),
                 Term::Body(number) => Some(wide(&self.singles[number].evaluate(arguments)?)),
             };

@@ -8,9 +8,9 @@ use super::memory::{Operand, Place, Seen, Slot, Slots};
 use super::product::{self, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
-use super::{BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use super::{BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::tensors::Host;
-use cembra_tensor::plan::{Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
+use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
 use cembra_tensor::{
     Axis, Elements, Extents, Held, Layout, Operation, Plan, Tensor, TensorError, TensorErrorKind, TensorGraph,
@@ -124,13 +124,15 @@ impl Bound {
             if binding.sees(step)? {
                 continue;
             }
-            let (bound, between) = match &step.work {
+            let guard = binding.guard(step)?;
+            let (mut bound, between) = match &step.work {
                 Work::Together(members) => binding.together(members, &mut own)?,
                 Work::Reduce { .. } if elements.threads() > 1 => {
                     binding.together(std::slice::from_ref(step), &mut own)?
                 }
                 _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
             };
+            bound.iter_mut().for_each(|bound| bound.guard.clone_from(&guard));
             step_of.extend(bound.iter().map(|_| at));
             steps.extend(bound);
             for slot in between {
@@ -174,6 +176,12 @@ impl Binding<'_> {
         self.values
             .get(&node)
             .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a value that was not computed"))
+    }
+
+    /// Where the conditions are under which a step is run.
+    fn guard(&self, step: &Step) -> Result<BoundGuard, TensorError> {
+        let seen = |condition: &Condition| Ok((self.seen(condition.node)?.clone(), condition.holds));
+        step.guard.iter().map(seen).collect()
     }
 
     /// True for a step that makes nothing but another layout of memory that is there.
@@ -233,7 +241,7 @@ impl Binding<'_> {
         if let BoundWork::Pieces(workers, _) = &mut work {
             self.hold(workers)?;
         }
-        Ok(BoundStep { work, target, len, shrunk: SmallVec::new() })
+        Ok(BoundStep { work, target, len, guard: SmallVec::new(), shrunk: SmallVec::new() })
     }
 
     /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.

@@ -28,7 +28,7 @@ use cut::Cut;
 use in_place::InPlace;
 pub(crate) use kept::KeptPlan;
 use map::MapPiece;
-use memory::{Locals, Memory, Seen, Slot, Sources, own};
+use memory::{Locals, Memory, Operand, Seen, Slot, Sources, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use smallvec::SmallVec;
@@ -53,12 +53,16 @@ pub struct BoundPlan {
     peak: u64,
 }
 
+/// Where truth values are, and which each must be for a step to be run.
+type BoundGuard = SmallVec<[(Seen, bool); 1]>;
+
 /// A step, where its value goes, and what no later step reads.
 #[derive(Debug)]
 struct BoundStep {
     work: BoundWork,
     target: u32,
     len: usize,
+    guard: BoundGuard,
     /// Slots that nothing is put into after the last step that reads them.
     shrunk: SmallVec<[u32; 2]>,
 }
@@ -209,7 +213,11 @@ impl BoundPlan {
     ) -> Result<(), TensorError> {
         for step in &mut self.steps {
             elements.go_on()?;
-            step.run(inputs, &mut self.slots, elements, counters)?;
+            if step.is_wanted(inputs, &self.slots)? {
+                step.run(inputs, &mut self.slots, elements, counters)?;
+            } else {
+                step.skip(&mut self.slots)?;
+            }
             if !self.keeps {
                 step.workers().iter_mut().for_each(|worker| worker.locals.shrink());
                 step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
@@ -223,6 +231,32 @@ impl BoundStep {
     /// Those who compute pieces of it.
     fn workers(&mut self) -> &mut [Worker] {
         if let BoundWork::Pieces(workers, _) = &mut self.work { workers } else { &mut [] }
+    }
+
+    /// True if all conditions hold under which it is run.
+    #[inline]
+    fn is_wanted(&self, inputs: &[Tensor], slots: &[Slot]) -> Result<bool, TensorError> {
+        let sources = Sources { inputs, slots };
+        for (seen, holds) in &self.guard {
+            let (data, at) = Operand::of(seen, &[]).begin(&sources, &[], &[])?;
+            if data.bits(at) != u64::from(*holds) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves any elements where its values would be: other steps read them, and choose none of them.
+    #[cold]
+    fn skip(&self, slots: &mut [Slot]) -> Result<(), TensorError> {
+        let own = [(self.target, self.len)];
+        let targets = if let BoundWork::Together(_, targets) = &self.work { &targets[..] } else { &own };
+        for (target, len) in targets {
+            let slot = &mut slots[*target as usize];
+            let room = slot.take(*len)?;
+            slot.put(room);
+        }
+        Ok(())
     }
 
     #[inline]

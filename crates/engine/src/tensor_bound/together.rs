@@ -327,14 +327,14 @@ impl Binding<'_> {
             targets.push(made);
             if let Some(then) = then {
                 between.push(made.0);
-                maps.push(Step { node: member.node, work: Work::Map(then.clone()), last_uses: Vec::new() });
+                maps.push(Step::new(member.node, Work::Map(then.clone())));
             } else {
                 own.insert(member.node, made.0);
             }
         }
         let (target, len) = targets[0];
         let work = BoundWork::Together(shared, targets);
-        steps.push(BoundStep { work, target, len, shrunk: SmallVec::new() });
+        steps.push(BoundStep { work, target, len, guard: SmallVec::new(), shrunk: SmallVec::new() });
         for map in &maps {
             steps.push(self.step(map, own)?);
         }

@@ -27,6 +27,9 @@ pub(super) enum BoundFlaw {
     /// What is done for a piece is not what the step is.
     #[error("the pieces of %{0} are those of another step")]
     Pieces(usize),
+    /// A step is run under other conditions than the plan says.
+    #[error("%{0} is run under other conditions")]
+    Guard(usize),
 }
 
 /// A bound plan, what it was made from, and what the slots hold so far.
@@ -91,12 +94,30 @@ impl Verifier<'_> {
             let count = step_of.iter().filter(|of| **of == at).count();
             let [own, rest] = [&steps[..count], &steps[count..]];
             steps = rest;
+            own.iter().try_for_each(|bound| self.guard(step, bound))?;
             self.step(step, own)?;
         }
         if bound.over.is_some() {
             return Ok(());
         }
         plan.outputs().iter().try_for_each(|output| self.read(*output))
+    }
+
+    /// The conditions of a step are those of the plan, and are known.
+    fn guard(&self, step: &Step, bound: &BoundStep) -> Result<(), BoundFlaw> {
+        let wrong = BoundFlaw::Guard(step.node.index());
+        if step.guard.len() != bound.guard.len() {
+            return Err(wrong);
+        }
+        for (condition, (seen, holds)) in step.guard.iter().zip(&bound.guard) {
+            self.read(condition.node)?;
+            let own = self.values.get(&condition.node);
+            let is_alike = |own: &Seen| (own.place, own.layout.offset()) == (seen.place, seen.layout.offset());
+            if condition.holds != *holds || !own.is_some_and(is_alike) {
+                return Err(wrong);
+            }
+        }
+        Ok(())
     }
 
     /// A value is in its place, and within it.
@@ -162,7 +183,7 @@ impl Verifier<'_> {
         }
         for member in members {
             let Work::Reduce { then: Some(then), .. } = &member.work else { continue };
-            let map = Step { node: member.node, work: Work::Map(then.clone()), last_uses: Vec::new() };
+            let map = Step::new(member.node, Work::Map(then.clone()));
             self.own_step(&map, maps.next().ok_or(wrong)?)?;
         }
         if maps.next().is_some() { Err(wrong) } else { Ok(()) }

@@ -177,8 +177,9 @@ impl<'r> Growth<'r> {
                 let x = self.any();
                 self.reduction(x)
             }
-            80..90 => self.product(),
-            90..94 => self.composite(),
+            80..88 => self.product(),
+            88..91 => self.conditional(),
+            91..94 => self.composite(),
             94 => self.cast(),
             95 => self.rounded(),
             96..98 => self.indices_or_known(),
@@ -198,6 +199,25 @@ impl<'r> Growth<'r> {
             // Of one shape all fit each other, where the types allow it.
             Err(_) => self.graph.map(form.0, &vec![operands[0]; operands.len()]),
         }
+    }
+
+    /// A choice between two nodes by one truth value; what is chosen from is mostly made for that alone.
+    fn conditional(&mut self) -> Made {
+        let truth = self.of(Scalar::Boolean)?;
+        let axes: Vec<usize> = (0..self.graph.extents(truth).len()).collect();
+        let reduction = *pick(self.random, &[Reduction::Any, Reduction::All]);
+        let condition = self.graph.reduce(reduction, truth, &axes)?;
+        let mut branch = self.any();
+        for _ in 0..self.random.u32(..3) {
+            branch = match self.random.u32(..3) {
+                0 => self.reduction(branch)?,
+                1 => self.composite().or_else(|_| self.product())?,
+                _ => self.product().or_else(|_| self.map())?,
+            };
+        }
+        let other = self.of(self.graph.scalar(branch))?;
+        let operands = if self.random.bool() { [condition, branch, other] } else { [condition, other, branch] };
+        self.graph.apply("tensor.where", &operands)
     }
 
     /// An operator that looks at a literal.

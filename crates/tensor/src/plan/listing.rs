@@ -2,7 +2,7 @@
 //! order, and how they are computed. That is said for inputs whose elements lie in the order of their indices, and for products that are
 //! computed as products of matrices; what is counted when a plan is run depends on the tensors that it is given.
 
-use super::{Plan, PlanCounters, Region, Step, Work, is_view};
+use super::{Condition, Plan, PlanCounters, Region, Step, Work, is_view};
 use crate::Data;
 use crate::body::{Body, BodyStep, Operand};
 use crate::node::{Axes, Axis, Labels, Operation};
@@ -180,8 +180,14 @@ impl Lines<'_> {
             [] => String::new(),
             nodes => format!("; drops {}", names(nodes)),
         };
+        let mut guard = String::new();
+        for (number, Condition { node, holds }) in step.guard.iter().enumerate() {
+            guard.push_str(if number == 0 { "; only if " } else { " and " });
+            guard.push_str(if *holds { "" } else { "not " });
+            guard.push_str(&name(*node));
+        }
         let extents = graph.extents(step.node);
-        format!("{} {extents:?} = {work} ({}){moved}{dropped}", name(step.node), read.join(", "))
+        format!("{} {extents:?} = {work} ({}){moved}{guard}{dropped}", name(step.node), read.join(", "))
     }
 
     fn operation(&self, node: TensorNodeId) -> String {

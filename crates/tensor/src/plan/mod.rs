@@ -2,6 +2,7 @@
 //! together are one step over one index space; views become layouts of what a step reads. A plan changes no bit of a result, but for
 //! sums of products where those are computed as products of matrices.
 
+mod guards;
 mod in_place;
 mod listing;
 mod region;
@@ -10,6 +11,7 @@ mod together;
 mod verify;
 mod view;
 
+pub use guards::{Condition, Guard, branches};
 pub use region::{computed_alone, cost_of_body, region};
 pub use rows::rows_at_a_time;
 pub use verify::{PlanFlaw, points};
@@ -78,6 +80,8 @@ pub struct Step {
     pub node: TensorNodeId,
     /// How it is made.
     pub work: Work,
+    /// Under which conditions it is run. Where one does not hold, nothing that is chosen reads its value.
+    pub guard: Guard,
     /// The nodes whose values no later step reads.
     pub last_uses: Vec<TensorNodeId>,
 }
@@ -145,8 +149,9 @@ impl Plan {
     /// Plans how outputs of a graph are computed.
     #[must_use]
     pub fn of(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Plan {
-        let steps = rows::with_rows(graph, outputs, region::steps(graph, outputs));
-        let mut steps = together::with_shared_loops(graph, steps);
+        let (steps, guards) = region::steps(graph, outputs);
+        let steps = rows::with_rows(graph, outputs, steps, &guards);
+        let mut steps = together::with_shared_loops(graph, steps, &guards);
         set_last_uses(graph, outputs, &mut steps);
         let counters = counters(graph, outputs, &steps);
         let plan = Plan { steps, outputs: outputs.to_vec(), counters };
@@ -182,6 +187,17 @@ impl Plan {
 }
 
 impl Step {
+    /// A step that is always run, and drops nothing.
+    #[must_use]
+    pub fn new(node: TensorNodeId, work: Work) -> Step {
+        Step { node, work, guard: Guard::new(), last_uses: Vec::new() }
+    }
+
+    /// The nodes whose values decide whether it is run.
+    fn conditions(&self) -> impl Iterator<Item = TensorNodeId> {
+        self.guard.iter().map(|condition| condition.node)
+    }
+
     /// The nodes whose values it reads.
     #[must_use]
     pub fn reads(&self, graph: &TensorGraph) -> Vec<TensorNodeId> {
@@ -235,7 +251,7 @@ fn set_last_uses(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &mut [Ste
         read(*output);
     }
     for step in steps.iter_mut().rev() {
-        step.last_uses = step.reads(graph).into_iter().flat_map(&mut read).collect();
+        step.last_uses = step.reads(graph).into_iter().chain(step.conditions()).flat_map(&mut read).collect();
     }
 }
 

@@ -1,6 +1,7 @@
 //! How maps are grouped: what reads each of them is known before it is asked whether it is computed where it is read, or once into memory.
 //! Nodes are looked at once from the outputs to the leaves, so that planning is linear.
 
+use super::guards::{Guards, branches};
 use super::view::View;
 use super::{Region, Seen, Step, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
@@ -110,11 +111,20 @@ pub(super) fn may_stop(graph: &TensorGraph, node: TensorNodeId) -> bool {
     cost(graph.registry(), graph, graph.node(node)).1
 }
 
-/// The steps, operands before what reads them.
-pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Vec<Step> {
+/// The steps, operands before what reads them, and the guards of nodes.
+pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>, Guards) {
     let needed = graph.needed(outputs);
     let costs = costs(graph, &needed);
-    let is_made = made(graph, outputs, &needed, &costs);
+    let mut guards = Guards::of(graph, outputs, &needed);
+    // Maps are mostly computed where they are read: they alone are no reason for a condition to be computed before.
+    let is_worth = |id: TensorNodeId| match graph.node(id).operation {
+        Operation::Leaf(_) | Operation::Constant(_) | Operation::Tensor(_) => false,
+        Operation::Map(_) => costs[id.index()].1,
+        _ => !is_view(graph, graph.node(id)),
+    };
+    let has_own = [outputs, &guards.conditions(is_worth, graph)].concat();
+    let is_made = made(graph, &has_own, &needed, &costs);
+    guards.keep(|id| is_made[id.index()] || matches!(graph.node(id).operation, Operation::Leaf(_)));
     let mut steps: Vec<Step> = Vec::new();
     for (id, node) in graph.nodes().filter(|(id, _)| is_made[id.index()]) {
         let work = match &node.operation {
@@ -126,9 +136,9 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Vec<Step> 
             Operation::Contract(labels) if labels.operands.len() == 2 => Work::Product { product: id, then: None },
             _ => Work::Node,
         };
-        steps.push(Step { node: id, work, last_uses: Vec::new() });
+        steps.push(Step::new(id, work));
     }
-    with_epilogues(graph, outputs, steps)
+    (with_epilogues(graph, &has_own, steps, &guards), guards)
 }
 
 /// Which nodes have a value of their own where elements of an output are computed alone. No memory is worth a trip: a map
@@ -138,7 +148,13 @@ pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
     let mut costs = costs(graph, &needed);
     costs.iter_mut().for_each(|(cost, _)| *cost = 0);
-    made(graph, &[output], &needed, &costs)
+    // A conditional asks for its condition first, and then for one branch.
+    let mut has_own = vec![output];
+    for (id, node) in graph.nodes().filter(|(id, node)| needed[id.index()] && branches(graph, node).is_some()) {
+        has_own.push(id);
+        has_own.extend(&node.operands);
+    }
+    made(graph, &has_own, &needed, &costs)
 }
 
 /// What each node costs for an element, with all that it is computed of without memory; and whether it may stop the evaluation itself.
@@ -166,12 +182,12 @@ fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
     costs
 }
 
-/// Which nodes have a value in memory that a step makes.
-fn made(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
+/// Which nodes have a value in memory that a step makes. Those of `has_own` have one anyhow.
+fn made(graph: &TensorGraph, has_own: &[TensorNodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
     let mut is_made = vec![false; graph.len()];
     let mut readers = Readers { all: vec![Vec::new(); graph.len()], is_forced: vec![false; graph.len()] };
-    for output in outputs {
-        readers.is_forced[output.index()] = true;
+    for node in has_own {
+        readers.is_forced[node.index()] = true;
     }
     // How many steps the body has of what is computed for a node.
     let mut lengths: FxHashMap<TensorNodeId, usize> = FxHashMap::default();
@@ -318,10 +334,10 @@ impl Region {
     }
 }
 
-/// Maps of the result of a reduction or a product go into its step, if nothing else reads it.
-fn with_epilogues(graph: &TensorGraph, outputs: &[TensorNodeId], mut steps: Vec<Step>) -> Vec<Step> {
+/// Maps of the result of a reduction or a product go into its step, if nothing else reads it, and both are run under the same conditions.
+fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     let mut uses = vec![0_u32; graph.len()];
-    for node in outputs.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
+    for node in has_own.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {
         uses[node.index()] += 1;
     }
     let mut led: FxHashMap<TensorNodeId, usize> = FxHashMap::default();
@@ -333,7 +349,8 @@ fn with_epilogues(graph: &TensorGraph, outputs: &[TensorNodeId], mut steps: Vec<
         let Work::Map(map) = &steps[at].work else { continue };
         let fits = |(node, view): &Seen| {
             let extents = graph.extents(*node);
-            uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)
+            let is_alike = guards.get(*node) == guards.get(steps[at].node);
+            is_alike && uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)
         };
         let first = map.inputs.iter().position(|input| fits(input) && led.contains_key(&input.0));
         let Some((first, before)) = first.and_then(|first| Some((first, led.remove(&map.inputs[first].0)?))) else {

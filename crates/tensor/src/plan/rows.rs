@@ -2,6 +2,7 @@
 //! leaves for the next stays in the cache and is no temporary. How many rows is decided by extents alone, and changes no bit: a row is
 //! computed as it would be among all others.
 
+use super::guards::Guards;
 use super::view::View;
 use super::{Step, Work};
 use crate::{Axis, Extents, TensorGraph, TensorNodeId};
@@ -48,7 +49,7 @@ pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
 }
 
 /// The steps, those that share rows as one in the place of the last of them.
-pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Vec<Step>) -> Vec<Step> {
+pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     let by_node: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
     // How often each step's result is read; an output is read by the caller, too.
     let mut reads = vec![0_usize; steps.len()];
@@ -67,7 +68,7 @@ pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Ve
         }
         // What is computed within a row, if anything is.
         let deepest = shared.min(extents.len().saturating_sub(1));
-        let group = |depth: usize| (depth, group(&steps, &by_node, &reads, (last, depth)));
+        let group = |depth: usize| (depth, group(&steps, &by_node, &reads, guards, (last, depth)));
         let best = (1..=deepest).map(group).max_by_key(|(depth, group)| (group.len(), *depth));
         if let Some((depth, group)) = best.filter(|(_, group)| group.len() > 1) {
             group.iter().for_each(|at| is_taken[*at] = true);
@@ -77,22 +78,25 @@ pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Ve
     for (last, (depth, group)) in found {
         let inner: Vec<Step> = group.iter().filter_map(|at| steps[*at].take()).collect();
         if let Some(node) = inner.last().map(|step| step.node) {
-            steps[last] = Some(Step { node, work: Work::Rows { depth, steps: inner }, last_uses: Vec::new() });
+            steps[last] = Some(Step::new(node, Work::Rows { depth, steps: inner }));
         }
     }
     steps.into_iter().flatten().collect()
 }
 
-/// The steps that can be computed for the same rows as the last one: whose results only they read, each row in the same row.
+/// The steps that can be computed for the same rows as the last one, and under the same conditions: whose results only they read, each row in the
+/// same row.
 fn group(
     steps: &[Option<Step>],
     by_node: &FxHashMap<TensorNodeId, usize>,
     reads: &[usize],
+    guards: &Guards,
     (last, depth): (usize, usize),
 ) -> BTreeSet<usize> {
     let mut group = BTreeSet::from([last]);
     let Some((rows, _)) = steps[last].as_ref().and_then(Step::space) else { return group };
     let rows = &rows[..depth];
+    let guard = |at: usize| steps[at].as_ref().map_or(&[][..], |step| guards.get(step.node));
     // How often the group reads what may join it; those that are last in the order are asked first.
     let mut open: BTreeMap<usize, usize> = BTreeMap::new();
     let mut next = Some(last);
@@ -108,6 +112,7 @@ fn group(
                 shared >= depth && extents[..depth] == *rows && !extents.contains(&0)
             };
             if count == reads[at]
+                && guard(at) == guard(last)
                 && group.len() < MOST_STEPS
                 && steps[at].as_ref().and_then(Step::space).is_some_and(fits)
             {

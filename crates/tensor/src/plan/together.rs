@@ -2,7 +2,8 @@
 //! squares, the smallest and the largest. Elements are combined as they would be alone, so no bit changes. What steps over the same rows
 //! share anyhow is not asked.
 
-use super::{Seen, Step, Work};
+use super::guards::Guards;
+use super::{Guard, Seen, Step, Work};
 use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -12,12 +13,27 @@ use std::collections::BinaryHeap;
 /// The most reductions of one step.
 const MOST: usize = 8;
 
-/// What reductions of one step have in common: how many steps are before them at the least, the index space, the axes, and something they read.
-type Key = (usize, Extents, SmallVec<[Axis; 8]>, Seen);
+/// What reductions of one step have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    /// How many steps are before them at the least.
+    level: usize,
+    /// The index space.
+    extents: Extents,
+    axes: SmallVec<[Axis; 8]>,
+    /// Something they read.
+    seen: Seen,
+}
 
-/// The steps, with reductions that share a loop as one in the place of the last of them.
-pub(super) fn with_shared_loops(graph: &TensorGraph, steps: Vec<Step>) -> Vec<Step> {
-    let by_node: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
+/// The steps, with reductions that share a loop as one in the place of the last of them, each behind the conditions that decide about it.
+pub(super) fn with_shared_loops(graph: &TensorGraph, mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
+    if !guards.are_none() {
+        steps.iter_mut().for_each(|step| step.guard = guards.get(step.node).into());
+        let places: Vec<usize> = (0..steps.len()).collect();
+        let by_node = by_node(&steps);
+        steps = ordered(graph, steps, &by_node, &places);
+    }
+    let by_node = by_node(&steps);
     let groups = groups(graph, &steps, &by_node);
     // Who is alone is where it was.
     let mut places: Vec<usize> = (0..steps.len()).collect();
@@ -30,6 +46,11 @@ pub(super) fn with_shared_loops(graph: &TensorGraph, steps: Vec<Step>) -> Vec<St
     if is_any { ordered(graph, steps, &by_node, &places) } else { steps }
 }
 
+/// The number of the step that makes each node.
+fn by_node(steps: &[Step]) -> FxHashMap<TensorNodeId, usize> {
+    steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect()
+}
+
 /// Reductions that can share a loop. Of two at one level neither needs what the other makes.
 fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId, usize>) -> Vec<Vec<usize>> {
     let mut levels = vec![0_usize; steps.len()];
@@ -37,18 +58,19 @@ fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId,
     let mut group_of: Vec<Option<usize>> = vec![None; steps.len()];
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     for (at, step) in steps.iter().enumerate() {
-        let before = |node: &TensorNodeId| by_node.get(node).map(|at| levels[*at]);
+        let before = |node: TensorNodeId| by_node.get(&node).map(|at| levels[*at]);
         let after =
-            |nodes: &mut dyn Iterator<Item = &TensorNodeId>| nodes.filter_map(before).max().map_or(0, |most| most + 1);
-        let own = after(&mut step.reads(graph).iter());
+            |nodes: &mut dyn Iterator<Item = TensorNodeId>| nodes.filter_map(before).max().map_or(0, |most| most + 1);
+        let own = after(&mut step.reads(graph).into_iter().chain(step.conditions()));
         if let Work::Reduce { axes, of, then, .. } = &step.work
             && !axes.is_empty()
             && !of.extents.contains(&0)
         {
-            let level = after(&mut of.inputs.iter().map(|(node, _)| node));
-            let key = |seen: &Seen| -> Key { (level, of.extents.clone(), axes.clone(), seen.clone()) };
+            let level = after(&mut of.inputs.iter().map(|(node, _)| *node).chain(step.conditions()));
+            let key = |seen: &Seen| Key { level, extents: of.extents.clone(), axes: axes.clone(), seen: seen.clone() };
             let found = of.inputs.iter().find_map(|seen| known.get(&key(seen)).copied());
-            let found = found.filter(|group| groups[*group].len() < MOST);
+            let is_alike = |group: &usize| steps[groups[*group][0]].guard == step.guard;
+            let found = found.filter(|group| groups[*group].len() < MOST && is_alike(group));
             // What follows may need what others of the group make, which is there by then; nothing else that may come of them.
             let fits = |(node, _): &Seen| {
                 by_node.get(node).is_none_or(|at| levels[*at] < level || (found.is_some() && group_of[*at] == found))
@@ -79,7 +101,8 @@ fn ordered(
     let mut waits = vec![0_usize; steps.len()];
     for (at, step) in steps.iter().enumerate() {
         let to = places[at];
-        for from in step.reads(graph).iter().filter_map(|node| by_node.get(node)).map(|from| places[*from]) {
+        let before = step.reads(graph).into_iter().chain(step.conditions());
+        for from in before.filter_map(|node| by_node.get(&node)).map(|from| places[*from]) {
             if from != to {
                 readers[from].push(to);
                 waits[to] += 1;
@@ -102,7 +125,12 @@ fn ordered(
         }
         let mut steps = std::mem::take(&mut members[place]);
         match (steps.len(), steps.last().map(|step| step.node)) {
-            (2.., Some(node)) => made.push(Step { node, work: Work::Together(steps), last_uses: Vec::new() }),
+            (2.., Some(node)) => {
+                // All are run under the same conditions.
+                let guards: Vec<Guard> = steps.iter_mut().map(|step| std::mem::take(&mut step.guard)).collect();
+                let guard = guards.into_iter().next().unwrap_or_default();
+                made.push(Step { guard, ..Step::new(node, Work::Together(steps)) });
+            }
             _ => made.append(&mut steps),
         }
     }

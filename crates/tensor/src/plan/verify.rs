@@ -4,10 +4,12 @@
 //! How an operand is seen from an index space is linear in each axis. So it is compared at a few points: the first index, the last one, and
 //! for each axis the second one along it.
 
-use super::{Plan, Region, Step, View, Work};
+use super::{Condition, Plan, Region, Step, View, Work, branches};
 use crate::body::{BodyStep, Operand};
 use crate::node::Operation;
 use crate::{Extents, Node, TensorGraph, TensorNodeId};
+use cembra_runtime::Scalar;
+use rustc_hash::FxHashMap;
 
 /// How a plan is wrong: about which node, by its number in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -36,6 +38,9 @@ pub enum PlanFlaw {
     /// Reductions that share a loop do not go over the same axes of the same indices.
     #[error("%{0} is reduced over other axes than what it shares a loop with")]
     Loop(usize),
+    /// A step is skipped although an output may be made of its node, or before its conditions are known.
+    #[error("%{0} is skipped where it may be read")]
+    Skipped(usize),
 }
 
 type Index = Extents;
@@ -140,7 +145,55 @@ pub(super) fn verify(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
         verifier.step(step)?;
         verifier.at += 1;
     }
-    plan.outputs.iter().try_for_each(|output| verifier.read(*output))
+    plan.outputs.iter().try_for_each(|output| verifier.read(*output))?;
+    skipped(graph, plan)
+}
+
+/// Steps are skipped only where no output is made of their nodes: with the conditions before one as the guard says, and that one otherwise, none
+/// is reached from the outputs through branches that are chosen then.
+fn skipped(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
+    let makers: FxHashMap<TensorNodeId, &Step> =
+        plan.steps.iter().flat_map(|step| step.made().map(move |node| (node, step))).collect();
+    let mut reached: FxHashMap<Vec<(TensorNodeId, bool)>, Vec<bool>> = FxHashMap::default();
+    for step in plan.steps.iter().filter(|step| !step.guard.is_empty()) {
+        let wrong = || PlanFlaw::Skipped(step.node.index());
+        let mut known: Vec<(TensorNodeId, bool)> = Vec::new();
+        for (at, Condition { node, holds }) in step.guard.iter().enumerate() {
+            let origin = At { node: *node, indices: Vec::new() }.base(graph).node;
+            let is_known = |maker: &&Step| step.guard[..at].starts_with(&maker.guard);
+            if !makers.get(&origin).is_none_or(is_known) {
+                return Err(wrong());
+            }
+            known.push((*node, !holds));
+            let reached = reached.entry(known.clone()).or_insert_with_key(|known| reached_with(graph, plan, known));
+            if step.made().any(|node| reached[node.index()]) {
+                return Err(wrong());
+            }
+            known[at].1 = *holds;
+        }
+    }
+    Ok(())
+}
+
+/// The nodes that outputs are made of where conditions have these truth values.
+fn reached_with(graph: &TensorGraph, plan: &Plan, known: &[(TensorNodeId, bool)]) -> Vec<bool> {
+    let mut reached = vec![false; graph.len()];
+    let mut open = plan.outputs.clone();
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut reached[id.index()], true) {
+            continue;
+        }
+        let node = graph.node(id);
+        match branches(graph, node) {
+            Some(branches) => {
+                open.push(node.operands[0]);
+                let is_chosen = |condition: Condition| !known.contains(&(condition.node, !condition.holds));
+                open.extend(branches.iter().filter(|(_, condition)| is_chosen(*condition)).map(|(branch, _)| *branch));
+            }
+            None => open.extend(node.read()),
+        }
+    }
+    reached
 }
 
 /// For each node the number of the first step behind which it is dropped, or what it may be a view of.
@@ -182,6 +235,13 @@ impl Verifier<'_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), PlanFlaw> {
+        for node in step.conditions() {
+            self.read(node)?;
+            let condition = self.graph.node(node);
+            if condition.scalar != Scalar::Boolean || !condition.extents.is_empty() {
+                return Err(PlanFlaw::Type(node.index()));
+            }
+        }
         match &step.work {
             Work::Rows { depth, steps } => {
                 self.rows(step.node, *depth, steps)?;

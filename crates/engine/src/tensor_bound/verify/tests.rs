@@ -103,3 +103,25 @@ fn pieces_read_the_elements_of_their_step() -> Result<(), TensorError> {
     assert!(swapped.is_err(), "{swapped:?}");
     Ok(())
 }
+
+#[test]
+fn steps_are_run_under_the_conditions_of_the_plan() -> Result<(), TensorError> {
+    let mut g = TensorGraph::standard();
+    let [c, d] = [g.leaf("c", Scalar::Boolean, &[])?, g.leaf("d", Scalar::Boolean, &[])?];
+    let x = g.leaf("x", Scalar::Float64, &[4, 4])?;
+    let gram = g.einsum("ik,jk->ij", &[x, x])?;
+    let inner = g.apply("tensor.where", &[d, gram, x])?;
+    let chosen = g.apply("tensor.where", &[c, inner, x])?;
+    let plan = Plan::of(&g, &[chosen]);
+    let truth = Tensor::new(&[], vec![true])?;
+    let case = Case { graph: g, plan, inputs: vec![truth.clone(), truth, Tensor::new(&[4, 4], vec![1.0; 16])?] };
+    let guarded = |bound: &mut Bound, breaks: fn(&mut BoundStep)| {
+        bound.plan.steps.iter_mut().filter(|step| !step.guard.is_empty()).for_each(breaks);
+    };
+    let breaks: [fn(&mut BoundStep); 3] =
+        [|step| step.guard[1].1 = false, |step| step.guard.truncate(1), |step| step.guard.swap(0, 1)];
+    for breaks in breaks {
+        assert_eq!(check(&case, |bound| guarded(bound, breaks))?, Err(BoundFlaw::Guard(gram.index())));
+    }
+    Ok(())
+}

@@ -171,3 +171,42 @@ fn reductions_in_one_loop_are_over_the_same_axes() -> Result<(), crate::TensorEr
     assert_eq!(unlike, Err(PlanFlaw::Loop(most.index())));
     Ok(())
 }
+
+/// `if any(c) then gram else x`, where what the product is of stands in a branch of another conditional.
+fn conditional() -> Result<Case, crate::TensorError> {
+    let mut g = TensorGraph::standard();
+    let c = g.leaf("c", Scalar::Boolean, &[4])?;
+    let d = g.leaf("d", Scalar::Boolean, &[])?;
+    let x = g.leaf("x", Scalar::Float64, &[4, 4])?;
+    let any = g.reduce(Reduction::Any, c, &[0])?;
+    let sums = g.reduce(Reduction::Sum, x, &[0])?;
+    let inner = g.apply("tensor.where", &[d, sums, x])?;
+    let gram = g.einsum("ik,jk->ij", &[inner, x])?;
+    let chosen = g.apply("tensor.where", &[any, gram, x])?;
+    let plan = Plan::of(&g, &[chosen]);
+    Ok(Case { graph: g, plan, nodes: vec![any, sums, gram, chosen, d] })
+}
+
+#[test]
+fn steps_are_skipped_only_where_nothing_chosen_is_made_of_them() -> Result<(), crate::TensorError> {
+    let case = conditional()?;
+    let [any, sums, gram, chosen, d] = case.nodes[..] else { unreachable!() };
+    let guard = |plan: &Plan, node| plan.steps.iter().find(|step| step.node == node).map(|step| step.guard.clone());
+    let holds = |node| Condition { node, holds: true };
+    assert_eq!(guard(&case.plan, gram).as_deref(), Some(&[holds(any)][..]));
+    assert_eq!(guard(&case.plan, sums).as_deref(), Some(&[holds(any), holds(d)][..]));
+    let otherwise = check(&case, |plan| step(plan, gram).guard[0].holds = false);
+    assert_eq!(otherwise, Err(PlanFlaw::Skipped(gram.index())));
+    // The conditional itself is an output.
+    let always = check(&case, |plan| step(plan, chosen).guard.push(holds(any)));
+    assert_eq!(always, Err(PlanFlaw::Skipped(chosen.index())));
+    let early = check(&case, |plan| {
+        let at = plan.steps.iter().position(|step| step.node == any).expect("a step");
+        let condition = plan.steps.remove(at);
+        plan.steps.push(condition);
+    });
+    assert_eq!(early, Err(PlanFlaw::Unmade(any.index())));
+    let number = check(&case, |plan| step(plan, gram).guard.push(holds(sums)));
+    assert!(number.is_err(), "{number:?}");
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Conditionals between tensors whose condition is one truth value: the branch that is not chosen is not computed, so it does not fail.
+
+use crate::compiled::kind_of;
+use cembra::tensor::{
+    CompileGraph, Meta, Reader, Reduction, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId,
+    TensorOp,
+};
+use cembra::{Backend, Model, Options, Scalar, ScalarValue, Value};
+use cembra_engine::Evaluator;
+use cembra_tensor::Plan;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn backends() -> Vec<Options> {
+    let all = [Options::default(), Options::default().backend(Backend::Native)];
+    let all = all.into_iter().flat_map(|options| [options.clone(), options.reference_order(true)]);
+    all.chain([Options::default().backend(Backend::Interpreter)]).collect()
+}
+
+fn floats(extents: &[usize], elements: &[f64]) -> Value {
+    Tensor::new(extents, elements.to_vec()).expect("a tensor").into()
+}
+
+fn integers(elements: &[i64]) -> Value {
+    Tensor::new(&[elements.len()], elements.to_vec()).expect("a tensor").into()
+}
+
+/// The inputs of a run, and its outputs or the kind of its error.
+type Row<'r> = (&'r [Value], Result<&'r [Value], TensorErrorKind>);
+
+/// Runs a model on rows one after the other in a session of each backend.
+fn check(text: &str, rows: &[Row<'_>]) {
+    for options in backends() {
+        let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+        let executor = model.compile(&options).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
+        let mut session = executor.session();
+        session.set_threads(2);
+        // Each row twice, so that it follows itself and others.
+        for (inputs, expected) in rows.iter().chain(rows).chain(rows.iter().rev()) {
+            let made = session.evaluate(inputs);
+            match (made, expected) {
+                (Ok(made), Ok(expected)) => assert_eq!(made, *expected, "{text} of {inputs:?}"),
+                (Err(error), Err(expected)) => assert_eq!(kind_of(&error), *expected, "{text} of {inputs:?}"),
+                (made, expected) => panic!("{text} of {inputs:?}: {made:?}, not {expected:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_outside_of_its_axis_fails_only_where_it_is_chosen() {
+    let text = "input c: bool, x: tensor[f64, 1], at: tensor[i64, 1]
+        output y = if c then tensor.take(x, at) else x[0:2] * 10.0";
+    let text = &text.replace("x[0:2]", "tensor.slice(x, 0, 0, 2)");
+    let (x, good, bad) = (floats(&[3], &[1.0, 2.0, 3.0]), integers(&[2, 0]), integers(&[0, 3]));
+    check(
+        text,
+        &[
+            (&[true.into(), x.clone(), good.clone()], Ok(&[floats(&[2], &[3.0, 1.0])])),
+            (&[false.into(), x.clone(), good], Ok(&[floats(&[2], &[10.0, 20.0])])),
+            (&[false.into(), x.clone(), bad.clone()], Ok(&[floats(&[2], &[10.0, 20.0])])),
+            (&[true.into(), x, bad], Err(TensorErrorKind::Index)),
+        ],
+    );
+}
+
+#[test]
+fn a_quotient_by_zero_fails_only_where_it_is_chosen() {
+    let text = "input level: f64, a: tensor[i64, 1], b: tensor[i64, 1]
+        let quotient = a // b
+        output y = tensor.sum(if level > 1.0 then quotient + 1 else a - b)
+        output z = if level > 1.0 then quotient else b";
+    let (a, b, zero) = (integers(&[7, 9]), integers(&[2, 3]), integers(&[2, 0]));
+    check(
+        text,
+        &[
+            (&[2.0.into(), a.clone(), b.clone()], Ok(&[8_i64.into(), integers(&[3, 3])])),
+            (&[0.0.into(), a.clone(), b], Ok(&[11_i64.into(), integers(&[2, 3])])),
+            (&[0.0.into(), a.clone(), zero.clone()], Ok(&[14_i64.into(), integers(&[2, 0])])),
+            (&[2.0.into(), a, zero], Err(TensorErrorKind::Evaluation)),
+        ],
+    );
+}
+
+#[test]
+fn conditionals_stand_in_branches_of_others() {
+    let text = "input c: bool, d: bool, a: tensor[i64, 1], b: tensor[i64, 1]
+        let inner = if d then a // b else a % (b - 1)
+        output y = if c then inner else a";
+    let (a, twos, ones, zeros) = (integers(&[7, 9]), integers(&[2, 2]), integers(&[1, 1]), integers(&[0, 0]));
+    let row = |c: bool, d: bool, b: &Value| [c.into(), d.into(), a.clone(), b.clone()];
+    let fails = || Err(TensorErrorKind::Evaluation);
+    check(
+        text,
+        &[
+            (&row(true, true, &twos), Ok(&[integers(&[3, 4])])),
+            (&row(true, false, &twos), Ok(&[integers(&[0, 0])])),
+            (&row(true, true, &zeros), fails()),
+            (&row(true, false, &ones), fails()),
+            (&row(true, false, &zeros), Ok(&[integers(&[0, 0])])),
+            (&row(false, true, &zeros), Ok(std::slice::from_ref(&a))),
+            (&row(false, false, &ones), Ok(std::slice::from_ref(&a))),
+        ],
+    );
+}
+
+#[test]
+fn a_condition_may_be_computed_of_what_a_branch_reads() {
+    // The rows of the matrix are summed for the condition, and again where it holds; a second sum shares a loop with the first.
+    let text = "input x: tensor[f64, 2], at: tensor[i64, 1]
+        let rows = tensor.sum(x, 1)
+        let small = tensor.max(rows) < 10.0
+        let normal = if small then tensor.softmax(tensor.take(x, at), 1) else x
+        output y = tensor.sum(normal, 1) + tensor.max(x, 1)
+        output most = tensor.max(rows)";
+    let (x, large) = (floats(&[2, 2], &[0.0, 0.0, 1.0, 1.0]), floats(&[2, 2], &[8.0, 8.0, 1.0, 1.0]));
+    let (good, bad) = (integers(&[1, 1]), integers(&[1, 9]));
+    check(
+        text,
+        &[
+            (&[x.clone(), good.clone()], Ok(&[floats(&[2], &[1.0, 2.0]), 2.0.into()])),
+            (&[x, bad.clone()], Err(TensorErrorKind::Index)),
+            (&[large.clone(), good], Ok(&[floats(&[2], &[24.0, 3.0]), 16.0.into()])),
+            (&[large, bad], Ok(&[floats(&[2], &[24.0, 3.0]), 16.0.into()])),
+        ],
+    );
+}
+
+/// Doubles elements, and counts how often it was asked.
+struct Doubling(Arc<AtomicUsize>);
+
+impl TensorOp for Doubling {
+    fn name(&self) -> &'static str {
+        "doubling"
+    }
+
+    fn identity(&self) -> Option<Vec<u8>> {
+        Some(Vec::new())
+    }
+
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+        Ok(inputs[0].clone())
+    }
+
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let from = inputs[0].to_vec::<f64>()?;
+        output.as_mut_slice::<f64>()?.iter_mut().zip(from).for_each(|(to, from)| *to = 2.0 * from);
+        Ok(())
+    }
+}
+
+/// `if any(c) then sum(doubled x) else x`, and the operation's count.
+fn counted() -> Result<(TensorGraph, TensorNodeId, Arc<AtomicUsize>), TensorError> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let mut g = TensorGraph::standard();
+    let c = g.leaf("c", Scalar::Boolean, &[2])?;
+    let x = g.leaf("x", Scalar::Float64, &[3])?;
+    let condition = g.reduce(Reduction::Any, c, &[0])?;
+    let doubled = g.custom(Arc::new(Doubling(count.clone())), &[x])?;
+    let sum = g.reduce(Reduction::Sum, doubled, &[0])?;
+    let chosen = g.apply("tensor.where", &[condition, sum, x])?;
+    Ok((g, chosen, count))
+}
+
+#[test]
+fn what_is_not_chosen_is_not_computed() -> Result<(), TensorError> {
+    let (g, chosen, count) = counted()?;
+    let inputs = |c: bool| -> Result<[Tensor; 2], TensorError> {
+        Ok([Tensor::new(&[2], vec![false, c])?, Tensor::new(&[3], vec![1.0, 2.0, 3.0])?])
+    };
+    for options in backends() {
+        let executor = g.compile(&[chosen], &options).expect("an executor");
+        let mut session = executor.session();
+        for (c, expected, times) in [(false, [1.0, 2.0, 3.0], 0), (true, [12.0; 3], 1), (false, [1.0, 2.0, 3.0], 0)] {
+            let before = count.load(Ordering::Relaxed);
+            let made = session.run_tensors(&inputs(c)?).expect("a value")[0].to_vec::<f64>()?;
+            assert_eq!((&made[..], count.load(Ordering::Relaxed) - before), (&expected[..], times), "{options:?}");
+        }
+        let evaluator = Evaluator::new(&options);
+        for reader in [Reader::new, Reader::once] {
+            for (c, expected, times) in [(false, 2.0, 0), (true, 12.0, 1)] {
+                let before = count.load(Ordering::Relaxed);
+                let element = reader(&g, chosen, &inputs(c)?, &evaluator)?.value(&[1])?;
+                assert_eq!((element, count.load(Ordering::Relaxed) - before), (ScalarValue::Float64(expected), times));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_listing_says_under_which_conditions_a_step_is_run() -> Result<(), TensorError> {
+    let (g, chosen, _) = counted()?;
+    let listing = Plan::of(&g, &[chosen]).listing(&g).to_string();
+    let guarded = listing.lines().filter(|line| line.contains("only if %2")).count();
+    assert_eq!(guarded, 2, "{listing}");
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Which steps a run may skip: of `if c then a @ b else x` the product is computed only where `c` holds. A guard is a list of conditions, and is
+//! found for every node, from the outputs to the leaves. Maps of elements that a step computes where it reads them have no guard of their own:
+//! an expression of elements evaluates the branch that it chooses.
+
+use crate::node::{Node, Operation};
+use crate::{TensorGraph, TensorNodeId};
+use cembra_ops::id;
+use smallvec::SmallVec;
+
+/// A node of one truth value, and the value that it must have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// The node, which has no axes.
+    pub node: TensorNodeId,
+    /// The truth value.
+    pub holds: bool,
+}
+
+/// Conditions that must all hold. Each is computed if those before it hold.
+pub type Guard = SmallVec<[Condition; 1]>;
+
+/// The most conditions of a guard. Conditionals further inside compute both branches.
+const MOST: usize = 8;
+
+/// The branches of a conditional, with what chooses them; none of an operator on elements whose condition has axes.
+pub fn branches(graph: &TensorGraph, node: &Node) -> Option<[(TensorNodeId, Condition); 2]> {
+    let (Operation::Map(op), &[condition, chosen, other]) = (&node.operation, &node.operands[..]) else { return None };
+    let is_lazy = op.id() == id::TENSOR_WHERE && graph.extents(condition).is_empty();
+    let branch = |node, holds| (node, Condition { node: condition, holds });
+    is_lazy.then(|| [branch(chosen, true), branch(other, false)])
+}
+
+/// The guards of all nodes.
+pub(super) struct Guards {
+    /// By node; empty if no node has one.
+    all: Vec<Option<Guard>>,
+}
+
+impl Guards {
+    /// Finds the guards of the nodes that outputs need.
+    pub(super) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Guards {
+        let mut all: Vec<Option<Guard>> = Vec::new();
+        if !graph.nodes().any(|(id, node)| needed[id.index()] && branches(graph, node).is_some()) {
+            return Guards { all };
+        }
+        all.resize(graph.len(), None);
+        outputs.iter().for_each(|output| all[output.index()] = Some(Guard::new()));
+        for at in (0..graph.len()).rev() {
+            let Some(guard) = all[at].clone() else { continue };
+            let node = graph.node(graph.id(at as u32));
+            let Some(branches) = branches(graph, node) else {
+                node.read().iter().for_each(|operand| read(&mut all[operand.index()], &guard));
+                continue;
+            };
+            read(&mut all[node.operands[0].index()], &guard);
+            for (branch, condition) in branches {
+                let mut guard = guard.clone();
+                if guard.len() < MOST {
+                    guard.push(condition);
+                }
+                read(&mut all[branch.index()], &guard);
+            }
+        }
+        Guards { all }
+    }
+
+    /// The guard of a node.
+    pub(super) fn get(&self, node: TensorNodeId) -> &[Condition] {
+        self.all.get(node.index()).and_then(Option::as_ref).map_or(&[], |guard| &guard[..])
+    }
+
+    /// The conditions that decide about nodes for which this holds.
+    pub(super) fn conditions(&self, is_worth: impl Fn(TensorNodeId) -> bool, graph: &TensorGraph) -> Vec<TensorNodeId> {
+        let guarded = graph.nodes().map(|(id, _)| id).filter(|id| !self.get(*id).is_empty() && is_worth(*id));
+        let mut nodes: Vec<TensorNodeId> =
+            guarded.flat_map(|id| self.get(id).iter().map(|condition| condition.node)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// Cuts each guard before its first condition without a value in memory: a step that has fewer conditions is run more often.
+    pub(super) fn keep(&mut self, has_value: impl Fn(TensorNodeId) -> bool) {
+        for guard in self.all.iter_mut().flatten() {
+            let kept = guard.iter().take_while(|condition| has_value(condition.node)).count();
+            guard.truncate(kept);
+        }
+    }
+
+    /// True if no step is ever skipped.
+    pub(super) fn are_none(&self) -> bool {
+        self.all.iter().flatten().all(|guard| guard.is_empty())
+    }
+}
+
+/// Notes that a node is read where a guard holds: what all who read it have in common is its own guard.
+fn read(own: &mut Option<Guard>, guard: &Guard) {
+    match own {
+        None => *own = Some(guard.clone()),
+        Some(own) => {
+            let common = own.iter().zip(guard).take_while(|(own, other)| own == other).count();
+            own.truncate(common);
+        }
+    }
+}
