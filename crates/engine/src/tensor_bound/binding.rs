@@ -241,7 +241,7 @@ impl Binding<'_> {
         if let BoundWork::Pieces(workers, _) = &mut work {
             self.hold(workers)?;
         }
-        Ok(BoundStep { work, target, len, guard: SmallVec::new(), shrunk: SmallVec::new() })
+        Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
     }
 
     /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.

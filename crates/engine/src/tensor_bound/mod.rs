@@ -54,7 +54,7 @@ pub struct BoundPlan {
 }
 
 /// Where truth values are, and which each must be for a step to be run.
-type BoundGuard = SmallVec<[(Seen, bool); 1]>;
+type BoundGuard = Box<[(Seen, bool)]>;
 
 /// A step, where its value goes, and what no later step reads.
 #[derive(Debug)]
@@ -213,7 +213,7 @@ impl BoundPlan {
     ) -> Result<(), TensorError> {
         for step in &mut self.steps {
             elements.go_on()?;
-            if step.is_wanted(inputs, &self.slots)? {
+            if step.guard.is_empty() || step.is_wanted(inputs, &self.slots)? {
                 step.run(inputs, &mut self.slots, elements, counters)?;
             } else {
                 step.skip(&mut self.slots)?;
@@ -234,7 +234,6 @@ impl BoundStep {
     }
 
     /// True if all conditions hold under which it is run.
-    #[inline]
     fn is_wanted(&self, inputs: &[Tensor], slots: &[Slot]) -> Result<bool, TensorError> {
         let sources = Sources { inputs, slots };
         for (seen, holds) in &self.guard {

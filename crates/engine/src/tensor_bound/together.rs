@@ -6,7 +6,7 @@ use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
 use super::reduce::{BLOCK, fold_runs, turned};
-use super::{Binding, BoundStep, BoundWork};
+use super::{Binding, BoundGuard, BoundStep, BoundWork};
 use crate::tensor_lines::{Line, SumKernel};
 use crate::tensor_product::ProductCounters;
 use crate::tensors::Host;
@@ -334,7 +334,7 @@ impl Binding<'_> {
         }
         let (target, len) = targets[0];
         let work = BoundWork::Together(shared, targets);
-        steps.push(BoundStep { work, target, len, guard: SmallVec::new(), shrunk: SmallVec::new() });
+        steps.push(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() });
         for map in &maps {
             steps.push(self.step(map, own)?);
         }
