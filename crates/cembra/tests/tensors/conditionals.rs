@@ -197,3 +197,27 @@ fn a_listing_says_under_which_conditions_a_step_is_run() -> Result<(), TensorErr
     assert_eq!(guarded, 2, "{listing}");
     Ok(())
 }
+
+#[test]
+fn a_branch_too_long_for_one_expression_is_skipped_by_a_condition_that_nothing_else_reads() -> Result<(), TensorError> {
+    let mut g = TensorGraph::standard();
+    let c = g.leaf("c", Scalar::Boolean, &[2])?;
+    let x = g.leaf("x", Scalar::Float64, &[])?;
+    let condition = g.reduce(Reduction::All, c, &[0])?;
+    let mut long = x;
+    for _ in 0..600 {
+        long = g.apply("sin", &[long])?;
+    }
+    let chosen = g.apply("tensor.where", &[condition, long, x])?;
+    let expected = (0..600).fold(0.5_f64, |x, _| x.sin());
+    for options in backends() {
+        let executor = g.compile(&[chosen], &options).expect("an executor");
+        let mut session = executor.session();
+        for (c, wanted) in [(false, 0.5), (true, expected), (false, 0.5)] {
+            let inputs = [Tensor::new(&[2], vec![true, c])?, Tensor::new(&[], vec![0.5])?];
+            let made = session.run_tensors(&inputs).expect("a value")[0].to_vec::<f64>()?;
+            assert!((made[0] - wanted).abs() < 1e-12, "{made:?}, not {wanted}");
+        }
+    }
+    Ok(())
+}

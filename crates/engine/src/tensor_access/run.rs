@@ -195,13 +195,7 @@ impl Workspace {
         loop {
             let arguments = &self.arguments[frame.arguments..];
             let next = match (cell.term, arguments) {
-                (Term::Choice, [condition]) => {
-                    if *condition == 0 {
-                        2
-                    } else {
-                        1
-                    }
-                }
+                (Term::Choice, [condition]) => 1 + usize::from(*condition == 0),
                 (Term::Choice, [_, _]) => cell.inputs.len(),
                 _ => arguments.len(),
             };

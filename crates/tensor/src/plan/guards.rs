@@ -70,8 +70,8 @@ impl Guards {
     }
 
     /// The conditions that decide about nodes for which this holds.
-    pub(super) fn conditions(&self, is_worth: impl Fn(TensorNodeId) -> bool, graph: &TensorGraph) -> Vec<TensorNodeId> {
-        let guarded = graph.nodes().map(|(id, _)| id).filter(|id| !self.get(*id).is_empty() && is_worth(*id));
+    pub(super) fn conditions(&self, graph: &TensorGraph, is_of: impl Fn(TensorNodeId) -> bool) -> Vec<TensorNodeId> {
+        let guarded = graph.nodes().map(|(id, _)| id).filter(|id| !self.get(*id).is_empty() && is_of(*id));
         let mut nodes: Vec<TensorNodeId> =
             guarded.flat_map(|id| self.get(id).iter().map(|condition| condition.node)).collect();
         nodes.sort_unstable();

@@ -122,7 +122,7 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>
         Operation::Map(_) => costs[id.index()].1,
         _ => !is_view(graph, graph.node(id)),
     };
-    let has_own = [outputs, &guards.conditions(is_worth, graph)].concat();
+    let has_own = [outputs, &guards.conditions(graph, is_worth)].concat();
     let is_made = made(graph, &has_own, &needed, &costs);
     guards.keep(|id| is_made[id.index()] || matches!(graph.node(id).operation, Operation::Leaf(_)));
     let mut steps: Vec<Step> = Vec::new();
@@ -138,6 +138,8 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>
         };
         steps.push(Step::new(id, work));
     }
+    // What decides about a step stays a value of its own, for whatever reason it has one.
+    let has_own = [outputs, &guards.conditions(graph, |id| is_made[id.index()])].concat();
     (with_epilogues(graph, &has_own, steps, &guards), guards)
 }
 

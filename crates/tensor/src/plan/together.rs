@@ -3,7 +3,7 @@
 //! share anyhow is not asked.
 
 use super::guards::Guards;
-use super::{Guard, Seen, Step, Work};
+use super::{Seen, Step, Work};
 use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -127,8 +127,8 @@ fn ordered(
         match (steps.len(), steps.last().map(|step| step.node)) {
             (2.., Some(node)) => {
                 // All are run under the same conditions.
-                let guards: Vec<Guard> = steps.iter_mut().map(|step| std::mem::take(&mut step.guard)).collect();
-                let guard = guards.into_iter().next().unwrap_or_default();
+                let guard = steps[0].guard.clone();
+                steps.iter_mut().for_each(|step| step.guard.clear());
                 made.push(Step { guard, ..Step::new(node, Work::Together(steps)) });
             }
             _ => made.append(&mut steps),
