@@ -5,7 +5,7 @@ use cembra::tensor::{
     CompileGraph, Meta, Reader, Reduction, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId,
     TensorOp,
 };
-use cembra::{Backend, Model, Options, Scalar, ScalarValue, Value};
+use cembra::{Backend, Limits, Model, Options, Scalar, ScalarValue, Value};
 use cembra_engine::Evaluator;
 use cembra_tensor::Plan;
 use std::sync::Arc;
@@ -80,6 +80,52 @@ fn a_quotient_by_zero_fails_only_where_it_is_chosen() {
             (&[2.0.into(), a, zero], Err(TensorErrorKind::Evaluation)),
         ],
     );
+}
+
+#[test]
+fn steps_of_a_branch_are_not_joined_with_steps_outside_of_it() {
+    // A sum with what follows it, sums that could share a loop, and a sum computed for the same rows as what reads it.
+    let text = "input level: f64, a: tensor[i64, 2], b: tensor[i64, 2], d: tensor[i64, 1]
+        let sums = tensor.sum(a // b, 1)
+        output followed = if level > 1.0 then sums else d
+        output shared = tensor.sum(a, 1)
+        output rows = if level > 1.0 then a - tensor.reshape(tensor.sum(a % b, 1), (-1, 1)) else b";
+    let matrix = |elements: [i64; 4]| -> Value { Tensor::new(&[2, 2], elements.to_vec()).expect("a tensor").into() };
+    let (a, d) = (matrix([7, 8, 9, 10]), integers(&[1, 2]));
+    let (twos, zero) = (matrix([2, 2, 2, 2]), matrix([2, 0, 2, 2]));
+    let sums = integers(&[15, 19]);
+    check(
+        text,
+        &[
+            (
+                &[2.0.into(), a.clone(), twos.clone(), d.clone()],
+                Ok(&[integers(&[7, 9]), sums.clone(), matrix([6, 7, 8, 9])]),
+            ),
+            (&[0.0.into(), a.clone(), twos.clone(), d.clone()], Ok(&[d.clone(), sums.clone(), twos])),
+            (&[0.0.into(), a.clone(), zero.clone(), d.clone()], Ok(&[d.clone(), sums, zero.clone()])),
+            (&[2.0.into(), a, zero, d], Err(TensorErrorKind::Evaluation)),
+        ],
+    );
+}
+
+#[test]
+fn operands_of_a_branch_that_is_not_chosen_give_their_memory_back() {
+    // Eight tensors of 80,000 bytes are read by a branch that is never chosen, and eight are made after it: not all at once.
+    let first: String = (0..8).map(|n| format!("let t{n} = x * {n}.0; output s{n} = tensor.sum(t{n})\n")).collect();
+    let branch = (0..8).map(|n| format!("t{n}")).collect::<Vec<String>>().join(" + ");
+    let after: String = (1..8).map(|n| format!("let u{n} = u{} + {n}.0\n", n - 1)).collect();
+    let text = format!(
+        "input c: tensor[bool, 1], x: tensor[f64, 1]\n{first}
+        let u0 = if tensor.any(c) then {branch} else x\n{after}output y = u7 + u6 + u5 + u4 + u3 + u2 + u1"
+    );
+    let model = Model::parse(&text).expect("a model");
+    let limits = Limits { array_bytes: 12 * 80_000, ..Limits::default() };
+    let executor = model.compile(&Options::default().limits(limits)).expect("an executor");
+    let c = Tensor::new(&[2], vec![false, false]).expect("a tensor");
+    let x = Tensor::new(&[10_000], vec![1.0; 10_000]).expect("a tensor");
+    let made = executor.run_reference(&[c, x]).expect("values");
+    // u1 to u7 are 1 + 1, 1 + 1 + 2, ..
+    assert_eq!(made.last().map(|y| y.to_vec::<f64>().expect("numbers")), Some(vec![7.0 + 84.0; 10_000]));
 }
 
 #[test]
@@ -195,6 +241,25 @@ fn a_listing_says_under_which_conditions_a_step_is_run() -> Result<(), TensorErr
     let listing = Plan::of(&g, &[chosen]).listing(&g).to_string();
     let guarded = listing.lines().filter(|line| line.contains("only if %2")).count();
     assert_eq!(guarded, 2, "{listing}");
+    Ok(())
+}
+
+#[test]
+fn reductions_of_a_branch_are_skipped_though_steps_outside_of_it_could_take_them_in() -> Result<(), TensorError> {
+    let mut g = TensorGraph::standard();
+    let c = g.leaf("c", Scalar::Boolean, &[2])?;
+    let [x, y] = [g.leaf("x", Scalar::Float64, &[2, 3])?, g.leaf("y", Scalar::Float64, &[2])?];
+    let condition = g.reduce(Reduction::Any, c, &[0])?;
+    // A conditional could follow the sum in its step, and the largest elements could share the loop of the sum.
+    let doubled = g.custom(Arc::new(Doubling(Arc::default())), &[x])?;
+    let sum = g.reduce(Reduction::Sum, doubled, &[1])?;
+    let chosen = g.apply("tensor.where", &[condition, sum, y])?;
+    let most = g.reduce(Reduction::Max, doubled, &[1])?;
+    let listing = Plan::of(&g, &[chosen, most]).listing(&g).to_string();
+    let guarded: Vec<bool> =
+        listing.lines().filter(|line| line.contains("reduce")).map(|line| line.contains("only if")).collect();
+    assert_eq!(guarded.iter().filter(|is_guarded| **is_guarded).count(), 1, "{listing}");
+    assert_eq!(guarded.len(), 3, "{listing}");
     Ok(())
 }
 
