@@ -125,7 +125,7 @@ fn nodes(effort: Effort) -> Made<Result<Vec<Record>, Error>> {
     }
     let count = g.len();
     let on = Evaluator::new(&Options::default());
-    let rewriter = Rewriter::new(&g);
+    let rewriter = Rewriter::default();
     let rewrite = || {
         rewriter.rewrite(&g, &[made], &on.host()).map(|made| drop(std::hint::black_box(made))).map_err(failed(NODES))
     };

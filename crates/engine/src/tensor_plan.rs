@@ -39,7 +39,7 @@ impl Evaluator {
             })
         };
         let until = self.host_within(&RunTerms { token, ..RunTerms::default() }).asking(&in_time);
-        let mut rewriter = Rewriter::new(graph);
+        let mut rewriter = Rewriter::default();
         for rule in &self.options().tensor_rules {
             rewriter = rewriter.rule(rule, graph)?;
         }

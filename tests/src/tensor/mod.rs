@@ -425,7 +425,7 @@ fn check_rewriting(
     inputs: &[Tensor],
     value: &Tensor,
 ) -> Result<(), Error> {
-    let rewritten = Rewriter::new(graph).rewrite(graph, &[output], &on.host())?;
+    let rewritten = Rewriter::default().rewrite(graph, &[output], &on.host())?;
     let made = on.evaluate(&rewritten.graph, &rewritten.outputs, inputs)?;
     if same_bits(value, only(&made)?) {
         return Ok(());

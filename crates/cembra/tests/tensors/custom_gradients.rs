@@ -212,7 +212,7 @@ fn rewriting_keeps_what_gradient_holds() {
     let gradient = g.gradients(loss, &[x]).unwrap()[0];
     // 2 and -2, rounded: the gradient is twice the rounded number, twice.
     assert_eq!(values(&g, &[gradient], &inputs)[0], [8.0, -8.0]);
-    let mut rewritten = Rewriter::new(&g).rewrite(&g, &[loss], &evaluator().host()).unwrap();
+    let mut rewritten = Rewriter::default().rewrite(&g, &[loss], &evaluator().host()).unwrap();
     assert!(rewritten.applied.contains_key("add_self_to_2x"));
     let x = rewritten.graph.leaves()[0].node;
     let gradient = rewritten.graph.gradients(rewritten.outputs[0], &[x]).unwrap()[0];
@@ -300,7 +300,7 @@ fn choices_that_are_safe_have_gradients_where_others_have_none() {
 
 /// How many nodes apply this operator that an output needs after rewriting.
 fn count(graph: &TensorGraph, outputs: &[TensorNodeId], operator: &str) -> usize {
-    let made = Rewriter::new(graph).rewrite(graph, outputs, &evaluator().host()).expect("a graph");
+    let made = Rewriter::default().rewrite(graph, outputs, &evaluator().host()).expect("a graph");
     let needed = made.graph.needed(&made.outputs);
     let operators = made.graph.nodes().filter(|(id, _)| needed[id.index()]).filter_map(|(_, node)| {
         let Operation::Map(op) = &node.operation else { return None };
@@ -383,7 +383,7 @@ fn barriers_are_opaque_to_rules_and_not_to_gradients() {
     let gradient = g.gradients(loss, &[x]).unwrap()[0];
     assert_eq!(values(&g, &[gradient, back], &[numbers(&[2], 0)])[0], [1.0, 1.0]);
     // In a graph that was rewritten a new barrier is a new one.
-    let mut made = Rewriter::new(&g).rewrite(&g, &[first, second], &evaluator().host()).unwrap();
+    let mut made = Rewriter::default().rewrite(&g, &[first, second], &evaluator().host()).unwrap();
     let of = made.graph.node(made.outputs[0]).operands[0];
     let third = made.graph.barrier(of).unwrap();
     assert!(!made.outputs.contains(&third));

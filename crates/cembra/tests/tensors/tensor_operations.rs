@@ -109,7 +109,7 @@ fn value(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor]) -> Tensor {
         let options = options().backend(backend);
         let (executor, on) = (graph.compile(&[node], &options).expect("an executor"), Evaluator::new(&options));
         let value = executor.run_reference(inputs).expect("a value").remove(0);
-        let made = Rewriter::new(graph).rewrite(graph, &[node], &on.host()).expect("a graph");
+        let made = Rewriter::default().rewrite(graph, &[node], &on.host()).expect("a graph");
         let rewritten = on.evaluate(&made.graph, &made.outputs, inputs).expect("a value").remove(0);
         let planned = run(&executor, inputs).expect("a value").remove(0);
         assert!(same_bits(&value, &rewritten) && same_bits(&value, &planned));
@@ -278,7 +278,7 @@ fn what_has_a_state_is_like_nothing_else() {
     }
     assert_eq!(count.load(Ordering::Relaxed), 4);
     // In a graph that was rewritten, too.
-    let mut made = Rewriter::new(&g).rewrite(&g, &[first, second], &Evaluator::new(&options()).host()).unwrap();
+    let mut made = Rewriter::default().rewrite(&g, &[first, second], &Evaluator::new(&options()).host()).unwrap();
     let third = made.graph.custom(op, &[]).unwrap();
     assert!(made.outputs[0] != made.outputs[1] && !made.outputs.contains(&third));
 }

@@ -22,7 +22,7 @@ fn compiled(graph: &TensorGraph, output: TensorNodeId) -> Executor {
 }
 
 fn rewritten(graph: &TensorGraph, output: TensorNodeId) -> Rewritten {
-    Rewriter::new(graph).rewrite(graph, &[output], &evaluator().host()).expect("a graph")
+    Rewriter::default().rewrite(graph, &[output], &evaluator().host()).expect("a graph")
 }
 
 /// The nodes that the output needs, but for leaves and constants.
@@ -100,7 +100,7 @@ fn inexact_rules_need_their_switch() {
     let a = g.leaf("a", Scalar::Float64, &[2]).unwrap();
     let difference = g.apply("math.subtract", &[a, a]).unwrap();
     assert_eq!(computed(&rewritten(&g, difference)), 1);
-    let relaxed = Rewriter::new(&g).allow(Exactness::FiniteOnly);
+    let relaxed = Rewriter::default().allow(Exactness::FiniteOnly);
     let made = relaxed.rewrite(&g, &[difference], &evaluator().host()).unwrap();
     assert_eq!(applied(&made), [("sub_self", 1)]);
     let found = evaluator().evaluate(&made.graph, &made.outputs, &[Tensor::new(&[2], vec![1.0, f64::NAN]).unwrap()]);
@@ -114,7 +114,7 @@ fn users_rules_are_rules() {
     let e = g.apply("exp", &[x]).unwrap();
     let logarithm = g.apply("log", &[e]).unwrap();
     let rule = Rule::exact("log_of_exp", "log(exp(x))", "x");
-    let made = Rewriter::new(&g).rule(&rule, &g).unwrap().rewrite(&g, &[logarithm], &evaluator().host()).unwrap();
+    let made = Rewriter::default().rule(&rule, &g).unwrap().rewrite(&g, &[logarithm], &evaluator().host()).unwrap();
     assert_eq!((computed(&made), applied(&made)), (0, vec![("log_of_exp", 1)]));
     for (pattern, replacement, message) in [
         ("log(exp(x)", "x", "a rule expects `,` or `)` at ``"),
@@ -123,7 +123,7 @@ fn users_rules_are_rules() {
         ("x", "x", "a pattern is an operator on something"),
         ("log(x) x", "x", "a rule has more than one expression at ` x`"),
     ] {
-        let refused = Rewriter::new(&g).rule(&Rule::exact("wrong", pattern, replacement), &g).unwrap_err();
+        let refused = Rewriter::default().rule(&Rule::exact("wrong", pattern, replacement), &g).unwrap_err();
         assert_eq!((refused.kind(), refused.to_string().as_str()), (TensorErrorKind::Syntax, message));
     }
 }

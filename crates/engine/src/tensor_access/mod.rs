@@ -89,7 +89,7 @@ impl<'e> Reader<'e> {
         is_fused: bool,
     ) -> Result<Reader<'e>, TensorError> {
         check_inputs(graph, inputs)?;
-        let rewritten = Rewriter::new(graph).rewrite(graph, &[node], &host)?;
+        let rewritten = Rewriter::default().rewrite(graph, &[node], &host)?;
         let (graph, Some(output)) = (rewritten.graph, rewritten.outputs.first().copied()) else {
             return Err(TensorError::new(TensorErrorKind::Evaluation, "a node that is not in the graph"));
         };

@@ -155,7 +155,7 @@ impl Judge {
 
     /// The values of nodes after rewriting, and how many rules were applied.
     fn rewritten(&self, case: &Case, outputs: &[TensorNodeId]) -> Result<(Values, usize), cembra::tensor::TensorError> {
-        let made = Rewriter::new(&case.graph).rewrite(&case.graph, outputs, &self.native.host())?;
+        let made = Rewriter::default().rewrite(&case.graph, outputs, &self.native.host())?;
         let applied = made.applied.values().sum();
         Ok((self.native.evaluate(&made.graph, &made.outputs, &case.inputs), applied))
     }

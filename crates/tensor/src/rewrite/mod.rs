@@ -13,12 +13,12 @@ pub use rules::{Rule, rules};
 use crate::body::{Body, Elements, LOOKED_AT};
 use crate::node::{Labels, Node, Operation, Reduction};
 use crate::{Data, ElementOperator, Tensor, TensorError, TensorGraph, TensorNodeId};
-use cembra_ops::Law;
+use cembra_ops::{Law, OpId, Registry};
 use pattern::{Compiled, Match};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a rule may change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -42,11 +42,25 @@ impl Exactness {
         [Exactness::SignedZeros, Exactness::FiniteOnly, Exactness::Reassociate, Exactness::Inverses];
 }
 
-/// Rewrites graphs by rules.
+/// Rewrites graphs by rules: those of the library, and before them those of the user.
 #[derive(Clone, Debug)]
 pub struct Rewriter {
-    rules: Vec<Arc<Compiled>>,
+    of_user: Vec<Arc<Compiled>>,
     allowed: Vec<Exactness>,
+}
+
+/// The rules of the library by the position of the operator that their pattern begins with. They are read once for a process: every
+/// registry begins with the operators of the language, at the same positions.
+fn library() -> &'static FxHashMap<u16, Vec<Compiled>> {
+    /// At most the rules of the table.
+    static LIBRARY: OnceLock<FxHashMap<u16, Vec<Compiled>>> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let mut by_root: FxHashMap<u16, Vec<Compiled>> = FxHashMap::default();
+        for rule in rules().iter().filter_map(|rule| Compiled::new(rule, Registry::standard()).ok()) {
+            by_root.entry(rule.root()).or_default().push(rule);
+        }
+        by_root
+    })
 }
 
 /// A graph that was rewritten.
@@ -63,15 +77,14 @@ pub struct Rewritten {
 /// The most rules that are applied to what one node of the graph becomes.
 const MOST_APPLIED: usize = 64;
 
-impl Rewriter {
+impl Default for Rewriter {
     /// The rules of the library, of which those apply that are exact.
-    #[must_use]
-    pub fn new(graph: &TensorGraph) -> Rewriter {
-        let rules =
-            rules().iter().filter_map(|rule| Compiled::new(rule, graph.registry()).ok()).map(Arc::new).collect();
-        Rewriter { rules, allowed: vec![Exactness::Exact] }
+    fn default() -> Rewriter {
+        Rewriter { of_user: Vec::new(), allowed: vec![Exactness::Exact] }
     }
+}
 
+impl Rewriter {
     /// With the rules of the library that change what this says, too.
     #[must_use]
     pub fn allow(mut self, exactness: Exactness) -> Rewriter {
@@ -84,8 +97,16 @@ impl Rewriter {
     /// # Errors
     /// It is not of the form of rules, or names an operator that there is not.
     pub fn rule(mut self, rule: &Rule<'_>, graph: &TensorGraph) -> Result<Rewriter, TensorError> {
-        self.rules.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
+        self.of_user.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
         Ok(self)
+    }
+
+    /// The rules that are allowed for an operator, in the order in which they are tried.
+    fn of(&self, op: OpId) -> impl Iterator<Item = &Compiled> {
+        let root = op.index() as u16;
+        let of_user = self.of_user.iter().map(Arc::as_ref).filter(move |rule| rule.root() == root);
+        let rules = of_user.chain(library().get(&root).into_iter().flatten());
+        rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
     /// Rewrites what outputs of a graph need.
@@ -98,13 +119,9 @@ impl Rewriter {
         outputs: &[TensorNodeId],
         elements: &dyn Elements,
     ) -> Result<Rewritten, TensorError> {
-        let mut by_root: FxHashMap<u16, Vec<Arc<Compiled>>> = FxHashMap::default();
-        for rule in self.rules.iter().filter(|rule| self.allowed.contains(&rule.exactness)) {
-            by_root.entry(rule.root()).or_default().push(rule.clone());
-        }
         let mut run = Run {
             made: graph.successor(),
-            by_root,
+            rules: self,
             elements,
             names: FxHashMap::default(),
             uses: FxHashMap::default(),
@@ -153,7 +170,7 @@ impl Rewriter {
 /// One rewriting.
 pub(crate) struct Run<'r> {
     pub(crate) made: TensorGraph,
-    by_root: FxHashMap<u16, Vec<Arc<Compiled>>>,
+    rules: &'r Rewriter,
     elements: &'r dyn Elements,
     /// The rules that made a node, the last one last.
     names: FxHashMap<TensorNodeId, SmallVec<[Arc<str>; 1]>>,
@@ -222,13 +239,11 @@ impl Run<'_> {
         if self.left == 0 {
             return Ok(None);
         }
-        if let Operation::Map(op) = &node.operation
-            && let Some(rules) = self.by_root.get(&(op.id().index() as u16)).cloned()
-        {
-            for rule in rules {
-                let Some(found) = Match::of(&rule, &self.made, node) else { continue };
+        if let Operation::Map(op) = &node.operation {
+            for rule in self.rules.of(op.id()) {
+                let Some(found) = Match::of(rule, &self.made, node) else { continue };
                 self.left -= 1;
-                let made = self.build(&rule, &found, node)?;
+                let made = self.build(rule, &found, node)?;
                 // A rule that gives the node itself has nothing to say here.
                 if self.made.node(made).scalar == node.scalar && self.made.node(made) != node {
                     return Ok(Some((rule.name.clone(), made)));

@@ -180,7 +180,7 @@ impl Ending {
 
 /// Runs the plan of a node until it was asked so often whether to go on: the run ends then.
 fn ends(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor], (on, asked): (&Evaluator, usize)) {
-    let Rewritten { graph, outputs, .. } = Rewriter::new(graph).rewrite(graph, &[node], &on.host()).expect("a graph");
+    let Rewritten { graph, outputs, .. } = Rewriter::default().rewrite(graph, &[node], &on.host()).expect("a graph");
     let ending = Ending(asked.into());
     let go_on = || ending.go_on();
     let host = on.host().asking(&go_on);
