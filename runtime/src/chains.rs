@@ -256,8 +256,8 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     }
 
     /// The fold of some blocks of `len` elements, whose first element is at `start`, where a block begins. Blocks that were folded apart
-    /// become one by [`then`](ChainFold::then).
-    #[inline]
+    /// become one by [`then`](ChainFold::then). It is inlined, so that the chains are made in the place where they stay.
+    #[inline(always)]
     pub fn from_block(len: usize, start: usize, neutral: W, combine: C) -> Self {
         debug_assert!(start.is_multiple_of(SUM_BLOCK), "{start} is in the middle of a block");
         let is_in_order = is_in_order(len);
@@ -353,7 +353,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     ///
     /// None if the next element does not belong to the first chain, if the elements are of two blocks, if fewer than `count` elements are
     /// left, or if they are only some of the elements that are added one after the other.
-    #[inline]
+    #[inline(always)]
     pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {
             return None;

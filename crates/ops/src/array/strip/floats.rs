@@ -173,10 +173,12 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
     }
 
+    #[inline(always)]
     fn open(len: usize) -> Open<O> {
         Self::open_block(len, 0)
     }
 
+    #[inline(always)]
     fn open_block(len: usize, start: usize) -> Open<O> {
         Open { fold: ChainFold::from_block(len, start, O::START, O::APPLIED), count: 0 }
     }

@@ -203,8 +203,9 @@ impl<G: Gather> Table<G> {
     }
 
     /// The group that is not over yet, or its block.
+    #[inline(always)]
     fn opened(open: &mut Option<G::Open>, len: usize, block: Option<usize>) -> &mut G::Open {
-        open.get_or_insert_with(|| block.map_or_else(|| G::open(len), |start| G::open_block(len, start)))
+        open.get_or_insert_with(|| G::open_block(len, block.unwrap_or(0)))
     }
 
     fn close(&mut self) {
