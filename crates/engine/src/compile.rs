@@ -13,14 +13,28 @@ use crate::tensor_model::TensorModel;
 use crate::tensor_program::{Parts, Sorted, TensorProgram};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
+#[cfg(feature = "tensors")]
+use cembra_value::{Code, Diagnostic};
 use std::sync::Arc;
+
+/// How often a model may go from tensors to other values and back. Each turn looks at the whole program.
+#[cfg(feature = "tensors")]
+const MOST_TURNS: usize = 16;
+
+/// The error that values become tensors again once more than they may, at the first of those that are left.
+#[cfg(feature = "tensors")]
+fn too_many_turns(rest: &Program) -> Diagnostic {
+    let message = format!("tensors become other values, and those tensors, more than {MOST_TURNS} times");
+    let problem = Diagnostic::new(Code::Limit, message).hint("operators on tensors alone keep it one program");
+    problem.at(rest.outputs.first().and_then(|output| output.span))
+}
 
 impl Executable {
     /// Compiles a program, whatever its values are.
     pub fn of(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         #[cfg(feature = "tensors")]
         if TensorProgram::is_of(&program, options) {
-            return Executable::of_tensors(program, options);
+            return Executable::of_tensors(program, options, 0);
         }
         Executable::of_values(program, options)
     }
@@ -35,18 +49,24 @@ impl Executable {
         Executable::new(program, plan, None, options)
     }
 
-    /// Compiles a program with tensors, and other values beside them.
+    /// Compiles a program with tensors, and other values beside them. Some of it may be behind tensors and other values that were computed before, in
+    /// turns.
     #[cfg(feature = "tensors")]
-    fn of_tensors(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+    fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
             Sorted::Tensors(tensors) => {
                 return Executable::of_whole(TensorModel::of(tensors, options), program, options);
             }
             Sorted::Parts(parts) => parts,
         };
-        let of_values = |part: Option<_>| part.map(|part| Executable::of_values(part, options)).transpose();
-        let (before, after) = (of_values(before)?, of_values(after)?);
-        let tensors = tensors.map(|part| Executable::of_tensors(part, options)).transpose()?;
+        let before = before.map(|part| Executable::of_values(part, options)).transpose()?;
+        let tensors = tensors.map(|part| Executable::of_tensors(part, options, turns)).transpose()?;
+        let after = match after {
+            Some(part) if !TensorProgram::is_of(&part, options) => Some(Executable::of_values(part, options)?),
+            Some(part) if turns == MOST_TURNS => return Err(too_many_turns(&part).into()),
+            Some(part) => Some(Executable::of_tensors(part, options, turns + 1)?),
+            None => None,
+        };
         let mixed = MixedModel::new(&program, before, tensors, after, outputs);
         Executable::of_whole(mixed, program, options)
     }

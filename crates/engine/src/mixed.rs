@@ -1,5 +1,5 @@
 //! Compiled models with tensors and other values: up to three executables, one after the other. Values that tensors take are computed first, as
-//! in any model; then the tensors; then values that are made of numbers and arrays of tensors.
+//! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
 use crate::error::Error;
 use crate::executor::{Executable, Executor};

@@ -235,10 +235,22 @@ fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
         ),
         ("output y = x * strings.length(s)", "type-mismatch", "strings.length does not take f64?", "strings.length(s)"),
         (
-            "let n = tensor.sum(x); output y = x * strings.length(strings.as_text(n))",
+            "let n = tensor.sum(x); output y = x * strings.as_text(n)",
             "type-mismatch",
-            "this is computed from a tensor by operators that tensors do not have, and meets a tensor",
-            "strings.length(strings.as_text(n))",
+            "text meets a tensor",
+            "strings.as_text(n)",
+        ),
+        (
+            "let y = array.present_values(array.of_tensor(x)); output z = x * y",
+            "type-mismatch",
+            "[f64?] meets a tensor",
+            "array.present_values(array.of_tensor(x))",
+        ),
+        (
+            "let n = strings.length(strings.as_text(tensor.sum(x))); output y = tensor.grad(tensor.sum(x * n), x)",
+            "type-mismatch",
+            "a gradient of what is computed from tensors by other values",
+            "tensor.grad(tensor.sum(x * n), x)",
         ),
     ] {
         let text = text(rest);
@@ -246,6 +258,72 @@ fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
         assert!(said.contains(message), "{rest}: {said}");
         assert_eq!((found, at), (code, Some(place)), "{rest}: {said}");
     }
+}
+
+/// Sums as texts whose lengths scale tensors, sorted arrays as tensors, a row of a table found by a number of a tensor: each is a tensor again.
+#[test]
+fn what_is_made_of_tensors_becomes_tensors_again() {
+    let text = "
+        input x: tensor[f64, 1], name: text, scale: f64
+        let n = strings.length(strings.as_text(tensor.sum(x)) + name)
+        output scaled = x * n + scale
+        let upwards = tensor.of_array(math.cum_sum(array.of_tensor(scaled), over=edge.from_sizes([2])) ?? 0.0)
+        output both(\"i,j\") = upwards(\"i\") * x(\"j\") * scale
+        output total = tensor.sum(upwards)
+        output word = strings.as_text(tensor.max(both)) + name
+        output back = array.of_tensor(upwards) + 1.0
+        output pair = (word, total)
+        output plain = strings.upper(name)";
+    let made = evaluated(text, &[("x", floats(&[2], &[1.5, 2.0])), ("name", "ab".into()), ("scale", 10.0.into())]);
+    // The text is `3.5ab`; scaled are 17.5 and 20, summed from the left 17.5 and 37.5.
+    let expected = [
+        floats(&[2], &[17.5, 20.0]),
+        floats(&[2, 2], &[262.5, 350.0, 562.5, 750.0]),
+        Value::from(55.0),
+        Value::from("750ab"),
+        array(&[Some(18.5), Some(38.5)]),
+    ];
+    assert_eq!(made[..5], expected);
+    assert_eq!((made[5].to_string().as_str(), &made[6]), ("('750ab', f64{55})", &Value::from("AB")));
+}
+
+/// A condition that is known behind the tensors still decides whether its branches are computed.
+#[test]
+fn branches_of_what_is_known_later_are_computed_if_they_are_chosen() {
+    let text = "
+        input x: tensor[i32, 1], w: tensor[f64, 1], k: i32
+        let n = tensor.sum(x)
+        let is_long = strings.length(strings.as_text(n)) > 2
+        output halves = if is_long then x // k else x
+        output word = if n != 0 then strings.as_text(100 // n) else 'none'
+        output slope = if is_long then tensor.grad(tensor.sum(w * w), w) else w";
+    let ints = |elements: &[i32]| Value::from(Tensor::new(&[elements.len()], elements.to_vec()).expect("a tensor"));
+    let of = |x: &[i32], k: i32| evaluated(text, &[("x", ints(x)), ("w", floats(&[1], &[3.0])), ("k", k.into())]);
+    assert_eq!(of(&[90, 10], 10), [ints(&[9, 1]), Value::from("1"), floats(&[1], &[6.0])]);
+    // Neither a division by zero nor one of a hundred by it is asked for.
+    assert_eq!(of(&[3, -3], 0), [ints(&[3, -3]), Value::from("none"), floats(&[1], &[3.0])]);
+    let executor = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model");
+    let error = executor.session().evaluate(&[ints(&[90, 10]), floats(&[1], &[3.0]), 0.into()]);
+    let error = error.expect_err("a division by zero");
+    assert_eq!((error.code(), error.span().map(|span| span.text(text))), ("div-by-zero", Some("x // k")));
+}
+
+/// Each turn looks at the whole program, so a text may have a certain number of them.
+#[test]
+fn turns_between_tensors_and_other_values_are_limited() {
+    let turns = |count: usize| {
+        let mut text = "input x: tensor[f64, 1]\nlet t0 = x\n".to_owned();
+        for at in 0..count {
+            let n = format!("strings.length(strings.as_text(tensor.sum(t{at})))");
+            text += &format!("let t{} = t{at} * 0.0 + {n}\n", at + 1);
+        }
+        text + &format!("output y = t{count}")
+    };
+    assert_eq!(evaluated(&turns(16), &[("x", floats(&[2], &[1.25, 1.0]))]), [floats(&[2], &[1.0, 1.0])]);
+    let text = turns(17);
+    let (code, message, place) = refused(&text);
+    assert_eq!((code, place), ("limit", Some("y")));
+    assert!(message.contains("more than 16 times"), "{message}");
 }
 
 /// Files of versions 1 and 2 were written when comparisons beside tensors were truth values.

@@ -7,13 +7,23 @@ use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 use std::collections::BTreeMap;
 
+/// How far behind the inputs a node is computed.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Stages {
+    /// True if it is computed from a tensor.
+    pub(super) depends: bool,
+    /// True if it is computed from a tensor by operators that tensors do not have. A tensor of it is computed by the last part, which is sorted
+    /// again.
+    pub(super) is_later: bool,
+}
+
 /// What is known of values beside tensors while a program is sorted.
 #[derive(Debug)]
 pub(super) struct Apart<'p> {
     program: &'p Program,
     options: &'p CompileOptions,
-    /// Which nodes are computed from a tensor, by position.
-    pub(super) depends: Vec<bool>,
+    /// How far behind the inputs each node is computed, by position.
+    stages: Vec<Stages>,
     /// Which nodes make a tuple with a tensor with axes in it, by position.
     pub(super) tuples_with_axes: Vec<bool>,
     /// The types of nodes that are not; found when the first is asked for.
@@ -28,15 +38,24 @@ pub(super) struct Apart<'p> {
 
 impl<'p> Apart<'p> {
     pub(super) fn new(program: &'p Program, options: &'p CompileOptions) -> Self {
-        let depends = vec![false; program.graph.len()];
-        let (tuples_with_axes, types, untyped) = (depends.clone(), None, None);
+        let (stages, tuples_with_axes) =
+            (vec![Stages::default(); program.graph.len()], vec![false; program.graph.len()]);
         let (imports, arrays) = (BTreeMap::new(), BTreeMap::new());
-        Apart { program, options, depends, tuples_with_axes, types, imports, arrays, untyped }
+        Apart { program, options, stages, tuples_with_axes, types: None, imports, arrays, untyped: None }
     }
 
     /// True if a node is computed from a tensor.
     pub(super) fn depends(&self, node: NodeId) -> bool {
-        self.depends[node.index()]
+        self.stages[node.index()].depends
+    }
+
+    /// True if a node is computed from a tensor by operators that tensors do not have.
+    pub(super) fn is_later(&self, node: NodeId) -> bool {
+        self.stages[node.index()].is_later
+    }
+
+    pub(super) fn set_stages(&mut self, node: NodeId, stages: Stages) {
+        self.stages[node.index()] = stages;
     }
 
     /// The type of a node that is computed from no tensor.

@@ -1,5 +1,8 @@
-//! A program with tensors and other values as up to three programs: values that tensors take, tensors, values that are made of tensors. Each
-//! keeps the positions and places of the nodes, so errors of each are at the right place of the text.
+//! A program with tensors and other values as up to three programs: values that tensors take, tensors, and the rest. Each keeps the positions
+//! and places of the nodes, so errors of each are at the right place of the text.
+//!
+//! The rest are values that are made of tensors, as a text of a sum is, and all that is made of those: tensors too. Such a program is taken
+//! apart again.
 
 use super::apart::Apart;
 use super::lowering::{Lowering, type_of};
@@ -7,8 +10,9 @@ use super::made::Made;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::{TensorError, TensorErrorKind};
+use cembra_tensor::TensorError;
 use cembra_value::Promise;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,7 +31,7 @@ pub(crate) struct Parts {
     /// Values that are computed from no tensor.
     pub(crate) before: Option<Arc<Program>>,
     pub(crate) tensors: Option<Arc<Program>>,
-    /// Values that are computed from tensors by operators that those do not have.
+    /// Values that are computed from tensors by operators that those do not have, and from such values.
     pub(crate) after: Option<Arc<Program>>,
     /// Where the outputs come from.
     pub(crate) outputs: Vec<Origin>,
@@ -87,12 +91,8 @@ impl Lowering<'_> {
             (*node, qtype)
         };
         let imports: BTreeMap<NodeId, QType> = apart.imports.iter().map(of_tensors).collect();
-        let exports = self.exports(apart, program)?;
-        let mut before: Vec<Output> = imports.keys().map(|node| output(program, *node)).collect();
-        // The array of a tensor is made of the tensor, which is the output.
-        let of = |node: &NodeId| Output { node: self.exported(apart, *node), ..output(program, *node) };
-        let mut tensors: Vec<Output> = exports.keys().map(of).collect();
-        let (mut after, mut outputs) = (Vec::new(), Vec::with_capacity(program.outputs.len()));
+        let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        let mut outputs = Vec::with_capacity(program.outputs.len());
         for own in &program.outputs {
             let (to, origin): (&mut Vec<Output>, fn(usize) -> Origin) = match self.is_apart(own.node) {
                 false => (&mut tensors, Origin::Tensors),
@@ -102,10 +102,23 @@ impl Lowering<'_> {
             outputs.push(origin(to.len()));
             to.push(own.clone());
         }
+        let mut exports = self.exports(apart, program, true);
+        if exports.is_empty() && tensors.is_empty() {
+            // All tensors are in branches; nothing would be left for the first parts.
+            exports = self.exports(apart, program, false);
+        }
+        // The array of a tensor is made of the tensor, which is the output.
+        let of = |node: &NodeId| Output { node: self.exported(apart, *node), ..output(program, *node) };
+        tensors.extend(exports.keys().map(of));
+        let tensors = part(program, tensors, &imports);
+        let inputs = tensors.iter().flat_map(|part| &part.inputs);
+        let taken: FxHashSet<&str> = inputs.map(|input| &*input.name).collect();
+        let imports = imports.keys().map(|node| output(program, *node));
+        before.extend(imports.filter(|import| taken.contains(&*import.name)));
         Ok(Some(Parts {
             before: part(program, before, &BTreeMap::new()),
-            tensors: part(program, tensors, &imports),
             after: part(program, after, &exports),
+            tensors,
             outputs,
         }))
     }
@@ -128,32 +141,60 @@ impl Lowering<'_> {
     }
 
     /// The values of tensors that outputs of the last part are computed from, with their types.
-    fn exports(&self, apart: &Apart<'_>, program: &Program) -> Result<BTreeMap<NodeId, QType>, TensorError> {
+    ///
+    /// A branch of a condition that the last part decides is computed only if it is chosen: the last part computes it again from its operands where
+    /// it has axes or may fail.
+    fn exports(&self, apart: &Apart<'_>, program: &Program, may_leave_out: bool) -> BTreeMap<NodeId, QType> {
         let mut exports = BTreeMap::new();
         let mut seen = vec![false; program.graph.len()];
         let roots = program.outputs.iter().map(|output| output.node);
         let mut open: Vec<NodeId> = roots.filter(|node| self.is_apart(*node) && apart.depends(*node)).collect();
-        while let Some(node) = open.pop() {
+        let mut branches: Vec<NodeId> = Vec::new();
+        let mut failing: Option<Vec<bool>> = None;
+        loop {
+            let is_branch = may_leave_out && open.is_empty();
+            let Some(node) = open.pop().or_else(|| branches.pop()) else { return exports };
             if !apart.depends(node) || std::mem::replace(&mut seen[node.index()], true) {
                 continue;
             }
-            if let Some(qtype) = apart.arrays.get(&node) {
-                exports.insert(node, qtype.clone());
-                continue;
-            }
+            let Node::Operator(name, operands) = self.program.node(node) else { continue };
+            let op = self.registry.find(self.program.name(name));
+            let to = if is_branch { &mut branches } else { &mut open };
             match self.made[node.index()] {
-                Made::Whole(whole) if self.graph.extents(whole.node).is_empty() => {
+                Made::Whole(_) if is_branch && op != Some(id::TENSOR_GRAD) && self.is_left_out(node, &mut failing) => {
+                    to.extend(operands);
+                }
+                Made::Whole(whole) => {
                     exports.insert(node, type_of(&self.graph, whole));
                 }
-                Made::Apart | Made::Tuple(_) => open.extend(self.program.operands(node)),
-                _ => {
-                    let message = "a tensor is put into something that takes other values";
-                    let error = TensorError::new(TensorErrorKind::ElementType, message).at(self.span(node));
-                    return Err(error.hint("`array.of_tensor(x)` is an array of the elements of a tensor of one axis"));
-                }
+                _ => match (apart.arrays.get(&node), op, operands) {
+                    (Some(qtype), ..) => {
+                        exports.insert(node, qtype.clone());
+                    }
+                    (None, Some(id::WHERE | id::SHORT_WHERE), &[condition, chosen, other]) => {
+                        to.push(condition);
+                        branches.extend([chosen, other]);
+                    }
+                    _ => to.extend(operands),
+                },
             }
         }
-        Ok(exports)
+    }
+
+    /// True if a tensor that may not be needed is worth not computing: it has axes, or may fail.
+    fn is_left_out(&self, node: NodeId, failing: &mut Option<Vec<bool>>) -> bool {
+        let failing = failing.get_or_insert_with(|| {
+            let mut failing = vec![false; self.program.len()];
+            for at in 0..self.program.len() {
+                if let Node::Operator(name, operands) = self.program.node(NodeId::from_index(at)) {
+                    let op = self.registry.find(self.program.name(name));
+                    failing[at] = op.is_none_or(|op| !self.registry.get(op).is_total())
+                        || operands.iter().any(|operand| failing[operand.index()]);
+                }
+            }
+            failing
+        });
+        self.has_axes(node) || failing[node.index()]
     }
 }
 

@@ -3,6 +3,7 @@
 //! A node is computed by tensors where they have a form for it; else, if no tensor with axes is among its operands, it is computed as in any
 //! model. What a text, an optional value or an array means is decided there, not here.
 
+use super::apart::Stages;
 use super::lowering::Lowering;
 use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId};
@@ -14,7 +15,7 @@ impl Lowering<'_> {
     /// Says that a leaf of the program is a value beside tensors, or a tensor.
     pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
         if let Some(apart) = &mut self.apart {
-            apart.depends[leaf.index()] = is_tensor;
+            apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
         }
         if !is_tensor && matches!(self.made[leaf.index()], Made::Nothing) {
             self.made[leaf.index()] = Made::Apart;
@@ -23,23 +24,36 @@ impl Lowering<'_> {
 
     /// Lowers an operator, or says that it is computed apart.
     pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, TensorError> {
-        let Some(apart) = &mut self.apart else { return self.operator(name, operands, node) };
-        let depends = operands.iter().any(|operand| apart.depends[operand.index()]);
-        apart.depends[node.index()] = depends;
+        let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
+        let depends = operands.iter().any(|operand| apart.depends(*operand));
+        let is_later = operands.iter().any(|operand| apart.is_later(*operand));
         let is_of_tensors = self.registry.find(name).is_some_and(|op| self.registry.get(op).typing.is_of_tensors());
         let has_axes = operands.iter().any(|operand| self.has_axes(*operand));
         let may_be_apart = !is_of_tensors && !has_axes;
+        let is_apart = |made: &Made| matches!(made, Made::Apart);
+        let starts_apart =
+            may_be_apart && !depends && operands.iter().any(|operand| is_apart(&self.made[operand.index()]));
+        let made = match if starts_apart { Ok(Made::Apart) } else { self.operator(name, operands, node) } {
+            // What is wrong with it is said where it is computed.
+            Err(_) if may_be_apart || is_later => Made::Apart,
+            made => made?,
+        };
+        if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
+            let message = "a gradient of what is computed from tensors by other values, through which there is none";
+            return Err(TensorError::new(TensorErrorKind::ElementType, message).at(self.span(node)));
+        }
         if let Some(apart) = &mut self.apart {
+            // A tensor of an array is one of tensors, whatever the array is of.
+            let depends = depends || is_of_tensors;
+            let stages = match made {
+                Made::Whole(_) | Made::Nothing => Stages { depends, is_later: false },
+                Made::Apart => Stages { depends, is_later: depends },
+                Made::Labelled | Made::Tuple(_) => Stages { depends, is_later },
+            };
+            apart.set_stages(node, stages);
             apart.tuples_with_axes[node.index()] = has_axes;
         }
-        if may_be_apart && !depends && operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Apart))
-        {
-            return Ok(Made::Apart);
-        }
-        match self.operator(name, operands, node) {
-            Err(_) if may_be_apart => Ok(Made::Apart),
-            made => made,
-        }
+        Ok(made)
     }
 
     /// True for a tensor with axes, an expression over labels, and a tuple with one of them in it.
@@ -129,7 +143,6 @@ impl Lowering<'_> {
         }
         let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
         if let Some(apart) = &mut self.apart {
-            apart.depends[node.index()] = true;
             apart.arrays.insert(node, qtype);
         }
         Ok(Made::Apart)
@@ -145,11 +158,9 @@ impl Lowering<'_> {
             return Ok(Ok(*whole));
         }
         if apart.depends(node) {
-            let message = "this is computed from a tensor by operators that tensors do not have, and meets a tensor";
-            let error = TensorError::new(TensorErrorKind::ElementType, message).at(span);
-            return Err(
-                error.hint("a number of a tensor may become a text or an optional value, which then stays apart")
-            );
+            // The last part computes what takes it.
+            let message = "this is computed from a tensor by operators that tensors do not have";
+            return Err(TensorError::new(TensorErrorKind::ElementType, message).at(span));
         }
         match apart.type_of(node) {
             Some(qtype) => Ok(Err(qtype)),
