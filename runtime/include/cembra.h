@@ -70,7 +70,8 @@ enum {
     CEMBRA_FAULT_INDEX_RANGE = 10,
     CEMBRA_FAULT_WORK_LIMIT = 11,
     CEMBRA_FAULT_SIZE_MISMATCH = 12,
-    CEMBRA_FAULT_DEADLINE = 13
+    CEMBRA_FAULT_DEADLINE = 13,
+    CEMBRA_FAULT_TIME_RANGE = 14
 };
 
 typedef struct cembra_model cembra_model;

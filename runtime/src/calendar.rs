@@ -52,6 +52,30 @@ impl std::error::Error for Misspelled {}
 const SHIFT: i64 = 719_468;
 const DAYS_OF_400_YEARS: i64 = 146_097;
 
+/// Year, month and day of what is so many days after 1970-01-01, an `i32` or a few more.
+pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
+    let days = days + SHIFT;
+    let (cycle, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    // Some six million years either way.
+    ((year + 400 * cycle + i64::from(month <= 2)) as i32, month as i32, day_of_month as i32)
+}
+
+/// The day of the year, from 1, of a year, month and day.
+pub(crate) fn day_of_year((year, month, day): (i32, i32, i32)) -> i32 {
+    const BEFORE: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+    BEFORE[(month as usize + 11) % 12] + day + i32::from(is_leap(year) && month > 2)
+}
+
+/// True for years of 366 days.
+pub(crate) const fn is_leap(year: i32) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
 impl Date {
     /// 0001-01-01, the first that has a text.
     pub const FIRST: Date = Date(-719_162);
@@ -80,15 +104,7 @@ impl Date {
     /// Year, month from 1 and day from 1. The year before 1 is 0.
     #[must_use]
     pub fn civil(self) -> (i32, i32, i32) {
-        let days = i64::from(self.0) + SHIFT;
-        let (cycle, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
-        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-        let day_of_year = day - (365 * year + year / 4 - year / 100);
-        let month = (5 * day_of_year + 2) / 153;
-        let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-        let month = if month < 10 { month + 3 } else { month - 9 };
-        // Some six million years either way.
-        ((year + 400 * cycle + i64::from(month <= 2)) as i32, month as i32, day_of_month as i32)
+        civil(i64::from(self.0))
     }
 
     /// The day of the week, as ISO 8601 has it: Monday is 1, Sunday is 7.
@@ -101,10 +117,7 @@ impl Date {
     /// The day of the year, from 1 to 366.
     #[must_use]
     pub fn day_of_year(self) -> i32 {
-        const BEFORE: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-        let (year, month, day) = self.civil();
-        let leaps = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        BEFORE[(month as usize + 11) % 12] + day + i32::from(leaps && month > 2)
+        day_of_year(self.civil())
     }
 
     /// Midnight, at which the day begins; none for what is too far from 1970.
@@ -133,7 +146,7 @@ impl Date {
 impl Timestamp {
     /// Microseconds of a day.
     pub const DAY: i64 = 86_400_000_000;
-    const SECOND: i64 = 1_000_000;
+    pub(crate) const SECOND: i64 = 1_000_000;
 
     /// The day, in UTC.
     #[must_use]

@@ -43,6 +43,8 @@ pub enum FaultKind {
     SizeMismatch = 12,
     /// The time of the evaluation is over: its token ended at a moment. Not the fault of any operator.
     Deadline = 13,
+    /// A date or timestamp that is computed is not of the years 1 to 9999; the operand is what it is computed from.
+    TimeRange = 14,
 }
 
 impl FaultKind {
@@ -59,7 +61,7 @@ impl FaultKind {
     }
 
     /// Every kind.
-    pub const ALL: [FaultKind; 13] = [
+    pub const ALL: [FaultKind; 14] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
         FaultKind::MissingValue,
@@ -73,6 +75,7 @@ impl FaultKind {
         FaultKind::WorkLimit,
         FaultKind::SizeMismatch,
         FaultKind::Deadline,
+        FaultKind::TimeRange,
     ];
 
     /// The kind with this number, if there is one.
@@ -98,6 +101,7 @@ impl FaultKind {
             FaultKind::WorkLimit => "work-limit",
             FaultKind::SizeMismatch => "size-mismatch",
             FaultKind::Deadline => "deadline",
+            FaultKind::TimeRange => "time-range",
         }
     }
 
@@ -130,6 +134,10 @@ impl FaultKind {
             (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
             (FaultKind::Deadline, _) => "the time of the evaluation is over".to_owned(),
+            (FaultKind::TimeRange, Some(operand)) => {
+                format!("the {result} made of {operand} is not of the years 1 to 9999")
+            }
+            (FaultKind::TimeRange, None) => format!("the {result} is not of the years 1 to 9999"),
         }
     }
 }

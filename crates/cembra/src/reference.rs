@@ -141,6 +141,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::Parse => "the text is not of the form it is parsed as",
         FaultKind::Cancelled => "the evaluation was cancelled",
         FaultKind::Deadline => "the time of the evaluation is over",
+        FaultKind::TimeRange => "the result is not of the years 1 to 9999",
     }
 }
 

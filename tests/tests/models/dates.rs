@@ -95,6 +95,68 @@ fn parts_of_timestamps_are_those_of_a_library() {
     }
 }
 
+/// A hundred thousand days of the years 1 to 9999, in all backends, against the library.
+#[test]
+fn months_and_weeks_are_those_of_a_library() {
+    let model = Model::parse(
+        "input d, e: date; input n: i32
+         output sum = date.add_months(d, n)
+         output months = date.months_between(d, e)
+         output years = date.years_between(d, e)
+         output week = date.iso_week(d)
+         output week_year = date.iso_year(d)
+         output quarter = date.quarter(d)
+         output length = date.days_in_month(d)
+         output start = date.start_of_month(d)
+         output end = date.end_of_month(d)
+         output made = date.make(date.year(d), date.month(d), date.day(e))
+         output leaps = if date.is_leap_year(d) then 1 else 0",
+    )
+    .expect("a model");
+    let mut random = Rng::with_seed(34);
+    let mut day = || Date(random.i32(Date::FIRST.0..=Date::LAST.0));
+    let days: Vec<(Date, Date)> = (0..100_000).map(|_| (day(), day())).collect();
+    // A sum that is within the years: to the month of the other day.
+    let rows: Vec<[Value; 3]> = days
+        .iter()
+        .map(|(d, e)| {
+            let [(d_year, d_month, _), (e_year, e_month, _)] = [d, e].map(|date| date.civil());
+            [Value::from(*d), Value::from(*e), Value::from(12 * (e_year - d_year) + e_month - d_month)]
+        })
+        .collect();
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let executor = model.compile(&Options::default().backend(backend)).expect("an executor");
+        let mut session = executor.session();
+        for ((d, e), row) in days.iter().zip(&rows) {
+            let [d, e] = [d, e].map(|date| NaiveDate::try_from(*date).expect("a date of theirs"));
+            let month = |date: NaiveDate, day| NaiveDate::from_ymd_opt(date.year(), date.month(), day);
+            let last = |date: NaiveDate| (28..=31).rev().find_map(|day| month(date, day)).expect("a last day");
+            let sum = month(e, d.day()).unwrap_or_else(|| last(e));
+            // As many months as may be added without going beyond the other day, counted one by one from those of the numbers.
+            let of_numbers = 12 * (e.year() - d.year()) + e.month() as i32 - d.month() as i32;
+            let beyond = if d <= e { e.day() < d.day() } else { e.day() > d.day() };
+            let months = if beyond { of_numbers - (e - d).num_days().signum() as i32 } else { of_numbers };
+            let years = if d <= e { e.years_since(d) } else { d.years_since(e) }.expect("years") as i32;
+            let date = |date: NaiveDate| Value::from(Date::from(date));
+            let expected = [
+                date(sum),
+                Value::from(months),
+                // Theirs are anniversaries, counted from the earlier day.
+                Value::from(if d <= e { years } else { months / 12 }),
+                Value::from(d.iso_week().week() as i32),
+                Value::from(d.iso_week().year()),
+                Value::from(d.month0() as i32 / 3 + 1),
+                Value::from(last(d).day() as i32),
+                date(month(d, 1).expect("a first day")),
+                date(last(d)),
+                Value::from(month(d, e.day()).map(Date::from)),
+                Value::from(i32::from(d.leap_year())),
+            ];
+            assert_eq!(session.evaluate(row).expect("no fault"), expected, "{d} {e}");
+        }
+    }
+}
+
 /// Whatever bits there are, also of years that have no text, at which texts end and at which kernels and rules may.
 #[test]
 fn every_number_is_a_date() {
@@ -190,11 +252,13 @@ fn operators_that_take_a_date_are_known() {
     assert_eq!(
         takes(1),
         "core.has core.presence_not core.to_optional core.get_optional_value core.to_date core.to_timestamp \
-         strings.as_text date.year date.month date.day date.weekday date.day_of_year"
+         strings.as_text date.year date.month date.day date.weekday date.day_of_year date.quarter date.iso_year date.iso_week \
+         date.is_leap_year date.days_in_month date.start_of_month date.end_of_month"
     );
     assert_eq!(
         takes(2),
         "math.subtract core.equal core.not_equal core.less core.less_equal core.greater core.greater_equal \
-         bool.equal bool.not_equal bool.less bool.less_equal bool.greater bool.greater_equal core.presence_or"
+         bool.equal bool.not_equal bool.less bool.less_equal bool.greater bool.greater_equal core.presence_or \
+         date.months_between date.years_between"
     );
 }

@@ -280,6 +280,8 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
         calls.join(" "),
         "math.fmod math.pow math.exp math.expm1 math.log math.log1p math.log2 math.log10 \
         math.sigmoid math.logit math.log_sigmoid math.symlog1p math.trig.sin math.trig.cos math.trig.sinh math.tanh math.trig.atan \
-        date.year date.month date.day date.day_of_year"
+        date.year date.month date.day date.day_of_year date.quarter date.iso_year date.iso_week date.is_leap_year date.days_in_month \
+        date.start_of_month date.end_of_month date.add_months date.add_years date.months_between date.years_between date.make \
+        timestamp.make"
     );
 }

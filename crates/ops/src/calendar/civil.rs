@@ -1,0 +1,191 @@
+//! The calendar on the tape, as rules state it: days as floats of 64 bits, without a branch.
+//!
+//! Every quotient that is rounded down is taken of a number that is half a unit or less above the whole one that is meant. So it is no
+//! whole number itself, and further from one than rounding goes: a product with the reciprocal is as good as a quotient.
+
+use cembra_runtime::{Date, MachineType, Timestamp};
+use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
+
+/// Days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
+const SHIFT: f64 = 719_468.0;
+
+/// The constant as a FLOAT64.
+pub(super) fn number(t: &mut Tape, value: f64) -> Val {
+    t.konst(MachineType::F64, value.to_bits())
+}
+
+/// `x + term`.
+pub(super) fn plus(t: &mut Tape, x: Val, term: f64) -> Val {
+    let term = number(t, term);
+    t.bin(Bin::Add, x, term)
+}
+
+/// `x * factor`.
+pub(super) fn times(t: &mut Tape, x: Val, factor: f64) -> Val {
+    let factor = number(t, factor);
+    t.bin(Bin::Mul, x, factor)
+}
+
+/// `(x + above) / divisor`, rounded down.
+pub(super) fn quotient(t: &mut Tape, x: Val, above: f64, divisor: f64) -> Val {
+    let sum = plus(t, x, above);
+    let product = times(t, sum, 1.0 / divisor);
+    t.un(Un::Floor, product)
+}
+
+/// What is left of `x` when `count` times `size`, rounded down, is taken away.
+pub(super) fn rest(t: &mut Tape, x: Val, count: Val, size: f64) -> Val {
+    let taken = times(t, count, size);
+    let taken = t.un(Un::Floor, taken);
+    t.bin(Bin::Sub, x, taken)
+}
+
+/// A number as a FLOAT64.
+pub(super) fn float(t: &mut Tape, cell: Cell) -> Val {
+    let x = cell.val(t);
+    if t.ty(x) == MachineType::F64 { x } else { t.un(Un::Convert(MachineType::F64), x) }
+}
+
+/// A result that is a whole number.
+pub(super) fn whole(t: &mut Tape, x: Val) -> Cell {
+    Cell::num(t.un(Un::Convert(MachineType::I32), x))
+}
+
+/// Days from 1970 of a date or a timestamp.
+pub(super) fn days(t: &mut Tape, cell: Cell) -> Val {
+    let x = cell.val(t);
+    let days = if t.ty(x) == MachineType::I64 { split(t, x).0 } else { x };
+    t.un(Un::Convert(MachineType::F64), days)
+}
+
+/// A timestamp by days, rounded down, and the microseconds that are left.
+pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
+    let (size, zero, one) =
+        (t.konst(MachineType::I64, Timestamp::DAY as u64), t.konst_like(x, 0.0), t.konst_like(x, 1.0));
+    let days = t.bin(Bin::Div, x, size);
+    let taken = t.bin(Bin::Mul, days, size);
+    let left = t.bin(Bin::Sub, x, taken);
+    // The division rounds towards 0.
+    let below = t.cmp(Cmp::Lt, left, zero);
+    let (fewer, more) = (t.bin(Bin::Sub, days, one), t.bin(Bin::Add, left, size));
+    (t.select(below, fewer, days), t.select(below, more, left))
+}
+
+/// A day by year, month and day, with years that begin in March, so that the day that some years lack is their last.
+pub(super) struct FromMarch {
+    century: Val,
+    year: Val,
+    /// From 0.
+    pub(super) month: Val,
+    /// Of the year, from 0.
+    day: Val,
+}
+
+impl FromMarch {
+    pub(super) fn of(t: &mut Tape, days: Val) -> FromMarch {
+        // A century has 36524.25 days in the mean, a year of one 365.25, five months have 153.
+        let days = plus(t, days, SHIFT);
+        let century = quotient(t, days, 0.875, 36_524.25);
+        let day = rest(t, days, century, 36_524.25);
+        let year = quotient(t, day, 0.875, 365.25);
+        let day = rest(t, day, year, 365.25);
+        let month = quotient(t, day, 0.5, 30.6);
+        FromMarch { century, year, month, day }
+    }
+
+    /// January and February, which are of the next year.
+    pub(super) fn is_next_year(&self, t: &mut Tape) -> Mask {
+        let january = number(t, 10.0);
+        t.cmp(Cmp::Ge, self.month, january)
+    }
+
+    fn year_from_march(&self, t: &mut Tape) -> Val {
+        let centuries = times(t, self.century, 100.0);
+        t.bin(Bin::Add, centuries, self.year)
+    }
+
+    pub(super) fn year(&self, t: &mut Tape) -> Val {
+        let (zero, one) = (number(t, 0.0), number(t, 1.0));
+        let next = self.is_next_year(t);
+        let more = t.select(next, one, zero);
+        let year = self.year_from_march(t);
+        t.bin(Bin::Add, year, more)
+    }
+
+    /// The month of the year, January being 1.
+    pub(super) fn month_of_year(&self, t: &mut Tape) -> Val {
+        let next = self.is_next_year(t);
+        let (early, late) = (number(t, -9.0), number(t, 3.0));
+        let shift = t.select(next, early, late);
+        t.bin(Bin::Add, self.month, shift)
+    }
+
+    /// The day of the month, from 0.
+    pub(super) fn day_of_month(&self, t: &mut Tape) -> Val {
+        let before = days_before_month(t, self.month);
+        t.bin(Bin::Sub, self.day, before)
+    }
+
+    /// Months from March of the year 0.
+    pub(super) fn months(&self, t: &mut Tape) -> Val {
+        let year = self.year_from_march(t);
+        let months = times(t, year, 12.0);
+        t.bin(Bin::Add, months, self.month)
+    }
+}
+
+/// Days of a year from March before one of its months.
+fn days_before_month(t: &mut Tape, month: Val) -> Val {
+    let days = times(t, month, 30.6);
+    let days = plus(t, days, 0.5);
+    t.un(Un::Floor, days)
+}
+
+/// The days of so many years, the leap days being those of years that are counted from a cycle's first.
+fn days_of_years(t: &mut Tape, years: Val) -> Val {
+    let [fourth, hundredth, four_hundredth] = [4.0, 100.0, 400.0].map(|length| quotient(t, years, 0.5, length));
+    let days = times(t, years, 365.0);
+    let days = t.bin(Bin::Add, days, fourth);
+    let days = t.bin(Bin::Sub, days, hundredth);
+    t.bin(Bin::Add, days, four_hundredth)
+}
+
+/// The first day of the month that is so many months from March of the year 0.
+pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
+    let year = quotient(t, months, 0.5, 12.0);
+    let month = rest(t, months, year, 12.0);
+    let (years, before) = (days_of_years(t, year), days_before_month(t, month));
+    let days = t.bin(Bin::Add, years, before);
+    plus(t, days, -SHIFT)
+}
+
+/// The first day of the month behind that.
+pub(super) fn first_day_after(t: &mut Tape, months: Val) -> Val {
+    let next = plus(t, months, 1.0);
+    first_day(t, next)
+}
+
+/// The day of the week, from 1 for Monday.
+pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
+    // 1970-01-01 is three days from a Monday.
+    let days = plus(t, days, 3.0);
+    let weeks = quotient(t, days, 0.5, 7.0);
+    let day = rest(t, days, weeks, 7.0);
+    plus(t, day, 1.0)
+}
+
+/// The day of a year, from 1.
+pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
+    // Whole years that have passed since the year 1, whose first day is day 1.
+    let years = plus(t, year, -1.0);
+    let before = days_of_years(t, years);
+    let days = plus(t, days, 719_163.0);
+    t.bin(Bin::Sub, days, before)
+}
+
+/// Where days are outside of the years 1 to 9999.
+pub(super) fn is_outside(t: &mut Tape, days: Val) -> Mask {
+    let [first, last] = [Date::FIRST, Date::LAST].map(|date| number(t, f64::from(date.0)));
+    let (below, above) = (t.cmp(Cmp::Lt, days, first), t.cmp(Cmp::Gt, days, last));
+    t.mor(below, above)
+}
