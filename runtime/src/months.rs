@@ -159,11 +159,8 @@ impl Timestamp {
     /// The moment at which the unit begins that the moment is in, in UTC; none outside of the years 1 to 9999.
     #[must_use]
     pub fn start_of(self, unit: CalendarUnit) -> Option<Timestamp> {
-        if !self.has_text() {
-            return None;
-        }
         match unit.microseconds() {
-            Some(length) => Some(Timestamp(self.0 - self.0.rem_euclid(length))),
+            Some(length) => self.has_text().then(|| Timestamp(self.0 - self.0.rem_euclid(length))),
             None => self.date().start_of(unit)?.midnight(),
         }
     }

@@ -49,6 +49,8 @@ pub enum ArgumentForm {
     FieldNames,
     /// The name of a field, as a literal.
     FieldName,
+    /// The name of a unit of the calendar, as a literal.
+    CalendarUnit,
     /// A position among few, or how many of them.
     Position,
     /// A type.

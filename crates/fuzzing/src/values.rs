@@ -156,6 +156,10 @@ const REPLACEMENT: Formed = Formed { good: &["", "-", "\\0\\0", "é\\1", "\\\\"]
 /// What becomes of bytes that are not UTF-8.
 const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["", "other"] };
 
+/// Units of the calendar, of which a date has no hour.
+const UNITS: Formed =
+    Formed { good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"], bad: &["", "decade"] };
+
 /// Formats of `printf`, and a few of `format`.
 const FORMAT: Formed = Formed {
     good: &[
@@ -307,6 +311,7 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
         ArgumentForm::Regex => REGEX,
         ArgumentForm::Replacement => REPLACEMENT,
         ArgumentForm::DecodingErrors => ERRORS,
+        ArgumentForm::CalendarUnit => UNITS,
         ArgumentForm::Format => FORMAT,
         ArgumentForm::ArgumentNames => NAMES,
         ArgumentForm::FieldName => Formed { good: FIELDS, bad: &[] },

@@ -389,6 +389,15 @@ operators! {
     DATE_MONTHS_BETWEEN = calendar::months::MONTHS_BETWEEN;
     DATE_YEARS_BETWEEN = calendar::months::YEARS_BETWEEN;
     DATE_MAKE = calendar::making::DATE;
+    DATE_TRUNCATE = calendar::truncating::TRUNCATE;
+    DATE_START_OF_YEAR = calendar::truncating::YEAR;
+    DATE_START_OF_QUARTER = calendar::truncating::QUARTER;
+    DATE_TRUNCATED_TO_MONTH = calendar::truncating::MONTH;
+    DATE_START_OF_WEEK = calendar::truncating::WEEK;
+    DATE_START_OF_DAY = calendar::truncating::DAY;
+    DATE_START_OF_HOUR = calendar::truncating::HOUR;
+    DATE_START_OF_MINUTE = calendar::truncating::MINUTE;
+    DATE_START_OF_SECOND = calendar::truncating::SECOND;
     TIMESTAMP_DATE = calendar::DATE;
     TIMESTAMP_HOUR = calendar::HOUR;
     TIMESTAMP_MINUTE = calendar::MINUTE;

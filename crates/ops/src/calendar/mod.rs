@@ -4,6 +4,7 @@
 mod civil;
 pub(crate) mod making;
 pub(crate) mod months;
+pub(crate) mod truncating;
 
 use crate::Rule;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};

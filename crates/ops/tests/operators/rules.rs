@@ -282,6 +282,7 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
         math.sigmoid math.logit math.log_sigmoid math.symlog1p math.trig.sin math.trig.cos math.trig.sinh math.tanh math.trig.atan \
         date.year date.month date.day date.day_of_year date.quarter date.iso_year date.iso_week date.is_leap_year date.days_in_month \
         date.start_of_month date.end_of_month date.add_months date.add_years date.months_between date.years_between date.make \
-        timestamp.make"
+        date._start_of_year date._start_of_quarter date._start_of_month date._start_of_week date._start_of_hour date._start_of_minute \
+        date._start_of_second timestamp.make"
     );
 }

@@ -114,6 +114,7 @@ const LOWERED: &[(&str, &str, &str)] = &[
     ("core.cast", "core.cast(big, i32)", "cast-range"),
     ("core.cast_values", "core.cast_values(big, i32)", "cast-range"),
     ("core.const_like", "core.const_like(i, big)", "cast-range"),
+    ("date.truncate", "date.truncate(date\"9999-12-31\" + i, \"month\")", "time-range"),
     ("strings.join", "strings.join(t, t, t)", "arena-limit"),
     ("strings.join_with_separator", "strings.join_with_separator(t, t, t)", "arena-limit"),
     ("strings.printf", "strings.printf(\"%s-%s\", t, t)", "arena-limit"),
