@@ -393,12 +393,6 @@ impl OpDef {
             (Promotion::Integer, Some(Scalar::Text)) => {
                 fault.hint("a text becomes a number by `strings.parse_int64(..)`")
             }
-            (Promotion::Numeric, Some(scalar)) if scalar.is_quoted() && self.name == "math.maximum" => {
-                fault.hint("the later of two is `if x > y then x else y`")
-            }
-            (Promotion::Numeric, Some(scalar)) if scalar.is_quoted() && self.name == "math.minimum" => {
-                fault.hint("the earlier of two is `if x < y then x else y`")
-            }
             _ => fault,
         }
     }

@@ -257,7 +257,7 @@ fn operators_that_take_a_date_are_known() {
     );
     assert_eq!(
         takes(2),
-        "math.subtract core.equal core.not_equal core.less core.less_equal core.greater core.greater_equal \
+        "math.subtract math.maximum math.minimum core.equal core.not_equal core.less core.less_equal core.greater core.greater_equal \
          bool.equal bool.not_equal bool.less bool.less_equal bool.greater bool.greater_equal core.presence_or \
          date.months_between date.years_between"
     );

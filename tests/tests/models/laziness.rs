@@ -175,6 +175,7 @@ fn literals_that_fail_do_so_where_they_are_evaluated() {
         ("parse", "strings.parse_int32(\"1x\")".to_owned(), "strings.parse_int32"),
         ("index-range", "to_int32(seq.at(seq.range(2), 2))".to_owned(), "seq.at"),
         ("iteration-limit", "core.while_loop(1, fn(x) = x > 0, fn(x) = 1)".to_owned(), "core.while_loop"),
+        ("time-range", "date.year(date.add_years(date\"9999-12-31\", 1))".to_owned(), "date.add_years"),
         ("arena-limit", format!("to_int32(strings.length(strings.upper(\"{long}\")))"), "strings.upper"),
     ];
     let kinds: Vec<&str> = failing.iter().map(|(code, ..)| *code).collect();

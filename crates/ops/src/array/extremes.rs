@@ -12,6 +12,11 @@ use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
 use std::ops::Range;
 
+/// True for what has extremes.
+pub(super) fn is_ordered(scalar: Scalar) -> bool {
+    scalar.is_numeric() || scalar.is_quoted()
+}
+
 /// The best element of a group, and its position in the group.
 type Best = Option<(usize, usize)>;
 
@@ -34,7 +39,7 @@ fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Orde
 fn extremes(args: &ArrayOperands<'_>, wanted: Ordering) -> Result<Vec<Best>, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
-    let find = match array.scalar() {
+    let find = match array.scalar().representation() {
         Scalar::Int32 => best::<i32>,
         Scalar::Int64 => best::<i64>,
         Scalar::Float32 => best::<f32>,
@@ -84,7 +89,7 @@ pub(crate) static MIN: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Min, finish: Finish::Sparse })),
-        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
         full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Less),
     }),
@@ -102,11 +107,15 @@ pub(crate) static MAX: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Max, finish: Finish::Sparse })),
-        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
+        typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
         full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Greater),
     }),
-    examples: &[ex("max([3, missing, 1])", "i32?{3}"), ex("max([1.5f32, nan, 2f32])", "f32?{nan}")],
+    examples: &[
+        ex("max([3, missing, 1])", "i32?{3}"),
+        ex("max([1.5f32, nan, 2f32])", "f32?{nan}"),
+        ex("max([date\"2026-11-20\", date\"2025-12-31\"])", "date?{2026-11-20}"),
+    ],
     ..AGGREGATION
 };
 
@@ -117,7 +126,7 @@ pub(crate) static ARGMIN: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         in_strips: None,
-        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
+        typing: |name, args| aggregate_types(name, args, is_ordered, |_| Scalar::Int64, false),
         full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Less),
     }),
@@ -132,7 +141,7 @@ pub(crate) static ARGMAX: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         in_strips: None,
-        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |_| Scalar::Int64, false),
+        typing: |name, args| aggregate_types(name, args, is_ordered, |_| Scalar::Int64, false),
         full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Greater),
     }),

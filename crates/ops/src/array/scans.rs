@@ -1,6 +1,7 @@
 //! Scans: for each element something of it and those before it in its group. They go in the order of the child side, always,
 //! and what is missing is passed over: a running sum has one order by its meaning.
 
+use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
@@ -143,7 +144,7 @@ pub(crate) static CUM_MAX: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumMax)),
-        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar, true),
         full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
     }),
@@ -159,7 +160,7 @@ pub(crate) static CUM_MIN: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumMin)),
-        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar, true),
         full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Less),
     }),

@@ -1,8 +1,9 @@
-//! The larger and the smaller of two numbers: a NaN wins, and of two zeros the first operand.
+//! The larger and the smaller of two numbers, the later and the earlier of two dates: a NaN wins, and of two zeros the first operand.
 
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;
 use crate::{Rule, derivative, id};
+use cembra_runtime::{Date, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape};
 
 // `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
@@ -40,14 +41,21 @@ macro_rules! minimum {
 pub(crate) static MAXIMUM: OpDef = OpDef {
     name: "math.maximum",
     aliases: &["maximum", "max"],
-    summary: "The larger of two numbers; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    summary: "The larger of two numbers, or the later of two dates or timestamps; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: f32, y: f32| -> f32 { maximum!(x, y) }, FLOAT_MAX_RULE),
         strict!(|x: f64, y: f64| -> f64 { maximum!(x, y) }, FLOAT_MAX_RULE),
+        strict!(|x: Date, y: Date| -> Date { x.max(y) }, INT_MAX_RULE),
+        strict!(|x: Timestamp, y: Timestamp| -> Timestamp { x.max(y) }, INT_MAX_RULE),
     ]),
-    examples: &[ex("max(3, 5)", "5"), ex("max(-0f32, 0f32)", "-0."), ex("max(1f32, nan)", "nan")],
+    examples: &[
+        ex("max(3, 5)", "5"),
+        ex("max(-0f32, 0f32)", "-0."),
+        ex("max(1f32, nan)", "nan"),
+        ex("max(date\"2026-11-20\", date\"2025-12-31\")", "date{2026-11-20}"),
+    ],
     derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER)),
     ..BINARY
 };
@@ -55,12 +63,14 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
 pub(crate) static MINIMUM: OpDef = OpDef {
     name: "math.minimum",
     aliases: &["minimum", "min"],
-    summary: "The smaller of two numbers; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    summary: "The smaller of two numbers, or the earlier of two dates or timestamps; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: f32, y: f32| -> f32 { minimum!(x, y) }, FLOAT_MIN_RULE),
         strict!(|x: f64, y: f64| -> f64 { minimum!(x, y) }, FLOAT_MIN_RULE),
+        strict!(|x: Date, y: Date| -> Date { x.min(y) }, INT_MIN_RULE),
+        strict!(|x: Timestamp, y: Timestamp| -> Timestamp { x.min(y) }, INT_MIN_RULE),
     ]),
     examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "f64{nan}")],
     derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),

@@ -105,7 +105,8 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["date", "datevalue", "makedate", "datefromparts", "strptime"],
-        "write `date\"2026-01-31\"` for a day that is known, `strings.parse_date(s)` for a text, `to_date(m)` for a timestamp",
+        "write `date\"2026-01-31\"` for a day that is known, `date.make(2026, 1, 31)` for numbers, `strings.parse_date(s)` for a text, \
+         `to_date(m)` for a timestamp",
     ),
     call(
         &["timestamp", "datetime", "todatetime", "fromisoformat", "maketimestamp"],
@@ -154,7 +155,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     // Time.
     call(&["today", "now", "curdate", "currentdate", "currenttimestamp", "sysdate", "utcnow", "clock"], CLOCK),
-    call(&["year", "getfullyear", "getyear"], "write `date.year(d)`; of a timestamp `date.year(to_date(m))`"),
+    call(&["year", "getfullyear", "getyear"], "write `date.year(d)`"),
     call(&["month", "getmonth"], "write `date.month(d)`, which is from 1 to 12"),
     call(&["day", "getdayofmonth", "dayofmonth"], "write `date.day(d)`, which is from 1 to 31"),
     call(
@@ -169,19 +170,32 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["hour", "gethours"], "write `timestamp.hour(m)`"),
     call(&["minute", "getminutes"], "write `timestamp.minute(m)`"),
     call(&["second", "getseconds"], "write `timestamp.second(m)`"),
-    call(&["quarter"], "write `(date.month(d) + 2) // 3`"),
+    call(&["quarter"], "write `date.quarter(d)`"),
     call(&["extract", "datepart", "dt"], "write `date.year(d)`, `date.month(d)` or `date.day(d)`"),
     call(
         &["datediff", "datedif", "days", "daysbetween", "timestampdiff"],
-        "write `e - d`: days between dates, microseconds between timestamps",
+        "write `e - d`: days between dates, microseconds between timestamps; in full months or years `date.months_between(d, e)`, \
+         `date.years_between(d, e)`",
     ),
     call(
         &["dateadd", "datesub", "adddate", "adddays", "interval", "duration", "timedelta"],
-        "write `d + 30` for 30 days, `m + 3_600_000_000` for an hour in microseconds",
+        "write `d + 30` for 30 days, `date.add_months(d, 1)` for a month, `m + 3_600_000_000` for an hour in microseconds",
+    ),
+    call(&["edate", "addmonths", "plusmonths"], "write `date.add_months(d, 1)`"),
+    call(&["addyears", "plusyears"], "write `date.add_years(d, 1)`"),
+    call(
+        &["eomonth", "lastday", "endofmonth"],
+        "write `date.end_of_month(d)`; that of the next month is `date.end_of_month(date.add_months(d, 1))`",
+    ),
+    call(&["datetrunc", "timestamptrunc"], "write `date.truncate(d, \"month\")`"),
+    call(&["monthsbetween"], "write `date.months_between(d, e)`"),
+    call(
+        &["yearsbetween", "yearfrac", "age"],
+        "write `date.years_between(d, e)`, which counts full years from the first to the second",
     ),
     call(
-        &["edate", "eomonth", "addmonths", "lastday", "datetrunc", "monthsbetween"],
-        "nothing counts in months; the first day of a month is `d - (date.day(d) - 1)`",
+        &["isoweek", "isoweeknum", "weeknum", "weekofyear", "week"],
+        "write `date.iso_week(d)`, which is from 1 to 53",
     ),
     call(
         &["epoch", "unixtimestamp", "mktime", "toepoch"],
