@@ -276,6 +276,12 @@ operators! {
     STRINGS_PARSE_FLOAT64 = strings::parse::PARSE_FLOAT64;
     PARSE_DATE = strings::parse::PARSE_DATE;
     PARSE_TIMESTAMP = strings::parse::PARSE_TIMESTAMP;
+    TRY_PARSE_INT32 = strings::try_parse::INT32;
+    TRY_PARSE_INT64 = strings::try_parse::INT64;
+    TRY_PARSE_FLOAT32 = strings::try_parse::FLOAT32;
+    TRY_PARSE_FLOAT64 = strings::try_parse::FLOAT64;
+    TRY_PARSE_DATE = strings::try_parse::DATE;
+    TRY_PARSE_TIMESTAMP = strings::try_parse::TIMESTAMP;
     STRINGS_PRINTF = strings::printf::PRINTF;
     STRINGS_PRINTF_PACKED = strings::printf::PRINTF_PACKED;
     STRINGS_PACK = strings::packed::PACK;

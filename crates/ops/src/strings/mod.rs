@@ -24,6 +24,7 @@ pub(crate) mod search;
 pub(crate) mod slice;
 pub(crate) mod split;
 pub(crate) mod strip;
+pub(crate) mod try_parse;
 
 pub(crate) mod made;
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The standard library's grammar is the one wanted: a sign of either kind, digits, for floats also a fraction, an
 /// exponent, `inf`, `infinity` and `nan` in any case. An integer that does not fit is an error, a float that does not is
 /// infinite.
-fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
+pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
 

@@ -77,7 +77,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     // Types.
     call(
-        &["int", "integer", "toint", "tointeger", "parseint", "bigint", "long", "i32", "i64", "safecast"],
+        &["int", "integer", "toint", "tointeger", "parseint", "bigint", "long", "i32", "i64"],
         "write `to_int64(x)` for a number, `strings.parse_int64(s)` for a text",
     ),
     call(
@@ -114,7 +114,11 @@ pub(super) const CALLS: &[Foreign] = &[
          `to_timestamp(d)` for a date",
     ),
     call(&["bytes", "bytearray"], "write `strings.encode(s)`"),
-    call(&["astype", "convert", "trycast"], "write `cast(x, f32)`, and `strings.parse_float64(s)` for a text"),
+    call(
+        &["trycast", "safecast", "tryconvert", "tonumberornull"],
+        "write `strings.try_parse_float64(s)`, which is missing where the text is no number",
+    ),
+    call(&["astype", "convert"], "write `cast(x, f32)`, and `strings.parse_float64(s)` for a text"),
     // Missing values.
     call(&["isnull", "isna", "isnone", "isblank", "ismissing", "isundefined"], "write `not has(o)`"),
     call(&["isnotnull", "notnull", "notna", "isnotna", "isdefined", "defined", "hasvalue"], "write `has(o)`"),
