@@ -43,6 +43,8 @@ pub enum ArgumentForm {
     DecodingErrors,
     /// A format with a field for each of the values that follow.
     Format,
+    /// The format of a date or a timestamp, as a literal.
+    TimeFormat,
     /// The names of the values that follow, as a literal with commas between them.
     ArgumentNames,
     /// The names of the fields that follow, likewise.

@@ -160,6 +160,21 @@ const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["
 const UNITS: Formed =
     Formed { good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"], bad: &["", "decade"] };
 
+/// Formats of dates and timestamps.
+const TIME_FORMATS: Formed = Formed {
+    good: &[
+        "%Y-%m-%d",
+        "%d.%m.%Y",
+        "%Y",
+        "%y%j",
+        "%d %b %Y",
+        "%A, %d %B %Y",
+        "%Y-%m-%dT%H:%M:%S%z",
+        "%Y%m%d %H%M%S.%f",
+    ],
+    bad: &["", "%", "%q", "%H", "%Y %m %b"],
+};
+
 /// Formats of `printf`, and a few of `format`.
 const FORMAT: Formed = Formed {
     good: &[
@@ -312,6 +327,7 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
         ArgumentForm::Replacement => REPLACEMENT,
         ArgumentForm::DecodingErrors => ERRORS,
         ArgumentForm::CalendarUnit => UNITS,
+        ArgumentForm::TimeFormat => TIME_FORMATS,
         ArgumentForm::Format => FORMAT,
         ArgumentForm::ArgumentNames => NAMES,
         ArgumentForm::FieldName => Formed { good: FIELDS, bad: &[] },

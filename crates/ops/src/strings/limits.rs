@@ -13,6 +13,9 @@ pub const MATCHED_BYTES: usize = 1 << 20;
 /// `Limits::string_work`.
 pub const MATCHING_WORK: usize = 128 << 20;
 
+/// Bytes of the format of a date or a timestamp.
+pub const TIME_FORMAT_BYTES: usize = 256;
+
 /// All of them by name, as `docs/limits.md` lists them.
 pub const ALL: &[(&str, usize)] = &[
     ("FIELD_WIDTH", FIELD_WIDTH),
@@ -20,4 +23,5 @@ pub const ALL: &[(&str, usize)] = &[
     ("PATTERN_MEMORY", PATTERN_MEMORY),
     ("MATCHED_BYTES", MATCHED_BYTES),
     ("MATCHING_WORK", MATCHING_WORK),
+    ("TIME_FORMAT_BYTES", TIME_FORMAT_BYTES),
 ];

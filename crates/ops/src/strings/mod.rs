@@ -14,6 +14,7 @@ pub(crate) mod convert;
 pub(crate) mod findall_regex;
 pub(crate) mod format;
 pub(crate) mod join;
+pub(crate) mod moments;
 pub(crate) mod packed;
 pub(crate) mod parse;
 pub(crate) mod printf;
@@ -35,6 +36,7 @@ mod number;
 mod pattern;
 mod re2;
 mod rendering;
+mod time_format;
 
 #[cfg(test)]
 mod eager;

@@ -1,10 +1,10 @@
-//! Numbers, dates and timestamps from strings. The whole string must be one: no white space, no other bases.
+//! Numbers from strings. The whole string must be one: no white space, no other bases.
 
 use super::convert::utf8;
 use super::text_fault;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use cembra_runtime::{Bytes, Date, Fault, FaultKind, Misspelled, Text, Timestamp};
+use cembra_runtime::{Bytes, Fault, FaultKind, Misspelled, Text};
 use std::str::FromStr;
 
 /// The standard library's grammar is the one wanted: a sign of either kind, digits, for floats also a fraction, an
@@ -15,7 +15,7 @@ pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
 }
 
 /// A date or timestamp. That a number stands for one where there is no text is the way of data, not of this.
-fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
+pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
@@ -71,34 +71,6 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: parse!(f64),
     examples: &[ex("strings.parse_float64(\"0.1\")", "f64{0.1}")],
-    ..UNARY
-};
-
-pub(crate) static PARSE_DATE: OpDef = OpDef {
-    name: "strings.parse_date",
-    aliases: &["parse_date"],
-    summary: "The date that the string spells, as `2026-11-20`; an error if it spells none of the years 0001 to 9999.",
-    faults: FAULTS,
-    typing: Typing::Overloads,
-    meaning: Meaning::Overloads(&[
-        strict!(try |x: Text<'static>| -> Date { of_text(x, Date::from_text) }),
-        strict!(try |x: Bytes<'static>| -> Date { of_text(utf8(x)?, Date::from_text) }),
-    ]),
-    examples: &[ex("strings.parse_date(\"2026-11-20\")", "date{2026-11-20}")],
-    ..UNARY
-};
-
-pub(crate) static PARSE_TIMESTAMP: OpDef = OpDef {
-    name: "strings.parse_timestamp",
-    aliases: &["parse_timestamp"],
-    summary: "The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction; an error if it spells none of the years 0001 to 9999.",
-    faults: FAULTS,
-    typing: Typing::Overloads,
-    meaning: Meaning::Overloads(&[
-        strict!(try |x: Text<'static>| -> Timestamp { of_text(x, Timestamp::from_text) }),
-        strict!(try |x: Bytes<'static>| -> Timestamp { of_text(utf8(x)?, Timestamp::from_text) }),
-    ]),
-    examples: &[ex("strings.parse_timestamp(\"1970-01-01T00:00:01.5Z\")", "timestamp{1970-01-01T00:00:01.5Z}")],
     ..UNARY
 };
 

@@ -73,7 +73,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["strftime", "dateformat", "formatdate"],
-        "write `strings.as_text(d)`, or put together what `date.year(d)`, `date.month(d)` and `date.day(d)` give",
+        "write `strings.format_date(d, \"%d.%m.%Y\")`, and `strings.format_timestamp(m, \"%H:%M\")`",
     ),
     // Types.
     call(
@@ -104,9 +104,13 @@ pub(super) const CALLS: &[Foreign] = &[
          `output big: bool = x > 1.0`",
     ),
     call(
-        &["date", "datevalue", "makedate", "datefromparts", "strptime"],
+        &["date", "datevalue", "makedate", "datefromparts"],
         "write `date\"2026-01-31\"` for a day that is known, `date.make(2026, 1, 31)` for numbers, `strings.parse_date(s)` for a text, \
          `to_date(m)` for a timestamp",
+    ),
+    call(
+        &["strptime", "todate", "parsedatetime", "strtodate"],
+        "write `strings.parse_date(s, \"%d.%m.%Y\")`, and `strings.parse_timestamp(s, \"%Y-%m-%d %H:%M\")`",
     ),
     call(
         &["timestamp", "datetime", "todatetime", "fromisoformat", "maketimestamp"],

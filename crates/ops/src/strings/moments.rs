@@ -1,0 +1,229 @@
+//! Dates and timestamps from texts and as texts, in forms that a model gives.
+
+use super::convert::utf8;
+use super::made::ArenaText;
+use super::parse::of_text;
+use super::time_format::{Kind, Written, read_date, read_timestamp};
+use super::{invalid, text_fault};
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::kernel::strict;
+use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
+use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, QType, Scalar, Text, Timestamp};
+use cembra_value::{Code, ScalarValue, Value};
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// The types of an operator on a text or a moment and a literal format, which is looked at.
+fn types(
+    operator: &'static str,
+    args: &[Argument<'_>],
+    takes: fn(Scalar) -> bool,
+    expected: &str,
+    (kind, is_read): (Kind, bool),
+    ret: QType,
+) -> Result<Signature, TypeFault> {
+    let x = args[0].qtype;
+    if !x.scalar().is_some_and(takes) {
+        return Err(TypeFault::mismatch(format!("{operator} expects {expected}, found {x}"), Some(0)));
+    }
+    let optional = args.iter().any(|arg| arg.qtype.is_optional());
+    let mut operands: SmallVec<[QType; 4]> = SmallVec::new();
+    operands.push(if optional { x.to_optional() } else { x.clone() });
+    if let Some(format) = args.get(1) {
+        let Some(ScalarValue::Text(format)) = format.literal.and_then(Value::as_scalar) else {
+            let fault = TypeFault::mismatch(format!("{operator} needs a literal text for `format`"), Some(1));
+            return Err(fault.hint("it is looked at when the model is compiled: write it here, as \"%d.%m.%Y\""));
+        };
+        let wrong = kind.check(format, is_read).err();
+        if let Some(wrong) = wrong {
+            return Err(TypeFault {
+                code: Code::Arguments,
+                message: wrong.message,
+                operand: Some(1),
+                hint: Some(wrong.hint),
+            });
+        }
+        operands.push(QType::of(Scalar::Text, optional));
+    }
+    if args.len() > 2 {
+        let message = format!("{operator} takes a text and a format, found {} arguments", args.len());
+        return Err(TypeFault { code: Code::Arguments, message, operand: Some(2), hint: None });
+    }
+    Ok(Signature { operands, ret: if optional { ret.to_optional() } else { ret } })
+}
+
+/// A text by a format.
+fn by_format<T>(text: Text<'static>, format: Text<'static>, read: fn(&str, &str) -> Option<T>) -> Result<T, Fault> {
+    read(format.as_str(), text.as_str()).ok_or(text_fault(FaultKind::Parse, text))
+}
+
+const PARSE_FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];
+
+macro_rules! parse {
+    ($name:literal, $alias:literal, $summary:literal, $ty:ident, $read:expr, [$($example:expr),*]) => {
+        OpDef {
+            name: $name,
+            aliases: &[$alias],
+            summary: $summary,
+            params: &[param("x"), param("format").of(ArgumentForm::TimeFormat)],
+            variadic: true,
+            faults: PARSE_FAULTS,
+            typing: Typing::Rule(|args| {
+                let format = (Kind::$ty, true);
+                types($name, args, Scalar::is_string, "a text or bytes", format, QType::Scalar(Scalar::$ty))
+            }),
+            meaning: Meaning::Overloads(&[
+                strict!(try |x: Text<'static>| -> $ty { of_text(x, $ty::from_text) }),
+                strict!(try |x: Bytes<'static>| -> $ty { of_text(utf8(x)?, $ty::from_text) }),
+                strict!(try |x: Text<'static>, format: Text<'static>| -> $ty { by_format(x, format, $read) }),
+                strict!(try |x: Bytes<'static>, format: Text<'static>| -> $ty { by_format(utf8(x)?, format, $read) }),
+            ]),
+            examples: &[$($example),*],
+            ..UNARY
+        }
+    };
+}
+
+macro_rules! try_parse {
+    ($name:literal, $alias:literal, $summary:literal, $ty:ident, $read:expr, [$($example:expr),*]) => {
+        OpDef {
+            name: $name,
+            aliases: &[$alias],
+            summary: $summary,
+            params: &[param("x"), param("format").of(ArgumentForm::TimeFormat)],
+            variadic: true,
+            typing: Typing::Rule(|args| {
+                let format = (Kind::$ty, true);
+                types($name, args, Scalar::is_string, "a text or bytes", format, QType::Optional(Scalar::$ty))
+            }),
+            meaning: Meaning::Overloads(&[
+                strict!(|x: Text<'static>| -> Option<$ty> { of_text(x, $ty::from_text).ok() }),
+                strict!(|x: Bytes<'static>| -> Option<$ty> {
+                    utf8(x).and_then(|x| of_text(x, $ty::from_text)).ok()
+                }),
+                strict!(|x: Text<'static>, format: Text<'static>| -> Option<$ty> { $read(format.as_str(), x.as_str()) }),
+                strict!(|x: Bytes<'static>, format: Text<'static>| -> Option<$ty> {
+                    utf8(x).ok().and_then(|x| $read(format.as_str(), x.as_str()))
+                }),
+            ]),
+            examples: &[$($example),*],
+            ..UNARY
+        }
+    };
+}
+
+pub(crate) static PARSE_DATE: OpDef = parse!(
+    "strings.parse_date",
+    "parse_date",
+    "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it spells none of the years 0001 to 9999.",
+    Date,
+    read_date,
+    [
+        ex("strings.parse_date(\"2026-11-20\")", "date{2026-11-20}"),
+        ex("strings.parse_date(\"20.11.2026\", \"%d.%m.%Y\")", "date{2026-11-20}")
+    ]
+);
+
+pub(crate) static PARSE_TIMESTAMP: OpDef = parse!(
+    "strings.parse_timestamp",
+    "parse_timestamp",
+    "The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; an error if it spells none of the years 0001 to 9999.",
+    Timestamp,
+    read_timestamp,
+    [
+        ex("strings.parse_timestamp(\"1970-01-01T00:00:01.5Z\")", "timestamp{1970-01-01T00:00:01.5Z}"),
+        ex(
+            "strings.parse_timestamp(\"20 Nov 2026 10:15 +0100\", \"%d %b %Y %H:%M %z\")",
+            "timestamp{2026-11-20T09:15:00Z}"
+        )
+    ]
+);
+
+pub(crate) static TRY_PARSE_DATE: OpDef = try_parse!(
+    "strings.try_parse_date",
+    "try_parse_date",
+    "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it spells none of the years 0001 to 9999.",
+    Date,
+    read_date,
+    [
+        ex("strings.try_parse_date(\"2026-02-29\")", "date?{NA}"),
+        ex("strings.try_parse_date(\"20.11.2026\", \"%d.%m.%Y\")", "date?{2026-11-20}")
+    ]
+);
+
+pub(crate) static TRY_PARSE_TIMESTAMP: OpDef = try_parse!(
+    "strings.try_parse_timestamp",
+    "try_parse_timestamp",
+    "The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999.",
+    Timestamp,
+    read_timestamp,
+    [ex("strings.try_parse_timestamp(\"2026-11-20\")", "timestamp?{NA}")]
+);
+
+/// A moment as text by a format, if it is of a year that has texts.
+fn written(
+    context: &mut Context,
+    moment: Option<Timestamp>,
+    number: i64,
+    format: Text<'static>,
+) -> Result<Text<'static>, Fault> {
+    let Some(moment) = moment.filter(|moment| moment.has_text()) else {
+        return Err(Fault::with(FaultKind::TimeRange, number.cast_unsigned()));
+    };
+    let text = Written { format: format.as_str(), moment };
+    let mut made = ArenaText::new(context, text.most())?;
+    write!(made, "{text}").map_err(|_| invalid("the format cannot be written"))?;
+    Ok(made.finish())
+}
+
+const FORMAT_FAULTS: &[FaultKind] = &[FaultKind::TimeRange, FaultKind::Invalid, FaultKind::ArenaLimit];
+
+pub(crate) static FORMAT_DATE: OpDef = OpDef {
+    name: "strings.format_date",
+    aliases: &["format_date"],
+    summary: "The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its name, `%d` the day, `%j` that of the year, `%a` and `%A` the weekday, `%%` a percent sign. An error outside of the years 1 to 9999.",
+    params: &[param("d"), param("format").of(ArgumentForm::TimeFormat)],
+    faults: FORMAT_FAULTS,
+    typing: Typing::Rule(|args| {
+        let format = (Kind::Date, false);
+        types(
+            "strings.format_date",
+            args,
+            |scalar| scalar == Scalar::Date,
+            "a date",
+            format,
+            QType::Scalar(Scalar::Text),
+        )
+    }),
+    meaning: Meaning::Overloads(&[strict!(try in context |d: Date, format: Text<'static>| -> Text<'static> {
+        // A fault names the date by its own bits.
+        written(context, d.midnight(), i64::from(d.0.cast_unsigned()), format)
+    })]),
+    examples: &[
+        ex("strings.format_date(date\"2026-11-20\", \"%d.%m.%Y\")", "'20.11.2026'"),
+        ex("strings.format_date(date\"2026-11-20\", \"%A, %d %B\")", "'Friday, 20 November'"),
+    ],
+    ..UNARY
+};
+
+pub(crate) static FORMAT_TIMESTAMP: OpDef = OpDef {
+    name: "strings.format_timestamp",
+    aliases: &["format_timestamp"],
+    summary: "The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999.",
+    params: &[param("t"), param("format").of(ArgumentForm::TimeFormat)],
+    faults: FORMAT_FAULTS,
+    typing: Typing::Rule(|args| {
+        let format = (Kind::Timestamp, false);
+        let takes = |scalar| scalar == Scalar::Timestamp;
+        types("strings.format_timestamp", args, takes, "a timestamp", format, QType::Scalar(Scalar::Text))
+    }),
+    meaning: Meaning::Overloads(&[strict!(try in context |t: Timestamp, format: Text<'static>| -> Text<'static> {
+        written(context, Some(t), t.0, format)
+    })]),
+    examples: &[ex(
+        "strings.format_timestamp(timestamp\"2026-11-20T10:15:42.5Z\", \"%d.%m.%Y %H:%M:%S.%f\")",
+        "'20.11.2026 10:15:42.500000'",
+    )],
+    ..UNARY
+};

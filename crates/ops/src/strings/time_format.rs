@@ -1,0 +1,493 @@
+//! The language of formats of dates and timestamps: the letters of C's `strftime` that Python has in its C locale, years having
+//! four digits. A format is read with each text anew: it is short.
+
+use super::limits::TIME_FORMAT_BYTES;
+use cembra_runtime::{Date, Excerpt, Timestamp};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// What a letter stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Letter {
+    Year,
+    ShortYear,
+    Month,
+    MonthName,
+    ShortMonthName,
+    Day,
+    DayOfYear,
+    WeekdayName,
+    ShortWeekdayName,
+    Hour,
+    Minute,
+    Second,
+    Microseconds,
+    Offset,
+}
+
+/// What a letter tells: two letters that tell the same may not be read from one text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+enum Told {
+    Year,
+    Month,
+    Day,
+    DayOfYear,
+    Weekday,
+    Hour,
+    Minute,
+    Second,
+    Microseconds,
+    Offset,
+}
+
+/// How many things letters tell.
+const TOLD: usize = Told::Offset as usize + 1;
+
+/// Each letter, what it stands for and what it tells, and the name of that.
+const LETTERS: [(char, Letter, Told, &str); 14] = [
+    ('Y', Letter::Year, Told::Year, "year"),
+    ('y', Letter::ShortYear, Told::Year, "year"),
+    ('m', Letter::Month, Told::Month, "month"),
+    ('B', Letter::MonthName, Told::Month, "month"),
+    ('b', Letter::ShortMonthName, Told::Month, "month"),
+    ('d', Letter::Day, Told::Day, "day"),
+    ('j', Letter::DayOfYear, Told::DayOfYear, "day of the year"),
+    ('A', Letter::WeekdayName, Told::Weekday, "weekday"),
+    ('a', Letter::ShortWeekdayName, Told::Weekday, "weekday"),
+    ('H', Letter::Hour, Told::Hour, "hour"),
+    ('M', Letter::Minute, Told::Minute, "minute"),
+    ('S', Letter::Second, Told::Second, "second"),
+    ('f', Letter::Microseconds, Told::Microseconds, "fraction"),
+    ('z', Letter::Offset, Told::Offset, "offset"),
+];
+
+/// How many of the letters are of dates; the others are of timestamps alone.
+const OF_DATES: usize = 9;
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// What a format is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Date,
+    Timestamp,
+}
+
+/// A piece of a format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Piece<'f> {
+    /// Text that stands for itself.
+    Text(&'f str),
+    /// White space, which is read as any amount of it.
+    White(&'f str),
+    /// A part of the moment, by its place among the letters.
+    Letter(usize),
+}
+
+/// The pieces of a format, in order; what is malformed ends them.
+#[derive(Clone, Copy, Debug)]
+struct Pieces<'f>(&'f str);
+
+impl<'f> Iterator for Pieces<'f> {
+    /// A piece, or what is behind a `%` that begins no letter.
+    type Item = Result<Piece<'f>, Option<char>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let first = self.0.chars().next()?;
+        if first == '%' {
+            let letter = self.0.chars().nth(1);
+            let found = LETTERS.iter().position(|(name, ..)| Some(*name) == letter);
+            let piece = match (letter, found) {
+                (Some('%'), _) => Piece::Text(&self.0[..1]),
+                (_, Some(at)) => Piece::Letter(at),
+                (letter, None) => {
+                    self.0 = "";
+                    return Some(Err(letter));
+                }
+            };
+            self.0 = &self.0[2..];
+            return Some(Ok(piece));
+        }
+        let is_white = first.is_ascii_whitespace();
+        let ends = |c: char| c == '%' || c.is_ascii_whitespace() != is_white;
+        let (piece, rest) = self.0.split_at(self.0.find(ends).unwrap_or(self.0.len()));
+        self.0 = rest;
+        Some(Ok(if is_white { Piece::White(piece) } else { Piece::Text(piece) }))
+    }
+}
+
+/// What is wrong with a format, and what to try.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl Kind {
+    fn letters(self) -> &'static [(char, Letter, Told, &'static str)] {
+        if self == Kind::Date { &LETTERS[..OF_DATES] } else { &LETTERS }
+    }
+
+    const fn name(self) -> &'static str {
+        if matches!(self, Kind::Date) { "a date" } else { "a timestamp" }
+    }
+
+    /// Checks a format that is written with; what texts are read with has each part once, and a year.
+    pub(super) fn check(self, format: &str, is_read: bool) -> Result<(), Wrong> {
+        let wrong = |message: String, hint: &str| Err(Wrong { message, hint: hint.to_owned() });
+        if format.len() > TIME_FORMAT_BYTES {
+            return wrong(
+                format!("the format has {} bytes, more than {TIME_FORMAT_BYTES}", format.len()),
+                "use a shorter one",
+            );
+        }
+        let known = || self.letters().iter().map(|(letter, ..)| format!("%{letter}")).collect::<Vec<_>>().join(" ");
+        let mut told = [None; TOLD];
+        for piece in Pieces(format) {
+            let at = match piece {
+                Err(None) => return wrong("the format ends with a `%`".to_owned(), "a percent sign is written `%%`"),
+                Err(Some(letter)) => {
+                    let letter = letter.to_string();
+                    let message =
+                        format!("the format has `%{}`, which is no part of {}", Excerpt::quoted(&letter), self.name());
+                    return wrong(message, &format!("the parts are {}, and `%%` is a percent sign", known()));
+                }
+                Ok(Piece::Letter(at)) => at,
+                Ok(_) => continue,
+            };
+            let (letter, _, tells, name) = LETTERS[at];
+            if at >= self.letters().len() {
+                return wrong(
+                    format!("the format has `%{letter}`, and a date has no {name}"),
+                    &format!("the parts of a date are {}", known()),
+                );
+            }
+            if let (true, Some(before)) = (is_read, told[tells as usize].replace(letter)) {
+                return wrong(
+                    format!("the format has the {name} twice, as `%{before}` and as `%{letter}`"),
+                    "read it once",
+                );
+            }
+        }
+        match told[Told::Year as usize] {
+            None if is_read => {
+                wrong(format!("the format has no year, without which there is no {}", &self.name()[2..]), "write `%Y`")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A number of so many digits, between two bounds.
+fn digits(text: &[u8], lengths: std::ops::RangeInclusive<usize>, least: i32, most: i32) -> Option<i32> {
+    if !lengths.contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = text.iter().fold(0, |number, digit| 10 * number + i32::from(digit - b'0'));
+    (least..=most).contains(&number).then_some(number)
+}
+
+/// Which of the names it is, from 1; of short ones the first three letters.
+fn named(text: &[u8], names: &[&str], short: bool) -> Option<i32> {
+    let is_it = |name: &&str| if short { &name[..3] } else { *name }.as_bytes().eq_ignore_ascii_case(text);
+    names.iter().position(is_it).map(|at| at as i32 + 1)
+}
+
+/// `Z`, `+HHMM` or `+HH:MM`, in minutes.
+fn offset(text: &[u8]) -> Option<i32> {
+    let (sign, [a, b, rest @ ..]) = text.split_first()? else { return (text == b"Z").then_some(0) };
+    let minutes = if let [b':', minutes @ ..] = rest { minutes } else { rest };
+    let minutes = 60 * digits(&[*a, *b], 2..=2, 0, 23)? + digits(minutes, 2..=2, 0, 59)?;
+    match sign {
+        b'+' => Some(minutes),
+        b'-' => Some(-minutes),
+        _ => None,
+    }
+}
+
+impl Letter {
+    /// How many bytes are read at most.
+    const fn longest(self) -> usize {
+        match self {
+            Letter::Year => 4,
+            Letter::ShortYear | Letter::Month | Letter::Day | Letter::Hour | Letter::Minute | Letter::Second => 2,
+            Letter::ShortMonthName | Letter::ShortWeekdayName | Letter::DayOfYear => 3,
+            Letter::MonthName | Letter::WeekdayName => 9,
+            Letter::Microseconds | Letter::Offset => 6,
+        }
+    }
+
+    /// What exactly these bytes are.
+    fn read(self, text: &[u8]) -> Option<i32> {
+        match self {
+            Letter::Year => digits(text, 4..=4, 0, 9999),
+            // As in POSIX.
+            Letter::ShortYear => {
+                digits(text, 2..=2, 0, 99).map(|year| if year < 69 { 2000 + year } else { 1900 + year })
+            }
+            Letter::Month => digits(text, 1..=2, 1, 12),
+            Letter::MonthName => named(text, &MONTHS, false),
+            Letter::ShortMonthName => named(text, &MONTHS, true),
+            Letter::Day => match text {
+                [b' ', day] => digits(&[*day], 1..=1, 1, 9),
+                _ => digits(text, 1..=2, 1, 31),
+            },
+            Letter::DayOfYear => digits(text, 1..=3, 1, 366),
+            Letter::WeekdayName => named(text, &WEEKDAYS, false),
+            Letter::ShortWeekdayName => named(text, &WEEKDAYS, true),
+            Letter::Hour => digits(text, 1..=2, 0, 23),
+            Letter::Minute => digits(text, 1..=2, 0, 59),
+            // Leap seconds, which are refused once all is read: no other way to read the digits is tried.
+            Letter::Second => digits(text, 1..=2, 0, 61),
+            Letter::Microseconds => {
+                digits(text, 1..=6, 0, 999_999).map(|micros| micros * 10_i32.pow(6 - text.len() as u32))
+            }
+            Letter::Offset => offset(text),
+        }
+    }
+
+    /// The longest beginning of a text, of at most so many bytes, that is one.
+    fn longest_of(self, text: &[u8], most: usize) -> Option<(usize, i32)> {
+        (1..=most.min(text.len())).rev().find_map(|length| Some((length, self.read(&text[..length])?)))
+    }
+}
+
+/// What is read from a text, by what letters tell.
+type Found = [Option<i32>; TOLD];
+
+/// Reads the whole text. Where a shorter number would do, the longer one is tried first.
+fn found(format: &str, text: &str) -> Option<Found> {
+    let text = text.as_bytes();
+    let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
+    let mut found: Found = [None; TOLD];
+    // What was read of letters: which piece, from where, and how much. Each letter is there once, so that there are few ways.
+    let mut taken: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
+    let (mut piece, mut at) = (0, 0);
+    loop {
+        let rest = &text[at..];
+        let goes_on = match pieces.get(piece) {
+            None if rest.is_empty() => return Some(found),
+            None => None,
+            Some(Piece::Text(wanted)) => rest.starts_with(wanted.as_bytes()).then_some(wanted.len()),
+            Some(Piece::White(_)) => {
+                Some(rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()).filter(|count| *count > 0)
+            }
+            Some(Piece::Letter(letter)) => {
+                let (_, letter, tells, _) = LETTERS[*letter];
+                letter.longest_of(rest, letter.longest()).map(|(length, value)| {
+                    found[tells as usize] = Some(value);
+                    taken.push((piece, at, length));
+                    length
+                })
+            }
+        };
+        if let Some(length) = goes_on {
+            (piece, at) = (piece + 1, at + length);
+            continue;
+        }
+        // Something shorter in the place of what was read last.
+        loop {
+            let (before, from, length) = taken.pop()?;
+            let Piece::Letter(letter) = pieces[before] else { return None };
+            let (_, letter, tells, _) = LETTERS[letter];
+            if let Some((length, value)) = letter.longest_of(&text[from..], length - 1) {
+                found[tells as usize] = Some(value);
+                taken.push((before, from, length));
+                (piece, at) = (before + 1, from + length);
+                break;
+            }
+        }
+    }
+}
+
+fn date_of(found: &Found) -> Option<Date> {
+    let told = |what: Told| found[what as usize];
+    let year = told(Told::Year)?;
+    match told(Told::DayOfYear) {
+        Some(day) => {
+            let date = Date(Date::of_parts(year, 1, 1)?.0 + day - 1);
+            (date.civil().0 == year).then_some(date)
+        }
+        None => Date::of_parts(year, told(Told::Month).unwrap_or(1), told(Told::Day).unwrap_or(1)),
+    }
+}
+
+/// The date that a text is by a format. A month or a day that the format has not is the first; a weekday is read and not compared.
+pub(super) fn read_date(format: &str, text: &str) -> Option<Date> {
+    date_of(&found(format, text)?)
+}
+
+/// The timestamp that a text is by a format. What it has not of the time is 0, and without an offset it is in UTC.
+pub(super) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
+    let found = found(format, text).filter(|found| found[Told::Second as usize].is_none_or(|second| second < 60))?;
+    let told = |what: Told| i64::from(found[what as usize].unwrap_or(0));
+    let minutes = told(Told::Hour) * 60 + told(Told::Minute) - told(Told::Offset);
+    let micros = (minutes * 60 + told(Told::Second)) * 1_000_000 + told(Told::Microseconds);
+    Some(Timestamp(date_of(&found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
+}
+
+/// A moment in the form of a format. What is wrong with the format ends the text.
+pub(super) struct Written<'f> {
+    pub(super) format: &'f str,
+    pub(super) moment: Timestamp,
+}
+
+impl Written<'_> {
+    /// How many bytes it is at most.
+    pub(super) fn most(&self) -> usize {
+        // A letter of two bytes makes nine at most.
+        self.format.len() * 5
+    }
+}
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let date = self.moment.date();
+        let (year, month, day) = date.civil();
+        let (hour, minute, second, micros) = self.moment.time();
+        let (month_name, weekday_name) = (MONTHS[month as usize - 1], WEEKDAYS[date.weekday() as usize - 1]);
+        for piece in Pieces(self.format) {
+            let letter = match piece {
+                Ok(Piece::Text(text) | Piece::White(text)) => {
+                    f.write_str(text)?;
+                    continue;
+                }
+                Ok(Piece::Letter(at)) => LETTERS[at].1,
+                Err(_) => return Ok(()),
+            };
+            match letter {
+                Letter::Year => write!(f, "{year:04}"),
+                Letter::ShortYear => write!(f, "{:02}", year.rem_euclid(100)),
+                Letter::Month => write!(f, "{month:02}"),
+                Letter::MonthName => f.write_str(month_name),
+                Letter::ShortMonthName => f.write_str(&month_name[..3]),
+                Letter::Day => write!(f, "{day:02}"),
+                Letter::DayOfYear => write!(f, "{:03}", date.day_of_year()),
+                Letter::WeekdayName => f.write_str(weekday_name),
+                Letter::ShortWeekdayName => f.write_str(&weekday_name[..3]),
+                Letter::Hour => write!(f, "{hour:02}"),
+                Letter::Minute => write!(f, "{minute:02}"),
+                Letter::Second => write!(f, "{second:02}"),
+                Letter::Microseconds => write!(f, "{micros:06}"),
+                Letter::Offset => f.write_str("+0000"),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    #[test]
+    fn texts_are_read_whole() {
+        for (format, text, expected) in [
+            ("%d.%m.%Y", "20.11.2026", Some("2026-11-20")),
+            ("%d.%m.%Y", "1.2.2026", Some("2026-02-01")),
+            ("%d.%m.%Y", "20.11.2026 ", None),
+            ("%d.%m.%Y", "29.02.2026", None),
+            ("%d.%m.%Y", "20.11.26", None),
+            ("%d.%m.%Y", "20.11.0000", None),
+            ("%Y%m%d", "20261120", Some("2026-11-20")),
+            ("%Y%m%d", "2026131", Some("2026-01-31")),
+            ("%Y%m%d", "202612", Some("2026-01-02")),
+            ("%d %b %y", "20 nov 68", Some("2068-11-20")),
+            ("%d %b %y", "20 NOV 69", Some("1969-11-20")),
+            ("%A, %d %B %Y", "friday,  20 November 2026", Some("2026-11-20")),
+            ("%a %d %b %Y", "Mon 20 Nov 2026", Some("2026-11-20")),
+            ("%B%Y", "May2026", Some("2026-05-01")),
+            ("%Y-%j", "2024-366", Some("2024-12-31")),
+            ("%Y-%j", "2023-366", None),
+            ("%Y-%j", "2023-0", None),
+            ("%Y", "2026", Some("2026-01-01")),
+            ("%%%Y", "%2026", Some("2026-01-01")),
+            ("%m%d %Y", "1 5 2026", Some("2026-01-05")),
+            ("\u{e9}%Y", "\u{e9}2026", Some("2026-01-01")),
+            ("%Y", "\u{662}026", None),
+        ] {
+            let expected = expected.map(|text| text.parse().expect("a date"));
+            assert_eq!(read_date(format, text), expected, "{format} {text}");
+        }
+    }
+
+    #[test]
+    fn offsets_lead_to_utc() {
+        for (format, text, expected) in [
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42Z", Some("2026-11-20T10:15:42Z")),
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T00:15:42+01:30", Some("2026-11-19T22:45:42Z")),
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42-0800", Some("2026-11-20T18:15:42Z")),
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42+2400", None),
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42+1", None),
+            ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42", None),
+            ("%Y %H%M", "2026 12", Some("2026-01-01T01:02:00Z")),
+            ("%Y %S.%f", "2026 1.5", Some("2026-01-01T00:00:01.5Z")),
+            ("%Y %S.%f", "2026 1.000001", Some("2026-01-01T00:00:01.000001Z")),
+            ("%Y %S.%f", "2026 1.0000001", None),
+            ("%Y %S", "2026 60", None),
+            ("%Y %S%f", "2026 615", None),
+            ("%Y %H", "2026 24", None),
+            ("%Y%z", "0001+0001", None),
+            ("%Y-%m-%d %H:%M%z", "9999-12-31 23:59-0001", None),
+        ] {
+            assert_eq!(read_timestamp(format, text), expected.map(moment), "{format} {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let all = "%a %A %b %B %d %f %H %j %m %M %S %y %Y %z %%";
+        let write = |format, moment| Written { format, moment }.to_string();
+        assert_eq!(
+            write(all, moment("0987-03-05T04:05:06.000700Z")),
+            "Mon Monday Mar March 05 000700 04 064 03 05 06 87 0987 +0000 %"
+        );
+        let mut random = fastrand::Rng::with_seed(3);
+        let span = i64::from(Date::FIRST.0) * Timestamp::DAY..i64::from(Date::LAST.0) * Timestamp::DAY;
+        for _ in 0..20_000 {
+            let of = Timestamp(random.i64(span.clone()));
+            for format in ["%Y-%m-%dT%H:%M:%S.%f%z", "%A %j %Y%H%M%S%f", "%Y%B%d%a%H:%M:%S.%f"] {
+                let text = write(format, of);
+                assert_eq!(read_timestamp(format, &text), Some(of), "{format} {text}");
+                assert!(text.len() <= Written { format, moment: of }.most());
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_formats_are_refused() {
+        for (kind, is_read, format, message) in [
+            (Kind::Date, true, "%Y %H", "a date has no hour"),
+            (Kind::Date, false, "%z", "a date has no offset"),
+            (Kind::Date, true, "%Y %q", "`%q`, which is no part of a date"),
+            (Kind::Timestamp, false, "%", "ends with a `%`"),
+            (Kind::Timestamp, true, "%Y %m %b", "the month twice, as `%m` and as `%b`"),
+            (Kind::Timestamp, true, "%H:%M", "no year, without which there is no timestamp"),
+        ] {
+            let wrong = kind.check(format, is_read).expect_err(format);
+            assert!(wrong.message.contains(message), "{}", wrong.message);
+        }
+        assert!(Kind::Timestamp.check(&"%Y".repeat(128), false).is_ok());
+        assert!(Kind::Timestamp.check(&"x".repeat(257), false).is_err());
+    }
+}
