@@ -89,7 +89,7 @@ pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
 pub use cembra_ops::{
     Arguments, Fallible, Law, OpDef, OpId, RegisterError, Registry, TypeFault, UserArgument, UserFunction,
-    UserOperator, UserResult,
+    UserOperator, UserResult, time_zones,
 };
 pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
 pub use cembra_runtime::{

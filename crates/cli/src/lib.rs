@@ -19,12 +19,17 @@ mod turns;
 use clap::{Parser, Subcommand};
 use command::{bench, build, check, completions, eval, explain, fmt, fuzz, lsp, ops, repl, test};
 use std::process::ExitCode;
+use std::sync::LazyLock;
+
+/// The version of cembra, and the release of the database of time zones.
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{} (time zones {})", env!("CARGO_PKG_VERSION"), cembra::time_zones()));
 
 /// Evaluates typed expressions with missing values
 #[derive(Parser)]
 #[command(
     name = "cembra",
-    version,
+    version = VERSION.as_str(),
     arg_required_else_help = true,
     after_help = "Try: cembra eval -e 'x * 2 + 1' -s x=20"
 )]

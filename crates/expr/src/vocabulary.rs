@@ -45,6 +45,10 @@ pub enum ArgumentForm {
     Format,
     /// The format of a date or a timestamp, as a literal.
     TimeFormat,
+    /// The name of a time zone.
+    TimeZone,
+    /// Which moment is meant where clocks show a time twice, as a literal.
+    RepeatedTime,
     /// The names of the values that follow, as a literal with commas between them.
     ArgumentNames,
     /// The names of the fields that follow, likewise.

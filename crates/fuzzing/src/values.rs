@@ -175,6 +175,23 @@ const TIME_FORMATS: Formed = Formed {
     bad: &["", "%", "%q", "%H", "%Y %m %b"],
 };
 
+/// Time zones: with and without summer time, of odd offsets, links, and none.
+const TIME_ZONES: Formed = Formed {
+    good: &[
+        "UTC",
+        "Europe/Zurich",
+        "America/New_York",
+        "Asia/Kathmandu",
+        "Australia/Lord_Howe",
+        "US/Pacific",
+        "Etc/GMT+12",
+    ],
+    bad: &["", "europe/zurich", "Mars/Base"],
+};
+
+/// What is meant where clocks show a time twice.
+const REPEATED: Formed = Formed { good: &["earlier", "later", "missing"], bad: &["", "both"] };
+
 /// Formats of `printf`, and a few of `format`.
 const FORMAT: Formed = Formed {
     good: &[
@@ -328,6 +345,8 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
         ArgumentForm::DecodingErrors => ERRORS,
         ArgumentForm::CalendarUnit => UNITS,
         ArgumentForm::TimeFormat => TIME_FORMATS,
+        ArgumentForm::TimeZone => TIME_ZONES,
+        ArgumentForm::RepeatedTime => REPEATED,
         ArgumentForm::Format => FORMAT,
         ArgumentForm::ArgumentNames => NAMES,
         ArgumentForm::FieldName => Formed { good: FIELDS, bad: &[] },

@@ -49,6 +49,7 @@ pub use array::strip::{
     divide_by_groups, expand,
 };
 pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};
+pub use calendar::zones::time_zones;
 pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;

@@ -411,6 +411,8 @@ operators! {
     TIMESTAMP_MINUTE = calendar::MINUTE;
     TIMESTAMP_SECOND = calendar::SECOND;
     TIMESTAMP_MAKE = calendar::making::TIMESTAMP;
+    TIMESTAMP_LOCAL = calendar::zones::LOCAL;
+    TIMESTAMP_FROM_LOCAL = calendar::zones::FROM_LOCAL;
     TENSOR_MAXIMUM = tensor::MAXIMUM;
     TENSOR_MINIMUM = tensor::MINIMUM;
     TENSOR_RELU = tensor::RELU;

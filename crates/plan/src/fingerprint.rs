@@ -2,7 +2,7 @@
 //! so that a new one cannot be forgotten.
 
 use crate::{Action, Block, Input, Output, Plan, PlanValue, Step};
-use cembra_ops::{Lower, OpDef, OpId, Overload, Registry};
+use cembra_ops::{Lower, OpDef, OpId, Overload, Registry, time_zones};
 use std::hash::{Hash, Hasher};
 
 impl Plan {
@@ -37,6 +37,8 @@ impl Plan {
             template: _,
             reused_slots: _,
         } = self;
+        // Literals may have been made of times in zones.
+        time_zones().hash(state);
         state.write_usize(values.len());
         for PlanValue { qtype, slot, owner } in values {
             (qtype, slot, owner).hash(state);

@@ -19,4 +19,5 @@ mod selections;
 mod signatures;
 mod targets;
 mod texts;
+mod time_zones;
 mod warnings;

