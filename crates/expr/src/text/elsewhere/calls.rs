@@ -186,6 +186,14 @@ pub(super) const CALLS: &[Foreign] = &[
          `date.years_between(d, e)`",
     ),
     call(
+        &["attimezone", "totimezone", "fromutctimestamp", "astimezone", "tzconvert", "withzonesameinstant", "tolocaltime"],
+        "write `timestamp.local(m, \"Europe/Zurich\")` for what clocks there show",
+    ),
+    call(
+        &["toutctimestamp", "tzlocalize", "localize"],
+        "write `timestamp.from_local(m, \"Europe/Zurich\", \"earlier\")` for the moment at which clocks there show it",
+    ),
+    call(
         &["dateadd", "datesub", "adddate", "adddays", "interval", "duration", "timedelta"],
         "write `d + 30` for 30 days, `date.add_months(d, 1)` for a month, `m + 3_600_000_000` for an hour in microseconds",
     ),
