@@ -14,10 +14,10 @@ use std::str::FromStr;
 ///
 /// let date: Date = "2026-11-20".parse()?;
 /// assert_eq!((date, date.civil()), (Date(20_777), (2026, 11, 20)));
-/// assert_eq!(date.to_string(), "2026-11-20");
+/// assert_eq!((date.to_string(), format!("{date:?}")), ("2026-11-20".into(), "Date(2026-11-20)".into()));
 /// # Ok::<(), cembra_runtime::Misspelled>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Date(pub i32);
 
@@ -32,7 +32,7 @@ pub struct Date(pub i32);
 /// assert_eq!(moment.to_string(), "2026-11-20T10:15:00.5Z");
 /// # Ok::<(), cembra_runtime::Misspelled>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Timestamp(pub i64);
 
@@ -211,6 +211,18 @@ impl fmt::Display for Date {
         }
         let (year, month, day) = self.civil();
         write!(f, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
+impl fmt::Debug for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Date({self})")
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Timestamp({self})")
     }
 }
 

@@ -22,7 +22,8 @@ pub struct Checked {
 }
 
 impl Model {
-    /// What is wrong with the model and what was probably not meant, found without compiling it.
+    /// What is wrong with the model and what was probably not meant, found without compiling it. Tests that cannot pass are
+    /// warnings: those with names that the model does not have, with values of other types, and with codes that no error has.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
@@ -30,12 +31,17 @@ impl Model {
     /// let checked = Model::parse("input x: f64; let y = 1; x + 1")?.check(&Options::default());
     /// assert!(checked.signature.is_ok());
     /// assert_eq!(checked.warnings[0].code(), Code::UnusedLet);
+    ///
+    /// let checked = Model::parse("input x: i64; output y = x; test 't' { x = 0.5 } => { y = 0 }")?.check(&Options::default());
+    /// assert_eq!(checked.warnings[0].message(), "input `x` is i64, and the test has `0.5`");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
     pub fn check(&self, options: &Options) -> Checked {
         let signature = self.signature(options);
-        let found = self.warnings(options);
+        let mut found = self.warnings(options);
+        self.find_unfit_tests(signature.as_ref().ok(), &mut found);
+        found.sort();
         // Of what is wrong at a place, a warning says no more.
         let wrong: Vec<Span> = match &signature {
             Ok(_) => Vec::new(),

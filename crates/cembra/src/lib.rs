@@ -67,6 +67,7 @@ mod tensor_graph;
 mod text_fields;
 mod text_file;
 mod typed;
+mod unfit_tests;
 
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{

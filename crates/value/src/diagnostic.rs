@@ -117,6 +117,8 @@ codes! { errors {
     ConstantComparison = "constant-comparison";
     /// A branch that is never chosen.
     UnreachableBranch = "unreachable-branch";
+    /// A test that fails whenever it is run.
+    UnfitTest = "unfit-test";
 } }
 
 impl fmt::Display for Code {

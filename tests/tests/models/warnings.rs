@@ -64,7 +64,9 @@ fn what_was_probably_not_meant_is_told() {
         codes.extend(warnings.as_slice().iter().map(|one| one.code().as_str()));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(codes, Code::WARNINGS.iter().map(|code| code.as_str()).collect());
+    // Tests of a model are looked at by `check` alone.
+    let of_models = Code::WARNINGS.iter().filter(|code| **code != Code::UnfitTest);
+    assert_eq!(codes, of_models.map(|code| code.as_str()).collect());
     let told = cases.case.iter().filter(|case| !case.told.is_empty()).count();
     assert!(told >= 40, "only {told} models");
 }

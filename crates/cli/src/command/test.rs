@@ -6,6 +6,7 @@ use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use cembra::{Backend, Code, Limits, Mismatch, Model, Options, RunOptions, Sources, Span, TestFailure};
+use cembra_runtime::Excerpt;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,10 @@ fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions)
     for branch in coverage.branches.iter().filter(|branch| is_detailed && !branch.is_taken) {
         let place = text.sources().place(branch.span);
         let (line, column) = place.line_and_column();
-        let _never_fails = writeln!(out, "{}:{line}:{column}: {}", place.name, branch.untaken);
+        // Sides may begin at one place, as those of two `or` in a row do.
+        let side = place.span.text(place.text).lines().next().unwrap_or_default();
+        let _never_fails =
+            writeln!(out, "{}:{line}:{column}: {}: `{}`", place.name, branch.untaken, Excerpt::quoted(side));
     }
     out
 }

@@ -85,6 +85,21 @@ fn warnings() {
     let shell = shell.file("wrong.cem", "input rate: f64\nlet spare = 1\noutput y = raet * rate\n");
     snapshot!("warnings_beside_an_error_as_json", shell.run(&["check", "wrong.cem", "--format", "json"]));
     snapshot!("unknown_warning", shell.run(&["check", "model.cem", "--deny", "unused_lets"]));
+    // A test is looked at as far as the model is right.
+    let tests = "test 'a' { rate = 'x', cent = 1 } => { nett = 1 }\ntest 'b' { cents = 1 } => error 'bracket'\n";
+    let shell =
+        shell.file("tests.cem", &format!("input cents: i64\ninput rate: f64?\noutput net = cents * raet\n{tests}"));
+    let found = shell.run(&["check", "tests.cem", "--deny", "warnings"]).stderr;
+    let said: Vec<&str> = found.lines().filter(|line| line.starts_with("warning[unfit-test]")).collect();
+    assert_eq!(
+        said,
+        [
+            "warning[unfit-test]: input `rate` is f64?, and the test has `\"x\"`",
+            "warning[unfit-test]: the model has no input `cent`",
+            "warning[unfit-test]: the model has no output `nett`"
+        ],
+        "{found}"
+    );
     // Commands that compute tell the same, beside their results, unless they are to be quiet.
     let shell = shell.file("half.cem", "input n: i64\noutput y = n * 0.5\ntest \"half\" { n = 3 } => { y = 1.5 }\n");
     let shell = shell.file("rows.csv", "n\n3\n");

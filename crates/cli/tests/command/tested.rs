@@ -116,14 +116,32 @@ test 'fails' { n = 5, flag = true } => error 'div-by-zero'
     let expected = "\
 m.cem: 2 cases passed
 branches: 6 of 14 taken
-m.cem:3:28: the `then` branch is never taken
-m.cem:4:65: the `else` branch is never taken
-m.cem:4:73: the `else` branch is never taken
-m.cem:4:73: the left side of `??` is never taken
-m.cem:4:78: the right side of `??` is never taken
-m.cem:5:15: the left side of `and` always holds
-m.cem:6:27: the right side of `or` is never reached
-m.cem:6:52: the `else` branch is never taken
+m.cem:3:28: the `then` branch is never taken: `-1`
+m.cem:4:65: the `else` branch is never taken: `2`
+m.cem:4:73: the `else` branch is never taken: `n ?? 7`
+m.cem:4:73: the left side of `??` is never taken: `n`
+m.cem:4:78: the right side of `??` is never taken: `7`
+m.cem:5:15: the left side of `and` always holds: `flag`
+m.cem:6:27: the right side of `or` is never reached: `n == 3`
+m.cem:6:52: the `else` branch is never taken: `sign(2)`
+";
+    assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
+}
+
+/// The left sides of two `or` in a row begin at one place.
+#[test]
+fn sides_that_begin_together_are_told_apart() {
+    let model = "\
+input a: i32
+output y = a > 1 or a > 2 or a > 3
+test 'none' { a = 0 } => { y = missing }
+";
+    let shell = Shell::new().file("m.cem", model);
+    let expected = "\
+m.cem: 1 case passed
+branches: 2 of 4 taken
+m.cem:2:12: the left side of `or` never holds: `a > 1 or a > 2`
+m.cem:2:12: the left side of `or` never holds: `a > 1`
 ";
     assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
 }
@@ -140,7 +158,7 @@ test 'one of each' { x = [1, -1] } => { y = [1, 1], z = [1, -1] }
     let expected = "\
 m.cem: 1 case passed
 branches: 3 of 4 taken
-m.cem:3:17: the right side of `??` is never taken
+m.cem:3:17: the right side of `??` is never taken: `1`
 ";
     assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
 }

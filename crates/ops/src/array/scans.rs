@@ -10,26 +10,21 @@ use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
 
-/// What scans take; of those that need an edge it must be given.
+/// What scans take. Without an edge all elements are one group.
 const SCAN: OpDef =
     OpDef { params: &[param("x"), param_or("over", Value::Unspecified)], faults: &[FaultKind::SizeMismatch], ..ARRAY };
 
-/// The type of a scan of an array over the edge that is the second operand.
+/// The type of a scan of an array over the edge that may be the second operand.
 fn scan_types(
     operator: &'static str,
     args: &[Argument<'_>],
     accepts: fn(Scalar) -> bool,
     ret: fn(Scalar) -> Scalar,
-    needs_edge: bool,
 ) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
         let found = args[0].qtype;
         return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
-    }
-    if needs_edge && *args[1].qtype == QType::Unspecified {
-        let fault = TypeFault::mismatch(format!("{operator} expects an edge for `over`"), Some(1));
-        return Err(fault.hint("`edge.to_scalar(x)` makes one group of all"));
     }
     edge_argument(operator, args, 1, kind)?;
     Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))
@@ -64,12 +59,11 @@ fn numbers<T: Number>(args: &[Value]) -> Result<&[T], Fault> {
 pub(crate) static CUM_SUM: OpDef = OpDef {
     name: "math.cum_sum",
     aliases: &["cum_sum"],
-    summary: "For each element the sum of those up to it in its group; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type.",
-    params: &[param("x"), param("over")],
+    summary: "For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumSum)),
-        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
+        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar),
         full: FullRule::Operands,
         evaluate: |args, ret| match array_of(&args[0])?.scalar().representation() {
             Scalar::Int32 => {
@@ -104,7 +98,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
     }),
     examples: &[
         ex("math.cum_sum([1, missing, 3, 4], over=edge.from_sizes([3, 1]))", "[1, NA, 4, 4]"),
-        ex("math.cum_sum([1.5, 2.0], over=edge.to_scalar([1, 2]))", "[1.5, 3.5]"),
+        ex("math.cum_sum([1.5, 2.0])", "[1.5, 3.5]"),
     ],
     ..SCAN
 };
@@ -139,32 +133,30 @@ fn extremes(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Val
 pub(crate) static CUM_MAX: OpDef = OpDef {
     name: "math.cum_max",
     aliases: &["cum_max"],
-    summary: "For each element the largest of those up to it in its group, and NaN from the first NaN on; missing elements stay missing and are passed over.",
-    params: &[param("x"), param("over")],
+    summary: "For each element the largest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumMax)),
-        typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar, true),
+        typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
         full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
     }),
-    examples: &[ex("math.cum_max([1, 3, missing, 2], over=edge.from_sizes([4]))", "[1, 3, NA, 3]")],
+    examples: &[ex("math.cum_max([1, 3, missing, 2])", "[1, 3, NA, 3]")],
     ..SCAN
 };
 
 pub(crate) static CUM_MIN: OpDef = OpDef {
     name: "math.cum_min",
     aliases: &["cum_min"],
-    summary: "For each element the smallest of those up to it in its group, and NaN from the first NaN on; missing elements stay missing and are passed over.",
-    params: &[param("x"), param("over")],
+    summary: "For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumMin)),
-        typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar, true),
+        typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
         full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Less),
     }),
-    examples: &[ex("math.cum_min([3, 1, missing, 2], over=edge.from_sizes([4]))", "[3, 1, NA, 1]")],
+    examples: &[ex("math.cum_min([3, 1, missing, 2])", "[3, 1, NA, 1]")],
     ..SCAN
 };
 
@@ -174,7 +166,7 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::CumCount)),
-        typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, false),
+        typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),
         full: FullRule::Operands,
         evaluate: |args, ret| {
             scan(args, ret, &0_i64, |count, _, _| {
@@ -189,12 +181,11 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
 
 pub(crate) static AGG_INDEX: OpDef = OpDef {
     name: "array.agg_index",
-    summary: "For each element its position in its group, where missing elements count; missing elements stay missing.",
-    params: &[param("x"), param("over")],
+    summary: "For each element its position in its group, or in the array, where missing elements count; missing elements stay missing.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         in_strips: Some(InStrips::Scan(Scan::Index)),
-        typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64, true),
+        typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),
         full: FullRule::Operands,
         evaluate: |args, ret| scan(args, ret, &(), |(), _, position| position as i64),
     }),

@@ -25,10 +25,10 @@ enum Letter {
     Offset,
 }
 
-/// What a letter tells: two letters that tell the same may not be read from one text.
+/// The part of a moment that a letter has: two letters of one part may not be read from one text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
-enum Told {
+enum Field {
     Year,
     Month,
     Day,
@@ -41,25 +41,25 @@ enum Told {
     Offset,
 }
 
-/// How many things letters tell.
-const TOLD: usize = Told::Offset as usize + 1;
+/// How many parts there are.
+const FIELDS: usize = Field::Offset as usize + 1;
 
-/// Each letter, what it stands for and what it tells, and the name of that.
-const LETTERS: [(char, Letter, Told, &str); 14] = [
-    ('Y', Letter::Year, Told::Year, "year"),
-    ('y', Letter::ShortYear, Told::Year, "year"),
-    ('m', Letter::Month, Told::Month, "month"),
-    ('B', Letter::MonthName, Told::Month, "month"),
-    ('b', Letter::ShortMonthName, Told::Month, "month"),
-    ('d', Letter::Day, Told::Day, "day"),
-    ('j', Letter::DayOfYear, Told::DayOfYear, "day of the year"),
-    ('A', Letter::WeekdayName, Told::Weekday, "weekday"),
-    ('a', Letter::ShortWeekdayName, Told::Weekday, "weekday"),
-    ('H', Letter::Hour, Told::Hour, "hour"),
-    ('M', Letter::Minute, Told::Minute, "minute"),
-    ('S', Letter::Second, Told::Second, "second"),
-    ('f', Letter::Microseconds, Told::Microseconds, "fraction"),
-    ('z', Letter::Offset, Told::Offset, "offset"),
+/// Each letter, what it stands for, its part of a moment, and the name of that.
+const LETTERS: [(char, Letter, Field, &str); 14] = [
+    ('Y', Letter::Year, Field::Year, "year"),
+    ('y', Letter::ShortYear, Field::Year, "year"),
+    ('m', Letter::Month, Field::Month, "month"),
+    ('B', Letter::MonthName, Field::Month, "month"),
+    ('b', Letter::ShortMonthName, Field::Month, "month"),
+    ('d', Letter::Day, Field::Day, "day"),
+    ('j', Letter::DayOfYear, Field::DayOfYear, "day of the year"),
+    ('A', Letter::WeekdayName, Field::Weekday, "weekday"),
+    ('a', Letter::ShortWeekdayName, Field::Weekday, "weekday"),
+    ('H', Letter::Hour, Field::Hour, "hour"),
+    ('M', Letter::Minute, Field::Minute, "minute"),
+    ('S', Letter::Second, Field::Second, "second"),
+    ('f', Letter::Microseconds, Field::Microseconds, "fraction"),
+    ('z', Letter::Offset, Field::Offset, "offset"),
 ];
 
 /// How many of the letters are of dates; the others are of timestamps alone.
@@ -140,7 +140,7 @@ pub(super) struct Wrong {
 }
 
 impl Kind {
-    fn letters(self) -> &'static [(char, Letter, Told, &'static str)] {
+    fn letters(self) -> &'static [(char, Letter, Field, &'static str)] {
         if self == Kind::Date { &LETTERS[..OF_DATES] } else { &LETTERS }
     }
 
@@ -158,7 +158,7 @@ impl Kind {
             );
         }
         let known = || self.letters().iter().map(|(letter, ..)| format!("%{letter}")).collect::<Vec<_>>().join(" ");
-        let mut told = [None; TOLD];
+        let mut letters = [None; FIELDS];
         for piece in Pieces(format) {
             let at = match piece {
                 Err(None) => return wrong("the format ends with a `%`".to_owned(), "a percent sign is written `%%`"),
@@ -171,21 +171,21 @@ impl Kind {
                 Ok(Piece::Letter(at)) => at,
                 Ok(_) => continue,
             };
-            let (letter, _, tells, name) = LETTERS[at];
+            let (letter, _, field, name) = LETTERS[at];
             if at >= self.letters().len() {
                 return wrong(
                     format!("the format has `%{letter}`, and a date has no {name}"),
                     &format!("the parts of a date are {}", known()),
                 );
             }
-            if let (true, Some(before)) = (is_read, told[tells as usize].replace(letter)) {
+            if let (true, Some(before)) = (is_read, letters[field as usize].replace(letter)) {
                 return wrong(
                     format!("the format has the {name} twice, as `%{before}` and as `%{letter}`"),
                     "read it once",
                 );
             }
         }
-        match told[Told::Year as usize] {
+        match letters[Field::Year as usize] {
             None if is_read => {
                 wrong(format!("the format has no year, without which there is no {}", &self.name()[2..]), "write `%Y`")
             }
@@ -268,14 +268,14 @@ impl Letter {
     }
 }
 
-/// What is read from a text, by what letters tell.
-type Found = [Option<i32>; TOLD];
+/// The parts that were read from a text.
+type Found = [Option<i32>; FIELDS];
 
 /// Reads the whole text. Where a shorter number would do, the longer one is tried first.
 fn found(format: &str, text: &str) -> Option<Found> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
-    let mut found: Found = [None; TOLD];
+    let mut found: Found = [None; FIELDS];
     // What was read of letters: which piece, from where, and how much. Each letter is there once, so that there are few ways.
     let mut taken: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
     let (mut piece, mut at) = (0, 0);
@@ -289,9 +289,9 @@ fn found(format: &str, text: &str) -> Option<Found> {
                 Some(rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()).filter(|count| *count > 0)
             }
             Some(Piece::Letter(letter)) => {
-                let (_, letter, tells, _) = LETTERS[*letter];
+                let (_, letter, field, _) = LETTERS[*letter];
                 letter.longest_of(rest, letter.longest()).map(|(length, value)| {
-                    found[tells as usize] = Some(value);
+                    found[field as usize] = Some(value);
                     taken.push((piece, at, length));
                     length
                 })
@@ -305,9 +305,9 @@ fn found(format: &str, text: &str) -> Option<Found> {
         loop {
             let (before, from, length) = taken.pop()?;
             let Piece::Letter(letter) = pieces[before] else { return None };
-            let (_, letter, tells, _) = LETTERS[letter];
+            let (_, letter, field, _) = LETTERS[letter];
             if let Some((length, value)) = letter.longest_of(&text[from..], length - 1) {
-                found[tells as usize] = Some(value);
+                found[field as usize] = Some(value);
                 taken.push((before, from, length));
                 (piece, at) = (before + 1, from + length);
                 break;
@@ -317,14 +317,14 @@ fn found(format: &str, text: &str) -> Option<Found> {
 }
 
 fn date_of(found: &Found) -> Option<Date> {
-    let told = |what: Told| found[what as usize];
-    let year = told(Told::Year)?;
-    match told(Told::DayOfYear) {
+    let part = |what: Field| found[what as usize];
+    let year = part(Field::Year)?;
+    match part(Field::DayOfYear) {
         Some(day) => {
             let date = Date(Date::of_parts(year, 1, 1)?.0 + day - 1);
             (date.civil().0 == year).then_some(date)
         }
-        None => Date::of_parts(year, told(Told::Month).unwrap_or(1), told(Told::Day).unwrap_or(1)),
+        None => Date::of_parts(year, part(Field::Month).unwrap_or(1), part(Field::Day).unwrap_or(1)),
     }
 }
 
@@ -335,10 +335,10 @@ pub(super) fn read_date(format: &str, text: &str) -> Option<Date> {
 
 /// The timestamp that a text is by a format. What it has not of the time is 0, and without an offset it is in UTC.
 pub(super) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
-    let found = found(format, text).filter(|found| found[Told::Second as usize].is_none_or(|second| second < 60))?;
-    let told = |what: Told| i64::from(found[what as usize].unwrap_or(0));
-    let minutes = told(Told::Hour) * 60 + told(Told::Minute) - told(Told::Offset);
-    let micros = (minutes * 60 + told(Told::Second)) * 1_000_000 + told(Told::Microseconds);
+    let found = found(format, text).filter(|found| found[Field::Second as usize].is_none_or(|second| second < 60))?;
+    let part = |what: Field| i64::from(found[what as usize].unwrap_or(0));
+    let minutes = part(Field::Hour) * 60 + part(Field::Minute) - part(Field::Offset);
+    let micros = (minutes * 60 + part(Field::Second)) * 1_000_000 + part(Field::Microseconds);
     Some(Timestamp(date_of(&found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
 }
 

@@ -186,7 +186,15 @@ pub(super) const CALLS: &[Foreign] = &[
          `date.years_between(d, e)`",
     ),
     call(
-        &["attimezone", "totimezone", "fromutctimestamp", "astimezone", "tzconvert", "withzonesameinstant", "tolocaltime"],
+        &[
+            "attimezone",
+            "totimezone",
+            "fromutctimestamp",
+            "astimezone",
+            "tzconvert",
+            "withzonesameinstant",
+            "tolocaltime",
+        ],
         "write `timestamp.local(m, \"Europe/Zurich\")` for what clocks there show",
     ),
     call(

@@ -1,0 +1,75 @@
+//! What a check says of the tests of a model without running them: names of inputs and outputs that the model does not have, values that are
+//! not of their types, and codes that no error has. Such a test fails whenever it is run.
+
+use crate::names::unknown_name;
+use crate::{Model, Signature, cast_literal};
+use cembra_expr::{Expected, TestValue, print_literal, print_type};
+use cembra_runtime::{Excerpt, FaultKind, QType};
+use cembra_value::{Code, Diagnostic, Warnings, dashed_code, near_names};
+use std::collections::BTreeMap;
+
+/// Names of inputs or outputs, with their types as far as they are known.
+type Types<'m> = BTreeMap<&'m str, Option<&'m QType>>;
+
+/// The codes that errors have.
+fn codes() -> impl Iterator<Item = &'static str> {
+    Code::ALL.iter().map(|code| code.as_str()).chain(FaultKind::ALL.iter().map(|kind| kind.name()))
+}
+
+/// Adds what is wrong with a value that a test gives an input, or expects of an output.
+fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warnings) {
+    let (name, unfit) = (&*value.name, Code::UnfitTest);
+    match types.get(name) {
+        None => found.add(unfit, Some(value.span), || {
+            let known = unknown_name(kind, name, types.keys().copied());
+            let hints = known.hints().to_vec();
+            hints.into_iter().fold(Diagnostic::new(unfit, known.message()), Diagnostic::hint)
+        }),
+        Some(Some(qtype)) if cast_literal(&value.literal, qtype).is_none() => {
+            found.add(unfit, Some(value.span), || {
+                let (qtype, literal) = (print_type(qtype), print_literal(&value.literal));
+                let (name, literal) = (Excerpt::quoted(name), Excerpt::quoted(&literal));
+                Diagnostic::new(unfit, format!("{kind} `{name}` is {qtype}, and the test has `{literal}`"))
+            })
+        }
+        Some(_) => {}
+    }
+}
+
+impl Model {
+    /// Adds what is wrong with the tests of the model. Types are those of the signature, if the model has one.
+    pub(crate) fn find_unfit_tests(&self, signature: Option<&Signature>, found: &mut Warnings) {
+        if self.tests().is_empty() {
+            return;
+        }
+        let program = self.program();
+        let mut inputs: Types<'_> = program.inputs.iter().map(|input| (&*input.name, input.qtype.as_ref())).collect();
+        let mut outputs: Types<'_> = program.outputs.iter().map(|output| (&*output.name, None)).collect();
+        if let Some(signature) = signature {
+            inputs.extend(signature.inputs.iter().map(|field| (&*field.name, Some(&field.qtype))));
+            outputs.extend(signature.outputs.iter().map(|field| (&*field.name, Some(&field.qtype))));
+        }
+        for case in self.tests().iter().flat_map(|test| &test.cases) {
+            for value in &case.inputs {
+                look_at("input", value, &inputs, found);
+            }
+            match &case.expected {
+                Expected::Outputs(values) => {
+                    for value in values {
+                        look_at("output", value, &outputs, found);
+                    }
+                }
+                Expected::Error(code) => {
+                    let dashed = dashed_code(code);
+                    if codes().all(|known| known != dashed) {
+                        found.add(Code::UnfitTest, Some(case.span), || {
+                            let message = format!("no error has the code `{}`", Excerpt::quoted(code));
+                            let near = near_names(&dashed, 1, codes()).first().copied().unwrap_or("div-by-zero");
+                            Diagnostic::new(Code::UnfitTest, message).hint(format!("codes are words like `{near}`"))
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
