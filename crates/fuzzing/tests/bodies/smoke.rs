@@ -20,12 +20,7 @@ fn operators(program: &Program) -> Vec<String> {
 #[test]
 fn sixteen_hundred_programs_agree() {
     // With this seed every kind of fault is among them.
-    let config = Config {
-        programs: Some(1600),
-        seed: std::env::var("SEED").map_or(1, |s| s.parse().unwrap()),
-        arrays: 0.0,
-        ..Config::default()
-    };
+    let config = Config { programs: Some(1600), seed: 14, arrays: 0.0, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
