@@ -194,6 +194,124 @@ fn every_number_is_a_date() {
     }
 }
 
+/// Also of years that have no text: what the interpreter gives, its faults included, machine code gives by rules of its own.
+#[test]
+fn rules_of_the_calendar_are_those_of_kernels_on_any_numbers() {
+    let mut random = Rng::with_seed(12);
+    let texts = i64::from(Date::FIRST.0) * Timestamp::DAY..i64::from(Date::LAST.0) * Timestamp::DAY;
+    let rows: Vec<[Value; 5]> = (0..5000)
+        .map(|at| {
+            // Numbers of all sizes, and near the ends of the years that have texts.
+            let near = [Date::FIRST.0, Date::LAST.0, 0, i32::MIN, i32::MAX][at % 5];
+            let mut day = || match random.u32(..3) {
+                0 => random.i32(..),
+                1 => near.wrapping_add(random.i32(-40..40)),
+                _ => random.i32(Date::FIRST.0..=Date::LAST.0),
+            };
+            let days = [day(), day()].map(|day| Value::from(Date(day)));
+            let months = random.i32(..) >> random.u32(..32);
+            let moment = if random.bool() { random.i64(texts.clone()) } else { random.i64(..) };
+            let second = random.f64() * 61.0 - 0.5;
+            let [d, e] = days;
+            [d, e, Value::from(months), Value::from(Timestamp(moment)), Value::from(second)]
+        })
+        .collect();
+    let mut failed = 0;
+    for expression in [
+        "date.add_months(d, n)",
+        "date.add_years(d, n)",
+        "(date.months_between(d, e), date.years_between(d, e), date.quarter(d), date.iso_year(d), date.iso_week(d))",
+        "(date.days_in_month(d), date.is_leap_year(d), date.year(t), date.day_of_year(t), date.iso_week(t), date.weekday(t))",
+        "date.start_of_month(d)",
+        "date.end_of_month(d)",
+        "date.truncate(d, \"year\")",
+        "date.truncate(d, \"quarter\")",
+        "date.truncate(d, \"week\")",
+        "date.truncate(t, \"month\")",
+        "date.truncate(t, \"week\")",
+        "date.truncate(t, \"day\")",
+        "date.truncate(t, \"hour\")",
+        "date.truncate(t, \"minute\")",
+        "date.truncate(t, \"second\")",
+        "date.make(date.year(d), n, date.day(e))",
+        "date.make(n, date.month(e), date.day(d))",
+        "timestamp.make(d, n, timestamp.minute(t), s)",
+        "timestamp.make(d, timestamp.hour(t), timestamp.minute(t), s)",
+    ] {
+        let text = format!("input d, e: date, n: i32, t: timestamp, s: f64; output y = {expression}");
+        let model = Model::parse(&text).expect("a model");
+        let names = ["d", "e", "n", "t", "s"];
+        let run = |backend| {
+            let executor = model.compile(&Options::default().backend(backend)).expect("an executor");
+            let places: Vec<usize> = executor
+                .inputs()
+                .iter()
+                .map(|input| names.iter().position(|name| *name == &*input.name).expect("an input"))
+                .collect();
+            let mut session = executor.session();
+            let answer = |row: &[Value; 5]| {
+                let given: Vec<Value> = places.iter().map(|place| row[*place].clone()).collect();
+                session.evaluate(&given).map_err(|error| error.to_string())
+            };
+            rows.iter().map(answer).collect::<Vec<_>>()
+        };
+        let (interpreted, native) = (run(Backend::Interpreter), run(Backend::Native));
+        for ((row, interpreted), native) in rows.iter().zip(&interpreted).zip(&native) {
+            assert_eq!(interpreted, native, "{expression} of {row:?}");
+        }
+        failed += interpreted.iter().filter(|answer| answer.is_err()).count();
+    }
+    assert!(failed > 10_000, "{failed}");
+}
+
+#[test]
+fn timestamps_are_cut_as_by_a_library() {
+    let model = Model::parse(
+        "input t: timestamp
+         output day = date.truncate(t, \"day\")
+         output hour = date.truncate(t, \"hour\")
+         output minute = date.truncate(t, \"minute\")
+         output second = date.truncate(t, \"second\")
+         output week = date.truncate(t, \"week\")
+         output quarter = date.truncate(t, \"quarter\")
+         output parts = (date.year(t), date.month(t), date.day(t), date.weekday(t), date.day_of_year(t))
+         output made = timestamp.make(to_date(t), timestamp.hour(t), timestamp.minute(t), timestamp.second(t))",
+    )
+    .expect("a model");
+    let mut random = Rng::with_seed(13);
+    let (first, last) = (i64::from(Date::FIRST.0) * Timestamp::DAY, i64::from(Date::LAST.0 + 1) * Timestamp::DAY - 1);
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let executor = model.compile(&Options::default().backend(backend)).expect("an executor");
+        let mut session = executor.session();
+        for _ in 0..100_000 {
+            let moment = Timestamp(random.i64(first..=last));
+            let theirs = DateTime::<Utc>::try_from(moment).expect("a moment of theirs");
+            let day = theirs.date_naive();
+            let at = |date: NaiveDate, hour, minute, second| {
+                let theirs = date.and_hms_opt(hour, minute, second).expect("a time");
+                Value::from(Timestamp::from(theirs.and_utc()))
+            };
+            let (hour, minute, second) = (theirs.hour(), theirs.minute(), theirs.second());
+            let monday = day.week(chrono::Weekday::Mon).first_day();
+            let quarter = NaiveDate::from_ymd_opt(day.year(), day.month0() / 3 * 3 + 1, 1).expect("a first day");
+            let weekday = day.weekday().number_from_monday();
+            let parts = ints([day.year().cast_unsigned(), day.month(), day.day(), weekday, day.ordinal()]);
+            let whole = Timestamp::from(day.and_hms_opt(hour, minute, second).expect("a time").and_utc());
+            let expected = [
+                at(day, 0, 0, 0),
+                at(day, hour, 0, 0),
+                at(day, hour, minute, 0),
+                at(day, hour, minute, second),
+                at(monday, 0, 0, 0),
+                at(quarter, 0, 0, 0),
+                Value::Tuple(parts.into()),
+                Value::from(Some(whole)),
+            ];
+            assert_eq!(session.evaluate(&[Value::from(moment)]).expect("no fault"), expected, "{theirs}");
+        }
+    }
+}
+
 #[derive(Input)]
 struct Visit {
     born: Date,
