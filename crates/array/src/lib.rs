@@ -25,5 +25,5 @@ pub use program::{
 };
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 pub use split::{Fusion, Unsplit, split};
-pub use sweep::{Gathering, Lane, Lie, Origin, Over, Port, Scanning, SweepLayout, Wanted, Work, element_bits};
+pub use sweep::{Gathering, Lane, Origin, Over, Port, Scanning, Storage, SweepLayout, Wanted, Work, element_bits};
 pub use verify::{Flaw, verify};

@@ -1,7 +1,7 @@
 //! What a sweep needs, found out before anything runs: its columns, and for each stage which of them it reads and writes. A
 //! layout is plain data. It has no memory and no machine code: the engine adds these.
 
-use super::lie::Lie;
+use super::storage::Storage;
 use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
 use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scan, Scanner, id};
 use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
@@ -38,8 +38,8 @@ pub struct Lane {
     pub origin: Origin,
     /// The type of an element, its presence apart.
     pub scalar: Scalar,
-    /// How its elements lie in memory.
-    pub lie: Lie,
+    /// How its elements are stored.
+    pub storage: Storage,
     /// Whether it has elements, or values of groups.
     pub over: Side,
     /// True if it may have bits of presence: surely, if it is made here.
@@ -58,11 +58,11 @@ impl Lane {
         adds && self.sum.is_some()
     }
 
-    /// How its elements lie in a run: what is added lies nowhere.
+    /// How its elements are stored in a run: numbers that are only added are not stored.
     #[inline]
     #[must_use]
-    pub const fn lie(&self, adds: bool) -> Lie {
-        if self.is_added(adds) { Lie::Nothing } else { self.lie }
+    pub const fn storage(&self, adds: bool) -> Storage {
+        if self.is_added(adds) { Storage::Nothing } else { self.storage }
     }
 }
 
@@ -318,8 +318,8 @@ impl Layout<'_> {
     }
 
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
-        let (lie, bit) = (Lie::of(scalar), self.arrays);
-        self.lanes.push(Lane { value, origin, scalar, lie, over, has_bits, bit, sum: None });
+        let (storage, bit) = (Storage::of(scalar), self.arrays);
+        self.lanes.push(Lane { value, origin, scalar, storage, over, has_bits, bit, sum: None });
         self.arrays += u32::from(matches!(origin, Origin::Array | Origin::Looked));
         if origin != Origin::Looked {
             self.of_values.insert((value, over), self.lanes.len() - 1);

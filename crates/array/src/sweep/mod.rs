@@ -2,10 +2,10 @@
 //! runs them.
 
 mod layout;
-mod lie;
+mod storage;
 mod written;
 
 pub use layout::{Gathering, Lane, Origin, Over, Port, Scanning, SweepLayout, Wanted, Work};
-pub use lie::Lie;
+pub use storage::Storage;
 pub(crate) use written::Written;
 pub use written::element_bits;

@@ -2,7 +2,7 @@
 //! stages leave to each other. What its plans and its edges need for themselves is not counted.
 
 use super::layout::{Lane, Origin, SweepLayout};
-use super::lie::Lie;
+use super::storage::Storage;
 use crate::{ArrayProgram, Side};
 use cembra_runtime::{QType, STRIP_ROWS, Scalar};
 
@@ -40,7 +40,7 @@ impl Written {
 #[inline]
 #[must_use]
 pub fn element_bits(scalar: Scalar) -> u64 {
-    if scalar.is_string() { u128::BITS.into() } else { Lie::of(scalar).bits() }
+    if scalar.is_string() { u128::BITS.into() } else { Storage::of(scalar).bits() }
 }
 
 impl SweepLayout {
@@ -54,8 +54,8 @@ impl SweepLayout {
                 (Origin::Kept, Side::Groups) => of_groups,
                 (Origin::Result, _) if matches!(program.qtype(lane.value), QType::Array(..)) => of_groups,
                 (Origin::Strip, _) if lane.sum.is_none() => {
-                    let of_bits = if lane.has_bits { Lie::Bits.words(STRIP_ROWS) } else { 0 };
-                    let strip_bytes = size_of::<u64>() * (lane.lie.words(STRIP_ROWS) + of_bits);
+                    let of_bits = if lane.has_bits { Storage::Bits.words(STRIP_ROWS) } else { 0 };
+                    let strip_bytes = size_of::<u64>() * (lane.storage.words(STRIP_ROWS) + of_bits);
                     Written { strips: 1, strip_bytes, ..Written::default() }
                 }
                 _ => Written::default(),

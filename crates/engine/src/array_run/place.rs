@@ -1,7 +1,7 @@
-//! Where the columns of a sweep lie: in arrays that came in or that are being made, whose places go along with the strips, or in
+//! Where the columns of a sweep storage: in arrays that came in or that are being made, whose places go along with the strips, or in
 //! memory that is a strip's. The one place of sweeps that knows addresses.
 
-use cembra_array::Lie;
+use cembra_array::Storage;
 use cembra_ops::{Accumulator, Finish, Strip, StripData, StripValues};
 use cembra_runtime::{Column, LINE, Scalar};
 use cembra_value::{Array, ArrayData, ScalarValue, Words};
@@ -16,8 +16,8 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Makes room for this many elements.
-    pub(super) fn reserve(&mut self, lie: Lie, has_bits: bool, elements: usize) {
-        let (values, bits) = (lie.words(elements), elements.div_ceil(64));
+    pub(super) fn reserve(&mut self, storage: Storage, has_bits: bool, elements: usize) {
+        let (values, bits) = (storage.words(elements), elements.div_ceil(64));
         if self.data.len() < values {
             self.data.resize(values, 0);
         }
@@ -28,12 +28,12 @@ impl Memory {
 
     /// The array that was written there.
     pub(super) fn into_array(mut self, scalar: Scalar, elements: usize, has_bits: bool) -> Option<Array> {
-        let lie = Lie::of(scalar);
-        self.data.truncate(lie.words(elements));
-        let data = match lie {
-            Lie::Nothing => ArrayData::Units,
-            Lie::Bits => ArrayData::Bits(self.data),
-            Lie::Numbers(_) => ArrayData::Numbers(self.data),
+        let storage = Storage::of(scalar);
+        self.data.truncate(storage.words(elements));
+        let data = match storage {
+            Storage::Nothing => ArrayData::Units,
+            Storage::Bits => ArrayData::Bits(self.data),
+            Storage::Numbers(_) => ArrayData::Numbers(self.data),
         };
         Array::from_parts(scalar, elements, data, has_bits.then_some(self.presence))
     }
@@ -44,11 +44,11 @@ impl Memory {
             return None;
         }
         let word = self.data.first().copied().unwrap_or(0);
-        match Lie::of(scalar) {
-            Lie::Nothing => Some(ScalarValue::Unit),
-            Lie::Bits => Some(ScalarValue::Boolean(word & 1 != 0)),
-            Lie::Numbers(4) => ScalarValue::from_bits(scalar, word & 0xFFFF_FFFF),
-            Lie::Numbers(_) => ScalarValue::from_bits(scalar, word),
+        match Storage::of(scalar) {
+            Storage::Nothing => Some(ScalarValue::Unit),
+            Storage::Bits => Some(ScalarValue::Boolean(word & 1 != 0)),
+            Storage::Numbers(4) => ScalarValue::from_bits(scalar, word & 0xFFFF_FFFF),
+            Storage::Numbers(_) => ScalarValue::from_bits(scalar, word),
         }
     }
 
@@ -83,19 +83,19 @@ impl Place {
     }
 
     /// The place of a later element; bits only of one whose position is a multiple of 8.
-    pub(super) fn at(self, lie: Lie, element: usize) -> Place {
-        let data = match lie {
-            Lie::Nothing => self.data,
-            Lie::Bits => self.data.wrapping_add(element / 8),
-            Lie::Numbers(size) => self.data.wrapping_add(element * size),
+    pub(super) fn at(self, storage: Storage, element: usize) -> Place {
+        let data = match storage {
+            Storage::Nothing => self.data,
+            Storage::Bits => self.data.wrapping_add(element / 8),
+            Storage::Numbers(size) => self.data.wrapping_add(element * size),
         };
         let presence = if self.presence.is_null() { self.presence } else { self.presence.wrapping_add(element / 8) };
         Place { data, presence }
     }
 
     /// As code sees it.
-    pub(super) const fn column(self, lie: Lie) -> Column {
-        let stride = if let Lie::Numbers(size) = lie { size.cast_signed() } else { 0 };
+    pub(super) const fn column(self, storage: Storage) -> Column {
+        let stride = if let Storage::Numbers(size) = storage { size.cast_signed() } else { 0 };
         Column { data: self.data, stride, presence: self.presence, presence_stride: 0 }
     }
 

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::place::{Memory, Place};
 use crate::cache::{Cache, Made, hash_of};
-use cembra_array::{ArrayProgram, Lane, Lie, Origin, Port, ProgramId, SweepLayout, Work};
+use cembra_array::{ArrayProgram, Lane, Origin, Port, ProgramId, Storage, SweepLayout, Work};
 use cembra_ops::{Accumulator, Scanner};
 use cembra_runtime::{
     BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LONG_STRIP_ROWS, MadeFor, PresenceForm, STRIP_ROWS,
@@ -151,7 +151,7 @@ impl SweepRunner {
             let mut forms: SmallVec<[ColumnForm; 8]> = inputs.iter().map(|port| self.form(*port, with_bits)).collect();
             forms.extend(outputs.iter().map(|lane| {
                 let lane = &self.layout.lanes()[*lane];
-                let form = lane.lie.form(lane.has_bits);
+                let form = lane.storage.form(lane.has_bits);
                 if adds && lane.sum.is_some() { ColumnForm { data: DataForm::Chains, ..form } } else { form }
             }));
             let made = host.function(*part, &forms);
@@ -185,14 +185,14 @@ impl SweepRunner {
     fn form(&self, port: Port, with_bits: u128) -> ColumnForm {
         let lane = &self.layout.lanes()[port.lane];
         if lane.origin != Origin::Shared {
-            return lane.lie.form(self.has_bits(port, with_bits));
+            return lane.storage.form(self.has_bits(port, with_bits));
         }
         ColumnForm {
-            data: if lane.lie == Lie::Nothing { DataForm::Nothing } else { DataForm::Values },
+            data: if lane.storage == Storage::Nothing { DataForm::Nothing } else { DataForm::Values },
             presence: if port.is_optional { PresenceForm::Bytes } else { PresenceForm::All },
             is_shared: true,
             is_dense: false,
-            ..lane.lie.form(false)
+            ..lane.storage.form(false)
         }
     }
 

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::runner::Workspace;
 use super::sweep::{Bounds, Run};
-use cembra_array::{Lane, Lie, Origin, Over, Side};
+use cembra_array::{Lane, Origin, Over, Side, Storage};
 use cembra_runtime::SUM_BLOCK;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use smallvec::{SmallVec, smallvec};
@@ -47,7 +47,7 @@ impl Run<'_> {
             Side::Elements => points[group] % 64 == 0,
             Side::Groups => group.is_multiple_of(64),
         };
-        let has_bits = |lane: &&Lane| lane.origin == Origin::Kept && (lane.has_bits || lane.lie == Lie::Bits);
+        let has_bits = |lane: &&Lane| lane.origin == Origin::Kept && (lane.has_bits || lane.storage == Storage::Bits);
         self.layout().lanes().iter().filter(has_bits).all(starts_word)
     }
 

@@ -1,10 +1,10 @@
-//! Where the columns of a strip lie: in their arrays, or apart from them for the time of the strip, since bits do not begin with a
+//! Where the columns of a strip storage: in their arrays, or apart from them for the time of the strip, since bits do not begin with a
 //! word, or values are to go past the caches.
 
 use super::place::{Memory, Place, copy_bits, copy_past_caches, put_bits, words_of};
 use super::runner::Workspace;
 use super::sweep::{Bounds, Run};
-use cembra_array::{Lane, Lie, Origin};
+use cembra_array::{Lane, Origin, Storage};
 use cembra_value::Array;
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ impl Run<'_> {
             let (range, base) = (bounds.of(lane.over), workspace.bases[at]);
             workspace.places[at] = match lane.origin {
                 Origin::Kept => apart(lane, base, range, is_straight, workspace.is_far[at], &mut workspace.staged[at]),
-                Origin::Array if is_straight => base.at(lane.lie, range.start),
+                Origin::Array if is_straight => base.at(lane.storage, range.start),
                 Origin::Array => {
                     let Some(array) = self.array(lane.value) else { continue };
-                    realigned(array, base, lane.lie, range, &mut workspace.staged[at])
+                    realigned(array, base, lane.storage, range, &mut workspace.staged[at])
                 }
                 Origin::Strip => {
                     let Some(accumulator) = lane.sum.filter(|_| workspace.of.adds) else { continue };
@@ -47,8 +47,8 @@ impl Run<'_> {
         for (at, lane) in self.layout().lanes().iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             let range = bounds.of(lane.over);
             let (staged, base) = (&workspace.staged[at], workspace.bases[at]);
-            if let (true, Lie::Numbers(size)) = (workspace.is_far[at], lane.lie) {
-                let to = base.at(lane.lie, range.start).data;
+            if let (true, Storage::Numbers(size)) = (workspace.is_far[at], lane.storage) {
+                let to = base.at(lane.storage, range.start).data;
                 // SAFETY: SWEEP-PLACE: the array has room for all elements; those of the strip were written apart.
                 unsafe { copy_past_caches(staged.data.as_ptr().cast(), to, range.len() * size) };
             }
@@ -60,7 +60,7 @@ impl Run<'_> {
                 let to = unsafe { words_of(to, range.start, range.len()) };
                 put_bits(from, to, range.start % 64, range.len());
             };
-            if lane.lie == Lie::Bits {
+            if lane.storage == Storage::Bits {
                 put(&staged.data, base.data);
             }
             if lane.has_bits {
@@ -80,22 +80,22 @@ fn apart(
     is_far: bool,
     staged: &mut Memory,
 ) -> Place {
-    let (place, are_bits_apart) = (base.at(lane.lie, range.start), !is_straight);
+    let (place, are_bits_apart) = (base.at(lane.storage, range.start), !is_straight);
     if !are_bits_apart && !is_far {
         return place;
     }
-    staged.reserve(if is_far { lane.lie } else { Lie::Bits }, true, range.len());
+    staged.reserve(if is_far { lane.storage } else { Storage::Bits }, true, range.len());
     let staged = staged.place();
     Place {
-        data: if is_far || are_bits_apart && lane.lie == Lie::Bits { staged.data } else { place.data },
+        data: if is_far || are_bits_apart && lane.storage == Storage::Bits { staged.data } else { place.data },
         presence: if are_bits_apart && lane.has_bits { staged.presence } else { place.presence },
     }
 }
 
 /// The place of a strip of an array whose bits need not begin with a word: they are copied.
-fn realigned(array: &Array, place: Place, lie: Lie, range: &Range<usize>, staged: &mut Memory) -> Place {
-    staged.reserve(Lie::Bits, true, range.len());
-    let mut place = place.at(lie, range.start);
+fn realigned(array: &Array, place: Place, storage: Storage, range: &Range<usize>, staged: &mut Memory) -> Place {
+    staged.reserve(Storage::Bits, true, range.len());
+    let mut place = place.at(storage, range.start);
     if let Some(bits) = array.bits() {
         copy_bits(bits, range.start, &mut staged.data, range.len());
         place.data = staged.place().data;

@@ -164,15 +164,15 @@ impl<'r> Run<'r> {
                     columns.push(shared(lane.scalar, port.is_optional, place));
                     continue;
                 }
-                let mut place = place.at(lane.lie, first);
+                let mut place = place.at(lane.storage, first);
                 if !self.runner.has_bits(*port, self.with_bits) {
                     place.presence = std::ptr::null_mut();
                 }
-                columns.push(place.column(lane.lie));
+                columns.push(place.column(lane.storage));
             }
             columns.extend(outputs.iter().map(|lane| {
-                let lie = lanes[*lane].lie(of.adds);
-                places[*lane].at(lie, first).column(lie)
+                let storage = lanes[*lane].storage(of.adds);
+                places[*lane].at(storage, first).column(storage)
             }));
             scratch.texts.reset();
             // SAFETY: COLUMNS: the function was made for columns of these forms, of its plan's types; each has this many rows, or

@@ -6,7 +6,7 @@ use super::memory::{Found, RunParts, Slots, Spares};
 use super::place::{HAS_STREAMS, Place, finish};
 use super::runner::{SweepRunner, Workspace};
 use crate::error::Error;
-use cembra_array::{ArrayProgram, Lane, Lie, Origin, Over, Side, SweepId, SweepLayout, ValueId, Work};
+use cembra_array::{ArrayProgram, Lane, Origin, Over, Side, Storage, SweepId, SweepLayout, ValueId, Work};
 use cembra_ops::{Accumulator, MOST_ELEMENTS, Scanner};
 use cembra_runtime::{LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, SUM_BLOCK, drain_past_caches};
 use cembra_value::{Array, Edge, EdgeForm, Value};
@@ -133,7 +133,7 @@ impl SweepRunner {
             if matches!(program.qtype(lane.value), QType::Array(..)) {
                 reserve(workspace, wanted.lane, lane, count, spares);
             } else {
-                workspace.memory[wanted.lane].reserve(lane.lie, lane.has_bits, count);
+                workspace.memory[wanted.lane].reserve(lane.storage, lane.has_bits, count);
             }
             let mut place = workspace.memory[wanted.lane].place();
             if !lane.has_bits {
@@ -250,7 +250,7 @@ impl<'r> Run<'r> {
         let kept = self.layout().lanes().iter().filter(|lane| lane.origin == Origin::Kept);
         let words = kept.map(|lane| {
             let count = self.count(lane.over);
-            lane.lie.words(count) + if lane.has_bits { count.div_ceil(64) } else { 0 }
+            lane.storage.words(count) + if lane.has_bits { count.div_ceil(64) } else { 0 }
         });
         words.fold(0, |bytes: u64, words| bytes.saturating_add(8 * words as u64))
     }
@@ -268,8 +268,8 @@ impl<'r> Run<'r> {
     /// Bytes of an element in the strips of groups, in bits: in what stages leave for each other, and in what is written apart.
     fn strip_bits(&self, adds: bool) -> u64 {
         let bits = |lane: &Lane| match (lane.origin, lane.over) {
-            (Origin::Strip, Side::Elements) => lane.lie(adds).bits() + u64::from(lane.has_bits),
-            (Origin::Kept, Side::Elements) => lane.lie.bits() + 1,
+            (Origin::Strip, Side::Elements) => lane.storage(adds).bits() + u64::from(lane.has_bits),
+            (Origin::Kept, Side::Elements) => lane.storage.bits() + 1,
             // Values that are bits, and presence.
             (Origin::Array, Side::Elements) => 2,
             _ => 0,
@@ -401,8 +401,8 @@ impl<'r> Run<'r> {
                 Origin::Strip => {
                     // Groups may be more than elements: those without any.
                     let most = if lane.over == Side::Groups { STRIP_ROWS } else { widest };
-                    let lie = lane.lie(workspace.of.adds);
-                    workspace.memory[at].reserve(lie, lane.has_bits, most.min(self.count(lane.over)));
+                    let storage = lane.storage(workspace.of.adds);
+                    workspace.memory[at].reserve(storage, lane.has_bits, most.min(self.count(lane.over)));
                     *base = workspace.memory[at].place();
                 }
             }
@@ -424,10 +424,10 @@ impl<'r> Run<'r> {
         for (at, of) in layout.scanners().iter().enumerate() {
             workspace.scanners[at].begin(self.group_count(of.over), self.count(of.side));
         }
-        let bytes = |lane: &Lane| 8 * lane.lie.words(self.count(lane.over));
+        let bytes = |lane: &Lane| 8 * lane.storage.words(self.count(lane.over));
         let is_far = |lane: &Lane| {
             let is_large = lane.origin == Origin::Kept && bytes(lane) >= PAST_CACHES;
-            HAS_STREAMS && is_large && matches!(lane.lie, Lie::Numbers(_))
+            HAS_STREAMS && is_large && matches!(lane.storage, Storage::Numbers(_))
         };
         workspace.is_far.clear();
         workspace.is_far.extend(lanes.iter().map(is_far));
@@ -458,11 +458,11 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
     let memory = &mut workspace.memory[at];
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
         let bits = if lane.has_bits { count.div_ceil(64) } else { 0 };
-        let Found { words, array } = spares.take(lane.lie.words(count), bits);
+        let Found { words, array } = spares.take(lane.storage.words(count), bits);
         (memory.data, memory.presence) = words;
         workspace.found[at] = array;
     }
-    memory.reserve(lane.lie, lane.has_bits, count);
+    memory.reserve(lane.storage, lane.has_bits, count);
 }
 
 /// What was written to the memory of a column, as a value.

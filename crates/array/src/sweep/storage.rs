@@ -1,11 +1,11 @@
-//! How the elements of a column lie in memory, by their type. Where they lie is known only while a sweep runs.
+//! How the elements of a column are stored, by their type. Their addresses are known only while a sweep runs.
 
 use cembra_runtime::{ColumnForm, DataForm, PresenceForm, QType, Scalar};
 
-/// How the elements of a type lie.
+/// How the elements of a type are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lie {
-    /// Units have no values.
+pub enum Storage {
+    /// Units take no memory.
     Nothing,
     /// A bit each.
     Bits,
@@ -13,15 +13,15 @@ pub enum Lie {
     Numbers(usize),
 }
 
-impl Lie {
-    /// How elements of this type lie.
+impl Storage {
+    /// How elements of this type are stored.
     #[inline]
     #[must_use]
-    pub fn of(scalar: Scalar) -> Lie {
+    pub fn of(scalar: Scalar) -> Storage {
         match scalar {
-            Scalar::Unit => Lie::Nothing,
-            Scalar::Boolean => Lie::Bits,
-            other => Lie::Numbers(QType::Scalar(other).layout().size as usize),
+            Scalar::Unit => Storage::Nothing,
+            Scalar::Boolean => Storage::Bits,
+            other => Storage::Numbers(QType::Scalar(other).layout().size as usize),
         }
     }
 
@@ -30,9 +30,9 @@ impl Lie {
     #[must_use]
     pub const fn bits(self) -> u64 {
         match self {
-            Lie::Nothing => 0,
-            Lie::Bits => 1,
-            Lie::Numbers(size) => 8 * size as u64,
+            Storage::Nothing => 0,
+            Storage::Bits => 1,
+            Storage::Numbers(size) => 8 * size as u64,
         }
     }
 
@@ -41,9 +41,9 @@ impl Lie {
     #[must_use]
     pub const fn words(self, elements: usize) -> usize {
         match self {
-            Lie::Nothing => 0,
-            Lie::Bits => elements.div_ceil(64),
-            Lie::Numbers(size) => elements.saturating_mul(size).div_ceil(8),
+            Storage::Nothing => 0,
+            Storage::Bits => elements.div_ceil(64),
+            Storage::Numbers(size) => elements.saturating_mul(size).div_ceil(8),
         }
     }
 
@@ -52,9 +52,9 @@ impl Lie {
     pub fn form(self, has_bits: bool) -> ColumnForm {
         ColumnForm {
             data: match self {
-                Lie::Nothing => DataForm::Nothing,
-                Lie::Bits => DataForm::Bits,
-                Lie::Numbers(_) => DataForm::Values,
+                Storage::Nothing => DataForm::Nothing,
+                Storage::Bits => DataForm::Bits,
+                Storage::Numbers(_) => DataForm::Values,
             },
             presence: if has_bits { PresenceForm::Bits } else { PresenceForm::All },
             is_dictionary: false,
