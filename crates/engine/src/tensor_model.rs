@@ -222,7 +222,7 @@ impl TensorModel {
     /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
     /// if one of them does: the first is found in as many runs as its number has bits.
     #[cold]
-    fn first_failure(&self, failed: cembra_tensor::TensorError, inputs: &[Tensor], elements: &Host<'_>) -> Error {
+    fn first_failure(&self, failed: cembra_tensor::TensorError, inputs: &[Tensor], host: &Host<'_>) -> Error {
         let is_of_element = |error: &cembra_tensor::TensorError| {
             matches!(error.kind(), TensorErrorKind::Evaluation | TensorErrorKind::Index)
         };
@@ -236,9 +236,7 @@ impl TensorModel {
             };
             let nodes: Vec<TensorNodeId> =
                 graph.nodes().filter(|(id, node)| needed[id.index()] && may_fail(node)).map(|(id, _)| id).collect();
-            let run = |nodes: &[TensorNodeId]| {
-                self.evaluator.plan(graph, nodes)?.bind(inputs, elements)?.run(inputs, elements)
-            };
+            let run = |nodes: &[TensorNodeId]| self.evaluator.plan(graph, nodes)?.bind(inputs, host)?.run(inputs, host);
             let (mut holds, mut fails) = (0, nodes.len());
             while fails > holds + 1 {
                 let middle = usize::midpoint(holds, fails);

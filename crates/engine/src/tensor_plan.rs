@@ -97,8 +97,8 @@ impl TensorPlan {
     }
 
     /// The plan bound to tensors of these extents and strides, with memory of its own, which is kept.
-    pub(crate) fn bind(&self, inputs: &[Tensor], elements: &Host<'_>) -> Result<KeptPlan, TensorError> {
-        Ok(BoundPlan::of(&self.plan, &self.graph, inputs, elements)?.kept())
+    pub(crate) fn bind(&self, inputs: &[Tensor], host: &Host<'_>) -> Result<KeptPlan, TensorError> {
+        Ok(BoundPlan::of(&self.plan, &self.graph, inputs, host)?.kept())
     }
 
     /// The plan bound likewise, its output written over one of the inputs, or over the tensor behind them; none if that cannot be done.
@@ -106,9 +106,9 @@ impl TensorPlan {
         &self,
         inputs: &mut [Tensor],
         target: usize,
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<Option<BoundPlan>, TensorError> {
-        BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, elements)
+        BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, host)
     }
 
     /// About how many bytes it has: those of its graph, and of the constants in it.

@@ -59,15 +59,15 @@ impl TensorRuns {
     pub(crate) fn run(
         &mut self,
         inputs: &[Tensor],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         plan: impl FnOnce() -> Result<Arc<TensorPlan>, TensorError>,
     ) -> Result<(), TensorError> {
         if let Some(bound) = &mut self.bound
-            && bound.run(inputs, elements)?
+            && bound.run(inputs, host)?
         {
             return Ok(());
         }
-        self.bound.insert(plan()?.bind(inputs, elements)?).run(inputs, elements).map(drop)
+        self.bound.insert(plan()?.bind(inputs, host)?).run(inputs, host).map(drop)
     }
 
     /// Puts the only output of a plan in the place of one of the inputs, or of the tensor behind them.
@@ -75,7 +75,7 @@ impl TensorRuns {
         &mut self,
         inputs: &mut Vec<Tensor>,
         target: usize,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         plan: &Arc<TensorPlan>,
     ) -> Result<Written, TensorError> {
         let leaves = plan.leaves();
@@ -84,10 +84,10 @@ impl TensorRuns {
                 "a model is run over a tensor if it has one output, and the tensor is an input or the one behind them";
             return Err(TensorError::new(TensorErrorKind::OperandCount, message));
         }
-        if self.written_in_place(inputs, target, elements, plan)? {
+        if self.written_in_place(inputs, target, host, plan)? {
             return Ok(Written::InPlace);
         }
-        self.run(&inputs[..leaves], elements, || Ok(plan.clone()))?;
+        self.run(&inputs[..leaves], host, || Ok(plan.clone()))?;
         let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
             return Err(TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"));
         };
@@ -104,16 +104,16 @@ impl TensorRuns {
         &mut self,
         inputs: &mut [Tensor],
         target: usize,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         plan: &TensorPlan,
     ) -> Result<bool, TensorError> {
         if let Some(bound) = &mut self.over
-            && bound.run_over(inputs, target, elements)?.is_some()
+            && bound.run_over(inputs, target, host)?.is_some()
         {
             return Ok(true);
         }
-        self.over = plan.bind_over(inputs, target, elements)?;
+        self.over = plan.bind_over(inputs, target, host)?;
         let Some(bound) = &mut self.over else { return Ok(false) };
-        Ok(bound.run_over(inputs, target, elements)?.is_some())
+        Ok(bound.run_over(inputs, target, host)?.is_some())
     }
 }

@@ -25,7 +25,7 @@ const STRIP: usize = 1 << 15;
 /// What is known while a plan is bound.
 pub(super) struct Binding<'b> {
     pub(super) graph: &'b TensorGraph,
-    pub(super) elements: &'b Host<'b>,
+    pub(super) host: &'b Host<'b>,
     /// Where nodes have their values.
     values: FxHashMap<TensorNodeId, Seen>,
     pub(super) slots: Slots,
@@ -46,13 +46,8 @@ impl BoundPlan {
     ///
     /// # Errors
     /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
-    pub fn of(
-        plan: &Plan,
-        graph: &TensorGraph,
-        inputs: &[Tensor],
-        elements: &Host<'_>,
-    ) -> Result<BoundPlan, TensorError> {
-        BoundPlan::of_steps(plan, graph, inputs, None, elements)
+    pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &Host<'_>) -> Result<BoundPlan, TensorError> {
+        BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
     /// A plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
@@ -61,9 +56,9 @@ impl BoundPlan {
         graph: &TensorGraph,
         inputs: &[Tensor],
         over: Option<usize>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<BoundPlan, TensorError> {
-        let bound = Bound::of(plan, graph, inputs, over, elements)?;
+        let bound = Bound::of(plan, graph, inputs, over, host)?;
         debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
         Ok(bound.plan)
     }
@@ -77,13 +72,13 @@ impl BoundPlan {
         plan: &Plan,
         graph: &TensorGraph,
         inputs: &[Tensor],
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<BoundPlan, TensorError> {
         let wrong = |flaw: &dyn std::fmt::Display| {
             TensorError::new(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
         };
         plan.verify(graph).map_err(|flaw| wrong(&flaw))?;
-        let bound = Bound::of(plan, graph, inputs, None, elements)?;
+        let bound = Bound::of(plan, graph, inputs, None, host)?;
         verify(plan, graph, &bound).map_err(|flaw| wrong(&flaw))?;
         Ok(bound.plan)
     }
@@ -96,7 +91,7 @@ impl Bound {
         graph: &TensorGraph,
         inputs: &[Tensor],
         over: Option<usize>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<Bound, TensorError> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();
@@ -105,8 +100,8 @@ impl Bound {
             let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
             values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
         }
-        let held = Held::none(elements.most_bytes());
-        let mut binding = Binding { graph, elements, values, slots: Slots::default(), held };
+        let held = Held::none(host.most_bytes());
+        let mut binding = Binding { graph, host, values, slots: Slots::default(), held };
         let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
         // The slots that are read for the last time by each step.
         let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(plan.steps().len());
@@ -117,7 +112,7 @@ impl Bound {
         for (at, step) in plan.steps().iter().enumerate() {
             released.push(SmallVec::new());
             if let Some(target) = over.filter(|_| at + 1 == plan.steps().len()) {
-                check_size(graph.node(step.node), elements.most_bytes())?;
+                check_size(graph.node(step.node), host.most_bytes())?;
                 written = Some(binding.in_place(step, target)?);
                 break;
             }
@@ -127,9 +122,7 @@ impl Bound {
             let guard = binding.guard(step)?;
             let (mut bound, between) = match &step.work {
                 Work::Together(members) => binding.together(members, &mut own)?,
-                Work::Reduce { .. } if elements.threads() > 1 => {
-                    binding.together(std::slice::from_ref(step), &mut own)?
-                }
+                Work::Reduce { .. } if host.threads() > 1 => binding.together(std::slice::from_ref(step), &mut own)?,
                 _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
             };
             bound.iter_mut().for_each(|bound| bound.guard.clone_from(&guard));
@@ -157,7 +150,7 @@ impl Bound {
         let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
         let (slots, peak) = (binding.slots.all, binding.held.peak());
-        let mut all = Held::none(elements.most_bytes());
+        let mut all = Held::none(host.most_bytes());
         let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
@@ -279,9 +272,7 @@ impl Binding<'_> {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
                 // What one thread does at once, several do piece by piece.
                 match then {
-                    _ if self.is_shared_out(step) => {
-                        self.pieces(one, (rank, (self.elements.share() / each.max(1)).max(1)))
-                    }
+                    _ if self.is_shared_out(step) => self.pieces(one, (rank, (self.host.share() / each.max(1)).max(1))),
                     Some(_) => self.pieces(one, (rank, STRIP)),
                     None => self.pieces(one, (0, 1)),
                 }
@@ -293,7 +284,7 @@ impl Binding<'_> {
                 if is_large || !self.is_shared_out(step) {
                     Ok(work)
                 } else {
-                    self.pieces(one, (rank, self.elements.share()))
+                    self.pieces(one, (rank, self.host.share()))
                 }
             }
         }
@@ -302,7 +293,7 @@ impl Binding<'_> {
     /// True if a step is worth several threads, and the run has them.
     pub(super) fn is_shared_out(&self, step: &Step) -> bool {
         let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
-        self.elements.threads() > 1 && size >= self.elements.share().saturating_mul(2)
+        self.host.threads() > 1 && size >= self.host.share().saturating_mul(2)
     }
 
     /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
@@ -317,7 +308,7 @@ impl Binding<'_> {
         let mut workers = vec![worker()?];
         let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
         if steps.iter().any(is_worth) {
-            for _ in 1..self.elements.threads().min(workers[0].cut.count()) {
+            for _ in 1..self.host.threads().min(workers[0].cut.count()) {
                 workers.push(worker()?);
             }
         }
@@ -419,7 +410,7 @@ impl Binding<'_> {
                 kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
                 let operands = self.operands(of, &extents, &kept, left)?;
                 let reduction = (*reduction, &axes[..]);
-                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.elements)?;
+                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.host)?;
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
             Work::Product { product, .. } => Ok(PartWork::Product(Box::new(ProductPiece::of(self, *product, rows)?))),
@@ -437,7 +428,7 @@ impl Binding<'_> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
         let operands = self.operands(region, &extents, &axes, left)?;
-        MapPiece::of(&region.body, operands.into_iter(), &extents, self.elements)
+        MapPiece::of(&region.body, operands.into_iter(), &extents, self.host)
     }
 
     /// What a region reads, seen from a piece of its index space that begins at indices of these axes.

@@ -30,7 +30,7 @@ impl Together {
     }
 
     /// Combines the elements of some of the blocks.
-    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, elements: &Host<'_>) -> Blocks {
+    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &Host<'_>) -> Blocks {
         let Together { members, way: Way::LongRuns(runs), .. } = self else { return Err(no_room()) };
         let (mut made, mut succeeds) = (Vec::new(), true);
         let of_each = runs.blocks();
@@ -41,7 +41,7 @@ impl Together {
             kept.run_some(result..result + 1, |(), kept, _| {
                 let mut folds = folds(members, added, *length);
                 let parts = (&mut *parts, first..first + size);
-                succeeds &= fold_parts(members, parts, &mut folds, memory, elements, |part| [kept, part].concat())?;
+                succeeds &= fold_parts(members, parts, &mut folds, memory, host, |part| [kept, part].concat())?;
                 made.push(folds);
                 Ok(())
             })?;
@@ -69,15 +69,15 @@ impl Together {
     pub(super) fn run_blocks(
         workers: &mut [Together],
         sources: &Sources<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         to: &mut [DataMut<'_>],
     ) -> Result<(), TensorError> {
-        let mut made = some_by_each(workers, sources, elements)?;
+        let mut made = some_by_each(workers, sources, host)?;
         if made.is_none() {
             for worker in &mut *workers {
-                *worker = worker.otherwise(elements)?;
+                *worker = worker.otherwise(host)?;
             }
-            made = some_by_each(workers, sources, elements)?;
+            made = some_by_each(workers, sources, host)?;
         }
         workers[0].join(made.ok_or_else(no_room)?, to)
     }
@@ -91,7 +91,7 @@ impl LongRuns {
 }
 
 /// What all blocks have become. The error is that of the first that fails.
-fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, elements: &Host<'_>) -> Blocks {
+fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, host: &Host<'_>) -> Blocks {
     let count = workers[0].blocks();
     let each = count.div_ceil(workers.len());
     let mut results: Vec<Blocks> = Vec::new();
@@ -100,7 +100,7 @@ fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, elements: &Host
     for (at, (worker, result)) in workers.iter_mut().zip(&mut results).enumerate() {
         tasks.push(Box::new(move || {
             let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
-            *result = worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, elements);
+            *result = worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, host);
         }));
     }
     Threads::together(tasks);

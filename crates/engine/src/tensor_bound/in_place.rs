@@ -47,7 +47,7 @@ impl BoundPlan {
         graph: &TensorGraph,
         inputs: &mut [Tensor],
         target: usize,
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<Option<BoundPlan>, TensorError> {
         let leaves = graph.leaves().len();
         let leaf = graph.leaves().get(target).map(|leaf| leaf.node);
@@ -57,7 +57,7 @@ impl BoundPlan {
             return Ok(None);
         }
         let inputs = if target == leaves { &inputs[..leaves] } else { &*inputs };
-        Ok(Some(BoundPlan::of_steps(plan, graph, inputs, Some(target), elements)?))
+        Ok(Some(BoundPlan::of_steps(plan, graph, inputs, Some(target), host)?))
     }
 }
 
@@ -77,7 +77,7 @@ impl BoundPlan {
         &mut self,
         inputs: &mut [Tensor],
         target: usize,
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<Option<ProductCounters>, TensorError> {
         let fits = |over: &InPlace| over.target == target && inputs.get_mut(target).is_some_and(|own| over.fits(own));
         let len = self.inputs.len();
@@ -85,10 +85,10 @@ impl BoundPlan {
             return Ok(None);
         }
         let mut counters = ProductCounters::default();
-        self.run_steps(&inputs[..len], elements, &mut counters)?;
-        elements.go_on()?;
+        self.run_steps(&inputs[..len], host, &mut counters)?;
+        host.go_on()?;
         if let Some(over) = &mut self.over {
-            over.run(inputs, &self.slots, &elements.uninterrupted(), &mut counters)?;
+            over.run(inputs, &self.slots, &host.uninterrupted(), &mut counters)?;
         }
         self.slots.iter_mut().for_each(Slot::shrink);
         self.over.iter_mut().flat_map(|over| &mut over.workers).for_each(|worker| worker.locals.shrink());
@@ -134,7 +134,7 @@ impl Binding<'_> {
             Ok(Worker { cut, locals: locals.locals()? })
         };
         let mut workers = vec![worker()?];
-        for _ in 1..self.elements.threads().min(workers[0].cut.count()) {
+        for _ in 1..self.host.threads().min(workers[0].cut.count()) {
             workers.push(worker()?);
         }
         Ok(workers)
@@ -158,7 +158,7 @@ impl InPlace {
         &mut self,
         inputs: &mut [Tensor],
         slots: &[Slot],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), TensorError> {
         let InPlace { workers, within, target, way, .. } = self;
@@ -171,7 +171,7 @@ impl InPlace {
                 std::mem::swap(&mut inputs[*target], other);
                 let ran = other.own_data().ok_or_else(map::no_room).and_then(|mut own| {
                     let to = own.part(at, len).ok_or_else(map::no_room)?;
-                    run_pieces(workers, 0..usize::MAX, &Sources { inputs, slots }, elements, *within, to, counters)
+                    run_pieces(workers, 0..usize::MAX, &Sources { inputs, slots }, host, *within, to, counters)
                 });
                 std::mem::swap(&mut inputs[*target], other);
                 return ran;
@@ -180,7 +180,7 @@ impl InPlace {
         for first in (0..count).step_by(workers.len()) {
             let which = first..count.min(first + workers.len());
             block.resize(workers[0].cut.indices(which.clone()) * *within);
-            run_pieces(workers, which, &Sources { inputs, slots }, elements, *within, block.all_mut(), counters)?;
+            run_pieces(workers, which, &Sources { inputs, slots }, host, *within, block.all_mut(), counters)?;
             let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?;
             own.part(at, block.len()).ok_or_else(map::no_room)?.copy_from(block)?;
             at += block.len();

@@ -79,13 +79,13 @@ impl KeptPlan {
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
-    pub(crate) fn run(&mut self, inputs: &[Tensor], elements: &Host<'_>) -> Result<bool, TensorError> {
+    pub(crate) fn run(&mut self, inputs: &[Tensor], host: &Host<'_>) -> Result<bool, TensorError> {
         let KeptPlan { bound, outputs, slots, takes_turns, .. } = self;
-        if bound.over.is_some() || !bound.fits(inputs) || bound.peak > elements.most_bytes() {
+        if bound.over.is_some() || !bound.fits(inputs) || bound.peak > host.most_bytes() {
             return Ok(false);
         }
         if *takes_turns && !slots.is_empty() && outputs.len() == slots.len() {
-            let ran = bound.run_steps(inputs, elements, &mut ProductCounters::default()).and_then(|()| {
+            let ran = bound.run_steps(inputs, host, &mut ProductCounters::default()).and_then(|()| {
                 let mut each = outputs.iter_mut().zip(&*slots);
                 each.try_for_each(|(output, slot)| bound.slots[*slot as usize].exchange(output))
             });
@@ -99,7 +99,7 @@ impl KeptPlan {
         for (tensor, slot) in outputs.drain(..).zip(&*slots) {
             bound.slots[*slot as usize].put(tensor.into_parts().0);
         }
-        bound.run_steps(inputs, elements, &mut ProductCounters::default())?;
+        bound.run_steps(inputs, host, &mut ProductCounters::default())?;
         if slots.is_empty() {
             *outputs = bound.outputs(inputs)?;
         }

@@ -99,7 +99,7 @@ impl MapPiece {
         body: &Body,
         operands: impl Iterator<Item = Operand>,
         extents: &[usize],
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<MapPiece, TensorError> {
         let operands: SmallVec<[Operand; 4]> = operands.collect();
         let count: usize = extents.iter().product();
@@ -112,18 +112,18 @@ impl MapPiece {
                 if count >= LARGE && operands.iter().all(is_shared) {
                     Way::Large { steps, body: body.clone() }
                 } else {
-                    Way::One { kernel: elements.kernel(body, &steps)?, steps }
+                    Way::One { kernel: host.kernel(body, &steps)?, steps }
                 }
             }
             several => {
                 let (inner, steps) = axes[several - 1].clone();
                 if count == 0 {
-                    Way::One { kernel: elements.kernel(body, &steps)?, steps }
+                    Way::One { kernel: host.kernel(body, &steps)?, steps }
                 } else if inner >= LONG_LINE && !any_lies_across(&axes, operands.len()) {
                     axes.pop();
-                    Way::Beside { kernel: elements.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
+                    Way::Beside { kernel: host.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
                 } else {
-                    Way::Blocks(Box::new(Blocks::of(body, &operands, &axes, elements)?))
+                    Way::Blocks(Box::new(Blocks::of(body, &operands, &axes, host)?))
                 }
             }
         };
@@ -155,7 +155,7 @@ impl MapPiece {
     pub(super) fn run(
         &mut self,
         memory: &Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), TensorError> {
@@ -177,7 +177,7 @@ impl MapPiece {
                 };
                 let operands: Result<Vec<Tensor>, TensorError> =
                     self.operands.iter().zip(&*steps).map(tensor).collect();
-                elements.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
+                host.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
             }
             Way::Beside { axes, inner, steps, kernel } => {
                 let mut lines = Lines::new();
@@ -190,7 +190,7 @@ impl MapPiece {
                 let most = (LARGE / *inner).max(1);
                 walk(outer, &mut firsts, |firsts| {
                     for start in (0..*count).step_by(most) {
-                        elements.go_on()?;
+                        host.go_on()?;
                         for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                             line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                         }
@@ -201,7 +201,7 @@ impl MapPiece {
                     Ok(())
                 })
             }
-            Way::Blocks(blocks) => blocks.run(memory, operands, elements, starts, to),
+            Way::Blocks(blocks) => blocks.run(memory, operands, host, starts, to),
         }
     }
 }
@@ -276,7 +276,7 @@ impl Blocks {
         body: &Body,
         operands: &[Operand],
         axes: &[(usize, Strides)],
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<Blocks, TensorError> {
         let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
         let mut steps = Strides::new();
@@ -311,14 +311,14 @@ impl Blocks {
                 let ways = copies.iter().map(|copy| way(shape, copy)).collect();
                 Ok(Shape { count: shape.iter().product(), inner: shape.last().copied().unwrap_or(1), ways })
             })?;
-        Ok(Blocks { cut, kernel: elements.kernel(body, &steps)?, steps, copies })
+        Ok(Blocks { cut, kernel: host.kernel(body, &steps)?, steps, copies })
     }
 
     fn run(
         &mut self,
         memory: &Memory<'_>,
         operands: &[Operand],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), TensorError> {
@@ -326,7 +326,7 @@ impl Blocks {
         let mut whole = Lines::new();
         fill(&mut whole, memory, operands, steps, starts)?;
         cut.run(|shape, starts, before| {
-            elements.go_on()?;
+            host.go_on()?;
             for ((copy, line), way) in copies.iter_mut().zip(&whole).zip(&shape.ways) {
                 if let Some((copy, strides)) = copy {
                     let shift = |at: usize, (start, stride): (&usize, &isize)| {

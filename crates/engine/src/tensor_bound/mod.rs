@@ -108,14 +108,14 @@ impl Part {
     fn run(
         &mut self,
         memory: &mut Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), TensorError> {
         match &mut self.work {
-            PartWork::Map(map) => map.run(memory, elements, starts, to),
-            PartWork::Reduce(reduce) => reduce.run(memory, elements, starts, to),
-            PartWork::Product(product) => product.run(memory, elements, starts, to),
+            PartWork::Map(map) => map.run(memory, host, starts, to),
+            PartWork::Reduce(reduce) => reduce.run(memory, host, starts, to),
+            PartWork::Product(product) => product.run(memory, host, starts, to),
         }
     }
 }
@@ -143,24 +143,24 @@ impl Worker {
         &mut self,
         which: Range<usize>,
         sources: &Sources<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         within: usize,
         mut to: DataMut<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), TensorError> {
         let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
         self.cut.run_some(which, |parts, starts, before| {
-            elements.go_on()?;
+            host.go_on()?;
             for part in parts {
                 if let Some(local) = part.left {
-                    memory.write((local, part.len), |memory, mut to| part.run(memory, elements, starts, &mut to))?;
+                    memory.write((local, part.len), |memory, mut to| part.run(memory, host, starts, &mut to))?;
                     continue;
                 }
                 let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
                 if let Some(local) = part.over {
                     to.copy_to(&mut memory.locals[local as usize])?;
                 }
-                part.run(&mut memory, elements, starts, &mut to)?;
+                part.run(&mut memory, host, starts, &mut to)?;
             }
             Ok(())
         })
@@ -183,13 +183,13 @@ impl BoundPlan {
     pub fn run(
         &mut self,
         inputs: &[Tensor],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         counters: &mut ProductCounters,
     ) -> Result<Option<Vec<Tensor>>, TensorError> {
-        if self.over.is_some() || !self.fits(inputs) || self.peak > elements.most_bytes() {
+        if self.over.is_some() || !self.fits(inputs) || self.peak > host.most_bytes() {
             return Ok(None);
         }
-        self.run_steps(inputs, elements, counters)?;
+        self.run_steps(inputs, host, counters)?;
         let outputs = self.outputs(inputs)?;
         if !self.keeps {
             self.slots.iter_mut().for_each(Slot::shrink);
@@ -208,13 +208,13 @@ impl BoundPlan {
     fn run_steps(
         &mut self,
         inputs: &[Tensor],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), TensorError> {
         for step in &mut self.steps {
-            elements.go_on()?;
+            host.go_on()?;
             if step.guard.is_empty() || step.is_wanted(inputs, &self.slots)? {
-                step.run(inputs, &mut self.slots, elements, counters)?;
+                step.run(inputs, &mut self.slots, host, counters)?;
             } else {
                 step.skip(&mut self.slots)?;
             }
@@ -263,7 +263,7 @@ impl BoundStep {
         &mut self,
         inputs: &[Tensor],
         slots: &mut [Slot],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), TensorError> {
         match &mut self.work {
@@ -272,13 +272,13 @@ impl BoundStep {
                 let (to, within) = (own(&mut made)?.all_mut(), *within);
                 let sources = Sources { inputs, slots };
                 match &mut workers[..] {
-                    [all] => all.run(0..usize::MAX, &sources, elements, within, to, counters)?,
-                    several => run_pieces(several, 0..usize::MAX, &sources, elements, within, to, counters)?,
+                    [all] => all.run(0..usize::MAX, &sources, host, within, to, counters)?,
+                    several => run_pieces(several, 0..usize::MAX, &sources, host, within, to, counters)?,
                 }
                 slots[self.target as usize].put(made);
                 Ok(())
             }
-            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), elements),
+            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), host),
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };
@@ -286,7 +286,7 @@ impl BoundStep {
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
-                let value = node_value(node, &read, inputs, &|| elements.go_on())?.row_major();
+                let value = node_value(node, &read, inputs, &|| host.go_on())?.row_major();
                 let (data, layout) = value.into_parts();
                 let is_all = layout.offset() == 0 && data.len() == self.len;
                 let data = if is_all { data } else { Tensor::from_shared(data, layout)?.gathered().into() };
@@ -302,13 +302,13 @@ fn run_pieces(
     workers: &mut [Worker],
     which: Range<usize>,
     sources: &Sources<'_>,
-    elements: &Host<'_>,
+    host: &Host<'_>,
     within: usize,
     to: DataMut<'_>,
     counters: &mut ProductCounters,
 ) -> Result<(), TensorError> {
     if let [all] = workers {
-        return all.run(which, sources, elements, within, to, counters);
+        return all.run(which, sources, host, within, to, counters);
     }
     let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
     let each = (end - first).div_ceil(workers.len());
@@ -320,7 +320,7 @@ fn run_pieces(
         let len = worker.cut.indices(which.clone()) * within;
         let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
         rest = others;
-        tasks.push(Box::new(move || *result = worker.run(which, sources, elements, within, own, took)));
+        tasks.push(Box::new(move || *result = worker.run(which, sources, host, within, own, took)));
     }
     Threads::together(tasks);
     for (took, result) in results {

@@ -44,7 +44,7 @@ pub(super) fn panels(
 ) -> Result<(usize, usize), TensorError> {
     // Without products of matrices nothing is cut into panels.
     let extents = binding.graph.extents(product);
-    let (Some(products), false) = (binding.elements.products(), extents.is_empty()) else { return Ok((0, 1)) };
+    let (Some(products), false) = (binding.host.products(), extents.is_empty()) else { return Ok((0, 1)) };
     if is_followed {
         let row: usize = extents[1..].iter().product();
         return Ok((1, PANEL.checked_div(row).unwrap_or(0).max(LEAST_ROWS)));
@@ -107,9 +107,9 @@ impl ProductPiece {
         rows: &[usize],
     ) -> Result<ProductPiece, TensorError> {
         let (node, labels) = contraction(binding, product)?;
-        check_size(node, binding.elements.most_bytes())?;
+        check_size(node, binding.host.most_bytes())?;
         let [(a, a_like), (b, b_like)] = seen_by_panel(binding, product, rows.first().copied())?;
-        let products = binding.elements.products();
+        let products = binding.host.products();
         let like = [&a_like, &b_like].map(|(scalar, layout)| (*scalar, layout));
         let planned = products.map(|products| products.planned_for(labels, like)).transpose()?;
         let operands = [binding.seen(node.operands[0])?.clone(), binding.seen(node.operands[1])?.clone()];
@@ -138,18 +138,18 @@ impl ProductPiece {
     pub(super) fn run(
         &self,
         memory: &mut Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), TensorError> {
         let Some(planned) = &self.planned else {
             let Whole { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
-            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| elements.go_on())?);
+            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| host.go_on())?);
         };
         let [a, b] = &self.operands;
         let (sources, locals) = (memory.sources, &*memory.locals);
         let factors = [a.begin(sources, locals, starts)?, b.begin(sources, locals, starts)?];
-        planned.run_at(&factors, to, &|| elements.go_on(), memory.counters)
+        planned.run_at(&factors, to, &|| host.go_on(), memory.counters)
     }
 }

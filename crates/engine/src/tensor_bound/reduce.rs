@@ -104,9 +104,9 @@ impl ReducePiece {
         of: &Region,
         operands: impl Iterator<Item = Operand>,
         whole: &[usize],
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<ReducePiece, TensorError> {
-        ReducePiece::bound(reduction, of, operands.collect(), whole, elements, true)
+        ReducePiece::bound(reduction, of, operands.collect(), whole, host, true)
     }
 
     fn bound(
@@ -114,7 +114,7 @@ impl ReducePiece {
         of: &Region,
         operands: SmallVec<[Operand; 4]>,
         whole: &[usize],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         at_once: bool,
     ) -> Result<ReducePiece, TensorError> {
         let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
@@ -130,7 +130,7 @@ impl ReducePiece {
         let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
         let upright = operands;
         let operands: SmallVec<[Operand; 4]> = upright.iter().map(|operand| operand.turned(&turned)).collect();
-        let map = |extents: &[usize]| MapPiece::of(&of.body, operands.iter().cloned(), extents, elements);
+        let map = |extents: &[usize]| MapPiece::of(&of.body, operands.iter().cloned(), extents, host);
         let together = |first: &[usize], then: &[usize]| -> Extents { first.iter().chain(then).copied().collect() };
         let way = match order {
             Order::Chains => {
@@ -142,7 +142,7 @@ impl ReducePiece {
                 let lines = joined(reduced, within.iter());
                 let sums = match &lines[..] {
                     [(_, steps)] if at_once && reduction == Reduction::Sum && is_float && length >= LONG_SUM => {
-                        elements.sum_kernel(&of.body, steps)?.map(|kernel| (kernel, steps.clone()))
+                        host.sum_kernel(&of.body, steps)?.map(|kernel| (kernel, steps.clone()))
                     }
                     _ => None,
                 };
@@ -205,7 +205,7 @@ impl ReducePiece {
     pub(super) fn run(
         &mut self,
         memory: &Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), TensorError> {
@@ -215,14 +215,14 @@ impl ReducePiece {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
                 let from = (memory.data(operand.place)?, &layout);
-                sums::reduce_into(*reduction, axes, from, to.reborrow(), &|| elements.go_on())
+                sums::reduce_into(*reduction, axes, from, to.reborrow(), &|| host.go_on())
             }
             Way::Nothing(axes, extents) => {
                 let nothing = Layout::row_major(extents)?;
-                sums::reduce_into(*reduction, axes, (block, &nothing), to.reborrow(), &|| elements.go_on())
+                sums::reduce_into(*reduction, axes, (block, &nothing), to.reborrow(), &|| host.go_on())
             }
             Way::Sums(sums) => {
-                if sums.run(memory, elements, starts, operands, to)? {
+                if sums.run(memory, host, starts, operands, to)? {
                     return Ok(());
                 }
                 let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
@@ -230,18 +230,18 @@ impl ReducePiece {
                     Some(bound) => bound,
                     none => {
                         let reduction = (*reduction, &axes[..]);
-                        let made = ReducePiece::bound(reduction, of, operands.clone(), whole, elements, false)?;
+                        let made = ReducePiece::bound(reduction, of, operands.clone(), whole, host, false)?;
                         none.insert(Box::new(made))
                     }
                 };
-                bound.run(memory, elements, starts, to)
+                bound.run(memory, host, starts, to)
             }
             Way::Runs(length, cut) => cut.run(|map, kept, before| {
-                elements.go_on()?;
+                host.go_on()?;
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let count = map.count();
                 block.resize(count);
-                map.run(memory, elements, &starts, &mut block.all_mut())?;
+                map.run(memory, host, &starts, &mut block.all_mut())?;
                 let to = to.part(before, count / *length).ok_or_else(no_room)?;
                 with_data!(&*block, run => fold_runs(run, *reduction, *length, to))
             }),
@@ -249,10 +249,10 @@ impl ReducePiece {
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
                     parts.run(|map, reduced, _| {
-                        elements.go_on()?;
+                        host.go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).copied().collect();
                         block.resize(map.count());
-                        map.run(memory, elements, &starts, &mut block.all_mut())?;
+                        map.run(memory, host, &starts, &mut block.all_mut())?;
                         take(block);
                         Ok(())
                     })
@@ -263,10 +263,10 @@ impl ReducePiece {
             Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
                     parts.run(|map, reduced, _| {
-                        elements.go_on()?;
+                        host.go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).chain(kept).copied().collect();
                         block.resize(map.count());
-                        map.run(memory, elements, &starts, &mut block.all_mut())?;
+                        map.run(memory, host, &starts, &mut block.all_mut())?;
                         take(block);
                         Ok(())
                     })
@@ -286,7 +286,7 @@ impl Sums {
     fn run(
         &mut self,
         memory: &Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         operands: &[Operand],
         to: &mut DataMut<'_>,
@@ -318,7 +318,7 @@ impl Sums {
         // Some lines from `start` on, or parts of one; `counts` has the elements of each and their number.
         let mut sum =
             |firsts: &[usize], (start, shifts): (usize, &[isize]), counts: [usize; 2], put: &mut dyn FnMut(f64)| {
-                elements.go_on()?;
+                host.go_on()?;
                 for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                     line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                 }

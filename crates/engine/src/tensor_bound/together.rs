@@ -106,10 +106,10 @@ pub(super) struct Added {
 }
 
 impl Piece {
-    fn of(body: &Body, operands: &[Operand], extents: &[usize], elements: &Host<'_>) -> Result<Piece, TensorError> {
+    fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &Host<'_>) -> Result<Piece, TensorError> {
         let operand = body.outputs.first().and_then(|(output, _)| operands.get(*output as usize));
         let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
-            return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, elements)?)));
+            return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, host)?)));
         };
         let axes = joined(extents, std::iter::once(&operand.strides));
         let is_line = axes.iter().all(|(_, steps)| steps[..] == [1]) && axes.len() < 2;
@@ -125,14 +125,14 @@ impl Piece {
         (reduction, body, _): &Reduce<'_>,
         operands: &[Operand],
         extents: &[usize],
-        elements: &Host<'_>,
+        host: &Host<'_>,
     ) -> Result<Option<Piece>, TensorError> {
         let is_float = matches!(body.outputs.first(), Some((_, Scalar::Float32 | Scalar::Float64)));
         let Some((count, _)) = extents.split_last().filter(|_| *reduction == Reduction::Sum && is_float) else {
             return Ok(None);
         };
         let steps: Strides = operands.iter().filter_map(|operand| operand.strides.last().copied()).collect();
-        let kernel = elements.sum_kernel(body, &steps)?;
+        let kernel = host.sum_kernel(body, &steps)?;
         Ok(kernel
             .map(|kernel| Piece::Added(Box::new(Added { operands: operands.into(), steps, kernel, count: *count }))))
     }
@@ -141,7 +141,7 @@ impl Piece {
     fn fold(
         &mut self,
         memory: &Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         block: &mut Data,
         fold: &mut dyn Folding,
@@ -152,7 +152,7 @@ impl Piece {
             fill(&mut lines, memory, operands, steps, starts)?;
             return Ok(fold.add(&mut **kernel, &lines, *count));
         }
-        let (data, first, count) = self.run(memory, elements, starts, block)?;
+        let (data, first, count) = self.run(memory, host, starts, block)?;
         fold.take(data, first, count).map(|()| true)
     }
 
@@ -160,14 +160,14 @@ impl Piece {
     fn run<'p>(
         &mut self,
         memory: &'p Memory<'_>,
-        elements: &Host<'_>,
+        host: &Host<'_>,
         starts: &[usize],
         block: &'p mut Data,
     ) -> Result<(&'p Data, usize, usize), TensorError> {
         match self {
             Piece::Computed(map) => {
                 block.resize(map.count());
-                map.run(memory, elements, starts, &mut block.all_mut())?;
+                map.run(memory, host, starts, &mut block.all_mut())?;
             }
             Piece::Memory(operand, count) => {
                 return Ok((memory.shared(operand.place)?, operand.first(memory, starts), *count));
@@ -352,7 +352,7 @@ impl Binding<'_> {
             let results = (0..whole.len()).filter(|axis| !axes.contains(&(*axis as Axis))).map(|axis| whole[axis]);
             let results = results.product::<usize>();
             let is_shared = self.is_shared_out(member);
-            if whole.iter().product::<usize>() < LARGE || (is_shared && results >= self.elements.threads()) {
+            if whole.iter().product::<usize>() < LARGE || (is_shared && results >= self.host.threads()) {
                 return Ok(None);
             }
             let operands = self.operands(of, whole, &[], &FxHashMap::default())?;
@@ -360,10 +360,10 @@ impl Binding<'_> {
             common = Some((&axes[..], whole, results, is_shared));
         }
         let Some((axes, whole, results, is_shared)) = common else { return Ok(None) };
-        let worker = || Together::of(&reduces, axes, whole, self.elements, true);
+        let worker = || Together::of(&reduces, axes, whole, self.host, true);
         let mut workers = vec![worker()?];
         let blocks = if is_shared { workers[0].blocks() } else { 1 };
-        for _ in 1..self.elements.threads().min(blocks) {
+        for _ in 1..self.host.threads().min(blocks) {
             workers.push(worker()?);
         }
         // Alone, or for pieces of several results, other ways are better on one thread.
@@ -377,7 +377,7 @@ pub(super) fn run(
     workers: &mut [Together],
     targets: &Targets,
     (inputs, slots): (&[Tensor], &mut [Slot]),
-    elements: &Host<'_>,
+    host: &Host<'_>,
 ) -> Result<(), TensorError> {
     let mut made = SmallVec::<[_; 4]>::new();
     for (target, len) in targets {
@@ -390,9 +390,9 @@ pub(super) fn run(
         && (others.is_empty() || all.blocks() > Together::MOST_BLOCKS)
     {
         let memory = Memory { sources: &sources, locals: &mut [], counters: &mut ProductCounters::default() };
-        all.run(&memory, elements, &mut to)?;
+        all.run(&memory, host, &mut to)?;
     } else {
-        Together::run_blocks(workers, &sources, elements, &mut to)?;
+        Together::run_blocks(workers, &sources, host, &mut to)?;
     }
     drop(to);
     for ((target, _), made) in targets.iter().zip(made) {
@@ -407,7 +407,7 @@ impl Together {
         reduces: &[Reduce<'_>],
         axes: &[Axis],
         whole: &[usize],
-        elements: &Host<'_>,
+        host: &Host<'_>,
         at_once: bool,
     ) -> Result<Together, TensorError> {
         let (order, turned) = turned(axes, whole.len());
@@ -418,7 +418,7 @@ impl Together {
         let pieces = |first: &[usize], then: &[usize]| -> Result<Pieces, TensorError> {
             let extents: Extents = first.iter().chain(then).copied().collect();
             let piece =
-                |((_, body, _), operands): (&Reduce<'_>, &SmallVec<_>)| Piece::of(body, operands, &extents, elements);
+                |((_, body, _), operands): (&Reduce<'_>, &SmallVec<_>)| Piece::of(body, operands, &extents, host);
             reduces.iter().zip(&operands).map(piece).collect()
         };
         let way = match order {
@@ -437,7 +437,7 @@ impl Together {
                         let operands: Vec<SmallVec<[Operand; 4]>> =
                             operands.iter().map(|own| own.iter().map(&mut line).collect()).collect();
                         let parts = Cut::of(&[length], LINE, |part| {
-                            line_pieces(reduces, &operands, &[&ones, part].concat(), elements, at_once)
+                            line_pieces(reduces, &operands, &[&ones, part].concat(), host, at_once)
                         })?;
                         (parts, Some(SUM_BLOCK / LINE))
                     } else {
@@ -466,35 +466,30 @@ impl Together {
     }
 
     /// Combines all elements, and writes the result of each reduction to its memory.
-    fn run(&mut self, memory: &Memory<'_>, elements: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<(), TensorError> {
-        if self.succeeds(memory, elements, to)? {
+    fn run(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<(), TensorError> {
+        if self.succeeds(memory, host, to)? {
             return Ok(());
         }
-        *self = self.otherwise(elements)?;
-        self.succeeds(memory, elements, to).map(|_| ())
+        *self = self.otherwise(host)?;
+        self.succeeds(memory, host, to).map(|_| ())
     }
 
     /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
-    pub(super) fn otherwise(&self, elements: &Host<'_>) -> Result<Together, TensorError> {
+    pub(super) fn otherwise(&self, host: &Host<'_>) -> Result<Together, TensorError> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
-        Together::of(&own, axes, whole, elements, false)
+        Together::of(&own, axes, whole, host, false)
     }
 
     /// False if elements cannot be added as they are computed.
-    fn succeeds(
-        &mut self,
-        memory: &Memory<'_>,
-        elements: &Host<'_>,
-        to: &mut [DataMut<'_>],
-    ) -> Result<bool, TensorError> {
+    fn succeeds(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<bool, TensorError> {
         let Together { members, way, .. } = self;
         let mut succeeds = true;
         match way {
             Way::Runs(length, cut) => cut.run(|pieces, kept, before| {
-                elements.go_on()?;
+                host.go_on()?;
                 for ((member, piece), to) in members.iter_mut().zip(pieces).zip(&mut *to) {
-                    let (data, first, count) = piece.run(memory, elements, kept, &mut member.block)?;
+                    let (data, first, count) = piece.run(memory, host, kept, &mut member.block)?;
                     let to = to.part(before, count / *length).ok_or_else(no_room)?;
                     with_data!(data, all => {
                         let run = all.get(first..first + count).ok_or_else(no_room)?;
@@ -509,14 +504,14 @@ impl Together {
                     let mut folds = folds(members, added, *length);
                     let all = 0..usize::MAX;
                     succeeds &=
-                        fold_parts(members, (parts, all), &mut folds, memory, elements, |part| [kept, part].concat())?;
+                        fold_parts(members, (parts, all), &mut folds, memory, host, |part| [kept, part].concat())?;
                     finish(folds, to, before, 1)
                 })
             }
             Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
                 let all = 0..usize::MAX;
-                fold_parts(members, (parts, all), &mut folds, memory, elements, |part| [part, kept].concat())?;
+                fold_parts(members, (parts, all), &mut folds, memory, host, |part| [part, kept].concat())?;
                 finish(folds, to, before, *width)
             }),
         }?;
@@ -529,12 +524,12 @@ fn line_pieces(
     reduces: &[Reduce<'_>],
     operands: &[SmallVec<[Operand; 4]>],
     extents: &[usize],
-    elements: &Host<'_>,
+    host: &Host<'_>,
     at_once: bool,
 ) -> Result<Pieces, TensorError> {
     let piece = |(reduce, operands): (&Reduce<'_>, &SmallVec<[Operand; 4]>)| {
-        let sum = if at_once { Piece::of_sum(reduce, operands, extents, elements)? } else { None };
-        sum.map_or_else(|| Piece::of(reduce.1, operands, extents, elements), Ok)
+        let sum = if at_once { Piece::of_sum(reduce, operands, extents, host)? } else { None };
+        sum.map_or_else(|| Piece::of(reduce.1, operands, extents, host), Ok)
     };
     reduces.iter().zip(operands).map(piece).collect()
 }
@@ -553,15 +548,15 @@ pub(super) fn fold_parts(
     (parts, which): (&mut Cut<Pieces>, Range<usize>),
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,
-    elements: &Host<'_>,
+    host: &Host<'_>,
     starts: impl Fn(&[usize]) -> Vec<usize>,
 ) -> Result<bool, TensorError> {
     let mut succeeds = true;
     parts.run_some(which, |pieces, part, _| {
-        elements.go_on()?;
+        host.go_on()?;
         let starts = starts(part);
         for ((member, piece), fold) in members.iter_mut().zip(pieces).zip(&mut *folds) {
-            succeeds = succeeds && piece.fold(memory, elements, &starts, &mut member.block, &mut **fold)?;
+            succeeds = succeeds && piece.fold(memory, host, &starts, &mut member.block, &mut **fold)?;
         }
         Ok(())
     })?;
