@@ -4,7 +4,6 @@ use crate::bodies::plan_of_body;
 use crate::compile_options::Started;
 use crate::error::Error;
 use crate::executor::Executable;
-use crate::tensor_lines::Single;
 use cembra_runtime::{Context, FaultKind, Frame, Scalar};
 use cembra_tensor::{Body, TensorErrorKind};
 use cembra_value::{ScalarValue, Value};
@@ -41,16 +40,16 @@ impl BodyExecutor {
         Ok(BodyExecutor { executable: Executable::new(program, plan, None, options)?.started(), inputs })
     }
 
-    pub(crate) fn single(&self) -> Box<dyn Single> {
+    pub(crate) fn session(&self) -> BodySession {
         let (executable, inputs) = (self.executable.clone(), self.inputs.clone());
         let (frame, context) = (executable.frame(), executable.context());
-        Box::new(BodySession { executable, inputs, frame, context, values: Vec::new(), results: Vec::new() })
+        BodySession { executable, inputs, frame, context, values: Vec::new(), results: Vec::new() }
     }
 }
 
-/// A frame of a body.
+/// A body that is evaluated on one element of each input, with a frame of its own.
 #[derive(Debug)]
-struct BodySession {
+pub(crate) struct BodySession {
     executable: Arc<Executable>,
     inputs: Arc<[(usize, Scalar)]>,
     frame: Frame,
@@ -64,8 +63,12 @@ fn misfit(message: &str) -> cembra_tensor::TensorError {
     cembra_tensor::TensorError::new(TensorErrorKind::Evaluation, message)
 }
 
-impl Single for BodySession {
-    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::TensorError> {
+impl BodySession {
+    /// The first output, by its bits in the layout of frames, of the bits of the inputs.
+    ///
+    /// # Errors
+    /// `inputs` has another number than the body has inputs, or the element fails.
+    pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::TensorError> {
         self.values.clear();
         for (at, scalar) in &*self.inputs {
             let bits = inputs.get(*at).ok_or_else(|| misfit("too few elements for an expression"))?;
@@ -81,7 +84,8 @@ impl Single for BodySession {
         }
     }
 
-    fn fork(&self) -> Box<dyn Single> {
-        BodyExecutor { executable: self.executable.clone(), inputs: self.inputs.clone() }.single()
+    /// The same with another frame.
+    pub(crate) fn fork(&self) -> BodySession {
+        BodyExecutor { executable: self.executable.clone(), inputs: self.inputs.clone() }.session()
     }
 }

@@ -5,7 +5,7 @@ use crate::body_session::in_elements;
 use crate::error::Error;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
-use crate::tensor_lines::{InputLine, Line, LineKernel, OneLine, OneTarget, Soon, SumKernel};
+use crate::tensor_lines::{InputLine, Line, OneLine, OneTarget, Soon};
 use crate::tensor_threads::Threads;
 use cembra_runtime::{Cancellation, Chains};
 use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
@@ -27,7 +27,7 @@ fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Si
     plan.strips(&paces, sink)
 }
 
-/// A body that is evaluated on lines.
+/// A body that is evaluated on lines, with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodyLines {
     plan: Arc<PlanRows>,
@@ -89,12 +89,19 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
     }
 }
 
-impl LineKernel for BodyLines {
-    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+impl BodyLines {
+    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
+    /// looked at.
+    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
 
-    fn run(
+    /// Evaluates `length` elements of each line, and writes the first output over what is in memory. It does so as often as the memory has room
+    /// for, each time for lines that begin `shifts` elements behind those before.
+    ///
+    /// # Errors
+    /// Lines or memory do not fit, or an element fails.
+    pub(crate) fn run(
         &mut self,
         lines: &[Line<'_>],
         shifts: &[isize],
@@ -118,7 +125,7 @@ impl LineKernel for BodyLines {
     }
 }
 
-/// A body that is summed over lines.
+/// A body of a type of floats that is summed over lines, with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodySums {
     plan: Arc<PlanRows>,
@@ -139,12 +146,17 @@ impl BodySums {
     }
 }
 
-impl SumKernel for BodySums {
-    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+impl BodySums {
+    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
+    /// looked at.
+    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
-    fn sum_each(
+    /// Adds the first output to chains, for `counts[0]` elements of each line: that of element `i` to chain `i` modulo their number, none of which
+    /// is -0 before. It does so `counts[1]` times, for lines that each begin `shifts` elements behind those before, each time to the next
+    /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
+    pub(crate) fn sum_each(
         &mut self,
         (lines, soon): (&[Line<'_>], &[Soon<'_>]),
         shifts: &[isize],

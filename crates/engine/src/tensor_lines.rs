@@ -1,21 +1,9 @@
-//! Lines of elements: where they lie in memory, and what evaluates or sums an expression of elements on them. Which lines a plan has, and how
-//! expressions are compiled, is decided elsewhere.
+//! Lines of elements: where they lie in memory, and an expression of elements that is evaluated on one of them. Which lines a plan
+//! has, and how expressions are compiled, is decided elsewhere.
 
 use cembra_runtime::Chains;
-use cembra_tensor::{Data, DataMut, Layout, Tensor, TensorError};
+use cembra_tensor::{Data, DataMut, Layout, Tensor};
 use std::fmt::Debug;
-
-/// An expression of elements that is ready to be evaluated on one element of each input, in memory of its own.
-pub(crate) trait Single: Send + Debug {
-    /// The first output, by its bits in the layout of frames, of the bits of the inputs.
-    ///
-    /// # Errors
-    /// `inputs` has another number than the body has inputs, or the element fails.
-    fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, TensorError>;
-
-    /// The same with other memory.
-    fn fork(&self) -> Box<dyn Single>;
-}
 
 /// Elements of memory: one, and how far it is to each other one.
 #[derive(Clone, Copy, Debug)]
@@ -26,26 +14,6 @@ pub(crate) struct Line<'a> {
     pub(crate) first: usize,
     /// From one element to the next; 0 for a single element.
     pub(crate) step: isize,
-}
-
-/// An expression of elements that is ready to be evaluated on lines, in memory of its own.
-pub(crate) trait LineKernel: Send + Debug {
-    /// Evaluates `length` elements of each line, and writes the first output over what is in memory. It does so as often as the memory has room
-    /// for, each time for lines that begin `shifts` elements behind those before.
-    ///
-    /// # Errors
-    /// Lines or memory do not fit, or an element fails.
-    fn run(
-        &mut self,
-        lines: &[Line<'_>],
-        shifts: &[isize],
-        length: usize,
-        to: &mut DataMut<'_>,
-    ) -> Result<(), TensorError>;
-
-    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
-    /// looked at.
-    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
 }
 
 /// The line of an input of a body: which of several tensors has it, how this lies, and how far behind its first element the line begins.
@@ -112,22 +80,4 @@ pub(crate) struct Soon<'a> {
     pub(crate) first: usize,
     /// From it to that of the next line.
     pub(crate) shift: isize,
-}
-
-/// An expression of elements, of a type of floats, that is ready to be summed over lines.
-pub(crate) trait SumKernel: Send + Debug {
-    /// Adds the first output to chains, for `counts[0]` elements of each line: that of element `i` to chain `i` modulo their number, none of which
-    /// is -0 before. It does so `counts[1]` times, for lines that each begin `shifts` elements behind those before, each time to the next
-    /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
-    fn sum_each(
-        &mut self,
-        lines: (&[Line<'_>], &[Soon<'_>]),
-        shifts: &[isize],
-        counts: [usize; 2],
-        sums: &mut [Chains],
-    ) -> bool;
-
-    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
-    /// looked at.
-    fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>>;
 }

@@ -3,13 +3,13 @@
 //! of tensors run, and how, is decided elsewhere.
 
 use crate::bodies::plan_of_body;
-use crate::body_session::{BodyExecutor, in_elements};
+use crate::body_session::{BodyExecutor, BodySession, in_elements};
 use crate::cache::{Cache, CacheCounters, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::plan_rows::PlanRows;
 use crate::tensor_kernels::{BodyLines, BodySums, joined, run};
-use crate::tensor_lines::{Line, LineKernel, Single, SumKernel};
+use crate::tensor_lines::Line;
 use crate::tensor_product::{MatrixProduct, ProductCounters, Products};
 use crate::tensor_threads::Threads;
 use crate::thread_count::useful_threads;
@@ -284,7 +284,7 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<dyn LineKernel>, TensorError> {
+    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<BodyLines>, TensorError> {
         Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
     }
 
@@ -292,18 +292,18 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<dyn SumKernel>>, TensorError> {
+    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<BodySums>>, TensorError> {
         let sums = BodySums::of(self.evaluator.rows(body)?, body, steps)?;
-        Ok(sums.map(|sums| -> Box<dyn SumKernel> { Box::new(sums) }))
+        Ok(sums.map(Box::new))
     }
 
     /// A body that is evaluated on one element of each input.
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn single(&self, body: &Body) -> Result<Box<dyn Single>, TensorError> {
+    pub(crate) fn single(&self, body: &Body) -> Result<BodySession, TensorError> {
         let compile = || BodyExecutor::of(body, &self.evaluator.started());
-        Ok(kernel_of(&self.evaluator.executors, body, compile)?.single())
+        Ok(kernel_of(&self.evaluator.executors, body, compile)?.session())
     }
 
     /// How many threads a run has. Results do not depend on it.

@@ -6,7 +6,7 @@ mod cell;
 mod folding;
 mod run;
 
-use crate::tensor_lines::Single;
+use crate::body_session::BodySession;
 use crate::tensors::{Evaluator, Host};
 use cell::Cell;
 use cembra_runtime::Scalar;
@@ -43,7 +43,7 @@ pub struct Reader<'e> {
     /// At most one for each of these nodes.
     whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
     /// The expressions, to be forked: at most one for each cell.
-    singles: Mutex<Vec<Box<dyn Single>>>,
+    singles: Mutex<Vec<BodySession>>,
     /// Memory of accesses that have ended: at most as much as of accesses that ran at the same time.
     free: Mutex<Vec<Workspace>>,
 }
@@ -187,7 +187,7 @@ impl<'e> Reader<'e> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = free.unwrap_or_else(|| {
             let singles = self.singles.lock().unwrap_or_else(PoisonError::into_inner);
-            Workspace::new(singles.iter().map(|single| single.fork()).collect())
+            Workspace::new(singles.iter().map(BodySession::fork).collect())
         });
         let found = workspace.element(self, index);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);

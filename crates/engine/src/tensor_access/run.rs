@@ -4,7 +4,7 @@
 use super::Reader;
 use super::cell::{Cell, Term};
 use super::folding::{Folding, Wide};
-use crate::tensor_lines::Single;
+use crate::body_session::BodySession;
 use cembra_tensor::reference::named_index;
 use cembra_tensor::{
     Axis, Custom, Elements, MOST_AXES, Node, Operation, Slice, TensorError, TensorErrorKind, TensorNodeId,
@@ -46,11 +46,11 @@ pub(super) struct Workspace {
     arguments: Vec<u64>,
     folds: Vec<Folding>,
     known: FxHashMap<(TensorNodeId, usize), u64>,
-    singles: Vec<Box<dyn Single>>,
+    singles: Vec<BodySession>,
 }
 
 impl Workspace {
-    pub(super) fn new(singles: Vec<Box<dyn Single>>) -> Workspace {
+    pub(super) fn new(singles: Vec<BodySession>) -> Workspace {
         Workspace {
             frames: Vec::new(),
             indices: Vec::new(),

@@ -3,7 +3,8 @@
 
 use super::cut::Cut;
 use super::memory::{Memory, Operand, Place};
-use crate::tensor_lines::{Line, LineKernel, OneLine};
+use crate::tensor_kernels::BodyLines;
+use crate::tensor_lines::{Line, OneLine};
 use crate::tensors::Host;
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
@@ -37,11 +38,11 @@ pub(super) struct MapPiece {
 #[derive(Debug)]
 enum Way {
     /// One line, so far apart.
-    One { steps: Strides, kernel: Box<dyn LineKernel> },
+    One { steps: Strides, kernel: Box<BodyLines> },
     /// One line that is large.
     Large { steps: Strides, body: Body },
     /// Lines beside each other: the axes in front of them, with the strides of each operand, and how many elements a line has.
-    Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<dyn LineKernel> },
+    Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<BodyLines> },
     /// Blocks.
     Blocks(Box<Blocks>),
 }
@@ -236,7 +237,7 @@ struct Blocks {
     steps: Strides,
     /// Where operands are copied to, and how far apart what is copied is along each axis.
     copies: SmallVec<[Option<(Data, Strides)>; 4]>,
-    kernel: Box<dyn LineKernel>,
+    kernel: Box<BodyLines>,
 }
 
 /// A shape of blocks.

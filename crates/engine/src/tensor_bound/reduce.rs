@@ -6,7 +6,8 @@ use super::ahead::Fetched;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
 use super::memory::{Memory, Operand};
-use crate::tensor_lines::{OneLine, SumKernel};
+use crate::tensor_kernels::BodySums;
+use crate::tensor_lines::OneLine;
 use crate::tensors::Host;
 use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order, sum_blocks};
 use cembra_tensor::plan::Region;
@@ -60,7 +61,7 @@ struct Sums {
     axes: Vec<(usize, Strides)>,
     length: usize,
     steps: Strides,
-    kernel: Box<dyn SumKernel>,
+    kernel: Box<BodySums>,
     /// Those of some lines. Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole
     /// only later.
     chains: Box<[Chains]>,

@@ -7,7 +7,8 @@ use super::map::{Lines, MapPiece, fill, joined, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
 use super::reduce::{BLOCK, fold_runs, turned};
 use super::{Binding, BoundGuard, BoundStep, BoundWork};
-use crate::tensor_lines::{Line, SumKernel};
+use crate::tensor_kernels::BodySums;
+use crate::tensor_lines::Line;
 use crate::tensor_product::ProductCounters;
 use crate::tensors::Host;
 use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
@@ -101,7 +102,7 @@ pub(super) enum Piece {
 pub(super) struct Added {
     operands: SmallVec<[Operand; 4]>,
     steps: Strides,
-    kernel: Box<dyn SumKernel>,
+    kernel: Box<BodySums>,
     count: usize,
 }
 
@@ -197,7 +198,7 @@ pub(super) trait Folding: Any + Send {
     }
 
     /// The next elements are `count` that are computed of lines. False if that cannot be done.
-    fn add(&mut self, _: &mut dyn SumKernel, _: &[Line<'_>], _: usize) -> bool {
+    fn add(&mut self, _: &mut BodySums, _: &[Line<'_>], _: usize) -> bool {
         false
     }
 }
@@ -206,7 +207,7 @@ pub(super) trait Folding: Any + Send {
 struct Sum(ChainFold<f64, Addition>);
 
 impl Folding for Sum {
-    fn add(&mut self, kernel: &mut dyn SumKernel, lines: &[Line<'_>], count: usize) -> bool {
+    fn add(&mut self, kernel: &mut BodySums, lines: &[Line<'_>], count: usize) -> bool {
         let Some(chains) = self.0.lend(count) else { return false };
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
         let soon = own_soon(lines, &shifts);
