@@ -199,9 +199,9 @@ struct LimitsPage;
 ///                 let of = |code: &Code| code.as_str() == name;
 ///                 let others = Code::WARNINGS.iter().filter(|code| !of(code));
 ///                 let options = others.fold(Options::default(), |options, code| options.allow(*code));
-///                 let warnings = Model::parse(model).unwrap().warnings(&options);
+///                 let warnings = Model::parse(model).unwrap().check(&options).warnings;
 ///                 assert!(!warnings.is_empty(), "{model}");
-///                 warnings.as_slice().to_vec()
+///                 warnings
 ///             } else {
 ///                 let error = run(model, &given).expect_err(model);
 ///                 assert_eq!(error.code(), name, "{model}");

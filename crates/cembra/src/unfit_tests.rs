@@ -20,17 +20,18 @@ fn codes() -> impl Iterator<Item = &'static str> {
 fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warnings) {
     let (name, unfit) = (&*value.name, Code::UnfitTest);
     match types.get(name) {
-        None => found.add(unfit, Some(value.span), || {
-            let known = unknown_name(kind, name, types.keys().copied());
-            let hints = known.hints().to_vec();
-            hints.into_iter().fold(Diagnostic::new(unfit, known.message()), Diagnostic::hint)
-        }),
+        None => {
+            found.add(unfit, Some(value.span), || {
+                let unknown = unknown_name(kind, name, types.keys().copied());
+                unknown.hints().iter().fold(Diagnostic::new(unfit, unknown.message()), |one, hint| one.hint(hint))
+            });
+        }
         Some(Some(qtype)) if cast_literal(&value.literal, qtype).is_none() => {
             found.add(unfit, Some(value.span), || {
                 let (qtype, literal) = (print_type(qtype), print_literal(&value.literal));
                 let (name, literal) = (Excerpt::quoted(name), Excerpt::quoted(&literal));
                 Diagnostic::new(unfit, format!("{kind} `{name}` is {qtype}, and the test has `{literal}`"))
-            })
+            });
         }
         Some(_) => {}
     }

@@ -88,7 +88,7 @@ fn warnings() {
     // A test is looked at as far as the model is right.
     let tests = "test 'a' { rate = 'x', cent = 1 } => { nett = 1 }\ntest 'b' { cents = 1 } => error 'bracket'\n";
     let shell =
-        shell.file("tests.cem", &format!("input cents: i64\ninput rate: f64?\noutput net = cents * raet\n{tests}"));
+        shell.file("tests.cem", format!("input cents: i64\ninput rate: f64?\noutput net = cents * raet\n{tests}"));
     let found = shell.run(&["check", "tests.cem", "--deny", "warnings"]).stderr;
     let said: Vec<&str> = found.lines().filter(|line| line.starts_with("warning[unfit-test]")).collect();
     assert_eq!(

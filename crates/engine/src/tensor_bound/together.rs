@@ -151,7 +151,7 @@ impl Piece {
             let Added { operands, steps, kernel, count } = &mut **added;
             let mut lines = Lines::new();
             fill(&mut lines, memory, operands, steps, starts)?;
-            return Ok(fold.add(&mut **kernel, &lines, *count));
+            return Ok(fold.add(kernel, &lines, *count));
         }
         let (data, first, count) = self.run(memory, host, starts, block)?;
         fold.take(data, first, count).map(|()| true)

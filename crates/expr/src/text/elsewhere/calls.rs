@@ -270,7 +270,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["argsort"], "write `array.inverse_mapping(array.ordinal_rank(a))`"),
     call(&["rank", "denserank"], "write `array.dense_rank(a)` for an array"),
     call(&["unique", "distinct"], "write `array.unique(a)`"),
-    call(&["cumsum"], "write `math.cum_sum(a, edge.to_single(a))`"),
+    call(&["cumsum"], "write `math.cum_sum(a)`"),
     call(&["groupby"], "write `sum(a, into=edge.group_by(b))`: sums of the elements of `a`, one for each value of `b`"),
     call(
         &["map", "apply", "transform", "vmap", "vectorize", "applymap"],
