@@ -287,6 +287,12 @@ fn what_is_made_of_tensors_becomes_tensors_again() {
     assert_eq!((made[5].to_string().as_str(), &made[6]), ("('750ab', f64{55})", &Value::from("AB")));
 }
 
+#[test]
+fn tensors_without_axes_are_numbers_elsewhere() {
+    let text = "input s: tensor[f64, 0]; output t = strings.as_text(s); output u = s * strings.length(t)";
+    assert_eq!(evaluated(text, &[("s", floats(&[], &[2.5]))]), [Value::from("2.5"), Value::from(7.5)]);
+}
+
 /// A condition that is known behind the tensors still decides whether its branches are computed.
 #[test]
 fn branches_of_what_is_known_later_are_computed_if_they_are_chosen() {

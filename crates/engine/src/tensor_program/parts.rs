@@ -157,8 +157,12 @@ impl Lowering<'_> {
             if !apart.depends(node) || std::mem::replace(&mut seen[node.index()], true) {
                 continue;
             }
-            let Node::Operator(name, operands) = self.program.node(node) else { continue };
-            let op = self.registry.find(self.program.name(name));
+            let (op, operands) = match self.program.node(node) {
+                Node::Operator(name, operands) => (self.registry.find(self.program.name(name)), operands),
+                // An input is one of the last part, too; without axes it is a number there.
+                _ if self.has_axes(node) => continue,
+                _ => (None, &[][..]),
+            };
             let to = if is_branch { &mut branches } else { &mut open };
             match self.made[node.index()] {
                 Made::Whole(_) if is_branch && op != Some(id::TENSOR_GRAD) && self.is_left_out(node, &mut failing) => {
