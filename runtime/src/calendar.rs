@@ -52,7 +52,7 @@ impl std::error::Error for Misspelled {}
 const SHIFT: i64 = 719_468;
 const DAYS_OF_400_YEARS: i64 = 146_097;
 
-/// Year, month and day of what is so many days after 1970-01-01, an `i32` or a few more.
+/// Year, month and day of the day that is `days` days after 1970-01-01. `days` is an `i32`, or a few days outside of that range.
 pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
     let days = days + SHIFT;
     let (cycle, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));

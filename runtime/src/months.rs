@@ -58,7 +58,7 @@ impl Date {
         with_text(Date::of(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?))
     }
 
-    /// The same day so many months later, or the last of that month if it is shorter; none outside of the years 1 to 9999.
+    /// The same day `months` months later, or the last of that month if it is shorter; none outside of the years 1 to 9999.
     #[must_use]
     pub fn add_months(self, months: i32) -> Option<Date> {
         let (year, month, day) = self.civil();
@@ -67,7 +67,7 @@ impl Date {
         Date::of_parts(year, month, day.min(length(year, month)))
     }
 
-    /// The same day so many years later, or 28 February for 29 February where there is none; none outside of the years 1 to 9999.
+    /// The same day `years` years later, or 28 February for 29 February where there is none; none outside of the years 1 to 9999.
     #[must_use]
     pub fn add_years(self, years: i32) -> Option<Date> {
         let (year, month, day) = self.civil();

@@ -211,7 +211,7 @@ impl Edge {
         is_alike
             && match (&self.form, &other.form) {
                 (EdgeForm::Scalars, EdgeForm::Scalars) | (EdgeForm::ToScalar(_), EdgeForm::ToScalar(_)) => true,
-                // A few points stand for any number of elements, which nobody has to have.
+                // Two points may stand for 2^63 elements, so the elements are not gone through.
                 (EdgeForm::Splits(points), EdgeForm::Splits(others)) => points == others,
                 _ => self.groups().eq(other.groups()),
             }

@@ -3,7 +3,7 @@
 //! Every quotient that is rounded down is taken of a number that is half a unit or less above the whole one that is meant. So it is no
 //! whole number itself, and further from one than rounding goes: a product with the reciprocal is as good as a quotient.
 
-use cembra_runtime::{Date, MachineType, Timestamp};
+use cembra_runtime::{Date, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
 
 /// Days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
@@ -141,7 +141,7 @@ fn days_before_month(t: &mut Tape, month: Val) -> Val {
     t.un(Un::Floor, days)
 }
 
-/// The days of so many years, the leap days being those of years that are counted from a cycle's first.
+/// The days of `years` years, counted from the first year of a cycle of 400, whose leap years are its multiples of 4.
 fn days_of_years(t: &mut Tape, years: Val) -> Val {
     let [fourth, hundredth, four_hundredth] = [4.0, 100.0, 400.0].map(|length| quotient(t, years, 0.5, length));
     let days = times(t, years, 365.0);
@@ -150,7 +150,7 @@ fn days_of_years(t: &mut Tape, years: Val) -> Val {
     t.bin(Bin::Add, days, four_hundredth)
 }
 
-/// The first day of the month that is so many months from March of the year 0.
+/// The first day of a month. March of the year 0 is month 0.
 pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     let year = quotient(t, months, 0.5, 12.0);
     let month = rest(t, months, year, 12.0);
@@ -181,6 +181,12 @@ pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     let before = days_of_years(t, years);
     let days = plus(t, days, 719_163.0);
     t.bin(Bin::Sub, days, before)
+}
+
+/// Stops with the fault `time-range`, which names the first operand, where days are outside of the years 1 to 9999.
+pub(super) fn check(t: &mut Tape, a: &[Cell], days: Val) {
+    let (outside, operand) = (is_outside(t, days), a[0].val(t));
+    t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);
 }
 
 /// Where days are outside of the years 1 to 9999.

@@ -202,14 +202,14 @@ macro_rules! time {
     };
 }
 
-/// The microseconds of the day in units of so many, of which so many make the next larger one.
-fn time(t: &mut Tape, a: &[Cell], unit: f64, many: f64) -> Cell {
+/// A part of the time of the day, as the minute: `unit` is its length in microseconds, and the part counts from 0 to `count` - 1.
+fn time(t: &mut Tape, a: &[Cell], unit: f64, count: f64) -> Cell {
     let x = a[0].val(t);
     let (_, left) = split(t, x);
     let left = t.un(Un::Convert(MachineType::F64), left);
     let units = quotient(t, left, 0.5, unit);
-    let larger = quotient(t, units, 0.5, many);
-    let part = rest(t, units, larger, many);
+    let larger = quotient(t, units, 0.5, count);
+    let part = rest(t, units, larger, count);
     whole(t, part)
 }
 

@@ -1,6 +1,7 @@
 //! Counting in months and years: sums, differences, and where months begin and end.
 
-use super::civil::{FromMarch, days, first_day, first_day_after, float, is_outside, number, plus, times, whole};
+use super::civil::{FromMarch, check, days, first_day, first_day_after, float, number, plus, times, whole};
+use super::truncating::OF_MONTH;
 use crate::Rule;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
@@ -14,12 +15,11 @@ fn outside(date: Date) -> Fault {
 
 /// Days as the date that an operator makes of its first operand.
 fn checked(t: &mut Tape, a: &[Cell], days: Val) -> Cell {
-    let (outside, operand) = (is_outside(t, days), a[0].val(t));
-    t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);
+    check(t, a, days);
     whole(t, days)
 }
 
-/// The day so many months later, or the last one of that month.
+/// The same day of the month, `months` months later, or the last day of that month if it is shorter.
 fn months_later(t: &mut Tape, a: &[Cell], months: Val) -> Cell {
     let days = days(t, a[0]);
     let from = FromMarch::of(t, days);
@@ -174,12 +174,6 @@ pub(crate) static END_OF_MONTH: OpDef = OpDef {
     ..UNARY
 };
 
-const START_OF_MONTH_RULE: Rule = |t, a| {
-    let months = months_of(t, a);
-    let first = first_day(t, months);
-    checked(t, a, first)
-};
-
 pub(crate) static START_OF_MONTH: OpDef = OpDef {
     name: "date.start_of_month",
     summary: "The first day of the month of a date. An error outside of the years 1 to 9999.",
@@ -188,7 +182,7 @@ pub(crate) static START_OF_MONTH: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |d: Date| -> Date { d.start_of(CalendarUnit::Month).ok_or(outside(d)) },
-        START_OF_MONTH_RULE
+        OF_MONTH
     )]),
     examples: &[ex("date.start_of_month(date\"2026-11-20\")", "date{2026-11-01}")],
     ..UNARY

@@ -1,6 +1,6 @@
 //! Where the year, the week or the hour begins that a date or a timestamp is in.
 
-use super::civil::{FromMarch, days, first_day, is_outside, plus, quotient, rest, split, times, weekday, whole};
+use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::{Argument, OpId, Rule, Signature, TypeFault, id};
@@ -12,12 +12,12 @@ use cembra_value::{ScalarValue, Value, near_names};
 /// The day on which the unit begins that a day is in, both counted from 1970.
 type Begin = fn(&mut Tape, Val) -> Val;
 
-/// The first day of the months that are counted in so many from January.
-fn first_of_months(t: &mut Tape, days: Val, many: f64) -> Val {
+/// The first day of the group of months that a day is in. January begins a group, and each has `count` months: 3 for quarters.
+fn first_of_months(t: &mut Tape, days: Val, count: f64) -> Val {
     let months = FromMarch::of(t, days).months(t);
     let from_january = plus(t, months, 2.0);
-    let whole = quotient(t, from_january, 0.5, many);
-    let start = times(t, whole, many);
+    let whole = quotient(t, from_january, 0.5, count);
+    let start = times(t, whole, count);
     let start = plus(t, start, -2.0);
     first_day(t, start)
 }
@@ -26,12 +26,6 @@ fn first_of_week(t: &mut Tape, days: Val) -> Val {
     let weekday = weekday(t, days);
     let before = t.bin(Bin::Sub, days, weekday);
     plus(t, before, 1.0)
-}
-
-/// Refuses what is not of the years 1 to 9999.
-fn check(t: &mut Tape, a: &[Cell], days: Val) {
-    let (outside, operand) = (is_outside(t, days), a[0].val(t));
-    t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);
 }
 
 /// The midnight at which a day begins.
@@ -49,7 +43,7 @@ fn of_days(t: &mut Tape, a: &[Cell], begin: Begin) -> Cell {
     if t.ty(x) == MachineType::I64 { Cell::num(midnight(t, start)) } else { whole(t, start) }
 }
 
-/// The beginning of a unit of so many microseconds of the day.
+/// The beginning of a unit of the day, whose length is `unit` microseconds.
 fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
     let x = a[0].val(t);
     let (_, of_day) = split(t, x);
@@ -64,7 +58,8 @@ fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
 
 const OF_YEAR: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 12.0));
 const OF_QUARTER: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 3.0));
-const OF_MONTH: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 1.0));
+/// Also that of `date.start_of_month`, which takes dates alone.
+pub(super) const OF_MONTH: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 1.0));
 const OF_WEEK: Rule = |t, a| of_days(t, a, first_of_week);
 const OF_DAY: Rule = |t, a| of_days(t, a, |_, days| days);
 const OF_HOUR: Rule = |t, a| of_time(t, a, 3.6e9);

@@ -194,7 +194,7 @@ impl Kind {
     }
 }
 
-/// A number of so many digits, between two bounds.
+/// The number that decimal digits spell, if their count is one of `lengths`, and the number is from `least` to `most`.
 fn digits(text: &[u8], lengths: std::ops::RangeInclusive<usize>, least: i32, most: i32) -> Option<i32> {
     if !lengths.contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -262,7 +262,7 @@ impl Letter {
         }
     }
 
-    /// The longest beginning of a text, of at most so many bytes, that is one.
+    /// The length and the value of the longest prefix of a text that spells the letter, of at most `most` bytes.
     fn longest_of(self, text: &[u8], most: usize) -> Option<(usize, i32)> {
         (1..=most.min(text.len())).rev().find_map(|length| Some((length, self.read(&text[..length])?)))
     }
