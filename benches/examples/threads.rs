@@ -23,7 +23,7 @@ struct Case {
     is_in_place: bool,
 }
 
-fn numbers(scalar: Scalar, extents: &[usize]) -> Result<Tensor, cembra::tensor::TensorError> {
+fn numbers(scalar: Scalar, extents: &[usize]) -> Result<Tensor, cembra::Error> {
     let number = |at: usize| (at * 7919 % 1009) as f64 / 1009.0 - 0.5;
     let all = 0..extents.iter().product();
     match scalar {
@@ -45,7 +45,7 @@ fn elementwise(
     name: &'static str,
     scalar: Scalar,
     is_in_place: bool,
-    make: impl FnOnce(&mut TensorGraph, TensorNodeId) -> Result<Vec<TensorNodeId>, cembra::tensor::TensorError>,
+    make: impl FnOnce(&mut TensorGraph, TensorNodeId) -> Result<Vec<TensorNodeId>, cembra::Error>,
 ) -> Result<Case, Box<dyn Error>> {
     let mut graph = TensorGraph::standard();
     let x = graph.leaf("x", scalar, &[MANY])?;

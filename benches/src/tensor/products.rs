@@ -149,7 +149,7 @@ fn epilogue(effort: Effort) -> Result<Vec<Record>, Error> {
     measure(EPILOGUE, [ours, limit], 0.0, effort)
 }
 
-fn positive_part(extent: usize) -> Result<(TensorGraph, TensorNodeId), cembra::tensor::TensorError> {
+fn positive_part(extent: usize) -> Result<(TensorGraph, TensorNodeId), cembra::Error> {
     let mut g = TensorGraph::standard();
     let a = g.leaf("a", Scalar::Float32, &[extent; 2])?;
     let b = g.leaf("b", Scalar::Float32, &[extent; 2])?;

@@ -275,12 +275,12 @@ struct FromTensors;
 /// The tables of that page: the third column gives the fourth. Of operators the column is compared with the expression that is run here.
 ///
 /// ```
-/// use cembra::tensor::{CompileGraph, Data, TensorError, TensorGraph, TensorNodeId, Reduction, Slice};
-/// use cembra::{Backend, Model, Options, Scalar, Tensor};
+/// use cembra::tensor::{CompileGraph, Data, TensorGraph, TensorNodeId, Reduction, Slice};
+/// use cembra::{Backend, Error, Model, Options, Scalar, Tensor};
 /// use std::collections::BTreeMap;
 ///
 /// /// A tensor as lists in lists.
-/// fn print(tensor: &Tensor) -> Result<String, TensorError> {
+/// fn print(tensor: &Tensor) -> Result<String, Error> {
 ///     let texts: Vec<String> = match tensor.row_major().data() {
 ///         Data::Bool(elements) => elements.iter().map(bool::to_string).collect(),
 ///         Data::Float32(elements) => elements.iter().map(f32::to_string).collect(),

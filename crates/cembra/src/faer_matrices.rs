@@ -1,20 +1,21 @@
 //! Tensors as matrices of faer, and its matrices as tensors. It multiplies nothing: products of tensors are in `matrices.rs`.
 
-use cembra_tensor::{Element, Tensor, TensorError, TensorErrorKind};
+use cembra::Error;
+use cembra_tensor::{Element, Tensor, TensorErrorKind};
 use faer::MatRef;
 
 /// A tensor of two axes as a matrix of faer, which sees its memory under any strides. Nothing is copied.
 ///
 /// # Errors
 /// There are not two axes, or the elements are of another type.
-pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, TensorError> {
+pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
     let (&[rows, columns], &[row_stride, column_stride]) = (tensor.extents(), tensor.layout().strides()) else {
         let message = format!("a tensor of {} axes is no matrix", tensor.extents().len());
-        return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+        return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
     };
     let Some(elements) = T::of(tensor.data()) else {
         let message = format!("elements of type {} are not {}", tensor.scalar_type().name(), T::SCALAR.name());
-        return Err(TensorError::new(TensorErrorKind::ElementType, message));
+        return Err(Error::tensors(TensorErrorKind::ElementType, message));
     };
     if tensor.layout().is_empty() {
         return Ok(MatRef::from_column_major_slice(&[], rows, columns));
@@ -30,7 +31,7 @@ pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, TensorEr
 ///
 /// # Errors
 /// There are more elements than a tensor may have.
-pub fn from_mat_ref<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor, TensorError> {
+pub fn from_mat_ref<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor, Error> {
     let (rows, columns) = (matrix.nrows(), matrix.ncols());
     let elements = (0..rows).flat_map(|row| (0..columns).map(move |column| matrix[(row, column)])).collect();
     Tensor::new(&[rows, columns], elements)

@@ -75,16 +75,15 @@ pub use cembra_engine::rows::{
     OutputColumn, OutputParts, column_bytes,
 };
 pub use cembra_engine::{
-    Backend, Batch, BatchResult, BatchRun, Counters, Counts, Error, Event, Executor, Field, LoadedRows, Metrics,
-    Profile, Renderer, RowFailure, RowPlayer, RunOptions, Session, Signature, Source, Tiering, install_metrics,
-    profile_code,
+    Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, LoadedRows, Metrics, Profile,
+    RowFailure, RowPlayer, RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
 };
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Expected, Expr, Graph, Literal, ModelTest, NodeId, Program, Resolver, SourcePlace, Sources, TestCase,
-    TestValue, UsedFile, format, parse_type, parse_value, parse_values, print, print_default, print_expression,
-    print_input_type, print_type, print_value, read_binary,
+    Builder, Expected, Expr, Graph, Literal, ModelTest, NodeId, Program, Resolver, Sources, TestCase, TestValue,
+    UsedFile, format, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type,
+    print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
@@ -100,7 +99,8 @@ pub use cembra_runtime::{
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
-    Code, Diagnostic, Diagnostics, Label, Limit, Limits, Lines, ScalarValue, Span, Tensor, Value, ValueRef, Warnings,
+    Code, Diagnostic, Diagnostics, Error, Label, Limit, Limits, Lines, Renderer, ScalarValue, Source, SourcePlace,
+    Span, Tensor, Value, ValueRef, Warnings,
 };
 pub use check::Checked;
 pub use combine::{Chain, Filtered};
@@ -141,8 +141,8 @@ pub mod tensor {
     pub use cembra_tensor::{
         Axes, Axis, CustomVjp, Data, DataMut, Element, ElementForm, Exactness, Extents, Found, Half, HalfTensor,
         Labels, Layout, Leaf, MOST_AXES, MOST_FACTORS, MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction,
-        Residuals, Rule, Slice, Strides, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId,
-        TensorOp, Wanted, bf16, f16, same_bits,
+        Residuals, Rule, Slice, Strides, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp,
+        Wanted, bf16, f16, same_bits,
     };
 }
 

@@ -6,13 +6,13 @@ use crate::options::StartedOptions;
 use crate::{Error, Executor, Options};
 #[cfg(feature = "tensors")]
 use cembra_engine::TensorProgram;
-use cembra_engine::{Batch, Executable, Field, Signature, Source, prepare};
+use cembra_engine::{Batch, Executable, Field, Signature, prepare};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
 #[cfg(not(feature = "tensors"))]
 use cembra_runtime::QType;
-use cembra_value::Limits;
+use cembra_value::{Limits, Source};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -236,7 +236,7 @@ impl Model {
     /// The text the model was read from, without the files that it uses.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
-        self.sources.as_deref().map(Sources::main)
+        self.sources.as_deref().map(|sources| sources.main())
     }
 
     /// The texts the model was read from: its own, and those of the files that it uses.

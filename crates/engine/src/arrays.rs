@@ -4,8 +4,8 @@
 use crate::array_run::{Host, Played, RunMemory, SweepRunners, most_units, run};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
+use crate::faults;
 use crate::once::{OnceMemory, OncePlan};
 use crate::plan_rows::PlanRows;
 use crate::promises;
@@ -19,6 +19,7 @@ use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
 use cembra_prepare::{Placed, prepare_part};
 use cembra_runtime::{Cancellation, FaultKind};
+use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
@@ -113,13 +114,13 @@ impl Compiled {
         // A count of bytes is never more than an address can be.
         let most = limits.array_bytes().min(isize::MAX as u64) / WIDEST;
         if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
-            return Err(Error::of_units());
+            return Err(faults::of_units());
         }
         let (arrays, played) = (&self.program, &self.parts[..]);
         let threads = memory.threads;
         let mut host = Host { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
         let made = run(&mut host, &self.sweeps, inputs, &mut memory.run, results);
-        made.map_err(|error| error.in_sources(self.sources.as_ref()))
+        made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
 
     /// The inputs, with what they promise.

@@ -2,7 +2,6 @@
 
 use crate::choice::Backend;
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::machine_code::compile;
 use crate::metrics::Watch;
 use crate::tiers::Tiered;
@@ -10,6 +9,7 @@ use cembra_interp::Interpreted;
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
 use cembra_value::Diagnostic;
+use cembra_value::Error;
 
 /// A plan made runnable, and by what.
 #[derive(Debug)]

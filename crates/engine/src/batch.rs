@@ -5,8 +5,8 @@
 
 use crate::choice::RowPlayer;
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
+use crate::faults;
 use crate::lists::ListRows;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
@@ -17,6 +17,7 @@ use crate::stages::{plan, prepare};
 use crate::tensor_program::TensorProgram;
 use cembra_expr::Program;
 use cembra_runtime::{Cancellation, QType, Scalar};
+use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Span, Value};
 use std::sync::Arc;
 
@@ -214,7 +215,7 @@ impl Rows {
         };
         let limit = limits.unwrap_or(*compiled).array_bytes();
         if self.bytes_of_elements(inputs, rows) > limit {
-            return Err(Error::of_elements());
+            return Err(faults::of_elements());
         }
         if inputs.iter().any(InputColumn::is_backed) || outputs.iter().flatten().any(ColumnMut::is_backed) {
             return Ok(());
@@ -234,7 +235,7 @@ impl Rows {
         // A row takes something, whatever its outputs are: its time.
         let row = self.outputs().iter().map(bytes).fold(1, usize::saturating_add);
         let all = row.checked_mul(rows).filter(|all| isize::try_from(*all).is_ok() && *all as u64 <= limit);
-        all.map_or_else(|| Err(Error::of_rows()), |_| Ok(()))
+        all.map_or_else(|| Err(faults::of_rows()), |_| Ok(()))
     }
 
     /// The most bytes that the elements of lists take that no memory of the caller's lies behind: of those of one row, which are

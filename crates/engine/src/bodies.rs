@@ -2,7 +2,6 @@
 //! through the passes that follow typing. There is no text of it: faults name the operators alone.
 
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::stages::{plan, prepare_typed};
 use cembra_expr::Program;
 use cembra_ops::TypeFault;
@@ -10,6 +9,7 @@ use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, TypedGraph, TypedModel};
 use cembra_runtime::QType;
 use cembra_tensor::{Body, BodyStep};
+use cembra_value::Error;
 use cembra_value::{Diagnostic, ScalarValue, Value};
 use std::sync::Arc;
 

@@ -2,22 +2,22 @@
 
 use crate::bodies::plan_of_body;
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::executor::Executable;
 use cembra_runtime::{Context, FaultKind, Frame, Scalar};
 use cembra_tensor::{Body, TensorErrorKind};
+use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
 
 /// An error of a model as one of tensors.
-pub(crate) fn in_elements(error: &Error) -> cembra_tensor::TensorError {
+pub(crate) fn in_elements(error: &Error) -> Error {
     let kind = match error.fault_kind() {
         Some(FaultKind::Cancelled) => TensorErrorKind::Cancelled,
         Some(FaultKind::Deadline) => TensorErrorKind::Deadline,
         None if error.code() == "limit" => TensorErrorKind::Limit,
         _ => TensorErrorKind::Evaluation,
     };
-    let made = cembra_tensor::TensorError::new(kind, error.message_of_element());
+    let made = Error::tensors(kind, error.message_of_element());
     match error.fault_kind() {
         Some(fault) => made.of_fault(fault, error.operator()),
         None => made,
@@ -59,8 +59,8 @@ pub(crate) struct BodySession {
 }
 
 #[cold]
-fn misfit(message: &str) -> cembra_tensor::TensorError {
-    cembra_tensor::TensorError::new(TensorErrorKind::Evaluation, message)
+fn misfit(message: &str) -> Error {
+    Error::tensors(TensorErrorKind::Evaluation, message)
 }
 
 impl BodySession {
@@ -68,7 +68,7 @@ impl BodySession {
     ///
     /// # Errors
     /// `inputs` has another number than the body has inputs, or the element fails.
-    pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, cembra_tensor::TensorError> {
+    pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error> {
         self.values.clear();
         for (at, scalar) in &*self.inputs {
             let bits = inputs.get(*at).ok_or_else(|| misfit("too few elements for an expression"))?;

@@ -2,7 +2,6 @@
 
 use crate::arrays::ArrayModel;
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::executor::Executable;
 #[cfg(feature = "tensors")]
 use crate::mixed::MixedModel;
@@ -13,6 +12,7 @@ use crate::tensor_model::TensorModel;
 use crate::tensor_program::{Parts, Sorted, TensorProgram};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
+use cembra_value::Error;
 #[cfg(feature = "tensors")]
 use cembra_value::{Code, Diagnostic};
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! How a model is compiled, as the engine needs to know it. What binds inputs and outputs to the caller's data is an option of the facade.
 
 use crate::choice::{Backend, RowPlayer, Tiering};
-use crate::metrics::{Metrics, UNNAMED};
+use crate::metrics::Metrics;
 use cembra_expr::Sources;
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
 use cembra_runtime::QType;
 use cembra_value::Budget;
+use cembra_value::UNNAMED;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

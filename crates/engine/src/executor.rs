@@ -4,7 +4,6 @@ use crate::backend::{Runnable, bind};
 use crate::batch::{Batch, no_rows};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::metrics::{Event, Watch};
 use crate::run_options::RunOptions;
@@ -18,6 +17,7 @@ use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, Template, ValueId};
 use cembra_prepare::{Placed, Regions, TypedGraph, TypedModel};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
+use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
 

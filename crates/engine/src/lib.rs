@@ -17,9 +17,9 @@ mod cache;
 mod choice;
 mod compile;
 mod compile_options;
-mod error;
 mod evaluation;
 mod executor;
+mod faults;
 mod lists;
 mod loaded;
 mod machine_code;
@@ -33,7 +33,6 @@ mod plan_rows;
 mod players;
 mod profiling;
 mod promises;
-mod rendering;
 pub mod rows;
 mod run_options;
 mod session;
@@ -47,8 +46,6 @@ mod tensor_access;
 mod tensor_bound;
 #[cfg(feature = "tensors")]
 mod tensor_doors;
-#[cfg(feature = "tensors")]
-mod tensor_errors;
 #[cfg(feature = "tensors")]
 mod tensor_kernels;
 #[cfg(feature = "tensors")]
@@ -76,7 +73,6 @@ pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
 pub use cache::CacheCounters;
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use compile_options::{CompileOptions, Started};
-pub use error::Error;
 pub use executor::{Executable, Executor};
 pub use lists::ListRows;
 pub use loaded::LoadedRows;
@@ -86,7 +82,6 @@ pub use matrices::LibraryProduct;
 pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
 pub use players::listing as lane_listing;
 pub use profiling::{Profile, profile_code, tier_name};
-pub use rendering::{Expression, Renderer, Source};
 pub use run_options::RunOptions;
 pub use session::Session;
 pub use signature::{Field, Signature};

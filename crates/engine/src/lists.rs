@@ -6,8 +6,8 @@
 use crate::arrays::{ArrayModel, Compiled, Memory};
 use crate::choice::{Backend, RowPlayer};
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
+use crate::faults;
 use crate::plan_rows::{RowSettings, check_float_mode, misfit};
 use crate::rows::{
     ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, OutputRoom, Refused, column_bytes,
@@ -21,6 +21,7 @@ use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows}
 use cembra_expr::Program;
 use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
+use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Value};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -463,7 +464,7 @@ impl Run<'_> {
             match apart {
                 None => {}
                 Some(Apart::Cancelled) => return Err(Error::ended_by(self.how.token.as_ref())),
-                Some(Apart::NoRoom) => return Err(Error::of_made()),
+                Some(Apart::NoRoom) => return Err(faults::of_made()),
                 Some(Apart::Unknown) => piece.clone().try_for_each(|row| self.row(row, &mut part))?,
             }
         }
@@ -481,7 +482,7 @@ impl Run<'_> {
         match self.model.by_row.evaluate(&values, self.how.token.as_ref(), &mut part.apart, &mut made) {
             Ok(()) => {
                 if !self.takes(made.iter().map(column_bytes), &(row..row + 1)) {
-                    return Err(Error::of_made());
+                    return Err(faults::of_made());
                 }
                 part.columns.iter_mut().zip(&made).for_each(|(column, value)| column.push(Some(value)));
                 made.into_iter().for_each(|value| part.apart.recycle(value));

@@ -1,10 +1,10 @@
 //! Rows loaded ahead: one frame for each row, with the inputs in place. What running them then costs is the evaluation
 //! alone, which is what a measurement wants; services keep one frame and load it again and again.
 
-use crate::error::Error;
 use crate::executor::{Executable, Executor};
 use crate::stages::only_sessions;
 use cembra_runtime::{Context, Frame};
+use cembra_value::Error;
 use cembra_value::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 use crate::choice::RowPlayer;
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
+use cembra_value::UNNAMED;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -235,9 +236,6 @@ impl Metrics for Counters {
         }
     }
 }
-
-/// What a model is called that has no name.
-pub(crate) const UNNAMED: &str = "model";
 
 /// Who is told of one model, and what it is called.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Compiled models with tensors and other values: up to three executables, one after the other. Values that tensors take are computed first, as
 //! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
-use crate::error::Error;
 use crate::executor::{Executable, Executor};
 use crate::rows::ArrayView;
 use crate::session::Session;
@@ -12,6 +11,7 @@ use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, Cancellation, QType};
 use cembra_tensor::{Data, Tensor};
+use cembra_value::Error;
 use cembra_value::{Array, Span, Value};
 use rustc_hash::FxHashMap;
 

@@ -2,13 +2,13 @@
 //! runs of them.
 
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::sites::Sites;
 use cembra_expr::Program;
 use cembra_interp::Interpreted;
 use cembra_plan::{Function, Plan, Template, ValueId};
 use cembra_runtime::{Cancellation, Context, Frame, STATUS_OK};
+use cembra_value::Error;
 use cembra_value::{Value, ValueRun};
 
 /// A plan of scalars, to be run once for each run of its model.

@@ -4,8 +4,8 @@
 use crate::cache::{Cache, Made};
 use crate::choice::{Backend, RowPlayer};
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
+use crate::faults;
 use crate::metrics::Watch;
 use crate::players::{Chosen, choose};
 use crate::rows::{
@@ -21,6 +21,7 @@ use cembra_plan::Plan;
 #[cfg(feature = "tensors")]
 use cembra_runtime::Context;
 use cembra_runtime::{BatchFunction, Cancellation};
+use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic, Limits};
 use std::sync::Arc;
 
@@ -260,7 +261,7 @@ impl PlanRows {
         self.row_plan.run(job, player, &settings).map_err(|stop| match stop {
             Stop::Row(row, error) => error.in_row(row),
             Stop::Cancelled => Error::ended_by(how.token.as_ref()),
-            Stop::Strings => Error::of_made(),
+            Stop::Strings => faults::of_made(),
             Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
             Stop::Foreign => Error::values("the columns are of another batch"),
         })

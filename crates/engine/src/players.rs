@@ -1,7 +1,6 @@
 //! What plays a model on many rows: the one place that knows all players, chooses among them, and says why.
 
 use crate::choice::RowPlayer;
-use crate::error::Error;
 use crate::machine_code::{compile_rows, refusal};
 use crate::metrics::{Event, Watch};
 use crate::rows::{Forms, LaneFunction, facts, ports};
@@ -10,6 +9,7 @@ use cembra_plan::{Action, Input, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::BatchFunction;
 use cembra_tape::{CanPlay, LaneProgram, Port, Tape, TapeLoop};
+use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic};
 use cembra_wide::Isa;
 

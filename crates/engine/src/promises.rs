@@ -1,8 +1,8 @@
 //! Whether values keep what the inputs they are given to promise. Looked at before anything runs, so that no player has to.
 
-use crate::error::Error;
 use crate::signature::Field;
 use cembra_expr::{Program, print_type};
+use cembra_value::Error;
 use cembra_value::{BrokenPromise, Code, Diagnostic, Value};
 
 /// Looks whether values of the types of these inputs keep what the inputs promise.

@@ -1,6 +1,5 @@
 //! Sessions: a frame of a compiled model, for one thread at a time, which evaluates it on values.
 
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::executor::{Executable, Executor, miscount};
 use crate::run_options::RunOptions;
@@ -10,6 +9,7 @@ use crate::whole::WholeMemory;
 #[cfg(feature = "tensors")]
 use crate::whole::WholeTerms;
 use cembra_runtime::{Cancellation, Context, Frame};
+use cembra_value::Error;
 use cembra_value::Value;
 use std::sync::Arc;
 

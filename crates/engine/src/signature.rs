@@ -1,10 +1,10 @@
 //! Names and types: of an input or output, and of all of a model.
 
-use crate::Error;
 use cembra_array::fullness;
 use cembra_expr::{Program, print_default, print_input_type};
 use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::QType;
+use cembra_value::Error;
 use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
 use std::sync::Arc;

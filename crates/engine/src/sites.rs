@@ -2,10 +2,11 @@
 //! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
 
 use crate::compile_options::Started;
-use crate::error::Error;
+use crate::faults::{self, FailedOperator};
 use cembra_expr::{Calls, Graph, Node, NodeId, Program, Sources, written};
 use cembra_plan::{Action, Plan, StepId};
 use cembra_runtime::{Context, Excerpt, FaultKind, QType, Scalar, Text};
+use cembra_value::Error;
 use cembra_value::{ScalarValue, Span, Value};
 use std::sync::Arc;
 
@@ -93,8 +94,9 @@ impl Sites {
         let result = site.map_or(&QType::UNIT, |site| &site.result);
         let span = site.and_then(|site| site.span);
         let calls = site.zip(self.calls.as_ref()).map(|(site, calls)| calls.leading_to(site.origin, &[], span));
-        let error = Error::fault(kind, operator, operand, result, text, span).in_sources(self.sources.as_ref());
-        error.in_calls(calls.unwrap_or_default())
+        let failed = FailedOperator { name: operator, span };
+        let fault = faults::of_operator(kind, failed, operand, result, text).calls(calls.unwrap_or_default());
+        Error::from(fault).in_sources(self.sources.as_deref().map(Sources::shared))
     }
 
     /// Bytes of memory, names and texts apart: they are the program's and the model's.

@@ -1,13 +1,13 @@
 //! The stages from a program to a plan, with the options of a model.
 
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::spans::StageSpan;
 use cembra_expr::Program;
 use cembra_plan::{Plan, PlanError};
 #[cfg(feature = "tensors")]
 use cembra_prepare::TypedModel;
 use cembra_prepare::{Pass, Placed, Prepared};
+use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 
 /// Runs preparation with the input types of the options.

@@ -3,7 +3,6 @@
 
 use crate::cache::CacheCounters;
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::executor::{Executable, Executor};
 use crate::session::Session;
 use crate::tensor_access::Reader;
@@ -12,6 +11,7 @@ use crate::tensor_plan::TensorPlan;
 use crate::tensor_session::Written;
 use crate::tensors::RunTerms;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 use std::any::Any;
 use std::sync::Arc;

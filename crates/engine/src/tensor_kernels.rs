@@ -2,13 +2,13 @@
 //! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
 
 use crate::body_session::in_elements;
-use crate::error::Error;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
 use crate::tensor_lines::{InputLine, Line, OneLine, OneTarget, Soon};
 use crate::tensor_threads::Threads;
 use cembra_runtime::{Cancellation, Chains};
 use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
+use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// Which input of a body each input of its plan is.
 type Order = SmallVec<[usize; 4]>;
 
-fn misfit() -> cembra_tensor::TensorError {
-    cembra_tensor::TensorError::new(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
+fn misfit() -> Error {
+    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// A body's function for lines of these steps, if one evaluates several rows at a time.
@@ -36,11 +36,7 @@ pub(crate) struct BodyLines {
 }
 
 impl BodyLines {
-    pub(crate) fn of(
-        plan: Arc<PlanRows>,
-        body: &Body,
-        steps: &[isize],
-    ) -> Result<BodyLines, cembra_tensor::TensorError> {
+    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, Error> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
         Ok(BodyLines { plan, order, strips })
@@ -107,7 +103,7 @@ impl BodyLines {
         shifts: &[isize],
         length: usize,
         to: &mut DataMut<'_>,
-    ) -> Result<(), cembra_tensor::TensorError> {
+    ) -> Result<(), Error> {
         let count = to.len().checked_div(length).unwrap_or(0);
         let counts = [length, count];
         if let Some(strips) = &mut self.strips
@@ -135,11 +131,7 @@ pub(crate) struct BodySums {
 
 impl BodySums {
     /// None if nothing sums several rows at a time.
-    pub(crate) fn of(
-        plan: Arc<PlanRows>,
-        body: &Body,
-        steps: &[isize],
-    ) -> Result<Option<BodySums>, cembra_tensor::TensorError> {
+    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
         Ok(strips.map(|strips| BodySums { plan, order, strips }))
@@ -213,7 +205,7 @@ pub(crate) fn run(
     outputs: &mut [DataMut<'_>],
     rows: usize,
     (token, threads): (Option<&Cancellation>, Option<&Threads>),
-) -> Result<(), cembra_tensor::TensorError> {
+) -> Result<(), Error> {
     let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
     let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());
     for at in plan.leaves() {

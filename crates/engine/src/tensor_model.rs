@@ -3,7 +3,6 @@
 
 use crate::cache::{Cache, CacheCounters, hash_of};
 use crate::compile_options::Started;
-use crate::error::Error;
 use crate::signature::Field;
 use crate::tensor_access::Reader;
 use crate::tensor_plan::TensorPlan;
@@ -14,6 +13,7 @@ use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
 use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
+use cembra_value::Error;
 use cembra_value::{Limit, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -33,7 +33,7 @@ pub(crate) struct TensorModel {
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     /// By the extents of all inputs, one after the other; the fields say how many each has.
-    plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, cembra_tensor::TensorError>>,
+    plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, Error>>,
 }
 
 /// Where the graphs come from that are planned.
@@ -101,29 +101,28 @@ impl TensorModel {
             self.check_outputs(graph, outputs)?;
             self.evaluator.evaluate(graph, outputs, inputs)
         });
-        made.map_err(|error| Error::from(error).in_sources(self.evaluator.sources()))
+        made.map_err(|error| error.in_sources(self.evaluator.sources().map(|sources| sources.shared())))
     }
 
     /// Elements of an output, one at a time.
     pub(crate) fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
-        let made = self.with_graph(inputs, |graph, outputs| {
+        self.with_graph(inputs, |graph, outputs| {
             let Some(node) = outputs.get(output) else {
                 let message = format!("output {output} of {}", outputs.len());
-                return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
+                return Err(Error::tensors(TensorErrorKind::OperandCount, message));
             };
             Reader::new(graph, *node, inputs, &self.evaluator)
-        });
-        Ok(made?)
+        })
     }
 
     /// The plan for inputs of these extents.
     pub(crate) fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
-        let plan = match &self.origin {
+        match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
                 let fits = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied());
                 if !fits {
                     let message = "a graph is planned for the extents of its leaves";
-                    return Err(cembra_tensor::TensorError::new(TensorErrorKind::SizeMismatch, message).into());
+                    return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
                 }
                 self.check_outputs(graph, outputs).map(|()| plan.clone())
             }
@@ -131,12 +130,11 @@ impl TensorModel {
                 let axes = self.inputs.iter().map(|field| shape_of(field).map(|(_, axes)| axes));
                 if !axes.eq(extents.iter().map(|own| Some(own.len()))) {
                     // The extents in one row may be those of a plan that is kept.
-                    return Ok(self.planned(program, extents, None)?);
+                    return self.planned(program, extents, None);
                 }
                 self.kept_plan(program, extents, None)
             }
-        };
-        Ok(plan?)
+        }
     }
 
     /// How often there was a plan for the extents of the inputs, and how often one was made. Runs of a session on inputs like those before do
@@ -151,11 +149,7 @@ impl TensorModel {
     }
 
     /// The plan for such inputs. Planning ends with the token of the run.
-    fn plan_for(
-        &self,
-        inputs: &[Tensor],
-        token: Option<&Cancellation>,
-    ) -> Result<Arc<TensorPlan>, cembra_tensor::TensorError> {
+    fn plan_for(&self, inputs: &[Tensor], token: Option<&Cancellation>) -> Result<Arc<TensorPlan>, Error> {
         self.check(inputs)?;
         match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
@@ -175,7 +169,7 @@ impl TensorModel {
         program: &TensorProgram,
         extents: &[&[usize]],
         token: Option<&Cancellation>,
-    ) -> Result<Arc<TensorPlan>, cembra_tensor::TensorError> {
+    ) -> Result<Arc<TensorPlan>, Error> {
         let all: SmallVec<[usize; 16]> = extents.iter().copied().flatten().copied().collect();
         let is_new = Cell::new(false);
         let make = || {
@@ -195,7 +189,7 @@ impl TensorModel {
         program: &TensorProgram,
         extents: &[&[usize]],
         token: Option<&Cancellation>,
-    ) -> Result<Arc<TensorPlan>, cembra_tensor::TensorError> {
+    ) -> Result<Arc<TensorPlan>, Error> {
         let (graph, nodes) = program.graph(extents)?;
         self.check_outputs(&graph, &nodes)?;
         Ok(Arc::new(self.evaluator.plan_until(&graph, &nodes, token)?))
@@ -205,8 +199,8 @@ impl TensorModel {
     fn with_graph<T>(
         &self,
         inputs: &[Tensor],
-        run: impl FnOnce(&TensorGraph, &[TensorNodeId]) -> Result<T, cembra_tensor::TensorError>,
-    ) -> Result<T, cembra_tensor::TensorError> {
+        run: impl FnOnce(&TensorGraph, &[TensorNodeId]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.check(inputs)?;
         match &self.origin {
             Origin::Graph { graph, outputs, .. } => run(graph, outputs),
@@ -222,11 +216,10 @@ impl TensorModel {
     /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
     /// if one of them does: the first is found in as many runs as its number has bits.
     #[cold]
-    fn first_failure(&self, failed: cembra_tensor::TensorError, inputs: &[Tensor], host: &Host<'_>) -> Error {
-        let is_of_element = |error: &cembra_tensor::TensorError| {
-            matches!(error.kind(), TensorErrorKind::Evaluation | TensorErrorKind::Index)
-        };
-        let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed.into() };
+    fn first_failure(&self, failed: Error, inputs: &[Tensor], host: &Host<'_>) -> Error {
+        let is_of_element =
+            |error: &Error| matches!(error.tensor_kind(), Some(TensorErrorKind::Evaluation | TensorErrorKind::Index));
+        let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed };
         let first = self.with_graph(inputs, |graph, outputs| {
             let needed = graph.needed(outputs);
             let may_fail = |node: &Node| match &node.operation {
@@ -254,14 +247,14 @@ impl TensorModel {
                 None => error,
             }))
         });
-        Error::from(first.ok().flatten().unwrap_or(failed)).in_sources(self.evaluator.sources())
+        first.ok().flatten().unwrap_or(failed).in_sources(self.evaluator.sources().map(|sources| sources.shared()))
     }
 
     /// An error if these are not of the types of the inputs.
-    fn check(&self, given: &[Tensor]) -> Result<(), cembra_tensor::TensorError> {
+    fn check(&self, given: &[Tensor]) -> Result<(), Error> {
         if given.len() != self.inputs.len() {
             let message = format!("{} tensors for {} inputs", given.len(), self.inputs.len());
-            return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         for (field, tensor) in self.inputs.iter().zip(given) {
             if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
@@ -274,12 +267,12 @@ impl TensorModel {
 
     /// An error if an output takes more memory than arrays may have. A view of little memory may have more elements than fit any memory, so
     /// that a caller who copies it would fail.
-    fn check_outputs(&self, graph: &TensorGraph, nodes: &[TensorNodeId]) -> Result<(), cembra_tensor::TensorError> {
+    fn check_outputs(&self, graph: &TensorGraph, nodes: &[TensorNodeId]) -> Result<(), Error> {
         for (at, (output, node)) in self.outputs.iter().zip(nodes).enumerate() {
             check_bytes(graph.scalar(*node), graph.extents(*node), self.evaluator.most_bytes()).map_err(|error| {
-                let message = format!("output `{}`: {error}", Excerpt::quoted(&output.name));
-                let error =
-                    cembra_tensor::TensorError::new(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint());
+                let name = Excerpt::quoted(&output.name);
+                let message = format!("output `{name}`: {}", error.diagnostics()[0].message());
+                let error = Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint());
                 match &self.origin {
                     Origin::Program(program) => error.at(program.output_span(at)),
                     Origin::Graph { .. } => error,
@@ -340,7 +333,7 @@ impl WholeModel for TensorModel {
 }
 
 /// About how many bytes a plan has.
-fn plan_bytes(plan: &Result<Arc<TensorPlan>, cembra_tensor::TensorError>) -> u64 {
+fn plan_bytes(plan: &Result<Arc<TensorPlan>, Error>) -> u64 {
     plan.as_ref().map_or(0, |plan| plan.held_bytes())
 }
 

@@ -6,10 +6,10 @@ use crate::tensor_product::ProductCounters;
 use crate::tensors::{Evaluator, Host, RunTerms};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{
-    Elements, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor, TensorError, TensorErrorKind, TensorGraph,
-    TensorNodeId,
+    Elements, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
 };
 use cembra_value::Budget;
+use cembra_value::Error;
 use std::sync::Arc;
 
 impl Evaluator {
@@ -19,7 +19,7 @@ impl Evaluator {
     /// # Errors
     /// Operators of another registry, a rule of the user that is none, a graph that becomes too large, a constant that fails, or more time than
     /// `Limits::compile_time`, which is compared every few hundred nodes.
-    pub fn plan(self: &Arc<Self>, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<TensorPlan, TensorError> {
+    pub fn plan(self: &Arc<Self>, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<TensorPlan, Error> {
         self.plan_until(graph, outputs, None)
     }
 
@@ -29,12 +29,12 @@ impl Evaluator {
         graph: &TensorGraph,
         outputs: &[TensorNodeId],
         token: Option<&Cancellation>,
-    ) -> Result<TensorPlan, TensorError> {
+    ) -> Result<TensorPlan, Error> {
         self.check_registry(graph)?;
         let budget = Budget::start(*self.options().prepare.budget.limits());
         let in_time = || {
             budget.check_time().map_err(|over| {
-                let error = TensorError::new(TensorErrorKind::Limit, over.message());
+                let error = Error::tensors(TensorErrorKind::Limit, over.message());
                 over.hints().iter().fold(error, |error, hint| error.hint(hint.clone()))
             })
         };
@@ -82,7 +82,7 @@ impl TensorPlan {
     ///
     /// # Errors
     /// Inputs that do not fit, an index outside of its axis, or an element that fails.
-    pub fn run(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), TensorError> {
+    pub fn run(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), Error> {
         let (host, mut counters) = (self.evaluator.host(), ProductCounters::default());
         let made = BoundPlan::of(&self.plan, &self.graph, inputs, &host)?.run(inputs, &host, &mut counters)?;
         Ok((made.unwrap_or_default(), counters))
@@ -92,12 +92,12 @@ impl TensorPlan {
     ///
     /// # Errors
     /// Inputs that do not fit; or a defect of the plan.
-    pub fn verify(&self, inputs: &[Tensor]) -> Result<(), TensorError> {
+    pub fn verify(&self, inputs: &[Tensor]) -> Result<(), Error> {
         BoundPlan::verified(&self.plan, &self.graph, inputs, &self.evaluator.host()).map(drop)
     }
 
     /// The plan bound to tensors of these extents and strides, with memory of its own, which is kept.
-    pub(crate) fn bind(&self, inputs: &[Tensor], host: &Host<'_>) -> Result<KeptPlan, TensorError> {
+    pub(crate) fn bind(&self, inputs: &[Tensor], host: &Host<'_>) -> Result<KeptPlan, Error> {
         Ok(BoundPlan::of(&self.plan, &self.graph, inputs, host)?.kept())
     }
 
@@ -107,7 +107,7 @@ impl TensorPlan {
         inputs: &mut [Tensor],
         target: usize,
         host: &Host<'_>,
-    ) -> Result<Option<BoundPlan>, TensorError> {
+    ) -> Result<Option<BoundPlan>, Error> {
         BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, host)
     }
 

@@ -4,7 +4,8 @@
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_plan::TensorPlan;
 use crate::tensors::{Host, RunTerms};
-use cembra_tensor::{Tensor, TensorError, TensorErrorKind};
+use cembra_tensor::{Tensor, TensorErrorKind};
+use cembra_value::Error;
 use std::sync::Arc;
 
 /// How a tensor got its value.
@@ -60,8 +61,8 @@ impl TensorRuns {
         &mut self,
         inputs: &[Tensor],
         host: &Host<'_>,
-        plan: impl FnOnce() -> Result<Arc<TensorPlan>, TensorError>,
-    ) -> Result<(), TensorError> {
+        plan: impl FnOnce() -> Result<Arc<TensorPlan>, Error>,
+    ) -> Result<(), Error> {
         if let Some(bound) = &mut self.bound
             && bound.run(inputs, host)?
         {
@@ -77,19 +78,19 @@ impl TensorRuns {
         target: usize,
         host: &Host<'_>,
         plan: &Arc<TensorPlan>,
-    ) -> Result<Written, TensorError> {
+    ) -> Result<Written, Error> {
         let leaves = plan.leaves();
         if plan.outputs() != 1 || target > leaves || inputs.len() < leaves {
             let message =
                 "a model is run over a tensor if it has one output, and the tensor is an input or the one behind them";
-            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         if self.written_in_place(inputs, target, host, plan)? {
             return Ok(Written::InPlace);
         }
         self.run(&inputs[..leaves], host, || Ok(plan.clone()))?;
         let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
-            return Err(TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"));
+            return Err(Error::tensors(TensorErrorKind::Evaluation, "an output that was not computed"));
         };
         let is_shared = inputs[..leaves].iter().any(|input| input.shares_memory(&made));
         match inputs.get_mut(target) {
@@ -106,7 +107,7 @@ impl TensorRuns {
         target: usize,
         host: &Host<'_>,
         plan: &TensorPlan,
-    ) -> Result<bool, TensorError> {
+    ) -> Result<bool, Error> {
         if let Some(bound) = &mut self.over
             && bound.run_over(inputs, target, host)?.is_some()
         {

@@ -18,27 +18,25 @@ use cembra_native::Tier;
 use cembra_ops::Registry;
 use cembra_runtime::Cancellation;
 use cembra_tensor::{
-    Body, DataMut, Elements, Labels, Layout, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, pieces,
+    Body, DataMut, Elements, Labels, Layout, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, pieces,
 };
+use cembra_value::Error;
 use std::sync::Arc;
 
 /// What expressions were compiled to, by what they mean. Extents are no part of that, so a tensor of another size compiles nothing.
-type Kernels<T> = Cache<Body, Result<T, TensorError>>;
+type Kernels<T> = Cache<Body, Result<T, Error>>;
 
 /// The kernel of an expression, which is compiled if it is not kept. What could not be compiled is not tried again.
-fn kernel_of<T: Clone>(
-    kernels: &Kernels<T>,
-    body: &Body,
-    compile: impl Fn() -> Result<T, crate::Error>,
-) -> Result<T, TensorError> {
+fn kernel_of<T: Clone>(kernels: &Kernels<T>, body: &Body, compile: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     let make = || made_in_time(compile().map_err(|error| in_elements(&error)));
     kernels.get(hash_of(body), |known| known == body, || body.clone(), make)
 }
 
 /// What was made in a run. A time that was over, or a token, is of that run alone: the machine may have been busy.
-pub(crate) fn made_in_time<T>(value: Result<T, TensorError>) -> Made<Result<T, TensorError>> {
-    let is_of_time = |error: &TensorError| {
-        matches!(error.kind(), TensorErrorKind::Limit | TensorErrorKind::Cancelled | TensorErrorKind::Deadline)
+pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> Made<Result<T, Error>> {
+    let is_of_time = |error: &Error| {
+        use TensorErrorKind::{Cancelled, Deadline, Limit};
+        matches!(error.tensor_kind(), Some(Limit | Cancelled | Deadline))
     };
     Made { stays: !value.as_ref().is_err_and(is_of_time), value }
 }
@@ -60,7 +58,7 @@ const MOST_KERNELS: usize = 1024;
 /// let inputs = [Tensor::new(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, Tensor::new(&[3], vec![10.0, 20.0, 30.0])?];
 /// let made = Evaluator::new(&Options::default()).evaluate(&g, &[sum], &inputs)?;
 /// assert_eq!(made[0].to_vec::<f64>()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
-/// # Ok::<(), cembra_tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Evaluator {
@@ -105,17 +103,17 @@ impl Evaluator {
         graph: &TensorGraph,
         outputs: &[TensorNodeId],
         inputs: &[Tensor],
-    ) -> Result<Vec<Tensor>, TensorError> {
+    ) -> Result<Vec<Tensor>, Error> {
         self.check_registry(graph)?;
         cembra_tensor::evaluate(graph, outputs, inputs, &self.host())
     }
 
-    pub(crate) fn check_registry(&self, graph: &TensorGraph) -> Result<(), TensorError> {
+    pub(crate) fn check_registry(&self, graph: &TensorGraph) -> Result<(), Error> {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
         }
         let message = "the graph has the operators of another registry";
-        Err(TensorError::new(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
+        Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
     /// The product of two tensors by labels, of these extents, and what it took: the fast way to what a product in a graph means. Sums of
@@ -129,7 +127,7 @@ impl Evaluator {
         labels: &Labels,
         operands: [&Tensor; 2],
         extents: &[usize],
-    ) -> Result<(Tensor, ProductCounters), TensorError> {
+    ) -> Result<(Tensor, ProductCounters), Error> {
         let layout = Layout::row_major(extents)?;
         let plain;
         let products = match &self.products {
@@ -219,7 +217,7 @@ impl Evaluator {
     }
 
     /// A body, compiled for many rows.
-    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, TensorError> {
+    fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, Error> {
         kernel_of(&self.kernels, body, || {
             let options = self.started();
             let (program, plan) = plan_of_body(body, &options)?;
@@ -258,7 +256,7 @@ pub struct Host<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
     /// Asked whether to go on, beside the token.
-    asked: Option<&'e (dyn Fn() -> Result<(), TensorError> + Sync)>,
+    asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
     threads: Threads,
     most_bytes: u64,
 }
@@ -266,7 +264,7 @@ pub struct Host<'e> {
 impl<'e> Host<'e> {
     /// The same, which asks a function whether to go on, wherever a token is looked at.
     #[must_use]
-    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), TensorError> + Sync)) -> Host<'e> {
+    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> Host<'e> {
         Host { asked: Some(asked), ..self }
     }
 
@@ -276,15 +274,15 @@ impl<'e> Host<'e> {
     }
 
     #[cold]
-    fn cancelled(&self) -> TensorError {
-        in_elements(&crate::Error::ended_by(self.token))
+    fn cancelled(&self) -> Error {
+        in_elements(&Error::ended_by(self.token))
     }
 
     /// A body that is evaluated on lines of these steps.
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<BodyLines>, TensorError> {
+    pub(crate) fn kernel(&self, body: &Body, steps: &[isize]) -> Result<Box<BodyLines>, Error> {
         Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
     }
 
@@ -292,7 +290,7 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<BodySums>>, TensorError> {
+    pub(crate) fn sum_kernel(&self, body: &Body, steps: &[isize]) -> Result<Option<Box<BodySums>>, Error> {
         let sums = BodySums::of(self.evaluator.rows(body)?, body, steps)?;
         Ok(sums.map(Box::new))
     }
@@ -301,7 +299,7 @@ impl<'e> Host<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn single(&self, body: &Body) -> Result<BodySession, TensorError> {
+    pub(crate) fn single(&self, body: &Body) -> Result<BodySession, Error> {
         let compile = || BodyExecutor::of(body, &self.evaluator.started());
         Ok(kernel_of(&self.evaluator.executors, body, compile)?.session())
     }
@@ -330,7 +328,7 @@ impl Elements for Host<'_> {
         operands: &[Tensor],
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let (plan, how) = (self.evaluator.rows(body)?, (self.token, Some(&self.threads)));
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
@@ -365,7 +363,7 @@ impl Elements for Host<'_> {
                 parts.push(if is_run { part } else { part.row_major() });
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
-            let misfit = || TensorError::new(TensorErrorKind::SizeMismatch, "memory that does not fit the elements");
+            let misfit = || Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements");
             run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, how)?;
             first += rows;
         }
@@ -378,7 +376,7 @@ impl Elements for Host<'_> {
     }
 
     #[inline]
-    fn go_on(&self) -> Result<(), TensorError> {
+    fn go_on(&self) -> Result<(), Error> {
         if self.token.is_some_and(Cancellation::is_cancelled) {
             return Err(self.cancelled());
         }

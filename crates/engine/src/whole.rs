@@ -1,11 +1,11 @@
 //! Models whose values lie beside frames: of arrays, of tensors, of both. What an executor and a session need to know of any of them is here;
 //! how such a model is compiled and run is decided in its own module.
 
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
 use crate::signature::Field;
 use cembra_native::Tier;
 use cembra_runtime::Cancellation;
+use cembra_value::Error;
 use cembra_value::Value;
 use std::any::Any;
 use std::fmt::Debug;

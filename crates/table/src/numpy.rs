@@ -231,7 +231,7 @@ fn too_many(most: u64) -> DataError {
     DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
-fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, cembra::tensor::TensorError> {
+fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, cembra::Error> {
     if !fortran_order {
         return Tensor::from_parts(data, Layout::row_major(shape)?);
     }

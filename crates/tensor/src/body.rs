@@ -2,8 +2,9 @@
 //! step, a region of maps that are evaluated together is a body of several.
 
 use crate::maps::{ElementOperator, OperandType};
-use crate::{Data, DataMut, Tensor, TensorError};
+use crate::{Data, DataMut, Tensor};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// Where a step of a body has an operand from: the inputs come first, then the steps.
@@ -66,16 +67,16 @@ pub trait Elements: Sync {
         operands: &[Tensor],
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
-    ) -> Result<(), TensorError>;
+    ) -> Result<(), Error>;
 
     /// Evaluates a body likewise: the elements of each output.
     ///
     /// # Errors
     /// As for [`map_into`](Elements::map_into).
-    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, TensorError> {
+    fn map(&self, body: &Body, operands: &[Tensor], extents: &[usize]) -> Result<Vec<Data>, Error> {
         let rows = extents.iter().product();
         let zeros = body.outputs.iter().map(|(_, scalar)| Data::zeros(*scalar, rows));
-        let mut outputs = zeros.collect::<Result<Vec<Data>, TensorError>>()?;
+        let mut outputs = zeros.collect::<Result<Vec<Data>, Error>>()?;
         let mut all: Vec<DataMut<'_>> = outputs.iter_mut().map(Data::all_mut).collect();
         self.map_into(body, operands, extents, &mut all)?;
         Ok(outputs)
@@ -88,7 +89,7 @@ pub trait Elements: Sync {
     ///
     /// # Errors
     /// It is to end.
-    fn go_on(&self) -> Result<(), TensorError> {
+    fn go_on(&self) -> Result<(), Error> {
         Ok(())
     }
 }

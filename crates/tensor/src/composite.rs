@@ -2,9 +2,10 @@
 //! of operators holds for them too.
 
 use crate::node::Reduction;
-use crate::{Extents, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 
 impl TensorGraph {
     /// A reduction over some axes that stay, with an extent of 1.
@@ -16,7 +17,7 @@ impl TensorGraph {
         reduction: Reduction,
         x: TensorNodeId,
         axes: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let mut extents: Extents = self.node(x).extents.clone();
         let made = self.reduce(reduction, x, axes)?;
         for axis in axes {
@@ -29,12 +30,12 @@ impl TensorGraph {
     ///
     /// # Errors
     /// An axis there is not, or elements that are no floats.
-    pub fn mean(&mut self, x: TensorNodeId, axes: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub fn mean(&mut self, x: TensorNodeId, axes: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(x);
         let scalar = node.scalar;
         if !scalar.is_float() {
             let message = format!("the mean of elements of type {}", scalar.short_name());
-            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         }
         let extents = node.extents.clone();
         let sum = self.reduce(Reduction::Sum, x, axes)?;
@@ -54,12 +55,12 @@ impl TensorGraph {
     /// let x = g.leaf("x", Scalar::Float32, &[4, 3])?;
     /// let best = g.argmax(x, 1)?;
     /// assert_eq!((g.scalar(best), g.extents(best)), (Scalar::Int64, &[4][..]));
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// There is no such axis, it has no indices, or the elements are no numbers.
-    pub fn argmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn argmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         self.first_extreme(Reduction::Max, x, axis)
     }
 
@@ -67,17 +68,12 @@ impl TensorGraph {
     ///
     /// # Errors
     /// As for [`TensorGraph::argmax`].
-    pub fn argmin(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn argmin(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         self.first_extreme(Reduction::Min, x, axis)
     }
 
     /// The smallest of the indices at which elements are what they are reduced to.
-    fn first_extreme(
-        &mut self,
-        reduction: Reduction,
-        x: TensorNodeId,
-        axis: usize,
-    ) -> Result<TensorNodeId, TensorError> {
+    fn first_extreme(&mut self, reduction: Reduction, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let extreme = self.reduce_keeping(reduction, x, &[axis])?;
         let mut is_extreme = self.map(id::BOOL_EQUAL, &[x, extreme])?;
         if self.scalar(x).is_float() {
@@ -96,7 +92,7 @@ impl TensorGraph {
     }
 
     /// `x - max(x)` along an axis.
-    fn below_largest(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
+    fn below_largest(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
         self.map(id::SUBTRACT, &[x, largest])
     }
@@ -105,7 +101,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
-    pub fn softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
@@ -116,7 +112,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
-    pub fn log_softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn log_softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
         let sum = self.reduce_keeping(Reduction::Sum, powers, &[axis])?;
@@ -136,12 +132,12 @@ impl TensorGraph {
     /// let x = g.leaf("x", Scalar::Float64, &[4, 3])?;
     /// let sums = g.logsumexp(x, 1)?;
     /// assert_eq!(g.extents(sums), &[4]);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// There is no such axis, or the elements are no numbers.
-    pub fn logsumexp(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn logsumexp(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let x = match self.scalar(x) {
             Scalar::Int32 | Scalar::Int64 => self.cast(x, self.number_type(&[x]))?,
             _ => x,
@@ -169,24 +165,24 @@ impl TensorGraph {
     ///
     /// # Errors
     /// They are no matrices of the same extents, or their elements are no floats.
-    pub fn softmax_cross_entropy(&mut self, z: TensorNodeId, y: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+    pub fn softmax_cross_entropy(&mut self, z: TensorNodeId, y: TensorNodeId) -> Result<TensorNodeId, Error> {
         let ranks = [self.extents(z).len(), self.extents(y).len()];
         if ranks != [2, 2] {
             let message = format!("rows of tensors of {} and of {} axes", ranks[0], ranks[1]);
             return Err(
-                TensorError::new(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
+                Error::tensors(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
             );
         }
         if self.extents(z) != self.extents(y) {
             let message = format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y));
             return Err(
-                TensorError::new(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
+                Error::tensors(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
             );
         }
         let scalars = [z, y].map(|id| self.scalar(id));
         let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {
             let message = format!("elements of types {} and {}", scalars[0].short_name(), scalars[1].short_name());
-            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         };
         let inputs = [self.cast(z, scalar)?, self.cast(y, scalar)?];
         let made = self.custom_vjp("softmax_cross_entropy", &inputs, cross_entropy, cross_entropy_cotangents)?;
@@ -208,7 +204,7 @@ impl TensorGraph {
     /// let is_positive = g.apply("bool.greater", &[x, zero])?;
     /// let root = g.where_safe(is_positive, |g, x| g.apply("math.sqrt", &[x]), x, 1.0, zero)?;
     /// assert_eq!(g.extents(root), [3]);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
@@ -216,11 +212,11 @@ impl TensorGraph {
     pub fn where_safe(
         &mut self,
         condition: TensorNodeId,
-        function: impl FnOnce(&mut TensorGraph, TensorNodeId) -> Result<TensorNodeId, TensorError>,
+        function: impl FnOnce(&mut TensorGraph, TensorNodeId) -> Result<TensorNodeId, Error>,
         x: TensorNodeId,
         fill: f64,
         otherwise: TensorNodeId,
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let fill = self.constant(self.scalar(x), fill)?;
         let safe = self.map(id::TENSOR_WHERE, &[condition, x, fill])?;
         let made = function(self, safe)?;
@@ -231,7 +227,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is no such axis, or the elements are no floats.
-    pub fn layer_norm(&mut self, x: TensorNodeId, axis: usize, eps: f64) -> Result<TensorNodeId, TensorError> {
+    pub fn layer_norm(&mut self, x: TensorNodeId, axis: usize, eps: f64) -> Result<TensorNodeId, Error> {
         let mut kept: Extents = self.node(x).extents.clone();
         let mean = self.mean(x, &[axis])?;
         kept[axis] = 1;
@@ -257,7 +253,7 @@ impl TensorGraph {
 fn cross_entropy(
     g: &mut TensorGraph,
     inputs: &[TensorNodeId],
-) -> Result<(Vec<TensorNodeId>, Vec<TensorNodeId>), TensorError> {
+) -> Result<(Vec<TensorNodeId>, Vec<TensorNodeId>), Error> {
     let [z, y] = [inputs[0], inputs[1]];
     let logarithms = g.log_softmax(z, 1)?;
     let weighted = g.map(id::MULTIPLY, &[y, logarithms])?;
@@ -271,7 +267,7 @@ fn cross_entropy_cotangents(
     g: &mut TensorGraph,
     residuals: &[TensorNodeId],
     cotangents: &[TensorNodeId],
-) -> Result<Vec<Option<TensorNodeId>>, TensorError> {
+) -> Result<Vec<Option<TensorNodeId>>, Error> {
     let [p, y, logarithms] = [residuals[0], residuals[1], residuals[2]];
     let rows = g.constant(g.scalar(y), g.extents(y)[0] as f64)?;
     let share = g.map(id::DIVIDE, &[cotangents[0], rows])?;

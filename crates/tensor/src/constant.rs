@@ -2,8 +2,9 @@
 //! [`Operation::Constant`](crate::Operation), which expressions of elements have in them.
 
 use crate::node::{Node, Operation};
-use crate::{Extents, Tensor, TensorError, TensorGraph, TensorNodeId};
+use crate::{Extents, Tensor, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -56,12 +57,12 @@ impl TensorGraph {
     /// let weights = g.constant_tensor(&Tensor::new(&[2], vec![0.5, 2.0])?)?;
     /// assert_eq!(g.constant_tensor(&Tensor::new(&[2], vec![0.5, 2.0])?)?, weights);
     /// assert_ne!(g.constant_tensor(&Tensor::new(&[2], vec![0.5, -2.0])?)?, weights);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// There is no room for another node.
-    pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<TensorNodeId, TensorError> {
+    pub fn constant_tensor(&mut self, tensor: &Tensor) -> Result<TensorNodeId, Error> {
         let tensor = Tensor::of_data(tensor.extents(), tensor.gathered())?;
         let (scalar, extents) = (tensor.scalar_type(), tensor.extents().into());
         let operation = Operation::Tensor(ConstantTensor(tensor));
@@ -72,7 +73,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There may not be as many elements, or there is no room for another node.
-    pub fn iota(&mut self, extent: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn iota(&mut self, extent: usize) -> Result<TensorNodeId, Error> {
         cembra_value::tensor::index_count(&[extent])?;
         let extents = Extents::from_slice(&[extent]);
         self.intern(Node { operation: Operation::Iota, operands: SmallVec::new(), scalar: Scalar::Int64, extents })

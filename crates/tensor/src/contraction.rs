@@ -3,7 +3,8 @@
 
 use crate::body::{Elements, LOOKED_AT};
 use crate::node::{Axis, Labels, Operation};
-use crate::{Extents, TensorError, TensorGraph, TensorNodeId};
+use crate::{Extents, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::cmp::{Ordering, Reverse};
@@ -402,7 +403,7 @@ impl TensorGraph {
         &self,
         outputs: &[TensorNodeId],
         elements: &dyn Elements,
-    ) -> Result<Option<(TensorGraph, Vec<TensorNodeId>)>, TensorError> {
+    ) -> Result<Option<(TensorGraph, Vec<TensorNodeId>)>, Error> {
         let needed = self.needed(outputs);
         let is_long = |node: &crate::Node| matches!(node.operation, Operation::Contract(_)) && node.operands.len() > 2;
         if !self.nodes().any(|(id, node)| needed[id.index()] && is_long(node)) {
@@ -437,7 +438,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// The graph has too many nodes.
-    pub fn ordered(&mut self, product: TensorNodeId) -> Result<(TensorNodeId, Option<ProductOrder>), TensorError> {
+    pub fn ordered(&mut self, product: TensorNodeId) -> Result<(TensorNodeId, Option<ProductOrder>), Error> {
         let node = self.node(product).clone();
         let Operation::Contract(labels) = &node.operation else { return Ok((product, None)) };
         if node.operands.len() < 3 {

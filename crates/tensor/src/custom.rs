@@ -2,8 +2,9 @@
 //! writes goes to memory of ours, whose size it cannot change; so it can be wrong, but not more.
 
 use crate::node::{Node, Operation};
-use crate::{Data, Extents, Layout, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
+use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use cembra_value::ScalarValue;
 use cembra_value::tensor::{index_count, no_element};
 use smallvec::SmallVec;
@@ -40,7 +41,8 @@ impl Meta {
 ///
 /// ```
 /// use cembra_runtime::Scalar;
-/// use cembra_tensor::{TensorError, TensorGraph, Meta, Tensor, TensorMut, TensorOp};
+/// use cembra_tensor::{TensorGraph, Meta, Tensor, TensorMut, TensorOp};
+/// use cembra_value::Error;
 /// use std::sync::Arc;
 ///
 /// /// The sums of all elements up to each.
@@ -55,11 +57,11 @@ impl Meta {
 ///         Some(Vec::new())
 ///     }
 ///
-///     fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+///     fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
 ///         Ok(Meta::new(Scalar::Float64, &inputs[0].extents))
 ///     }
 ///
-///     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+///     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
 ///         let mut sum = 0.0;
 ///         for (to, from) in output.as_mut_slice::<f64>()?.iter_mut().zip(inputs[0].to_vec::<f64>()?) {
 ///             sum += from;
@@ -73,7 +75,7 @@ impl Meta {
 /// let x = g.leaf("x", Scalar::Float64, &[4])?;
 /// let sums = g.custom(Arc::new(CumulativeSum), &[x])?;
 /// assert_eq!(g.custom(Arc::new(CumulativeSum), &[x])?, sums);
-/// # Ok::<(), TensorError>(())
+/// # Ok::<(), Error>(())
 /// ```
 pub trait TensorOp: Send + Sync + 'static {
     /// The name, for listings and errors.
@@ -89,13 +91,13 @@ pub trait TensorOp: Send + Sync + 'static {
     ///
     /// # Errors
     /// Inputs that it does not take.
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError>;
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error>;
 
     /// Writes all elements of the result. They are zeros, in the order of their indices. By default each is made by the element form.
     ///
     /// # Errors
     /// It cannot be computed.
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         by_elements(self.name(), self.element_form(), inputs, output)
     }
 
@@ -116,7 +118,7 @@ pub trait TensorOp: Send + Sync + 'static {
         inputs: &[TensorNodeId],
         output: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, Error> {
         let _ = (graph, inputs, output, cotangent);
         Ok(None)
     }
@@ -129,13 +131,13 @@ pub trait ElementForm {
     ///
     /// # Errors
     /// Those of [`Wanted::element`].
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError>;
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error>;
 
     /// The element, of those that it reads, in the order in which it said so. It is of the result's type.
     ///
     /// # Errors
     /// It cannot be computed.
-    fn element(&self, inputs: &[Meta], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError>;
+    fn element(&self, inputs: &[Meta], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error>;
 }
 
 /// The elements that an element is made of.
@@ -162,15 +164,15 @@ impl<'w> Wanted<'w> {
     ///
     /// # Errors
     /// There is no such input, or no such index.
-    pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), TensorError> {
+    pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), Error> {
         let Some(meta) = self.inputs.get(input) else {
             let message = format!("input {input} of {}", self.inputs.len());
-            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         };
         let is_within = index.len() == meta.extents.len() && index.iter().zip(&meta.extents).all(|(at, all)| at < all);
         if !is_within {
             let message = format!("index {index:?} of a tensor of {:?}", &meta.extents[..]);
-            return Err(TensorError::new(TensorErrorKind::Index, message));
+            return Err(Error::tensors(TensorErrorKind::Index, message));
         }
         self.list.push(input);
         self.list.extend(index);
@@ -219,7 +221,7 @@ impl Custom {
     }
 
     /// The value of a node whose operands have these.
-    pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, TensorError> {
+    pub(crate) fn value(&self, node: &Node, operands: &[&Tensor]) -> Result<Tensor, Error> {
         let inputs: Vec<Tensor> = operands.iter().copied().cloned().collect();
         let layout = Layout::row_major(&node.extents)?;
         let mut data = Data::zeros(node.scalar, layout.len())?;
@@ -238,7 +240,7 @@ impl Custom {
         inputs: &[Meta],
         index: &[usize],
         list: &mut Vec<usize>,
-    ) -> Result<usize, TensorError> {
+    ) -> Result<usize, Error> {
         let mut wanted = Wanted::new(inputs, list);
         self.guarded(|| form.reads(inputs, index, &mut wanted))?;
         Ok(wanted.count())
@@ -255,7 +257,7 @@ impl Custom {
         inputs: &[Meta],
         index: &[usize],
         read: &[ScalarValue],
-    ) -> Result<u64, TensorError> {
+    ) -> Result<u64, Error> {
         let made = self.guarded(|| form.element(inputs, index, read))?;
         of_type(&self.name, scalar, &made)
     }
@@ -267,29 +269,29 @@ impl Custom {
         inputs: &[TensorNodeId],
         output: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         match self.op.vjp(graph, inputs, output, cotangent)? {
             Some(made) => crate::custom_gradient::checked(graph, &self.name, inputs, made),
             None => {
-                Err(TensorError::new(TensorErrorKind::NotDifferentiable, format!("`{}` has no derivative", self.name)))
+                Err(Error::tensors(TensorErrorKind::NotDifferentiable, format!("`{}` has no derivative", self.name)))
             }
         }
     }
 
     /// Runs code of the user's, whose panics are errors. What it was given is not looked at after one.
-    fn guarded<T>(&self, code: impl FnOnce() -> Result<T, TensorError>) -> Result<T, TensorError> {
+    fn guarded<T>(&self, code: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         catch_unwind(AssertUnwindSafe(code))
-            .unwrap_or_else(|_| Err(TensorError::new(TensorErrorKind::Evaluation, format!("`{}` panicked", self.name))))
+            .unwrap_or_else(|_| Err(Error::tensors(TensorErrorKind::Evaluation, format!("`{}` panicked", self.name))))
     }
 }
 
 /// The bits of an element, if it is of the type.
-fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, TensorError> {
+fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Error> {
     if element.scalar() == scalar {
         return Ok(element.bits());
     }
     let message = format!("`{name}` gives an element of type {}, not {scalar}", element.scalar());
-    Err(TensorError::new(TensorErrorKind::ElementType, message))
+    Err(Error::tensors(TensorErrorKind::ElementType, message))
 }
 
 /// All elements, each by the element form.
@@ -298,10 +300,10 @@ fn by_elements(
     form: Option<&dyn ElementForm>,
     inputs: &[Tensor],
     output: &mut TensorMut<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let Some(form) = form else {
         let message = format!("`{name}` has neither a way to be executed nor an element form");
-        return Err(TensorError::new(TensorErrorKind::Evaluation, message));
+        return Err(Error::tensors(TensorErrorKind::Evaluation, message));
     };
     let metas: Vec<Meta> = inputs.iter().map(|input| Meta::new(input.scalar_type(), input.extents())).collect();
     let (extents, scalar) = (Extents::from_slice(output.extents()), output.scalar_type());
@@ -358,7 +360,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// It does not take the operands, or says that it gives what no tensor may be.
-    pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
+    pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let inputs: Vec<Meta> = operands.iter().map(|operand| Meta::of(self.node(*operand))).collect();
         let Meta { scalar, extents } = op.shape(&inputs)?;
         if !scalar.is_tensor_element() {

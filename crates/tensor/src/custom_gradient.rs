@@ -2,15 +2,16 @@
 //! function's result remembers which gradient holds; reverse mode asks it instead of looking into the function.
 
 use crate::node::{Node, Operation};
-use crate::{Extents, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Residuals and cotangents of the results to cotangents of the inputs; none of an input that has none.
-type Backward = dyn Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Result<Vec<Option<TensorNodeId>>, TensorError>
+type Backward = dyn Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Result<Vec<Option<TensorNodeId>>, Error>
     + Send
     + Sync
     + 'static;
@@ -60,7 +61,7 @@ impl CustomVjp {
         graph: &mut TensorGraph,
         operands: &[TensorNodeId],
         given: &[Option<TensorNodeId>],
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         let (inputs, residuals) = operands[1..].split_at(self.rule.inputs);
         let mut cotangents = Vec::with_capacity(given.len());
         for (given, (scalar, extents)) in given.iter().zip(&self.rule.outputs) {
@@ -83,10 +84,10 @@ pub(crate) fn checked(
     name: &str,
     inputs: &[TensorNodeId],
     made: Vec<Option<TensorNodeId>>,
-) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
     if made.len() != inputs.len() {
         let message = format!("the gradient of `{name}` has {} cotangents for {} inputs", made.len(), inputs.len());
-        return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+        return Err(Error::tensors(TensorErrorKind::OperandCount, message));
     }
     let mut checked = SmallVec::new();
     for (at, (input, made)) in inputs.iter().zip(made).enumerate() {
@@ -97,7 +98,7 @@ pub(crate) fn checked(
         {
             let [found, wanted] = [made, input].map(|node| format!("{} of {:?}", node.scalar, &node.extents[..]));
             let message = format!("the gradient of `{name}` gives input {at} a cotangent {found}, not {wanted}");
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         checked.push(made);
     }
@@ -151,7 +152,7 @@ impl TensorGraph {
     /// )?[0];
     /// let given = g.leaf("given", Scalar::Float64, &[3])?;
     /// assert_eq!(g.cotangents(&[rounded], &[given], &[x])?, [given]);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
@@ -160,22 +161,15 @@ impl TensorGraph {
         &mut self,
         name: &str,
         inputs: &[TensorNodeId],
-        forward: impl FnOnce(
-            &mut TensorGraph,
-            &[TensorNodeId],
-        ) -> Result<(Vec<TensorNodeId>, Vec<TensorNodeId>), TensorError>,
-        backward: impl Fn(
-            &mut TensorGraph,
-            &[TensorNodeId],
-            &[TensorNodeId],
-        ) -> Result<Vec<Option<TensorNodeId>>, TensorError>
+        forward: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<(Vec<TensorNodeId>, Vec<TensorNodeId>), Error>,
+        backward: impl Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Result<Vec<Option<TensorNodeId>>, Error>
         + Send
         + Sync
         + 'static,
-    ) -> Result<Vec<TensorNodeId>, TensorError> {
+    ) -> Result<Vec<TensorNodeId>, Error> {
         let (values, residuals) = forward(self, inputs)?;
         if values.is_empty() {
-            return Err(TensorError::new(TensorErrorKind::OperandCount, format!("`{name}` has no result")));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, format!("`{name}` has no result")));
         }
         let outputs = values.iter().map(|value| (self.node(*value).scalar, self.node(*value).extents.clone()));
         let rule =

@@ -3,7 +3,8 @@
 //! they have the same elements for all indices that other operands have there.
 
 use crate::node::{Axes, Axis, Labels};
-use crate::{TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// What stands for the axes without a letter.
@@ -16,7 +17,7 @@ struct Term {
 }
 
 impl Term {
-    fn parse(text: &str) -> Result<Term, TensorError> {
+    fn parse(text: &str) -> Result<Term, Error> {
         let (before, after) = match text.split_once(ELLIPSIS) {
             Some((before, after)) => (before, Some(after)),
             None => (text, None),
@@ -27,13 +28,10 @@ impl Term {
                     return Ok(letter);
                 }
                 let kind = if ".->".contains(letter) { TensorErrorKind::Syntax } else { TensorErrorKind::BadLabel };
-                Err(TensorError::new(kind, format!("`{letter}` is no label"))
+                Err(Error::tensors(kind, format!("`{letter}` is no label"))
                     .hint("labels are letters, and `...` stands once"))
             };
-            text.chars()
-                .filter(|letter| !letter.is_whitespace())
-                .map(letter)
-                .collect::<Result<Vec<char>, TensorError>>()
+            text.chars().filter(|letter| !letter.is_whitespace()).map(letter).collect::<Result<Vec<char>, Error>>()
         };
         Ok(Term { before: letters(before)?, after: after.map(letters).transpose()? })
     }
@@ -55,14 +53,14 @@ struct Numbers {
 
 impl Numbers {
     /// The numbers for the labels of operands of so many axes.
-    fn of(terms: &[Term], ranks: impl Iterator<Item = usize>) -> Result<Numbers, TensorError> {
+    fn of(terms: &[Term], ranks: impl Iterator<Item = usize>) -> Result<Numbers, Error> {
         let mut numbers = Numbers { letters: Vec::new(), free: 0 };
         for (term, rank) in terms.iter().zip(ranks) {
             let letters = term.letters().count();
             let fits = if term.after.is_some() { letters <= rank } else { letters == rank };
             if !fits {
                 let message = format!("{letters} labels for a tensor of {rank} axes");
-                return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+                return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
             }
             numbers.free = numbers.free.max(rank - letters);
             for letter in term.letters() {
@@ -72,7 +70,7 @@ impl Numbers {
             }
             if numbers.letters.len() + numbers.free > MOST_LABELS {
                 let message = format!("a product of more than {MOST_LABELS} labels");
-                return Err(TensorError::new(TensorErrorKind::Limit, message));
+                return Err(Error::tensors(TensorErrorKind::Limit, message));
             }
         }
         Ok(numbers)
@@ -82,12 +80,12 @@ impl Numbers {
     ///
     /// # Errors
     /// No operand has one of its letters.
-    fn labels(&self, term: &Term, free: usize) -> Result<Axes, TensorError> {
+    fn labels(&self, term: &Term, free: usize) -> Result<Axes, Error> {
         let number = |letter: &char| {
             let at = self.letters.iter().position(|known| known == letter);
             at.map(|at| at as Axis).ok_or_else(|| {
                 let message = format!("no operand has the label `{letter}` of the result");
-                TensorError::new(TensorErrorKind::UnknownOutputLabel, message)
+                Error::tensors(TensorErrorKind::UnknownOutputLabel, message)
             })
         };
         let first_free = self.letters.len() + self.free - free;
@@ -118,20 +116,20 @@ impl TensorGraph {
     /// assert_eq!(g.extents(product), [2, 4]);
     /// let trace = g.leaf("c", Scalar::Float64, &[3, 3]).and_then(|c| g.einsum("ii", &[c]))?;
     /// assert!(g.extents(trace).is_empty());
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// The text is not of this form, or does not fit the operands.
-    pub fn einsum(&mut self, text: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
+    pub fn einsum(&mut self, text: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let (inputs, output) = match text.split_once("->") {
             Some((inputs, output)) => (inputs, Some(Term::parse(output)?)),
             None => (text, None),
         };
-        let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, TensorError>>()?;
+        let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, Error>>()?;
         if terms.len() != operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), terms.len());
-            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let numbers = Numbers::of(&terms, operands.iter().map(|operand| self.extents(*operand).len()))?;
         let mut labels = Labels { operands: Vec::with_capacity(terms.len()), output: Axes::new() };
@@ -161,14 +159,14 @@ impl TensorGraph {
                 if known != *extent {
                     let label = numbers.named(*label);
                     let message = format!("{label} stands for axes of {known} indices and of {extent}");
-                    return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+                    return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
                 }
             }
         }
         labels.output = match &output {
             Some(term) if term.after.is_none() && numbers.free > 0 => {
                 let message = "the operands have axes under `...`, the result has none";
-                return Err(TensorError::new(TensorErrorKind::Syntax, message).hint("write `...` behind `->` too"));
+                return Err(Error::tensors(TensorErrorKind::Syntax, message).hint("write `...` behind `->` too"));
             }
             Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 })?,
             None => {

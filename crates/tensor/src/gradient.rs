@@ -4,9 +4,10 @@
 use crate::custom_gradient::CustomVjp;
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::residuals::{Copies, Residuals};
-use crate::{Extents, Slice, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
+use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -28,11 +29,11 @@ fn function(custom: &CustomVjp, node: &Node) -> Function {
 /// The graph as records of operators see it, and the error that they cannot tell of.
 struct Elementwise<'g> {
     graph: &'g mut TensorGraph,
-    error: Option<TensorError>,
+    error: Option<Error>,
 }
 
 impl Elementwise<'_> {
-    fn handle(&mut self, made: Result<TensorNodeId, TensorError>) -> Result<NodeHandle, TypeFault> {
+    fn handle(&mut self, made: Result<TensorNodeId, Error>) -> Result<NodeHandle, TypeFault> {
         made.map(|node| NodeHandle(node.index() as u32)).map_err(|error| {
             let fault = TypeFault::mismatch(error.to_string(), None);
             self.error.get_or_insert(error);
@@ -55,7 +56,7 @@ impl Expansion for Elementwise<'_> {
     fn literal(&mut self, value: Value) -> NodeHandle {
         let made = match &value {
             Value::Scalar(scalar) => self.graph.constant_bits(scalar.scalar(), scalar.bits()),
-            _ => Err(TensorError::new(TensorErrorKind::ElementType, "a literal that is no number")),
+            _ => Err(Error::tensors(TensorErrorKind::ElementType, "a literal that is no number")),
         };
         self.handle(made).unwrap_or(NodeHandle(0))
     }
@@ -86,12 +87,12 @@ impl TensorGraph {
     /// let twice = g.apply("math.add", &[x, x])?;
     /// assert_eq!(g.extents(gradient), [3]);
     /// # let _ = twice;
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// It is no float without axes, or an operator on the way has no derivative.
-    pub fn gradients(&mut self, number: TensorNodeId, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, TensorError> {
+    pub fn gradients(&mut self, number: TensorNodeId, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
         self.gradients_with(number, wrt, Residuals::SaveAll)
     }
 
@@ -110,7 +111,7 @@ impl TensorGraph {
     /// let nodes = g.len();
     /// g.gradients_with(loss, &[x], Residuals::Recompute(&[e]))?;
     /// assert!(g.len() > nodes);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
@@ -120,13 +121,13 @@ impl TensorGraph {
         number: TensorNodeId,
         wrt: &[TensorNodeId],
         residuals: Residuals<'_>,
-    ) -> Result<Vec<TensorNodeId>, TensorError> {
+    ) -> Result<Vec<TensorNodeId>, Error> {
         let node = self.node(number);
         if !node.extents.is_empty() || !node.scalar.is_float() {
             // Extents may be unknown yet, and are all 1 then.
             let (rank, of) = (node.extents.len(), node.scalar.short_name());
             let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
-            return Err(TensorError::new(TensorErrorKind::NotDifferentiable, message)
+            return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
                 .hint("sum it over all axes, or cast it, first"));
         }
         let one = self.constant(node.scalar, 1.0)?;
@@ -142,7 +143,7 @@ impl TensorGraph {
         outputs: &[TensorNodeId],
         cotangents: &[TensorNodeId],
         wrt: &[TensorNodeId],
-    ) -> Result<Vec<TensorNodeId>, TensorError> {
+    ) -> Result<Vec<TensorNodeId>, Error> {
         self.cotangents_with(outputs, cotangents, wrt, Residuals::SaveAll)
     }
 
@@ -172,10 +173,10 @@ impl TensorGraph {
         cotangents: &[TensorNodeId],
         wrt: &[TensorNodeId],
         residuals: Residuals<'_>,
-    ) -> Result<Vec<TensorNodeId>, TensorError> {
+    ) -> Result<Vec<TensorNodeId>, Error> {
         if outputs.len() != cotangents.len() {
             let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
-            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let last = outputs.iter().map(|output| output.index()).max();
         let len = last.map_or(0, |last| last + 1);
@@ -202,7 +203,7 @@ impl TensorGraph {
             if node.extents != given.extents || node.scalar != given.scalar {
                 let message =
                     format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
-                return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+                return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
             self.gather(&mut gathered, *output, *cotangent)?;
         }
@@ -261,7 +262,7 @@ impl TensorGraph {
         outputs: &[TensorNodeId],
         wrt: &[TensorNodeId],
         tangents: &[TensorNodeId],
-    ) -> Result<Vec<TensorNodeId>, TensorError> {
+    ) -> Result<Vec<TensorNodeId>, Error> {
         let mut seeds = Vec::with_capacity(outputs.len());
         for output in outputs {
             let Node { scalar, extents, .. } = self.node(*output).clone();
@@ -277,7 +278,7 @@ impl TensorGraph {
         gathered: &mut [Option<TensorNodeId>],
         node: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let place = &mut gathered[node.index()];
         *place = Some(match *place {
             Some(before) => self.map(id::ADD, &[before, cotangent])?,
@@ -292,7 +293,7 @@ impl TensorGraph {
         id: TensorNodeId,
         node: &Node,
         cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         let first = node.operands.first().map(|operand| (*operand, self.node(*operand).extents.clone()));
         let (operand, extents) = first.unwrap_or_else(|| (id, node.extents.clone()));
         Ok(smallvec![Some(match &node.operation {
@@ -328,7 +329,7 @@ impl TensorGraph {
     }
 
     /// The sum over what an operand of these extents was broadcast to.
-    fn summed_to(&mut self, cotangent: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
+    fn summed_to(&mut self, cotangent: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let wide: Extents = self.extents(cotangent).into();
         let added = wide.len() - extents.len();
         let is_broadcast = |axis: &usize| *axis < added || (extents[axis - added] == 1 && wide[*axis] != 1);
@@ -343,11 +344,11 @@ impl TensorGraph {
         id: TensorNodeId,
         node: &Node,
         cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         let def = self.registry().get(op);
         let Some(derivative) = def.derivative else {
             let message = format!("{} has no derivative", def.name);
-            let error = TensorError::new(TensorErrorKind::NotDifferentiable, message);
+            let error = Error::tensors(TensorErrorKind::NotDifferentiable, message);
             return Err(error.hint("in Rust `TensorGraph::custom_vjp` gives a function a gradient of its own"));
         };
         let handle = |node: TensorNodeId| NodeHandle(node.index() as u32);
@@ -358,7 +359,7 @@ impl TensorGraph {
         if let Some(error) = elementwise.error {
             return Err(error);
         }
-        let made = made.map_err(|fault| TensorError::new(TensorErrorKind::NotDifferentiable, fault.message))?;
+        let made = made.map_err(|fault| Error::tensors(TensorErrorKind::NotDifferentiable, fault.message))?;
         let mut cotangents = SmallVec::new();
         for (operand, made) in node.operands.iter().zip(made) {
             let extents: Extents = self.extents(*operand).into();
@@ -383,7 +384,7 @@ impl TensorGraph {
         reduction: Reduction,
         axes: &[usize],
         [operand, result, cotangent]: [TensorNodeId; 3],
-    ) -> Result<Option<TensorNodeId>, TensorError> {
+    ) -> Result<Option<TensorNodeId>, Error> {
         let extents: Extents = self.extents(operand).into();
         let mut kept = extents.clone();
         axes.iter().for_each(|axis| kept[*axis] = 1);
@@ -415,7 +416,7 @@ impl TensorGraph {
         axes: &[usize],
         operand: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let extents: Extents = self.extents(operand).into();
         let is_kept = |axis: &usize| !axes.contains(axis);
         let order: SmallVec<[usize; 8]> = (0..extents.len()).filter(is_kept).chain(axes.iter().copied()).collect();
@@ -470,7 +471,7 @@ impl TensorGraph {
         labels: &Labels,
         node: &Node,
         cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         let mut made = SmallVec::new();
         for (at, operand) in node.operands.iter().enumerate() {
             let own = &labels.operands[at];
@@ -510,7 +511,7 @@ impl TensorGraph {
         axis: Axis,
         node: &Node,
         cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, TensorError> {
+    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         let mut slices: SmallVec<[Slice; 2]> = node.extents.iter().map(|extent| Slice::all(*extent)).collect();
         let mut start = 0;
         let mut made = SmallVec::new();

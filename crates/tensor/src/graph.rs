@@ -3,9 +3,10 @@
 //! nodes mean is said by the reference.
 
 use crate::node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
-use crate::{Extents, Layout, MOST_AXES, Slice, TensorError, TensorErrorKind};
+use crate::{Extents, Layout, MOST_AXES, Slice, TensorErrorKind};
 use cembra_ops::Registry;
 use cembra_runtime::{QType, Scalar};
+use cembra_value::Error;
 use cembra_value::tensor::{index_count, inverse_axes, no_element};
 use cembra_value::{ScalarValue, Span};
 use hashbrown::HashTable;
@@ -29,7 +30,7 @@ pub const MOST_FACTORS: usize = 1024;
 /// let sum = g.apply("math.add", &[a, b])?;
 /// assert_eq!(&g.node(sum).extents[..], [4, 3]);
 /// assert_eq!(g.apply("math.add", &[a, b])?, sum);
-/// # Ok::<(), cembra_tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct TensorGraph {
@@ -181,7 +182,7 @@ impl TensorGraph {
     }
 
     /// The node, which is made if there is none like it. Whoever calls this knows that type and extents are right.
-    pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, TensorError> {
+    pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, Error> {
         let hash = FxBuildHasher.hash_one(&node);
         let (nodes, known) = (&mut self.nodes, &mut self.known);
         if let Some(id) = known.find(hash, |id| nodes[id.index()] == node) {
@@ -189,7 +190,7 @@ impl TensorGraph {
         }
         if nodes.len() >= self.most_nodes {
             let error =
-                TensorError::new(TensorErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes));
+                Error::tensors(TensorErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes));
             return Err(error.hint("split it; a gradient is several times as large as what it is of"));
         }
         let id = TensorNodeId(nodes.len() as u32);
@@ -206,7 +207,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// Tensors have no such elements, axes or extents.
-    pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         index_count(extents)?;
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
@@ -221,12 +222,12 @@ impl TensorGraph {
     ///
     /// # Errors
     /// Tensors have no such elements, or an integer type does not have the number.
-    pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<TensorNodeId, TensorError> {
+    pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<TensorNodeId, Error> {
         let whole = |least: f64, above: f64| {
             if number.trunc() == number && (least..above).contains(&number) {
                 return Ok(number as i64);
             }
-            Err(TensorError::new(TensorErrorKind::ElementType, format!("{number} is no {}", scalar.short_name()))
+            Err(Error::tensors(TensorErrorKind::ElementType, format!("{number} is no {}", scalar.short_name()))
                 .hint("cast what stands beside it to f32 or f64"))
         };
         let bits = match scalar {
@@ -244,7 +245,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// Tensors have no such elements.
-    pub fn literal(&mut self, value: &ScalarValue) -> Result<TensorNodeId, TensorError> {
+    pub fn literal(&mut self, value: &ScalarValue) -> Result<TensorNodeId, Error> {
         let scalar = value.scalar();
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
@@ -256,7 +257,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is no room for another node.
-    pub fn number(&mut self, number: f64, beside: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
+    pub fn number(&mut self, number: f64, beside: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         self.constant(self.number_type(beside), number)
     }
 
@@ -269,7 +270,7 @@ impl TensorGraph {
     }
 
     /// Something of which nothing is known, and that nothing that is evaluated may depend on.
-    pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let operation = Operation::Seed(self.unique());
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
     }
@@ -280,7 +281,7 @@ impl TensorGraph {
     }
 
     /// A number by its bits.
-    pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<TensorNodeId, TensorError> {
+    pub(crate) fn constant_bits(&mut self, scalar: Scalar, bits: u64) -> Result<TensorNodeId, Error> {
         let operation = Operation::Constant(bits);
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: Extents::new() })
     }
@@ -289,7 +290,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// Extents differ where neither is 1.
-    pub fn broadcast_extents(&self, operands: &[TensorNodeId]) -> Result<Extents, TensorError> {
+    pub fn broadcast_extents(&self, operands: &[TensorNodeId]) -> Result<Extents, Error> {
         let mut made = Extents::new();
         for operand in operands {
             let extents = self.extents(*operand);
@@ -306,7 +307,7 @@ impl TensorGraph {
                         let all: Vec<String> =
                             operands.iter().map(|operand| format!("{:?}", self.extents(*operand))).collect();
                         let message = format!("tensors of {} do not broadcast", all.join(" and "));
-                        return Err(TensorError::new(TensorErrorKind::Broadcast, message));
+                        return Err(Error::tensors(TensorErrorKind::Broadcast, message));
                     }
                 }
             }
@@ -324,13 +325,13 @@ impl TensorGraph {
         reduction: Reduction,
         operand: TensorNodeId,
         axes: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let axes = ascending(axes, node.extents.len())?;
         let takes_truth = matches!(reduction, Reduction::Any | Reduction::All);
         if takes_truth != (node.scalar == Scalar::Boolean) {
             let message = format!("{reduction:?} of elements of type {}", node.scalar.short_name());
-            let error = TensorError::new(TensorErrorKind::ElementType, message);
+            let error = Error::tensors(TensorErrorKind::ElementType, message);
             let wanted =
                 if takes_truth { "compare them first" } else { "cast them, or ask whether any or all are true" };
             return Err(error.hint(wanted));
@@ -340,7 +341,7 @@ impl TensorGraph {
             let which = if reduction == Reduction::Max { "largest" } else { "smallest" };
             let message =
                 format!("the {which} of no elements: over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
-            return Err(TensorError::new(TensorErrorKind::EmptyReduction, message));
+            return Err(Error::tensors(TensorErrorKind::EmptyReduction, message));
         }
         let extents = (node.extents.iter().enumerate())
             .filter(|(axis, _)| !axes.contains(&(*axis as Axis)))
@@ -355,16 +356,16 @@ impl TensorGraph {
     ///
     /// # Errors
     /// Labels do not fit the operands, their elements are no numbers, or there are more than [`MOST_FACTORS`].
-    pub fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
+    pub fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         if operands.len() > MOST_FACTORS {
             let message = format!("a product of {} tensors: it may have {MOST_FACTORS}", operands.len());
-            return Err(TensorError::new(TensorErrorKind::Limit, message)
+            return Err(Error::tensors(TensorErrorKind::Limit, message)
                 .hint("multiply some of them first, by a product of their own"));
         }
         let scalars = operands.iter().map(|operand| self.node(*operand).scalar);
         let scalar = scalars.reduce(|a, b| cembra_value::common_scalar(a, b).unwrap_or(Scalar::Boolean));
         let Some(scalar) = scalar.filter(|scalar| *scalar != Scalar::Boolean) else {
-            return Err(TensorError::new(TensorErrorKind::ElementType, "products of tensors need numbers")
+            return Err(Error::tensors(TensorErrorKind::ElementType, "products of tensors need numbers")
                 .hint("cast the operands"));
         };
         let extents = labels.output_extents(&operands.iter().map(|id| self.extents(*id)).collect::<Vec<_>>())?;
@@ -380,7 +381,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// Axes of the result are left out, or axes of unlike extents go to one.
-    pub fn with_axes(&mut self, operand: TensorNodeId, to: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub fn with_axes(&mut self, operand: TensorNodeId, to: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
         if to.iter().enumerate().all(|(axis, to)| axis == *to) {
@@ -395,7 +396,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// `of` does not name each axis once.
-    pub fn transpose(&mut self, operand: TensorNodeId, of: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub fn transpose(&mut self, operand: TensorNodeId, of: &[usize]) -> Result<TensorNodeId, Error> {
         let to = inverse_axes(of, self.extents(operand).len())?;
         self.with_axes(operand, &to)
     }
@@ -404,7 +405,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, TensorError> {
+    pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
         if slices.iter().zip(&node.extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
@@ -419,7 +420,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// An extent is neither kept nor was 1.
-    pub fn broadcast(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub fn broadcast(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
             return Ok(operand);
@@ -434,7 +435,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There are not as many indices.
-    pub fn reshape(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, TensorError> {
+    pub fn reshape(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
             return Ok(operand);
@@ -454,7 +455,7 @@ impl TensorGraph {
         operand: TensorNodeId,
         to: &[usize],
         extents: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let seen = Layout::row_major(extents)?.with_axes(to)?;
         if seen.rank() == extents.len() {
             // Nothing but an order of axes.
@@ -474,7 +475,7 @@ impl TensorGraph {
         operand: TensorNodeId,
         slices: &[Slice],
         extents: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let seen = Layout::row_major(extents)?.sliced(slices)?;
         if slices.iter().zip(extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
             return Ok(operand);
@@ -488,11 +489,11 @@ impl TensorGraph {
         seen: &Layout,
         operation: Operation,
         extents: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] != *seen.extents() {
             let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], seen.extents());
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         let scalar = node.scalar;
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents: extents.into() })
@@ -502,12 +503,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is no such axis, or indices are no integers.
-    pub fn take(
-        &mut self,
-        operand: TensorNodeId,
-        indices: TensorNodeId,
-        axis: usize,
-    ) -> Result<TensorNodeId, TensorError> {
+    pub fn take(&mut self, operand: TensorNodeId, indices: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let extents = self.taken_extents(self.extents(operand), indices, axis)?;
         let scalar = self.node(operand).scalar;
         let operation = Operation::Take(axis as Axis);
@@ -524,16 +520,16 @@ impl TensorGraph {
         indices: TensorNodeId,
         axis: usize,
         extents: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         index_count(extents)?;
         let node = self.node(operand);
         let wanted = self.taken_extents(extents, indices, axis)?;
         if node.extents != wanted {
             let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], &wanted[..]);
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if node.scalar == Scalar::Boolean {
-            return Err(TensorError::new(TensorErrorKind::ElementType, "truth values are not added up"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, "truth values are not added up"));
         }
         let scalar = node.scalar;
         let operation = Operation::PlaceTake(axis as Axis);
@@ -541,12 +537,12 @@ impl TensorGraph {
         self.intern(Node { operation, operands, scalar, extents: extents.into() })
     }
 
-    fn taken_extents(&self, extents: &[usize], indices: TensorNodeId, axis: usize) -> Result<Extents, TensorError> {
+    fn taken_extents(&self, extents: &[usize], indices: TensorNodeId, axis: usize) -> Result<Extents, Error> {
         check_axis(axis, extents.len())?;
         let indices = self.node(indices);
         if !matches!(indices.scalar, Scalar::Int32 | Scalar::Int64) {
             let message = format!("indices of type {}", indices.scalar.short_name());
-            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("indices are i32 or i64"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("indices are i32 or i64"));
         }
         let mut made = Extents::from_slice(&extents[..axis]);
         made.extend_from_slice(&indices.extents);
@@ -559,9 +555,9 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There are none, no such axis, or other extents differ.
-    pub fn concat(&mut self, operands: &[TensorNodeId], axis: usize) -> Result<TensorNodeId, TensorError> {
+    pub fn concat(&mut self, operands: &[TensorNodeId], axis: usize) -> Result<TensorNodeId, Error> {
         let Some(first) = operands.first() else {
-            return Err(TensorError::new(TensorErrorKind::OperandCount, "a concatenation of nothing"));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, "a concatenation of nothing"));
         };
         let mut extents = self.node(*first).extents.clone();
         check_axis(axis, extents.len())?;
@@ -576,18 +572,18 @@ impl TensorGraph {
                     extents.len(),
                     node.extents.len()
                 );
-                return Err(TensorError::new(TensorErrorKind::RankMismatch, message)
+                return Err(Error::tensors(TensorErrorKind::RankMismatch, message)
                     .hint("reshape what has fewer: a number to an extent of 1"));
             }
             if node.extents != extents {
                 let message =
                     format!("tensors of {:?} and {:?} along axis {axis}", self.extents(*first), &node.extents[..]);
-                return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+                return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
             length = length.saturating_add(extents[axis]);
             let Some(common) = cembra_value::common_scalar(scalar, node.scalar) else {
                 let message = format!("elements of types {} and {}", scalar.short_name(), node.scalar.short_name());
-                return Err(TensorError::new(TensorErrorKind::ElementType, message));
+                return Err(Error::tensors(TensorErrorKind::ElementType, message));
             };
             scalar = common;
         }
@@ -601,20 +597,20 @@ impl TensorGraph {
     }
 }
 
-fn check_axis(axis: usize, rank: usize) -> Result<(), TensorError> {
+fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
     if axis < rank {
         return Ok(());
     }
-    Err(TensorError::new(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+    Err(Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
 /// Axes in ascending order.
-fn ascending(axes: &[usize], rank: usize) -> Result<Axes, TensorError> {
+fn ascending(axes: &[usize], rank: usize) -> Result<Axes, Error> {
     let mut is_met = [false; MOST_AXES];
     for axis in axes {
         check_axis(*axis, rank)?;
         if std::mem::replace(&mut is_met[*axis], true) {
-            return Err(TensorError::new(TensorErrorKind::Axis, format!("axis {axis} stands twice")));
+            return Err(Error::tensors(TensorErrorKind::Axis, format!("axis {axis} stands twice")));
         }
     }
     Ok((0..rank as Axis).filter(|axis| is_met[usize::from(*axis)]).collect())

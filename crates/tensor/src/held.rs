@@ -1,7 +1,8 @@
 //! How many bytes of tensors an evaluation has at a time, held against how many it may have.
 
-use crate::{TensorError, TensorErrorKind, check_bytes};
+use crate::{TensorErrorKind, check_bytes};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use cembra_value::Limit;
 use cembra_value::tensor::element_bytes;
 
@@ -25,7 +26,7 @@ impl Held {
     ///
     /// # Errors
     /// It is too large, alone or with the others.
-    pub fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), TensorError> {
+    pub fn take(&mut self, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
         check_bytes(scalar, extents, self.most)?;
         self.bytes += element_bytes(scalar, extents).unwrap_or(0);
         if self.bytes <= u128::from(self.most) {
@@ -36,7 +37,7 @@ impl Held {
             "with a tensor of {extents:?} tensors take {} bytes: an evaluation may have {}",
             self.bytes, self.most
         );
-        Err(TensorError::new(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
+        Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
     }
 
     /// The most bytes that were taken at a time, which are no more than there may be.

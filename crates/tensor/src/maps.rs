@@ -3,9 +3,10 @@
 //! Texts are no elements, so those among the operands belong to the operator, as what it is compiled from does.
 
 use crate::node::{Node, Operation};
-use crate::{TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault};
 use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_value::Error;
 use cembra_value::tensor::no_element;
 use cembra_value::{ScalarValue, Value, near_names};
 use smallvec::SmallVec;
@@ -122,12 +123,12 @@ impl TensorGraph {
     /// let rounded = g.apply("round", &[x, digits])?;
     /// assert_eq!(g.extents(rounded), [3]);
     /// assert!(g.apply("round", &[x, x]).is_err());
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// There is no such operator, it does not take these types, gives no element, or extents do not broadcast.
-    pub fn apply(&mut self, operator: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
+    pub fn apply(&mut self, operator: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let operands: SmallVec<[MapOperand<'_>; 4]> = operands.iter().copied().map(MapOperand::Node).collect();
         self.apply_with(operator, &operands)
     }
@@ -152,10 +153,10 @@ impl TensorGraph {
     ///
     /// # Errors
     /// As for [`TensorGraph::apply`], or a text that the operator cannot be compiled from.
-    pub fn apply_with(&mut self, operator: &str, operands: &[MapOperand<'_>]) -> Result<TensorNodeId, TensorError> {
+    pub fn apply_with(&mut self, operator: &str, operands: &[MapOperand<'_>]) -> Result<TensorNodeId, Error> {
         let Some(op) = self.registry().find(operator) else {
             let names = near_names(operator, 2, self.registry().iter().map(|(_, def)| def.name));
-            let error = TensorError::new(
+            let error = Error::tensors(
                 TensorErrorKind::UnknownName,
                 format!("there is no operator `{}`", Excerpt::quoted(operator)),
             );
@@ -193,13 +194,9 @@ impl TensorGraph {
     ///
     /// # Errors
     /// It does not take these types, gives no element, or extents do not broadcast.
-    pub fn map(
-        &mut self,
-        op: impl Into<ElementOperator>,
-        operands: &[TensorNodeId],
-    ) -> Result<TensorNodeId, TensorError> {
+    pub fn map(&mut self, op: impl Into<ElementOperator>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let op = op.into();
-        let refused = |message: String| TensorError::new(TensorErrorKind::ElementType, message);
+        let refused = |message: String| Error::tensors(TensorErrorKind::ElementType, message);
         let resolved = resolve(self.registry(), &op, &self.operand_types(op.op, operands)).map_err(|fault| {
             let error = refused(fault.message);
             if let Some(hint) = fault.hint { error.hint(hint) } else { error }
@@ -233,7 +230,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// One cannot be; it says why.
-    pub fn check_texts(&self, from: usize) -> Result<(), TensorError> {
+    pub fn check_texts(&self, from: usize) -> Result<(), Error> {
         for at in from..self.len() {
             let node = self.node(self.id(at as u32));
             let Operation::Map(op) = &node.operation else { continue };
@@ -246,7 +243,7 @@ impl TensorGraph {
             if let Some(compile) = overload.and_then(|overload| overload.compile)
                 && let Err(reason) = compile.compile(&Value::text(&**text))
             {
-                return Err(TensorError::new(TensorErrorKind::Literal, format!("{}: {reason}", def.name)));
+                return Err(Error::tensors(TensorErrorKind::Literal, format!("{}: {reason}", def.name)));
             }
         }
         Ok(())
@@ -256,7 +253,7 @@ impl TensorGraph {
     ///
     /// # Errors
     /// There is no cast to the type, or tensors have no such elements.
-    pub fn cast(&mut self, operand: TensorNodeId, scalar: Scalar) -> Result<TensorNodeId, TensorError> {
+    pub fn cast(&mut self, operand: TensorNodeId, scalar: Scalar) -> Result<TensorNodeId, Error> {
         if self.node(operand).scalar == scalar {
             return Ok(operand);
         }

@@ -4,8 +4,9 @@ use crate::constant::ConstantTensor;
 use crate::custom::Custom;
 use crate::custom_gradient::CustomVjp;
 use crate::maps::ElementOperator;
-use crate::{Extents, Slice, TensorError, TensorErrorKind};
+use crate::{Extents, Slice, TensorErrorKind};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -152,23 +153,23 @@ impl Labels {
     ///
     /// # Errors
     /// Uses of a label have unlike extents, or operands another number of axes than of labels.
-    pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, TensorError> {
+    pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
         if operands.len() != self.operands.len() {
             let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
-            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let labels = self.operands.iter().flatten().map(|label| usize::from(*label) + 1).max().unwrap_or(0);
         let mut found: Vec<Option<usize>> = vec![None; labels];
         for (labels, extents) in self.operands.iter().zip(operands) {
             if labels.len() != extents.len() {
                 let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
-                return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+                return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
             }
             for (label, extent) in labels.iter().zip(*extents) {
                 let known = found[usize::from(*label)].get_or_insert(*extent);
                 if known != extent {
                     let message = format!("a label of {known} indices and of {extent}");
-                    return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+                    return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
                 }
             }
         }
@@ -179,10 +180,10 @@ impl Labels {
     ///
     /// # Errors
     /// They have.
-    pub fn check_countable(&self, extents: &[usize]) -> Result<(), TensorError> {
+    pub fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
         let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
         let message = || format!("a product of more than 2^{} terms", usize::BITS);
-        all.map(drop).ok_or_else(|| TensorError::new(TensorErrorKind::Limit, message()))
+        all.map(drop).ok_or_else(|| Error::tensors(TensorErrorKind::Limit, message()))
     }
 
     /// The extents of the result of a product of operands of these extents.
@@ -190,22 +191,19 @@ impl Labels {
     /// # Errors
     /// As for [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more elements than can
     /// be counted.
-    pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, TensorError> {
+    pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];
         let mut made = Extents::new();
         for label in &self.output {
             if !self.operands.iter().any(|labels| labels.contains(label)) {
-                return Err(TensorError::new(
+                return Err(Error::tensors(
                     TensorErrorKind::UnknownOutputLabel,
                     "a label of the result that no operand has",
                 ));
             }
             if std::mem::replace(&mut is_met[usize::from(*label)], true) {
-                return Err(TensorError::new(
-                    TensorErrorKind::RepeatedOutputLabel,
-                    "a label that the result has twice",
-                ));
+                return Err(Error::tensors(TensorErrorKind::RepeatedOutputLabel, "a label that the result has twice"));
             }
             made.push(extents[usize::from(*label)]);
         }

@@ -9,10 +9,11 @@ use crate::sums::Order;
 use crate::taken::{place_take, take};
 use crate::walk::{GoOn, Watch};
 use crate::{
-    Axis, Data, Element, ElementOperator, Layout, Node, Strides, Tensor, TensorError, TensorErrorKind, TensorGraph,
-    TensorNodeId, check_bytes, sums,
+    Axis, Data, Element, ElementOperator, Layout, Node, Strides, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
+    check_bytes, sums,
 };
 use cembra_runtime::{Scalar, sum_blocks};
+use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use smallvec::SmallVec;
 
@@ -26,7 +27,7 @@ pub fn evaluate(
     outputs: &[TensorNodeId],
     inputs: &[Tensor],
     elements: &dyn Elements,
-) -> Result<Vec<Tensor>, TensorError> {
+) -> Result<Vec<Tensor>, Error> {
     check_inputs(graph, inputs)?;
     let mut run = Run {
         graph,
@@ -60,7 +61,7 @@ pub fn evaluate(
     }
     let value = |output: &TensorNodeId| run.values[output.index()].clone();
     let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
-    made.ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an output that was not computed"))
+    made.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an output that was not computed"))
 }
 
 /// An evaluation.
@@ -76,7 +77,7 @@ struct Run<'r> {
 
 impl Run<'_> {
     /// Computes a node, and before that whatever it is made of and has no value yet: of a conditional the branch that is chosen.
-    fn ask(&mut self, id: TensorNodeId) -> Result<(), TensorError> {
+    fn ask(&mut self, id: TensorNodeId) -> Result<(), Error> {
         let mut open: Vec<TensorNodeId> = vec![id];
         while let Some(id) = open.last().copied() {
             let (node, asked) = (self.graph.node(id), open.len());
@@ -114,7 +115,7 @@ impl Run<'_> {
     }
 
     /// Computes a node whose operands have values, but for one that is not chosen.
-    fn compute(&mut self, id: TensorNodeId, unread: Option<TensorNodeId>) -> Result<(), TensorError> {
+    fn compute(&mut self, id: TensorNodeId, unread: Option<TensorNodeId>) -> Result<(), Error> {
         let (graph, node) = (self.graph, self.graph.node(id));
         let unread = match unread {
             Some(unread) if self.values[unread.index()].is_none() => Some((unread, of_any(graph.node(unread))?)),
@@ -125,8 +126,8 @@ impl Run<'_> {
             _ => self.values[operand.index()].as_ref(),
         };
         let operands: Option<SmallVec<[&Tensor; 4]>> = node.read().iter().map(operand).collect();
-        let operands = operands
-            .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an operand that was not computed"))?;
+        let operands =
+            operands.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an operand that was not computed"))?;
         if !is_view(node) {
             self.held.take(node.scalar, &node.extents)?;
         }
@@ -165,7 +166,7 @@ impl Run<'_> {
 }
 
 /// A tensor in the place of a node that is not chosen: its elements are all the same.
-fn of_any(node: &Node) -> Result<Tensor, TensorError> {
+fn of_any(node: &Node) -> Result<Tensor, Error> {
     Tensor::of_data(&[], Data::zeros(node.scalar, 1)?)?.broadcast_to(&node.extents)
 }
 
@@ -186,7 +187,7 @@ fn is_view(node: &Node) -> bool {
 ///
 /// # Errors
 /// It would.
-pub fn check_size(node: &Node, most: u64) -> Result<(), TensorError> {
+pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
     if is_view(node) { Ok(()) } else { check_bytes(node.scalar, &node.extents, most) }
 }
 
@@ -194,22 +195,22 @@ pub fn check_size(node: &Node, most: u64) -> Result<(), TensorError> {
 ///
 /// # Errors
 /// There are not as many inputs as leaves, or one is not of the leaf's type and extents.
-pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), TensorError> {
+pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error> {
     let leaves = graph.leaves();
     if leaves.len() != inputs.len() {
         let message = format!("{} tensors for {} inputs", inputs.len(), leaves.len());
-        return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+        return Err(Error::tensors(TensorErrorKind::OperandCount, message));
     }
     for (leaf, input) in leaves.iter().zip(inputs) {
         let node = graph.node(leaf.node);
         if node.scalar != input.scalar_type() {
             let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
             let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
-            return Err(TensorError::new(TensorErrorKind::ElementType, message));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message));
         }
         if node.extents[..] != *input.extents() {
             let message = format!("input `{}` is of {:?}, not {:?}", leaf.name, &node.extents[..], input.extents());
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
     }
     Ok(())
@@ -222,7 +223,7 @@ fn map_value(
     node: &Node,
     operands: &[&Tensor],
     elements: &dyn Elements,
-) -> Result<Tensor, TensorError> {
+) -> Result<Tensor, Error> {
     let types = graph.operand_types(op.id(), &node.operands);
     let body = Body::of_operator(op, &types, node.scalar);
     let inputs = types.iter().zip(operands).filter(|((_, bits), _)| bits.is_none()).map(|(_, operand)| *operand);
@@ -231,7 +232,7 @@ fn map_value(
     let data = outputs
         .into_iter()
         .next()
-        .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a body without output"))?;
+        .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a body without output"))?;
     Tensor::of_data(&node.extents, data)
 }
 
@@ -239,12 +240,7 @@ fn map_value(
 ///
 /// # Errors
 /// An index is outside of its axis, an operation of a user fails, `go_on` ends it, or the node is an operator on elements.
-pub fn node_value(
-    node: &Node,
-    operands: &[&Tensor],
-    inputs: &[Tensor],
-    go_on: GoOn<'_>,
-) -> Result<Tensor, TensorError> {
+pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: GoOn<'_>) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
@@ -252,11 +248,11 @@ pub fn node_value(
         Operation::Tensor(constant) => Ok(constant.tensor().clone()),
         Operation::Iota => made(Data::Int64((0..node.extents.iter().product::<usize>() as i64).collect())),
         Operation::Seed(_) => {
-            Err(TensorError::new(TensorErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
+            Err(Error::tensors(TensorErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
         }
         // Plans make them in steps of their own.
         Operation::Map(_) => {
-            Err(TensorError::new(TensorErrorKind::Evaluation, "an operator on elements that is no step"))
+            Err(Error::tensors(TensorErrorKind::Evaluation, "an operator on elements that is no step"))
         }
         Operation::Reduce(reduction, axes) => {
             made(sums::reduce(*reduction, axes, (operands[0].data(), operands[0].layout()), go_on)?)
@@ -280,11 +276,7 @@ fn widened(axes: &[Axis]) -> SmallVec<[usize; 8]> {
     axes.iter().map(|axis| usize::from(*axis)).collect()
 }
 
-fn place(
-    node: &Node,
-    value: &Tensor,
-    seen: impl Fn(&Layout) -> Result<Layout, TensorError>,
-) -> Result<Tensor, TensorError> {
+fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, Error>) -> Result<Tensor, Error> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
     data.scatter(&value.gathered(), seen(&whole)?.positions());
@@ -296,15 +288,15 @@ fn place(
 /// # Errors
 /// An axis of this extent has no such index.
 #[inline]
-pub fn named_index(index: i64, extent: usize) -> Result<usize, TensorError> {
+pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);
     found.ok_or_else(|| {
-        let error = TensorError::new(TensorErrorKind::Index, format!("index {index} of an axis of {extent}"));
+        let error = Error::tensors(TensorErrorKind::Index, format!("index {index} of an axis of {extent}"));
         error.hint("indices count from 0, and none from the end")
     })
 }
 
-fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, TensorError> {
+fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
     let mut slices: Vec<_> = node.extents.iter().map(|extent| crate::Slice::all(*extent)).collect();
@@ -323,7 +315,7 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Tenso
 ///
 /// # Errors
 /// The labels do not fit the operands, all of them together have more indices than can be counted, the elements are no numbers, or `go_on` ends it.
-pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, TensorError> {
+pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     labels.check_countable(&extents)?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
@@ -406,7 +398,7 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     how: (T, C),
     narrow: impl Fn(T) -> N,
     go_on: GoOn<'_>,
-) -> Result<Vec<N>, TensorError> {
+) -> Result<Vec<N>, Error> {
     let mut watch = Watch::new(go_on);
     let mut sums = zeros(len)?;
     for to in &mut sums {

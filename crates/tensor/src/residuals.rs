@@ -2,7 +2,8 @@
 //! gradient has them; or they are computed again, behind barriers, which keep equal nodes from becoming one.
 
 use crate::node::{Node, Operation};
-use crate::{TensorError, TensorGraph, TensorNodeId};
+use crate::{TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What gradients do with values of the function that they are of.
@@ -43,7 +44,7 @@ impl Copies {
     }
 
     /// The node that a gradient takes for this one.
-    pub(crate) fn of_node(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+    pub(crate) fn of_node(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if !self.named.contains(&node) {
             return Ok(node);
         }
@@ -73,7 +74,7 @@ impl Copies {
     }
 
     /// One barrier before each node that is not computed again.
-    fn barrier(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+    fn barrier(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if matches!(graph.node(node).operation, Operation::Constant(_) | Operation::Tensor(_) | Operation::Iota) {
             return Ok(node);
         }
@@ -98,12 +99,12 @@ impl TensorGraph {
     /// let x = g.leaf("x", Scalar::Float64, &[3])?;
     /// let hidden = g.barrier(x)?;
     /// assert_ne!(g.apply("exp", &[x])?, g.apply("exp", &[hidden])?);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// The graph has too many nodes.
-    pub fn barrier(&mut self, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+    pub fn barrier(&mut self, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let Node { scalar, extents, .. } = self.node(node).clone();
         let operation = Operation::Barrier(self.unique());
         self.intern(Node { operation, operands: [node].as_slice().into(), scalar, extents })

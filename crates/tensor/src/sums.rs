@@ -2,8 +2,9 @@
 //! the layout. Floats are added in FLOAT64; [`Order`] says which sums have the order of a [`ChainFold`].
 
 use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
-use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorError, TensorErrorKind};
+use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorErrorKind};
 use cembra_runtime::{ChainFold, ChainFolds, fold_whole, is_in_order, sum_blocks};
+use cembra_value::Error;
 use cembra_value::with_data;
 use multiversion::multiversion;
 
@@ -329,7 +330,7 @@ pub fn reduce(
     axes: &[Axis],
     (data, layout): (&Data, &Layout),
     go_on: GoOn<'_>,
-) -> Result<Data, TensorError> {
+) -> Result<Data, Error> {
     let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
     let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
     let mut made = Data::zeros(data.scalar(), len)?;
@@ -365,14 +366,14 @@ pub fn reduce_into(
     (data, layout): (&Data, &Layout),
     to: DataMut<'_>,
     go_on: GoOn<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     fn all<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
         elements: &[T],
         order: Order,
         how: (W, C),
         [whole, kept, reduced]: [&Layout; 3],
         (to, go_on): (&mut [T], GoOn<'_>),
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let mut watch = Watch::new(go_on);
         let mut see = |count: usize| watch.see(count);
         if reduced.is_row_major() && !reduced.is_empty() {
@@ -461,16 +462,16 @@ pub fn reduce_into(
         order: Order,
         parts: [&Layout; 3],
         (to, go_on): (DataMut<'_>, GoOn<'_>),
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let to = T::of_part(to).filter(|to| to.len() == parts[1].len());
         let to =
-            to.ok_or_else(|| TensorError::new(TensorErrorKind::ElementType, "memory that does not fit the elements"))?;
+            to.ok_or_else(|| Error::tensors(TensorErrorKind::ElementType, "memory that does not fit the elements"))?;
         with_reduction!(T, reduction, how => all(elements, order, how, parts, (to, go_on)))
     }
     let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
-        return Err(TensorError::new(TensorErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
+        return Err(Error::tensors(TensorErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
     }
     with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], (to, go_on)))
 }

@@ -3,7 +3,8 @@
 
 use crate::reference::named_index;
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
-use crate::{Axis, Data, Element, Layout, Node, Tensor, TensorError, TensorErrorKind};
+use crate::{Axis, Data, Element, Layout, Node, Tensor, TensorErrorKind};
+use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use cembra_value::with_data;
 use smallvec::SmallVec;
@@ -17,11 +18,11 @@ enum Named<'t> {
 impl Named<'_> {
     /// The integers of a tensor, all of which name an index. Each is looked at once, in however many places a view has it: a view may have more
     /// places than there is memory or time for.
-    fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut Watch<'_>) -> Result<Named<'t>, TensorError> {
+    fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut Watch<'_>) -> Result<Named<'t>, Error> {
         let named = match indices.data() {
             Data::Int32(narrow) => Named::Narrow(narrow),
             Data::Int64(wide) => Named::Wide(wide),
-            _ => return Err(TensorError::new(TensorErrorKind::ElementType, "indices are i32 or i64")),
+            _ => return Err(Error::tensors(TensorErrorKind::ElementType, "indices are i32 or i64")),
         };
         let layout = indices.layout();
         let axes: SmallVec<[WalkedAxis<1>; 6]> = (layout.axes())
@@ -54,7 +55,7 @@ fn visit_taken(
     axis: Axis,
     watch: &mut Watch<'_>,
     visit: Visit<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     if taken.is_empty() {
         return Ok(());
     }
@@ -102,18 +103,12 @@ fn visit_taken(
 ///
 /// # Errors
 /// An index is outside of its axis, or it is to end.
-pub(crate) fn take(
-    operand: &Tensor,
-    named: &Tensor,
-    axis: Axis,
-    node: &Node,
-    go_on: GoOn<'_>,
-) -> Result<Data, TensorError> {
+pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
     fn of<T: Element>(
         from: &[T],
         len: usize,
-        walk: impl FnOnce(Visit<'_>) -> Result<(), TensorError>,
-    ) -> Result<Data, TensorError> {
+        walk: impl FnOnce(Visit<'_>) -> Result<(), Error>,
+    ) -> Result<Data, Error> {
         let mut made = zeros::<T>(len)?;
         walk(&mut |[own, to], count, [step, _]| {
             let to = &mut made[to..][..count];
@@ -144,7 +139,7 @@ pub(crate) fn place_take(
     named: &Tensor,
     axis: Axis,
     go_on: GoOn<'_>,
-) -> Result<Tensor, TensorError> {
+) -> Result<Tensor, Error> {
     let mut watch = Watch::new(go_on);
     let whole = Layout::row_major(&node.extents)?;
     let indices = Named::of(named, node.extents[usize::from(axis)], &mut watch)?;
@@ -155,8 +150,8 @@ pub(crate) fn place_take(
         to: &mut [T],
         from: &Data,
         sum: impl Fn(T, T) -> T,
-        walk: &mut dyn FnMut(Visit<'_>) -> Result<(), TensorError>,
-    ) -> Result<(), TensorError> {
+        walk: &mut dyn FnMut(Visit<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let from = T::of(from).unwrap_or_default();
         walk(&mut |[first, own], count, [_, step]| {
             for (at, to) in to[first..][..count].iter_mut().enumerate() {

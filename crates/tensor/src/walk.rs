@@ -1,11 +1,11 @@
 //! The question, now and then, whether to go on with a walk over an index space, and the walks themselves, which values have too.
 
-use crate::TensorError;
+use cembra_value::Error;
 
 pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 
 /// Asked now and then whether to go on, as an element of memory may be seen any number of times.
-pub type GoOn<'g> = &'g dyn Fn() -> Result<(), TensorError>;
+pub type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
 /// Counts the elements that are seen, and asks after some.
 pub struct Watch<'g> {
@@ -30,13 +30,13 @@ impl<'g> Watch<'g> {
     /// # Errors
     /// It is to end.
     #[inline]
-    pub fn see(&mut self, count: usize) -> Result<(), TensorError> {
+    pub fn see(&mut self, count: usize) -> Result<(), Error> {
         self.seen = self.seen.saturating_add(count);
         if self.seen < Watch::ELEMENTS { Ok(()) } else { self.ask() }
     }
 
     #[cold]
-    fn ask(&mut self) -> Result<(), TensorError> {
+    fn ask(&mut self) -> Result<(), Error> {
         self.seen = 0;
         (self.go_on)()
     }

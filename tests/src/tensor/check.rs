@@ -88,7 +88,7 @@ impl Expected {
 
 /// The name that the data have for an error: the kind of an error of tensors, or the code of any other.
 pub(super) fn kind_of(error: &Error) -> &str {
-    error.tensor_error().map_or_else(|| error.code(), |error| error.kind().as_str())
+    error.tensor_kind().map_or_else(|| error.code(), cembra::tensor::TensorErrorKind::as_str)
 }
 
 fn same_kind(a: &Tensor, b: &Tensor) -> bool {

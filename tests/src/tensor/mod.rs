@@ -127,7 +127,7 @@ impl TensorEngines {
             Ok((graph, output, tensors)) => {
                 self.on_each(&expected, &|on| first(on, Subject::Node(&graph, output), &tensors))
             }
-            Err(refused) => self.on_each(&expected, &|_| Err(refused.clone().into())),
+            Err(refused) => self.on_each(&expected, &|_| Err(refused.clone())),
         })
     }
 
@@ -228,9 +228,9 @@ impl TensorEngines {
             let checked = match tree::graph(tree, scalar, &inputs)? {
                 // A side may be one number, which stands for all.
                 Ok((graph, output, tensors)) => self.on_each(&expected, &|on| {
-                    Ok(first(on, Subject::Node(&graph, output), &tensors)?.broadcast_to(expected.extents())?)
+                    first(on, Subject::Node(&graph, output), &tensors)?.broadcast_to(expected.extents())
                 }),
-                Err(refused) => self.on_each(&expected, &|_| Err(refused.clone().into())),
+                Err(refused) => self.on_each(&expected, &|_| Err(refused.clone())),
             };
             if checked.is_err() {
                 return Ok(checked);
@@ -353,12 +353,12 @@ fn class(fields: &Fields, spec: &str, tensors: &[Tensor]) -> Option<String> {
 }
 
 fn assign(place: &mut Tensor, slices: &[Slice], value: &Tensor) -> Result<(), Error> {
-    Ok(place.to_mut()?.sliced(slices)?.assign(value)?)
+    place.to_mut()?.sliced(slices)?.assign(value)
 }
 
 /// An error of a check: an element is not what it should be.
 fn differs(message: String) -> Error {
-    cembra::tensor::TensorError::new(TensorErrorKind::Evaluation, message).into()
+    Error::tensors(TensorErrorKind::Evaluation, message)
 }
 
 /// The only output.

@@ -34,7 +34,7 @@ pub fn answer(on: &TensorEngine, line: &str) -> Result<String, Malformed> {
             json!({ "made": ways })
         }
         Err(error) => {
-            let message = error.tensor_error().map_or_else(|| error.message(), ToString::to_string);
+            let message = error.diagnostics()[0].message().to_owned();
             json!({ "error": kind_of(&error), "message": message })
         }
     };

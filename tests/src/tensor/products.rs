@@ -53,5 +53,5 @@ fn made(
     matrices: &dyn MatrixProduct,
 ) -> Result<Tensor, Error> {
     let (data, _) = contract(labels, operands, extents, matrices)?;
-    Ok(Tensor::from_parts(data, Layout::row_major(extents)?)?)
+    Tensor::from_parts(data, Layout::row_major(extents)?)
 }

@@ -3,8 +3,9 @@
 use super::Fields;
 use super::array::{array, numbers};
 use crate::problem::{Defect, Malformed, Unsupported};
+use cembra::Error;
 use cembra::Scalar;
-use cembra::tensor::{Reduction, Slice, Tensor, TensorError, TensorGraph, TensorNodeId};
+use cembra::tensor::{Reduction, Slice, Tensor, TensorGraph, TensorNodeId};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ impl Inputs {
 }
 
 /// A graph, the node of its result, and the tensors for its leaves; or why the library refuses it.
-pub(super) type Made = Result<(TensorGraph, TensorNodeId, Vec<Tensor>), TensorError>;
+pub(super) type Made = Result<(TensorGraph, TensorNodeId, Vec<Tensor>), Error>;
 
 /// Builds what a tree says.
 pub(super) fn graph(tree: &Json, scalar: Scalar, inputs: &Inputs) -> Result<Made, Defect> {
@@ -60,12 +61,12 @@ pub(super) fn slices(json: &Json) -> Result<Vec<Slice>, Malformed> {
 
 /// Why a graph is not built.
 enum Stop {
-    Refused(TensorError),
+    Refused(Error),
     Defect(Defect),
 }
 
-impl From<TensorError> for Stop {
-    fn from(error: TensorError) -> Self {
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
         Stop::Refused(error)
     }
 }
@@ -120,7 +121,7 @@ const ELEMENTWISE: &[(&str, &str)] = &[
 ];
 
 impl Build {
-    fn leaf(&mut self, name: &str, tensor: Tensor) -> Result<TensorNodeId, TensorError> {
+    fn leaf(&mut self, name: &str, tensor: Tensor) -> Result<TensorNodeId, Error> {
         let leaf = self.graph.leaf(name, tensor.scalar_type(), tensor.extents())?;
         self.tensors.push(tensor);
         Ok(leaf)
@@ -196,7 +197,7 @@ fn reduced(
     x: TensorNodeId,
     axes: &[usize],
     keeps: bool,
-) -> Result<TensorNodeId, TensorError> {
+) -> Result<TensorNodeId, Error> {
     let mut extents = g.extents(x).to_vec();
     let made = match operator {
         "sum" => g.reduce(Reduction::Sum, x, axes)?,

@@ -1,6 +1,7 @@
 //! Tensors as the arrays of other crates, and their arrays as tensors: the same elements, and in memory of their own only where it is said.
 
-use cembra::tensor::{Slice, Tensor, TensorError, TensorErrorKind, as_mat_ref, from_mat_ref};
+use cembra::Error;
+use cembra::tensor::{Slice, Tensor, TensorErrorKind, as_mat_ref, from_mat_ref};
 use faer::{Mat, MatRef};
 use ndarray::{Array, Array2, Array3, ArrayD, ArrayView, ArrayViewD, Axis, Ix1, IxDyn, array, s};
 
@@ -8,10 +9,10 @@ fn counted(extents: &[usize]) -> Tensor {
     Tensor::new(extents, (0..extents.iter().product::<usize>()).map(|number| number as f64).collect()).expect("fits")
 }
 
-fn kind<T>(made: Result<T, TensorError>) -> TensorErrorKind {
+fn kind<T>(made: Result<T, Error>) -> TensorErrorKind {
     match made {
         Ok(_) => panic!("not refused"),
-        Err(error) => error.kind(),
+        Err(error) => error.tensor_kind().expect("of tensors"),
     }
 }
 

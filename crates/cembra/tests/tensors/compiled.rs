@@ -5,16 +5,12 @@ use cembra::tensor::{Tensor, TensorErrorKind};
 
 /// The kind of an error of tensors.
 pub(crate) fn kind_of(error: &cembra::Error) -> TensorErrorKind {
-    cause(error).kind()
+    error.tensor_kind().unwrap_or_else(|| panic!("{error} is no error of tensors"))
 }
 
 /// The message of an error of tensors, without a hint.
 pub(crate) fn message_of(error: &cembra::Error) -> String {
-    cause(error).to_string()
-}
-
-fn cause(error: &cembra::Error) -> &cembra::tensor::TensorError {
-    error.tensor_error().unwrap_or_else(|| panic!("{error} is no error of tensors"))
+    error.diagnostics()[0].message().to_owned()
 }
 
 /// The outputs of a session that ran nothing before.

@@ -1,9 +1,9 @@
 //! Conditionals between tensors whose condition is one truth value: the branch that is not chosen is not computed, so it does not fail.
 
 use crate::compiled::kind_of;
+use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, Meta, Reader, Reduction, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId,
-    TensorOp,
+    CompileGraph, Meta, Reader, Reduction, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp,
 };
 use cembra::{Backend, Limits, Model, Options, Scalar, ScalarValue, Value};
 use cembra_engine::Evaluator;
@@ -184,11 +184,11 @@ impl TensorOp for Doubling {
         Some(Vec::new())
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         self.0.fetch_add(1, Ordering::Relaxed);
         let from = inputs[0].to_vec::<f64>()?;
         output.as_mut_slice::<f64>()?.iter_mut().zip(from).for_each(|(to, from)| *to = 2.0 * from);
@@ -197,7 +197,7 @@ impl TensorOp for Doubling {
 }
 
 /// `if any(c) then sum(doubled x) else x`, and the operation's count.
-fn counted() -> Result<(TensorGraph, TensorNodeId, Arc<AtomicUsize>), TensorError> {
+fn counted() -> Result<(TensorGraph, TensorNodeId, Arc<AtomicUsize>), Error> {
     let count = Arc::new(AtomicUsize::new(0));
     let mut g = TensorGraph::standard();
     let c = g.leaf("c", Scalar::Boolean, &[2])?;
@@ -210,9 +210,9 @@ fn counted() -> Result<(TensorGraph, TensorNodeId, Arc<AtomicUsize>), TensorErro
 }
 
 #[test]
-fn what_is_not_chosen_is_not_computed() -> Result<(), TensorError> {
+fn what_is_not_chosen_is_not_computed() -> Result<(), Error> {
     let (g, chosen, count) = counted()?;
-    let inputs = |c: bool| -> Result<[Tensor; 2], TensorError> {
+    let inputs = |c: bool| -> Result<[Tensor; 2], Error> {
         Ok([Tensor::new(&[2], vec![false, c])?, Tensor::new(&[3], vec![1.0, 2.0, 3.0])?])
     };
     for options in backends() {
@@ -236,7 +236,7 @@ fn what_is_not_chosen_is_not_computed() -> Result<(), TensorError> {
 }
 
 #[test]
-fn a_listing_says_under_which_conditions_a_step_is_run() -> Result<(), TensorError> {
+fn a_listing_says_under_which_conditions_a_step_is_run() -> Result<(), Error> {
     let (g, chosen, _) = counted()?;
     let listing = Plan::of(&g, &[chosen]).listing(&g).to_string();
     let guarded = listing.lines().filter(|line| line.contains("only if %2")).count();
@@ -245,7 +245,7 @@ fn a_listing_says_under_which_conditions_a_step_is_run() -> Result<(), TensorErr
 }
 
 #[test]
-fn reductions_of_a_branch_are_skipped_though_steps_outside_of_it_could_take_them_in() -> Result<(), TensorError> {
+fn reductions_of_a_branch_are_skipped_though_steps_outside_of_it_could_take_them_in() -> Result<(), Error> {
     let mut g = TensorGraph::standard();
     let c = g.leaf("c", Scalar::Boolean, &[2])?;
     let [x, y] = [g.leaf("x", Scalar::Float64, &[2, 3])?, g.leaf("y", Scalar::Float64, &[2])?];
@@ -264,7 +264,7 @@ fn reductions_of_a_branch_are_skipped_though_steps_outside_of_it_could_take_them
 }
 
 #[test]
-fn a_branch_too_long_for_one_expression_is_skipped_by_a_condition_that_nothing_else_reads() -> Result<(), TensorError> {
+fn a_branch_too_long_for_one_expression_is_skipped_by_a_condition_that_nothing_else_reads() -> Result<(), Error> {
     let mut g = TensorGraph::standard();
     let c = g.leaf("c", Scalar::Boolean, &[2])?;
     let x = g.leaf("x", Scalar::Float64, &[])?;

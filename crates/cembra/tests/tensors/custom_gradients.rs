@@ -1,8 +1,9 @@
 //! Gradients that a user says, those of the library that are made so, and what is computed again for gradients. They are held against
 //! differences, and against what is computed without them.
 
+use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, Reduction, Residuals, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
+    CompileGraph, Reduction, Residuals, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
 };
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
@@ -159,7 +160,7 @@ fn scaled(g: &mut TensorGraph, x: TensorNodeId, factor: f64, results: usize) -> 
     };
     let forward = |g: &mut TensorGraph, x: &[TensorNodeId]| {
         let made = (0..results).map(|result| times(g, x[0], factor * (result + 1) as f64));
-        Ok((made.collect::<Result<Vec<TensorNodeId>, TensorError>>()?, vec![]))
+        Ok((made.collect::<Result<Vec<TensorNodeId>, Error>>()?, vec![]))
     };
     let backward = move |g: &mut TensorGraph, _: &[TensorNodeId], given: &[TensorNodeId]| {
         let mut sum = g.constant(Scalar::Float64, 0.0)?;
@@ -247,8 +248,8 @@ fn what_is_wrong_with_a_gradient_names_it() {
             move |_, _, _| Ok(made.clone())
         });
         let number = g.reduce(Reduction::Sum, node.unwrap()[0], &[0]).unwrap();
-        let error: TensorError = g.gradients(number, &[x]).unwrap_err();
-        (error.kind(), error.to_string())
+        let error: Error = g.gradients(number, &[x]).unwrap_err();
+        (error.tensor_kind().expect("of tensors"), error.to_string())
     };
     let (kind, message) = refused(&mut g.clone(), vec![]);
     assert_eq!(

@@ -108,7 +108,7 @@ fn products_have_at_most_1024_factors() {
         let text = format!("{target} = {}", vec![r#"a("i,j")"#; count].join(" * "));
         let mut tensors = BTreeMap::from([("a".to_owned(), Tensor::new(&[1, 2], vec![1.0, -1.0])?)]);
         super::statements::run(&text, &mut tensors)?;
-        Ok::<_, cembra::Error>(tensors["c"].to_vec::<f64>()?)
+        tensors["c"].to_vec::<f64>()
     };
     assert_eq!(statement(MOST_FACTORS, r#"c("i")"#).expect("as many as there may be"), [2.0]);
     let error = statement(MOST_FACTORS + 1, r#"c("i")"#).expect_err("one more");

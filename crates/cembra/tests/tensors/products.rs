@@ -508,10 +508,18 @@ fn planned_products_are_written_over_what_is_there() {
             assert_eq!(&again, to.data());
             // Memory that is too small, or of another type, stays as it is.
             for first in [6, len + 6, usize::MAX] {
-                let kind = planned.run_into([&a, &b], &mut again, first).expect_err("refused").kind();
+                let kind = planned
+                    .run_into([&a, &b], &mut again, first)
+                    .expect_err("refused")
+                    .tensor_kind()
+                    .expect("of tensors");
                 assert_eq!((kind, &again), (TensorErrorKind::Index, to.data()));
             }
-            let kind = planned.run_into([&a, &b], &mut Data::Bool(vec![true; len]), 0).expect_err("refused").kind();
+            let kind = planned
+                .run_into([&a, &b], &mut Data::Bool(vec![true; len]), 0)
+                .expect_err("refused")
+                .tensor_kind()
+                .expect("of tensors");
             assert_eq!(kind, TensorErrorKind::ElementType);
         }
     }
@@ -536,7 +544,7 @@ fn planned_products_are_of_other_places_in_memory_too_but_not_of_other_layouts()
     let of_ints = [whole(&mut rng, Scalar::Int32, &[4, 5]), whole(&mut rng, Scalar::Int32, &[5, 6])];
     for operands in [[&rows(0, 3), &b], [&backwards, &b], [&of_ints[0], &of_ints[1]]] {
         assert!(!planned.fits(operands));
-        let kind = planned.run_into(operands, &mut to, 0).expect_err("refused").kind();
+        let kind = planned.run_into(operands, &mut to, 0).expect_err("refused").tensor_kind().expect("of tensors");
         assert_eq!((kind, &to), (TensorErrorKind::SizeMismatch, &Data::Float64(vec![7.0; 24])));
     }
 }
@@ -547,8 +555,9 @@ fn products_that_do_not_fit_are_refused() {
     let (a, b) =
         (Tensor::new(&[2, 2], vec![1.0; 4]).expect("fits"), Tensor::new(&[2, 3], vec![1.0_f32; 6]).expect("fits"));
     let truths = Tensor::new(&[2, 2], vec![true; 4]).expect("fits");
-    let kind =
-        |operands, extents: &[usize]| contract(&labels, operands, extents, &PlainProduct).expect_err("refused").kind();
+    let kind = |operands, extents: &[usize]| {
+        contract(&labels, operands, extents, &PlainProduct).expect_err("refused").tensor_kind().expect("of tensors")
+    };
     assert_eq!(kind([&a, &b], &[2, 3]), TensorErrorKind::ElementType);
     assert_eq!(kind([&truths, &truths], &[2, 2]), TensorErrorKind::ElementType);
     assert_eq!(kind([&a, &a], &[2, 3]), TensorErrorKind::SizeMismatch);
@@ -567,7 +576,9 @@ fn matrices_outside_of_their_memory_are_refused() {
     let good = layout(0, 2, 2, 2, 1);
     let (a, mut to) = ([1.0; 4], [0.0; 4]);
     let mut kind = |result, left, right| {
-        Multiplication::new((&mut to, result), (&a, left), (&a, right), false).map(|_| ()).map_err(|error| error.kind())
+        Multiplication::new((&mut to, result), (&a, left), (&a, right), false)
+            .map(|_| ())
+            .map_err(|error| error.tensor_kind().expect("of tensors"))
     };
     assert_eq!(kind(good, good, good), Ok(()));
     assert_eq!(kind(good, layout(1, 2, 2, 2, -1), layout(3, 2, 2, -1, -2)), Ok(()));

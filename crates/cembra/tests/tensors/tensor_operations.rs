@@ -2,9 +2,10 @@
 //! them are read where they can make one alone.
 
 use crate::compiled::{kind_of, message_of, run};
+use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, ElementForm, Meta, Reader, Reduction, Residuals, Slice, Tensor, TensorError, TensorErrorKind,
-    TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted, same_bits,
+    CompileGraph, ElementForm, Meta, Reader, Reduction, Residuals, Slice, Tensor, TensorErrorKind, TensorGraph,
+    TensorMut, TensorNodeId, TensorOp, Wanted, same_bits,
 };
 use cembra::{Backend, Cancellation, Executor, Limits, Options, Scalar, ScalarValue};
 use cembra_engine::Evaluator;
@@ -46,14 +47,14 @@ impl TensorOp for Cumulative {
         Some(vec![u8::from(self.is_reversed), u8::from(self.has_form)])
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
         match inputs {
             [x] if x.scalar == Scalar::Float64 && !x.extents.is_empty() => Ok(x.clone()),
-            _ => Err(TensorError::new(TensorErrorKind::ElementType, "sums are of one tensor of f64 with an axis")),
+            _ => Err(Error::tensors(TensorErrorKind::ElementType, "sums are of one tensor of f64 with an axis")),
         }
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         let row = output.extents().last().copied().unwrap_or(1).max(1);
         let from = inputs[0].to_vec::<f64>()?;
         for (to, from) in output.as_mut_slice::<f64>()?.chunks_mut(row).zip(from.chunks(row)) {
@@ -77,14 +78,14 @@ impl TensorOp for Cumulative {
         _: &[TensorNodeId],
         _: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, Error> {
         let op = Cumulative { is_reversed: !self.is_reversed, has_form: self.has_form };
         Ok(Some(vec![Some(graph.custom(Arc::new(op), &[cotangent])?)]))
     }
 }
 
 impl ElementForm for Cumulative {
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError> {
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
         let (last, row) = (index.len() - 1, inputs[0].extents[index.len() - 1]);
         let mut index = index.to_vec();
         let range: Vec<usize> =
@@ -96,7 +97,7 @@ impl ElementForm for Cumulative {
         Ok(())
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
         let number = |value: &ScalarValue| if let ScalarValue::Float64(number) = value { *number } else { f64::NAN };
         Ok(ScalarValue::Float64(read.iter().map(number).fold(0.0, |sum, number| sum + number)))
     }
@@ -190,7 +191,7 @@ impl TensorOp for Hilbert {
         Some(self.0.to_le_bytes().to_vec())
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
         Ok(Meta::new(Scalar::Float64, &[self.0, self.0]))
     }
 
@@ -200,11 +201,11 @@ impl TensorOp for Hilbert {
 }
 
 impl ElementForm for Hilbert {
-    fn reads(&self, _: &[Meta], _: &[usize], _: &mut Wanted<'_>) -> Result<(), TensorError> {
+    fn reads(&self, _: &[Meta], _: &[usize], _: &mut Wanted<'_>) -> Result<(), Error> {
         Ok(())
     }
 
-    fn element(&self, _: &[Meta], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
+    fn element(&self, _: &[Meta], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, Error> {
         Ok(ScalarValue::Float64(1.0 / (index[0] + index[1] + 1) as f64))
     }
 }
@@ -249,11 +250,11 @@ impl TensorOp for Counter {
         "counter"
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
         Ok(Meta::new(Scalar::Int64, &[2]))
     }
 
-    fn execute(&self, _: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, _: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         let count = self.0.fetch_add(1, Ordering::Relaxed) as i64;
         output.set(&[0], count)?;
         output.set(&[1], count)
@@ -291,11 +292,11 @@ impl TensorOp for Scaled {
         "scaled"
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         let count = self.0.fetch_add(1, Ordering::Relaxed) as f64 + 1.0;
         output.set(&[], count * inputs[0].get::<f64>(&[])?)
     }
@@ -306,7 +307,7 @@ impl TensorOp for Scaled {
         inputs: &[TensorNodeId],
         output: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, Error> {
         let scale = graph.apply("math.divide", &[output, inputs[0]])?;
         Ok(Some(vec![Some(graph.apply("math.multiply", &[scale, cotangent])?)]))
     }
@@ -347,11 +348,11 @@ impl TensorOp for Wrong {
         "wrong"
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         match self.0 {
             Fault::Panics => panic!("as it was told to"),
             Fault::WritesAnotherType => output.as_mut_slice::<f32>().map(|_| ()),
@@ -375,7 +376,7 @@ impl TensorOp for Wrong {
         _: &[TensorNodeId],
         _: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, Error> {
         Ok(match self.0 {
             Fault::DerivativeOfOtherExtents => Some(vec![Some(graph.reduce(Reduction::Sum, cotangent, &[0])?)]),
             Fault::DerivativesOfMore => Some(vec![Some(cotangent); 2]),
@@ -385,7 +386,7 @@ impl TensorOp for Wrong {
 }
 
 impl ElementForm for Wrong {
-    fn reads(&self, _: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError> {
+    fn reads(&self, _: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
         match self.0 {
             Fault::ReadsOutside => wanted.element(0, &[index[0] + 2]),
             Fault::ReadsAnotherInput => wanted.element(1, index),
@@ -393,7 +394,7 @@ impl ElementForm for Wrong {
         }
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
         match self.0 {
             Fault::ElementOfAnotherType => Ok(ScalarValue::Float32(1.0)),
             Fault::ElementPanics => panic!("as it was told to"),
@@ -427,7 +428,7 @@ fn what_operations_of_users_answer_is_not_trusted() {
                 executor.run_reference(inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
                 run(&executor, inputs).map(|mut made| made.remove(0).get::<f64>(&[1]).unwrap()),
                 session.run_tensors(inputs).map(|made| made[0].get::<f64>(&[1]).unwrap()),
-                reader.get::<f64>(&[1]).map_err(cembra::Error::from),
+                reader.get::<f64>(&[1]),
             ];
             for found in found {
                 assert_eq!(found.as_ref().map_err(kind_of), kind.as_ref().map_or(Ok(&0.0), |kind| Err(*kind)));
@@ -444,7 +445,7 @@ fn what_operations_of_users_answer_is_not_trusted() {
         let executor = compiled(&g, &[made]);
         let reader = executor.reader(0, inputs).unwrap();
         for _ in 0..2 {
-            assert_eq!(reader.get::<f64>(&[1]).unwrap_err().kind(), kind, "{fault:?}");
+            assert_eq!(reader.get::<f64>(&[1]).unwrap_err().tensor_kind().expect("of tensors"), kind, "{fault:?}");
         }
     }
     for (fault, message) in [
@@ -469,7 +470,7 @@ impl TensorOp for Shaped {
         "shaped"
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
         Ok(Meta::new(self.0, &self.1))
     }
 }
@@ -477,8 +478,9 @@ impl TensorOp for Shaped {
 #[test]
 fn shapes_that_no_tensor_has_are_refused() {
     let mut g = TensorGraph::standard();
-    let mut refused =
-        |scalar, extents: &[usize]| g.custom(Arc::new(Shaped(scalar, extents.to_vec())), &[]).unwrap_err().kind();
+    let mut refused = |scalar, extents: &[usize]| {
+        g.custom(Arc::new(Shaped(scalar, extents.to_vec())), &[]).unwrap_err().tensor_kind().expect("of tensors")
+    };
     assert_eq!(refused(Scalar::Text, &[1]), TensorErrorKind::ElementType);
     assert_eq!(refused(Scalar::Float64, &[1; 17]), TensorErrorKind::RankMismatch);
     assert_eq!(refused(Scalar::Float64, &[usize::MAX, 2]), TensorErrorKind::Limit);
@@ -488,7 +490,7 @@ fn shapes_that_no_tensor_has_are_refused() {
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
         assert_eq!(kind_of(&made.unwrap_err()), TensorErrorKind::Limit);
     }
-    assert_eq!(executor.reader(0, &[]).unwrap().value(&[0]).unwrap_err().kind(), TensorErrorKind::Limit);
+    assert_eq!(executor.reader(0, &[]).unwrap().value(&[0]).unwrap_err().tensor_kind(), Some(TensorErrorKind::Limit));
     let executor = compiled(&g, &[large]);
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
         let message = "`shaped` has neither a way to be executed nor an element form";
@@ -582,11 +584,11 @@ impl<F: Fn() + Send + Sync + 'static> TensorOp for Does<F> {
         None
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, _: &[Tensor], _: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, _: &[Tensor], _: &mut TensorMut<'_>) -> Result<(), Error> {
         self.0();
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! What a run of an array program asks for: its plans, run as batches over elements or once on scalars, its limits, and the errors
 //! of its steps.
 
-use crate::error::Error;
 use crate::evaluation::EvaluationLimits;
+use crate::faults::{self, FailedOperator};
 use crate::once::{OnceMemory, OncePlan};
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
@@ -11,6 +11,7 @@ use crate::thread_count::useful_threads;
 use cembra_array::{ArrayProgram, PartId, Step};
 use cembra_expr::Program;
 use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
+use cembra_value::Error;
 use cembra_value::{Array, ArrayData, StringViews, Value};
 
 /// What runs a plan.
@@ -124,13 +125,18 @@ impl Host<'_> {
 
     /// The error of a step whose arrays would be more bytes than the run may have.
     pub(super) fn exceeds(&self, step: &Step) -> Error {
-        let operator = operator_name(&self.program.graph, step.origin).to_string();
-        Error::of_arrays(operator, self.program.graph.span(step.origin))
+        faults::of_arrays(self.failed(step))
     }
 
     /// The error of a program that fails, or may: another way of running it knows more.
     pub(super) fn unsure(&self) -> Error {
         Error::values("an element may have failed")
+    }
+
+    /// A step as the operator that failed.
+    fn failed(&self, step: &Step) -> FailedOperator {
+        let name = operator_name(&self.program.graph, step.origin).to_string();
+        FailedOperator { name, span: self.program.graph.span(step.origin) }
     }
 
     /// The error of a step that failed.
@@ -139,7 +145,6 @@ impl Host<'_> {
         if kind == FaultKind::Cancelled {
             return Error::ended_by(self.token);
         }
-        let operator = operator_name(&self.program.graph, step.origin).to_string();
         let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
         let sizes = format!("({}, {})", operands[0], operands[1]);
         let text = match kind {
@@ -153,8 +158,8 @@ impl Host<'_> {
             _ => "",
         };
         let result = self.arrays.qtype(step.outs[0]);
-        let span = self.program.graph.span(step.origin);
-        Error::fault(kind, operator, operand, result, text, span).in_calls(self.program.graph.calls_to(step.origin))
+        let fault = faults::of_operator(kind, self.failed(step), operand, result, text);
+        fault.calls(self.program.graph.calls_to(step.origin)).into()
     }
 
     /// How many threads the run may be shared by.

@@ -4,10 +4,10 @@ use super::host::Host;
 use super::memory::{RunMemory, RunParts, Slots};
 use super::runner::{SweepRunner, SweepRunners};
 use super::sweep::Swept;
-use crate::error::Error;
 use cembra_array::{Action, ArrayProgram, Block, BlockId, Step, ValueId, element_bits};
 use cembra_ops::{ArrayOperands, OverArrays};
 use cembra_runtime::{Fault, FaultKind, QType};
+use cembra_value::Error;
 use cembra_value::Value;
 use smallvec::SmallVec;
 

@@ -3,7 +3,8 @@
 
 use cembra_tensor::plan::{Seen, View, branches, computed_alone, region};
 use cembra_tensor::sums::Order;
-use cembra_tensor::{Axes, Axis, Body, Labels, Node, Operation, Reduction, TensorError, TensorGraph, TensorNodeId};
+use cembra_tensor::{Axes, Axis, Body, Labels, Node, Operation, Reduction, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -43,7 +44,7 @@ pub(super) fn cells(
     graph: &TensorGraph,
     output: TensorNodeId,
     is_fused: bool,
-) -> Result<(FxHashMap<TensorNodeId, Cell>, Vec<Body>), TensorError> {
+) -> Result<(FxHashMap<TensorNodeId, Cell>, Vec<Body>), Error> {
     let needed = graph.needed(&[output]);
     let has_value = if is_fused {
         computed_alone(graph, output)
@@ -94,7 +95,7 @@ fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<Seen>> {
 }
 
 /// A product by labels: its space has an axis for each label.
-fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, TensorError> {
+fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
     let operands: Vec<&[usize]> = node.operands.iter().map(|operand| graph.extents(*operand)).collect();
     let extents = labels.label_extents(&operands)?;
     labels.check_countable(&extents)?;

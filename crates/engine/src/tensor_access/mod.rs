@@ -12,8 +12,9 @@ use cell::Cell;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{check_inputs, evaluate};
 use cembra_tensor::{
-    Custom, Element, Layout, Meta, Operation, Rewriter, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId,
+    Custom, Element, Layout, Meta, Operation, Rewriter, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
 };
+use cembra_value::Error;
 use cembra_value::ScalarValue;
 use cembra_value::tensor::no_element;
 use run::Workspace;
@@ -64,7 +65,7 @@ impl<'e> Reader<'e> {
         node: TensorNodeId,
         inputs: &[Tensor],
         evaluator: &'e Evaluator,
-    ) -> Result<Reader<'e>, TensorError> {
+    ) -> Result<Reader<'e>, Error> {
         Reader::of(graph, node, inputs, evaluator.host(), true)
     }
 
@@ -77,7 +78,7 @@ impl<'e> Reader<'e> {
         node: TensorNodeId,
         inputs: &[Tensor],
         evaluator: &'e Evaluator,
-    ) -> Result<Reader<'e>, TensorError> {
+    ) -> Result<Reader<'e>, Error> {
         Reader::of(graph, node, inputs, evaluator.host(), false)
     }
 
@@ -87,15 +88,15 @@ impl<'e> Reader<'e> {
         inputs: &[Tensor],
         host: Host<'e>,
         is_fused: bool,
-    ) -> Result<Reader<'e>, TensorError> {
+    ) -> Result<Reader<'e>, Error> {
         check_inputs(graph, inputs)?;
         let rewritten = Rewriter::default().rewrite(graph, &[node], &host)?;
         let (graph, Some(output)) = (rewritten.graph, rewritten.outputs.first().copied()) else {
-            return Err(TensorError::new(TensorErrorKind::Evaluation, "a node that is not in the graph"));
+            return Err(Error::tensors(TensorErrorKind::Evaluation, "a node that is not in the graph"));
         };
         let layout = Layout::row_major(graph.extents(output))?;
         let (cells, bodies) = cell::cells(&graph, output, is_fused)?;
-        let singles = bodies.iter().map(|body| host.single(body)).collect::<Result<Vec<_>, TensorError>>()?;
+        let singles = bodies.iter().map(|body| host.single(body)).collect::<Result<Vec<_>, Error>>()?;
         let mut customs = FxHashMap::default();
         let mut wholes = Vec::new();
         let needed = graph.needed(&[output]);
@@ -139,11 +140,11 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// The tensor has no such index, the elements are of another type, an element that is needed fails, or more of them than fit the limit of bytes.
-    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, TensorError> {
+    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         let found = self.scalar();
         if found != T::SCALAR {
             let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
-            return Err(TensorError::new(TensorErrorKind::ElementType, message));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message));
         }
         self.bits(index).map(T::from_bits)
     }
@@ -152,10 +153,10 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// As for [`Reader::get`].
-    pub fn get_linear<T: Element>(&self, number: usize) -> Result<T, TensorError> {
+    pub fn get_linear<T: Element>(&self, number: usize) -> Result<T, Error> {
         if number >= self.layout.len() {
             let message = format!("element {number} of {}", self.layout.len());
-            return Err(TensorError::new(TensorErrorKind::Index, message));
+            return Err(Error::tensors(TensorErrorKind::Index, message));
         }
         self.get(&run::index(self.extents(), number))
     }
@@ -164,13 +165,13 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// The tensor has no such index, an element that is needed fails, or more of them are needed than fit the limit of bytes.
-    pub fn value(&self, index: &[usize]) -> Result<ScalarValue, TensorError> {
+    pub fn value(&self, index: &[usize]) -> Result<ScalarValue, Error> {
         let bits = self.bits(index)?;
         ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))
     }
 
     /// The value of an operation that makes all elements at once. All of them are executed together, so that each is once.
-    fn whole(&self, node: TensorNodeId) -> Result<&Tensor, TensorError> {
+    fn whole(&self, node: TensorNodeId) -> Result<&Tensor, Error> {
         let values = match self.whole_values.get() {
             Some(values) => values,
             None => {
@@ -179,10 +180,10 @@ impl<'e> Reader<'e> {
                 self.whole_values.get_or_init(|| self.wholes.iter().copied().zip(made).collect())
             }
         };
-        values.get(&node).ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a value that was not computed"))
+        values.get(&node).ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
     }
 
-    fn bits(&self, index: &[usize]) -> Result<u64, TensorError> {
+    fn bits(&self, index: &[usize]) -> Result<u64, Error> {
         self.layout.position(index)?;
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = free.unwrap_or_else(|| {

@@ -6,9 +6,8 @@ use super::cell::{Cell, Term};
 use super::folding::{Folding, Wide};
 use crate::body_session::BodySession;
 use cembra_tensor::reference::named_index;
-use cembra_tensor::{
-    Axis, Custom, Elements, MOST_AXES, Node, Operation, Slice, TensorError, TensorErrorKind, TensorNodeId,
-};
+use cembra_tensor::{Axis, Custom, Elements, MOST_AXES, Node, Operation, Slice, TensorErrorKind, TensorNodeId};
+use cembra_value::Error;
 use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -62,7 +61,7 @@ impl Workspace {
     }
 
     /// The element of an index that the output has.
-    pub(super) fn element(&mut self, on: &Reader<'_>, index: &[usize]) -> Result<u64, TensorError> {
+    pub(super) fn element(&mut self, on: &Reader<'_>, index: &[usize]) -> Result<u64, Error> {
         // An access before may have ended with an error.
         self.frames.clear();
         self.indices.clear();
@@ -78,7 +77,7 @@ impl Workspace {
         loop {
             let Some(frame) = self.frames.last().copied() else {
                 return given
-                    .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an element that was not computed"));
+                    .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an element that was not computed"));
             };
             given = match self.advance(on, frame, given)? {
                 Step::Ask(node) => self.ask(on, node)?,
@@ -93,20 +92,20 @@ impl Workspace {
         }
     }
 
-    fn remember(&mut self, on: &Reader<'_>, frame: Frame, bits: u64) -> Result<(), TensorError> {
+    fn remember(&mut self, on: &Reader<'_>, frame: Frame, bits: u64) -> Result<(), Error> {
         /// About what a table needs for an entry.
         const ENTRY: usize = 2 * size_of::<((TensorNodeId, usize), u64)>();
         let most = on.host.most_bytes();
         if self.known.len() as u64 >= most / ENTRY as u64 {
             let message = format!("an element is made of more others than fit {most} bytes");
-            return Err(TensorError::new(TensorErrorKind::Limit, message).hint("evaluate the whole tensor"));
+            return Err(Error::tensors(TensorErrorKind::Limit, message).hint("evaluate the whole tensor"));
         }
         self.known.insert((frame.node, frame.position), bits);
         Ok(())
     }
 
     /// The element of a node whose index is at the end of the list, from which it is taken; none if it waits for others now.
-    fn ask(&mut self, on: &Reader<'_>, mut id: TensorNodeId) -> Result<Option<u64>, TensorError> {
+    fn ask(&mut self, on: &Reader<'_>, mut id: TensorNodeId) -> Result<Option<u64>, Error> {
         loop {
             let node = on.graph.node(id);
             let first = self.indices.len() - node.extents.len();
@@ -127,7 +126,7 @@ impl Workspace {
                 }
                 Operation::Seed(_) => {
                     let message = "a derivative that is not linear in what it is of";
-                    return Err(TensorError::new(TensorErrorKind::Evaluation, message));
+                    return Err(Error::tensors(TensorErrorKind::Evaluation, message));
                 }
                 _ => match seen(on, node, &self.indices[first..]) {
                     Seen::Element(operand, index) => {
@@ -156,7 +155,7 @@ impl Workspace {
     }
 
     /// Goes on with the element that waits, after it was given what it asked for.
-    fn advance(&mut self, on: &Reader<'_>, mut frame: Frame, given: Option<u64>) -> Result<Step, TensorError> {
+    fn advance(&mut self, on: &Reader<'_>, mut frame: Frame, given: Option<u64>) -> Result<Step, Error> {
         let node = on.graph.node(frame.node);
         let step = match &node.operation {
             Operation::Take(axis) => self.take(on, node, &mut frame, *axis, given),
@@ -164,7 +163,7 @@ impl Workspace {
             Operation::Custom(custom) => self.custom(on, node, &mut frame, custom, given),
             _ => match on.cells.get(&frame.node) {
                 Some(cell) => self.cell(cell, node, &mut frame, given),
-                None => Err(TensorError::new(TensorErrorKind::Evaluation, "an element of what is computed elsewhere")),
+                None => Err(Error::tensors(TensorErrorKind::Evaluation, "an element of what is computed elsewhere")),
             },
         };
         if let Some(last) = self.frames.last_mut() {
@@ -174,7 +173,7 @@ impl Workspace {
     }
 
     /// A map, a reduction, or a product.
-    fn cell(&mut self, cell: &Cell, node: &Node, frame: &mut Frame, given: Option<u64>) -> Result<Step, TensorError> {
+    fn cell(&mut self, cell: &Cell, node: &Node, frame: &mut Frame, given: Option<u64>) -> Result<Step, Error> {
         let space = frame.index + node.extents.len();
         if !frame.is_begun {
             self.indices.resize(space + cell.rank, 0);
@@ -188,7 +187,7 @@ impl Workspace {
         self.arguments.extend(given);
         let fold_of =
             |folds: &mut Vec<Folding>| folds.pop().map(|fold| Step::Done(fold.finish().narrowed(node.scalar)));
-        let lost = || TensorError::new(TensorErrorKind::Evaluation, "a reduction that was not begun");
+        let lost = || Error::tensors(TensorErrorKind::Evaluation, "a reduction that was not begun");
         if cell.terms == 0 {
             return fold_of(&mut self.folds).ok_or_else(lost);
         }
@@ -211,7 +210,7 @@ impl Workspace {
                 Term::Product => arguments.iter().map(wide).reduce(Wide::times),
                 Term::Body(number) => Some(wide(&self.singles[number].evaluate(arguments)?)),
             };
-            let term = term.ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "an element of nothing"))?;
+            let term = term.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an element of nothing"))?;
             self.arguments.truncate(frame.arguments);
             if cell.fold.is_none() {
                 return Ok(Step::Done(term.narrowed(node.scalar)));
@@ -240,11 +239,11 @@ impl Workspace {
         frame: &mut Frame,
         custom: &Custom,
         given: Option<u64>,
-    ) -> Result<Step, TensorError> {
+    ) -> Result<Step, Error> {
         let list = frame.index + node.extents.len();
         let (Some(form), Some(inputs)) = (custom.element_form(), on.customs.get(&frame.node)) else {
             let message = format!("`{}` has no element form any more", custom.name());
-            return Err(TensorError::new(TensorErrorKind::Evaluation, message));
+            return Err(Error::tensors(TensorErrorKind::Evaluation, message));
         };
         let own = Index::from_slice(&self.indices[frame.index..list]);
         if !frame.is_begun {
@@ -278,7 +277,7 @@ impl Workspace {
         frame: &mut Frame,
         axis: Axis,
         given: Option<u64>,
-    ) -> Result<Step, TensorError> {
+    ) -> Result<Step, Error> {
         let (axis, [of, named]) = (usize::from(axis), [node.operands[0], node.operands[1]]);
         let behind = axis + on.graph.extents(named).len();
         frame.stage += 1;
@@ -295,7 +294,7 @@ impl Workspace {
                 Ok(Step::Ask(of))
             }
             (_, Some(bits)) => Ok(Step::Done(bits)),
-            _ => Err(TensorError::new(TensorErrorKind::Evaluation, "an index that was not computed")),
+            _ => Err(Error::tensors(TensorErrorKind::Evaluation, "an index that was not computed")),
         }
     }
 
@@ -307,7 +306,7 @@ impl Workspace {
         frame: &mut Frame,
         axis: Axis,
         mut given: Option<u64>,
-    ) -> Result<Step, TensorError> {
+    ) -> Result<Step, Error> {
         let (axis, [of, named]) = (usize::from(axis), [node.operands[0], node.operands[1]]);
         let extents = on.graph.extents(named);
         let count: usize = extents.iter().product();
@@ -332,7 +331,7 @@ impl Workspace {
             }
             frame.stage += 1;
             let Some(bits) = given.take() else {
-                return Err(TensorError::new(TensorErrorKind::Evaluation, "an index that was not computed"));
+                return Err(Error::tensors(TensorErrorKind::Evaluation, "an index that was not computed"));
             };
             let own = self.indices[frame.index + axis];
             if index_of(on, named, bits, node.extents[axis])? == own {
@@ -346,10 +345,10 @@ impl Workspace {
 }
 
 /// The index that an element names.
-fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> Result<usize, TensorError> {
+fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> Result<usize, Error> {
     match Wide::of(on.graph.scalar(named), bits) {
         Wide::Integer(index) => named_index(index, extent),
-        _ => Err(TensorError::new(TensorErrorKind::ElementType, "indices are i32 or i64")),
+        _ => Err(Error::tensors(TensorErrorKind::ElementType, "indices are i32 or i64")),
     }
 }
 

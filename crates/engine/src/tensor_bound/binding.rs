@@ -13,9 +13,9 @@ use crate::tensors::Host;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
 use cembra_tensor::{
-    Axis, Elements, Extents, Held, Layout, Operation, Plan, Tensor, TensorError, TensorErrorKind, TensorGraph,
-    TensorNodeId,
+    Axis, Elements, Extents, Held, Layout, Operation, Plan, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
 };
+use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -46,7 +46,7 @@ impl BoundPlan {
     ///
     /// # Errors
     /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
-    pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &Host<'_>) -> Result<BoundPlan, TensorError> {
+    pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &Host<'_>) -> Result<BoundPlan, Error> {
         BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
@@ -57,7 +57,7 @@ impl BoundPlan {
         inputs: &[Tensor],
         over: Option<usize>,
         host: &Host<'_>,
-    ) -> Result<BoundPlan, TensorError> {
+    ) -> Result<BoundPlan, Error> {
         let bound = Bound::of(plan, graph, inputs, over, host)?;
         debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
         Ok(bound.plan)
@@ -73,9 +73,9 @@ impl BoundPlan {
         graph: &TensorGraph,
         inputs: &[Tensor],
         host: &Host<'_>,
-    ) -> Result<BoundPlan, TensorError> {
+    ) -> Result<BoundPlan, Error> {
         let wrong = |flaw: &dyn std::fmt::Display| {
-            TensorError::new(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
+            Error::tensors(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
         };
         plan.verify(graph).map_err(|flaw| wrong(&flaw))?;
         let bound = Bound::of(plan, graph, inputs, None, host)?;
@@ -92,7 +92,7 @@ impl Bound {
         inputs: &[Tensor],
         over: Option<usize>,
         host: &Host<'_>,
-    ) -> Result<Bound, TensorError> {
+    ) -> Result<Bound, Error> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();
         for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
@@ -160,25 +160,25 @@ impl Bound {
 }
 
 #[cold]
-pub(super) fn no_pieces() -> TensorError {
-    TensorError::new(TensorErrorKind::Evaluation, "a step that has no pieces")
+pub(super) fn no_pieces() -> Error {
+    Error::tensors(TensorErrorKind::Evaluation, "a step that has no pieces")
 }
 
 impl Binding<'_> {
-    pub(super) fn seen(&self, node: TensorNodeId) -> Result<&Seen, TensorError> {
+    pub(super) fn seen(&self, node: TensorNodeId) -> Result<&Seen, Error> {
         self.values
             .get(&node)
-            .ok_or_else(|| TensorError::new(TensorErrorKind::Evaluation, "a value that was not computed"))
+            .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
     }
 
     /// Where the conditions are under which a step is run.
-    fn guard(&self, step: &Step) -> Result<BoundGuard, TensorError> {
+    fn guard(&self, step: &Step) -> Result<BoundGuard, Error> {
         let seen = |condition: &Condition| Ok((self.seen(condition.node)?.clone(), condition.holds));
         step.guard.iter().map(seen).collect()
     }
 
     /// True for a step that makes nothing but another layout of memory that is there.
-    fn sees(&mut self, step: &Step) -> Result<bool, TensorError> {
+    fn sees(&mut self, step: &Step) -> Result<bool, Error> {
         let node = self.graph.node(step.node);
         if !matches!(step.work, Work::Node) {
             return Ok(false);
@@ -205,7 +205,7 @@ impl Binding<'_> {
     }
 
     /// Memory for the value of a node, which is there from now on.
-    pub(super) fn made(&mut self, node: TensorNodeId) -> Result<(u32, usize), TensorError> {
+    pub(super) fn made(&mut self, node: TensorNodeId) -> Result<(u32, usize), Error> {
         let made = self.graph.node(node);
         self.held.take(made.scalar, &made.extents)?;
         let layout = Layout::row_major(&made.extents)?;
@@ -223,11 +223,7 @@ impl Binding<'_> {
     }
 
     /// A step that makes a value, whose slot is noted.
-    pub(super) fn step(
-        &mut self,
-        step: &Step,
-        own: &mut FxHashMap<TensorNodeId, u32>,
-    ) -> Result<BoundStep, TensorError> {
+    pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<TensorNodeId, u32>) -> Result<BoundStep, Error> {
         let mut work = self.work(step)?;
         let (target, len) = self.made(step.node)?;
         own.insert(step.node, target);
@@ -238,7 +234,7 @@ impl Binding<'_> {
     }
 
     /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.
-    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), TensorError> {
+    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
             let mut held = all.clone();
@@ -255,14 +251,13 @@ impl Binding<'_> {
         Ok(())
     }
 
-    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, TensorError> {
+    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
         let node = self.graph.node(step.node);
         let one = std::slice::from_ref(step);
         let rank = node.extents.len();
         match &step.work {
             Work::Node => {
-                let operands: Result<_, TensorError> =
-                    node.read().iter().map(|node| self.seen(*node).cloned()).collect();
+                let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
             Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())?),
@@ -297,10 +292,10 @@ impl Binding<'_> {
     }
 
     /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
-    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, TensorError> {
+    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
-        let worker = || -> Result<Worker, TensorError> {
+        let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
             let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
             Ok(Worker { cut, locals: locals.locals()? })
@@ -316,7 +311,7 @@ impl Binding<'_> {
     }
 
     /// What steps do for a piece of what they make, with `rows` as the extents of its leading axes.
-    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, TensorError> {
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
         let mut left: FxHashMap<TensorNodeId, Seen> = FxHashMap::default();
         let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
         // The last step that reads what another one leaves.
@@ -327,7 +322,7 @@ impl Binding<'_> {
         for (at, step) in steps.iter().enumerate() {
             let node = self.graph.node(step.node);
             let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
-            let mut local = |node: TensorNodeId, extents: &[usize]| -> Result<(u32, Seen), TensorError> {
+            let mut local = |node: TensorNodeId, extents: &[usize]| -> Result<(u32, Seen), Error> {
                 let slot = locals.take(self.graph.node(node).scalar, extents.iter().product());
                 unread.push((last_reads.get(&node).map_or(at, |last| *last.max(&at)), slot));
                 Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
@@ -378,7 +373,7 @@ impl Binding<'_> {
         left: &FxHashMap<TensorNodeId, Seen>,
         part: usize,
         (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<Read>),
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let of = match &step.work {
             Work::Reduce { axes, of, .. } if !axes.contains(&0) => {
                 costs.push((part, cost_of_body(self.graph.registry(), &of.body)));
@@ -399,7 +394,7 @@ impl Binding<'_> {
         step: &Step,
         rows: &[usize],
         left: &FxHashMap<TensorNodeId, Seen>,
-    ) -> Result<PartWork, TensorError> {
+    ) -> Result<PartWork, Error> {
         match &step.work {
             Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
             Work::Reduce { reduction, axes, of, .. } => {
@@ -424,7 +419,7 @@ impl Binding<'_> {
         region: &Region,
         rows: &[usize],
         left: &FxHashMap<TensorNodeId, Seen>,
-    ) -> Result<MapPiece, TensorError> {
+    ) -> Result<MapPiece, Error> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
         let operands = self.operands(region, &extents, &axes, left)?;
@@ -438,8 +433,8 @@ impl Binding<'_> {
         piece: &[usize],
         axes: &[Axis],
         left: &FxHashMap<TensorNodeId, Seen>,
-    ) -> Result<SmallVec<[Operand; 4]>, TensorError> {
-        let operand = |(node, view): &(TensorNodeId, View)| -> Result<Operand, TensorError> {
+    ) -> Result<SmallVec<[Operand; 4]>, Error> {
+        let operand = |(node, view): &(TensorNodeId, View)| -> Result<Operand, Error> {
             if let Some(seen) = left.get(node) {
                 let layout = view.layout(&seen.layout, piece);
                 return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));

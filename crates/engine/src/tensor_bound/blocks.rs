@@ -7,14 +7,15 @@ use super::together::{Folding, LongRuns, Together, Way, finish, fold_parts, fold
 use crate::tensor_product::ProductCounters;
 use crate::tensor_threads::{Task, Threads};
 use crate::tensors::Host;
-use cembra_tensor::{DataMut, TensorError};
+use cembra_tensor::DataMut;
+use cembra_value::Error;
 use std::ops::Range;
 
 /// What the elements of a block have become, for each of the reductions.
 type Block = Vec<Box<dyn Folding>>;
 
 /// What some blocks have become. None if elements cannot be added as they are computed.
-type Blocks = Result<Option<Vec<Block>>, TensorError>;
+type Blocks = Result<Option<Vec<Block>>, Error>;
 
 impl Together {
     /// The most blocks that several threads combine: each leaves a value in memory until all are joined. A tensor in memory has fewer; a view
@@ -50,7 +51,7 @@ impl Together {
     }
 
     /// Puts together what blocks have become, and writes what comes of it over what is in memory.
-    fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), TensorError> {
+    fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
         let Way::LongRuns(runs) = &self.way else { return Err(no_room()) };
         let (mut blocks, of_each) = (blocks.into_iter(), runs.blocks());
         for result in 0..runs.kept.count() {
@@ -71,7 +72,7 @@ impl Together {
         sources: &Sources<'_>,
         host: &Host<'_>,
         to: &mut [DataMut<'_>],
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let mut made = some_by_each(workers, sources, host)?;
         if made.is_none() {
             for worker in &mut *workers {

@@ -2,7 +2,8 @@
 //! is to be known of a shape is found out once.
 
 use cembra_tensor::plan::some_pieces;
-use cembra_tensor::{Extents, Slice, TensorError, pieces};
+use cembra_tensor::{Extents, Slice, pieces};
+use cembra_value::Error;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -24,8 +25,8 @@ impl<T> Cut<T> {
     pub(super) fn of(
         extents: &[usize],
         most: usize,
-        mut bind: impl FnMut(&[usize]) -> Result<T, TensorError>,
-    ) -> Result<Cut<T>, TensorError> {
+        mut bind: impl FnMut(&[usize]) -> Result<T, Error>,
+    ) -> Result<Cut<T>, Error> {
         let counts = |slices: SmallVec<[Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
         let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
         // A view may have any number of pieces, so they are not gone through.
@@ -47,10 +48,7 @@ impl<T> Cut<T> {
     }
 
     /// Visits the pieces in the order of their indices: what belongs to its shape, where it begins, and the number of indices before it.
-    pub(super) fn run(
-        &mut self,
-        visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), TensorError>,
-    ) -> Result<(), TensorError> {
+    pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
         self.run_some(0..usize::MAX, visit)
     }
 
@@ -59,8 +57,8 @@ impl<T> Cut<T> {
     pub(super) fn run_some(
         &mut self,
         which: Range<usize>,
-        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), TensorError>,
-    ) -> Result<(), TensorError> {
+        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         const ZEROS: [usize; 32] = [0; 32];
         if self.count == 1
             && let Some(starts) = ZEROS.get(..self.extents.len())
@@ -73,8 +71,8 @@ impl<T> Cut<T> {
     fn run_several(
         &mut self,
         which: Range<usize>,
-        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), TensorError>,
-    ) -> Result<(), TensorError> {
+        mut visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut before = 0;
         for slices in some_pieces(&self.extents, self.most, which) {
             let starts: SmallVec<[usize; 8]> = slices.iter().map(|slice| slice.start).collect();

@@ -9,7 +9,8 @@ use crate::tensor_product::ProductCounters;
 use crate::tensors::Host;
 use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Region, Step, Work};
-use cembra_tensor::{Data, Elements, Extents, Layout, Node, Plan, Tensor, TensorError, TensorGraph, TensorNodeId};
+use cembra_tensor::{Data, Elements, Extents, Layout, Node, Plan, Tensor, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 
 /// The elements of a map that are computed between copies.
 const BLOCK: usize = 1 << 12;
@@ -48,7 +49,7 @@ impl BoundPlan {
         inputs: &mut [Tensor],
         target: usize,
         host: &Host<'_>,
-    ) -> Result<Option<BoundPlan>, TensorError> {
+    ) -> Result<Option<BoundPlan>, Error> {
         let leaves = graph.leaves().len();
         let leaf = graph.leaves().get(target).map(|leaf| leaf.node);
         let Some(step) = plan.step_over(graph, leaf) else { return Ok(None) };
@@ -78,7 +79,7 @@ impl BoundPlan {
         inputs: &mut [Tensor],
         target: usize,
         host: &Host<'_>,
-    ) -> Result<Option<ProductCounters>, TensorError> {
+    ) -> Result<Option<ProductCounters>, Error> {
         let fits = |over: &InPlace| over.target == target && inputs.get_mut(target).is_some_and(|own| over.fits(own));
         let len = self.inputs.len();
         if !self.over.as_ref().is_some_and(fits) || inputs.len() < len || !self.fits(&inputs[..len]) {
@@ -98,7 +99,7 @@ impl BoundPlan {
 
 impl Binding<'_> {
     /// The last step, whose value is written over a tensor.
-    pub(super) fn in_place(&mut self, step: &Step, target: usize) -> Result<InPlace, TensorError> {
+    pub(super) fn in_place(&mut self, step: &Step, target: usize) -> Result<InPlace, Error> {
         let node = self.graph.node(step.node);
         let none = Data::zeros(node.scalar, 0)?;
         let (work, way) = match &step.work {
@@ -119,8 +120,8 @@ impl Binding<'_> {
     }
 
     /// Maps for a few elements at a time, which read what is in their place as it was copied before, for each thread.
-    fn map_over(&self, node: &Node, region: &Region, target: Option<TensorNodeId>) -> Result<Vec<Worker>, TensorError> {
-        let worker = || -> Result<Worker, TensorError> {
+    fn map_over(&self, node: &Node, region: &Region, target: Option<TensorNodeId>) -> Result<Vec<Worker>, Error> {
+        let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
             let cut = Cut::of(&node.extents, BLOCK, |rows| {
                 let len = rows.iter().product();
@@ -142,7 +143,7 @@ impl Binding<'_> {
 }
 
 impl InPlace {
-    fn of(work: BoundWork, node: &Node, target: usize, way: Way) -> Result<InPlace, TensorError> {
+    fn of(work: BoundWork, node: &Node, target: usize, way: Way) -> Result<InPlace, Error> {
         let BoundWork::Pieces(workers, within) = work else {
             return Err(no_pieces());
         };
@@ -160,7 +161,7 @@ impl InPlace {
         slots: &[Slot],
         host: &Host<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let InPlace { workers, within, target, way, .. } = self;
         let mut at = inputs[*target].layout().offset();
         let count = workers[0].cut.count();

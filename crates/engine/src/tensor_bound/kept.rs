@@ -6,7 +6,8 @@ use super::one::OneCall;
 use super::{BoundPlan, Seen};
 use crate::tensor_product::ProductCounters;
 use crate::tensors::Host;
-use cembra_tensor::{Elements, Tensor, TensorError};
+use cembra_tensor::{Elements, Tensor};
+use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// A bound plan, and the outputs of its last run, the memory of which the next run writes to if no other tensor has it.
@@ -79,7 +80,7 @@ impl KeptPlan {
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
-    pub(crate) fn run(&mut self, inputs: &[Tensor], host: &Host<'_>) -> Result<bool, TensorError> {
+    pub(crate) fn run(&mut self, inputs: &[Tensor], host: &Host<'_>) -> Result<bool, Error> {
         let KeptPlan { bound, outputs, slots, takes_turns, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > host.most_bytes() {
             return Ok(false);

@@ -8,7 +8,8 @@ use crate::tensor_lines::{Line, OneLine};
 use crate::tensors::Host;
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
-use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorError, TensorErrorKind};
+use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// The fewest elements that are worth a call, where operands do not lie so that all are one line.
@@ -73,8 +74,8 @@ pub(super) fn joined<'s>(
 pub(super) fn walk(
     axes: &[(usize, Strides)],
     firsts: &mut [usize],
-    mut visit: impl FnMut(&[usize]) -> Result<(), TensorError>,
-) -> Result<(), TensorError> {
+    mut visit: impl FnMut(&[usize]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
     loop {
         visit(firsts)?;
@@ -101,7 +102,7 @@ impl MapPiece {
         operands: impl Iterator<Item = Operand>,
         extents: &[usize],
         host: &Host<'_>,
-    ) -> Result<MapPiece, TensorError> {
+    ) -> Result<MapPiece, Error> {
         let operands: SmallVec<[Operand; 4]> = operands.collect();
         let count: usize = extents.iter().product();
         let mut axes = joined(extents, operands.iter().map(|operand| &operand.strides));
@@ -159,7 +160,7 @@ impl MapPiece {
         host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
         }
@@ -171,13 +172,12 @@ impl MapPiece {
                 kernel.run(&lines, steps, self.count, to)
             }
             Way::Large { steps, body } => {
-                let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, TensorError> {
+                let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
                     let layout =
                         Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
                     Tensor::from_shared(memory.shared(operand.place)?.clone(), layout)
                 };
-                let operands: Result<Vec<Tensor>, TensorError> =
-                    self.operands.iter().zip(&*steps).map(tensor).collect();
+                let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
                 host.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
             }
             Way::Beside { axes, inner, steps, kernel } => {
@@ -209,8 +209,8 @@ impl MapPiece {
 
 /// The error that a value is larger than its memory.
 #[cold]
-pub(super) fn no_room() -> TensorError {
-    TensorError::new(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
+pub(super) fn no_room() -> Error {
+    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.
@@ -221,7 +221,7 @@ pub(super) fn fill<'m>(
     operands: &[Operand],
     steps: &[isize],
     starts: &[usize],
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     for (operand, step) in operands.iter().zip(steps) {
         let (data, first) = operand.begin(memory.sources, memory.locals, starts)?;
         lines.push(Line { data, first, step: *step });
@@ -273,12 +273,7 @@ fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
 }
 
 impl Blocks {
-    fn of(
-        body: &Body,
-        operands: &[Operand],
-        axes: &[(usize, Strides)],
-        host: &Host<'_>,
-    ) -> Result<Blocks, TensorError> {
+    fn of(body: &Body, operands: &[Operand], axes: &[(usize, Strides)], host: &Host<'_>) -> Result<Blocks, Error> {
         let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
         let mut steps = Strides::new();
         let mut copies = SmallVec::new();
@@ -322,7 +317,7 @@ impl Blocks {
         host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let Blocks { cut, steps, copies, kernel } = self;
         let mut whole = Lines::new();
         fill(&mut whole, memory, operands, steps, starts)?;

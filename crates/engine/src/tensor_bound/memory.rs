@@ -3,7 +3,8 @@
 use crate::tensor_lines::InputLine;
 use crate::tensor_product::ProductCounters;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Axis, Data, DataMut, Held, Layout, Strides, Tensor, TensorError, TensorErrorKind};
+use cembra_tensor::{Axis, Data, DataMut, Held, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_value::Error;
 use cembra_value::tensor::element_bytes;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -105,7 +106,7 @@ impl Operand {
         sources: &'d Sources<'_>,
         locals: &'d [Data],
         starts: &[usize],
-    ) -> Result<(&'d Data, usize), TensorError> {
+    ) -> Result<(&'d Data, usize), Error> {
         let (data, offset) = match self.place {
             Place::Input(at) => {
                 let input = &sources.inputs[at as usize];
@@ -161,8 +162,8 @@ impl Slots {
     }
 
     /// Memory for all, which has no elements yet.
-    pub(super) fn locals(&self) -> Result<Locals, TensorError> {
-        let memory = self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect::<Result<_, TensorError>>()?;
+    pub(super) fn locals(&self) -> Result<Locals, Error> {
+        let memory = self.all.iter().map(|slot| Data::zeros(slot.scalar, 0)).collect::<Result<_, Error>>()?;
         Ok(Locals { memory, lens: self.all.iter().map(|slot| slot.len).collect() })
     }
 
@@ -195,13 +196,13 @@ impl Locals {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), TensorError> {
+    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
         self.hold_small(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
     /// The same of those that stay after a run.
-    pub(super) fn hold_small(&self, held: &mut Held) -> Result<(), TensorError> {
+    pub(super) fn hold_small(&self, held: &mut Held) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
@@ -237,20 +238,20 @@ impl Slot {
     }
 
     /// What is there as a tensor, to which it is left.
-    pub(super) fn leave(&mut self, layout: &Layout) -> Result<Tensor, TensorError> {
+    pub(super) fn leave(&mut self, layout: &Layout) -> Result<Tensor, Error> {
         Tensor::from_shared(self.data.take().ok_or_else(not_computed)?, layout.clone())
     }
 
     /// Gives the value to a tensor of the same layout, and keeps the memory of that tensor for the next run.
     #[inline]
-    pub(super) fn exchange(&mut self, tensor: &mut Tensor) -> Result<(), TensorError> {
+    pub(super) fn exchange(&mut self, tensor: &mut Tensor) -> Result<(), Error> {
         let data = self.data.take().ok_or_else(not_computed)?;
         self.data = Some(tensor.exchange(data)?);
         Ok(())
     }
 
     /// The memory, to be written to, for `len` elements, which may be anything yet. It is to be [put](Slot::put) back.
-    pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, TensorError> {
+    pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()
             && let Some(own) = Arc::get_mut(&mut data).filter(|own| own.scalar() == self.scalar)
         {
@@ -288,12 +289,12 @@ pub(super) struct Memory<'m> {
 impl Memory<'_> {
     /// What is in a place.
     #[inline]
-    pub(super) fn data(&self, place: Place) -> Result<&Data, TensorError> {
+    pub(super) fn data(&self, place: Place) -> Result<&Data, Error> {
         self.sources.data(self.locals, place)
     }
 
     /// What is in a place that is no piece's own.
-    pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, TensorError> {
+    pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
         match place {
             Place::Input(at) => Ok(self.sources.inputs[at as usize].shared()),
             Place::Slot(at) => self.sources.slots[at as usize].data.as_ref().ok_or_else(not_computed),
@@ -302,7 +303,7 @@ impl Memory<'_> {
     }
 
     /// A value as a tensor.
-    pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, TensorError> {
+    pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, Error> {
         let base = match seen.place {
             Place::Input(at) => self.sources.inputs[at as usize].layout().offset(),
             Place::Slot(_) | Place::Local(_) => 0,
@@ -314,8 +315,8 @@ impl Memory<'_> {
     pub(super) fn write(
         &mut self,
         (local, len): (u32, usize),
-        write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), TensorError>,
-    ) -> Result<(), TensorError> {
+        write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let place = &mut self.locals[local as usize];
         let mut made = std::mem::replace(place, Data::Bool(Vec::new()));
         let room = if made.len() == len { Ok(()) } else { made.try_resize(len) };
@@ -328,7 +329,7 @@ impl Memory<'_> {
 impl Sources<'_> {
     /// What is in a place, which may be one of these of who computes pieces.
     #[inline]
-    pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: Place) -> Result<&'d Data, TensorError> {
+    pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: Place) -> Result<&'d Data, Error> {
         match place {
             Place::Input(at) => Ok(self.inputs[at as usize].data()),
             Place::Slot(at) => self.slots[at as usize].data.as_deref().ok_or_else(not_computed),
@@ -338,11 +339,11 @@ impl Sources<'_> {
 }
 
 /// Memory that was taken, to be written to.
-pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, TensorError> {
+pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
     Arc::get_mut(data).ok_or_else(not_computed)
 }
 
 #[cold]
-fn not_computed() -> TensorError {
-    TensorError::new(TensorErrorKind::Evaluation, "a value that was not computed")
+fn not_computed() -> Error {
+    Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed")
 }

@@ -23,7 +23,8 @@ use crate::tensors::Host;
 use binding::{Binding, Bound, no_pieces};
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
-use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor, TensorError};
+use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor};
+use cembra_value::Error;
 use cut::Cut;
 use in_place::InPlace;
 pub(crate) use kept::KeptPlan;
@@ -111,7 +112,7 @@ impl Part {
         host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         match &mut self.work {
             PartWork::Map(map) => map.run(memory, host, starts, to),
             PartWork::Reduce(reduce) => reduce.run(memory, host, starts, to),
@@ -128,7 +129,7 @@ impl Worker {
     }
 
     /// What it has beside the value of the step, while it computes pieces, is there.
-    fn hold(&self, held: &mut Held) -> Result<(), TensorError> {
+    fn hold(&self, held: &mut Held) -> Result<(), Error> {
         self.locals.hold(held)?;
         // Pieces come one after the other, and the last is no larger.
         self.cut.full().iter().try_for_each(|part| match &part.work {
@@ -147,7 +148,7 @@ impl Worker {
         within: usize,
         mut to: DataMut<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
         self.cut.run_some(which, |parts, starts, before| {
             host.go_on()?;
@@ -185,7 +186,7 @@ impl BoundPlan {
         inputs: &[Tensor],
         host: &Host<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<Option<Vec<Tensor>>, TensorError> {
+    ) -> Result<Option<Vec<Tensor>>, Error> {
         if self.over.is_some() || !self.fits(inputs) || self.peak > host.most_bytes() {
             return Ok(None);
         }
@@ -198,19 +199,14 @@ impl BoundPlan {
     }
 
     /// The outputs of a run, which share the memory of the plan.
-    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, TensorError> {
+    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         let (sources, mut counters) = (Sources { inputs, slots: &self.slots }, ProductCounters::default());
         let memory = Memory { sources: &sources, locals: &mut [], counters: &mut counters };
         self.outputs.iter().map(|seen| memory.tensor(seen)).collect()
     }
 
     /// Runs all steps but one that writes over a tensor.
-    fn run_steps(
-        &mut self,
-        inputs: &[Tensor],
-        host: &Host<'_>,
-        counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    fn run_steps(&mut self, inputs: &[Tensor], host: &Host<'_>, counters: &mut ProductCounters) -> Result<(), Error> {
         for step in &mut self.steps {
             host.go_on()?;
             if step.guard.is_empty() || step.is_wanted(inputs, &self.slots)? {
@@ -234,7 +230,7 @@ impl BoundStep {
     }
 
     /// True if all conditions hold under which it is run.
-    fn is_wanted(&self, inputs: &[Tensor], slots: &[Slot]) -> Result<bool, TensorError> {
+    fn is_wanted(&self, inputs: &[Tensor], slots: &[Slot]) -> Result<bool, Error> {
         let sources = Sources { inputs, slots };
         for (seen, holds) in &self.guard {
             let (data, at) = Operand::of(seen, &[]).begin(&sources, &[], &[])?;
@@ -247,7 +243,7 @@ impl BoundStep {
 
     /// Leaves any elements where its values would be: other steps read them, and choose none of them.
     #[cold]
-    fn skip(&self, slots: &mut [Slot]) -> Result<(), TensorError> {
+    fn skip(&self, slots: &mut [Slot]) -> Result<(), Error> {
         let own = [(self.target, self.len)];
         let targets = if let BoundWork::Together(_, targets) = &self.work { &targets[..] } else { &own };
         for (target, len) in targets {
@@ -265,7 +261,7 @@ impl BoundStep {
         slots: &mut [Slot],
         host: &Host<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         match &mut self.work {
             BoundWork::Pieces(workers, within) => {
                 let mut made = slots[self.target as usize].take(self.len)?;
@@ -282,7 +278,7 @@ impl BoundStep {
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };
-                let operands: Result<SmallVec<[Tensor; 2]>, TensorError> =
+                let operands: Result<SmallVec<[Tensor; 2]>, Error> =
                     operands.iter().map(|seen| memory.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
@@ -306,13 +302,13 @@ fn run_pieces(
     within: usize,
     to: DataMut<'_>,
     counters: &mut ProductCounters,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     if let [all] = workers {
         return all.run(which, sources, host, within, to, counters);
     }
     let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
     let each = (end - first).div_ceil(workers.len());
-    let mut results: Vec<(ProductCounters, Result<(), TensorError>)> = Vec::new();
+    let mut results: Vec<(ProductCounters, Result<(), Error>)> = Vec::new();
     results.resize_with(workers.len(), || (ProductCounters::default(), Ok(())));
     let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
     for (at, (worker, (took, result))) in workers.iter_mut().zip(&mut results).enumerate() {

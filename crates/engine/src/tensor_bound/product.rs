@@ -9,9 +9,9 @@ use crate::tensors::Host;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{self, check_size};
 use cembra_tensor::{
-    DataMut, Elements, Extents, Held, Labels, Layout, Node, Operation, ProductPlan, TensorError, TensorErrorKind,
-    TensorNodeId,
+    DataMut, Elements, Extents, Held, Labels, Layout, Node, Operation, ProductPlan, TensorErrorKind, TensorNodeId,
 };
+use cembra_value::Error;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -37,11 +37,7 @@ struct Whole {
 }
 
 /// How many leading axes of a product are cut, and how many indices of them make a panel.
-pub(super) fn panels(
-    binding: &Binding<'_>,
-    product: TensorNodeId,
-    is_followed: bool,
-) -> Result<(usize, usize), TensorError> {
+pub(super) fn panels(binding: &Binding<'_>, product: TensorNodeId, is_followed: bool) -> Result<(usize, usize), Error> {
     // Without products of matrices nothing is cut into panels.
     let extents = binding.graph.extents(product);
     let (Some(products), false) = (binding.host.products(), extents.is_empty()) else { return Ok((0, 1)) };
@@ -64,11 +60,11 @@ pub(super) fn panels(
 }
 
 /// A product by labels, and these.
-fn contraction<'b>(binding: &Binding<'b>, product: TensorNodeId) -> Result<(&'b Node, &'b Arc<Labels>), TensorError> {
+fn contraction<'b>(binding: &Binding<'b>, product: TensorNodeId) -> Result<(&'b Node, &'b Arc<Labels>), Error> {
     let node = binding.graph.node(product);
     match (&node.operation, &node.operands[..]) {
         (Operation::Contract(labels), [_, _]) => Ok((node, labels)),
-        _ => Err(TensorError::new(TensorErrorKind::OperandCount, "a product that is not of two")),
+        _ => Err(Error::tensors(TensorErrorKind::OperandCount, "a product that is not of two")),
     }
 }
 
@@ -80,10 +76,10 @@ fn seen_by_panel(
     binding: &Binding<'_>,
     product: TensorNodeId,
     rows: Option<usize>,
-) -> Result<[TypedOperand; 2], TensorError> {
+) -> Result<[TypedOperand; 2], Error> {
     let (node, labels) = contraction(binding, product)?;
     let first = labels.output.first().zip(rows);
-    let seen_by_panel = |at: usize| -> Result<TypedOperand, TensorError> {
+    let seen_by_panel = |at: usize| -> Result<TypedOperand, Error> {
         let (seen, own) = (binding.seen(node.operands[at])?, &labels.operands[at]);
         let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
         for (axis, label) in own.iter().enumerate() {
@@ -101,11 +97,7 @@ fn seen_by_panel(
 
 impl ProductPiece {
     /// A product for a panel with `rows` as the extents of its leading axes.
-    pub(super) fn of(
-        binding: &Binding<'_>,
-        product: TensorNodeId,
-        rows: &[usize],
-    ) -> Result<ProductPiece, TensorError> {
+    pub(super) fn of(binding: &Binding<'_>, product: TensorNodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
         let (node, labels) = contraction(binding, product)?;
         check_size(node, binding.host.most_bytes())?;
         let [(a, a_like), (b, b_like)] = seen_by_panel(binding, product, rows.first().copied())?;
@@ -126,7 +118,7 @@ impl ProductPiece {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), TensorError> {
+    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
             // The reference makes it elsewhere.
@@ -141,7 +133,7 @@ impl ProductPiece {
         host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
             let Whole { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);

@@ -13,9 +13,9 @@ use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order
 use cembra_tensor::plan::Region;
 use cembra_tensor::sums::{self, Order, Reduced, SIDE_BY_SIDE, extend, take_lines, take_row};
 use cembra_tensor::{
-    Axis, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, TensorError, TensorErrorKind,
-    with_reduction,
+    Axis, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, TensorErrorKind, with_reduction,
 };
+use cembra_value::Error;
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
@@ -106,7 +106,7 @@ impl ReducePiece {
         operands: impl Iterator<Item = Operand>,
         whole: &[usize],
         host: &Host<'_>,
-    ) -> Result<ReducePiece, TensorError> {
+    ) -> Result<ReducePiece, Error> {
         ReducePiece::bound(reduction, of, operands.collect(), whole, host, true)
     }
 
@@ -117,7 +117,7 @@ impl ReducePiece {
         whole: &[usize],
         host: &Host<'_>,
         at_once: bool,
-    ) -> Result<ReducePiece, TensorError> {
+    ) -> Result<ReducePiece, Error> {
         let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
         let made = |way, operands| Ok(ReducePiece { reduction, operands, block: Data::zeros(scalar, 0)?, way });
         if whole.contains(&0) {
@@ -209,7 +209,7 @@ impl ReducePiece {
         host: &Host<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
         match way {
             Way::Memory(axes, extents) => {
@@ -280,7 +280,7 @@ impl ReducePiece {
 }
 
 /// Computes parts in a block, one after the other, and hands each on.
-type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), TensorError>;
+type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), Error>;
 
 impl Sums {
     /// False if an element fails, or may.
@@ -291,7 +291,7 @@ impl Sums {
         starts: &[usize],
         operands: &[Operand],
         to: &mut DataMut<'_>,
-    ) -> Result<bool, TensorError> {
+    ) -> Result<bool, Error> {
         let Sums { axes, length, steps, kernel, chains, fetched, .. } = self;
         let mut lines = Lines::new();
         fill(&mut lines, memory, operands, steps, starts)?;
@@ -361,11 +361,11 @@ pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
 }
 
 #[cold]
-fn no_block() -> TensorError {
-    TensorError::new(TensorErrorKind::ElementType, "elements of another type")
+fn no_block() -> Error {
+    Error::tensors(TensorErrorKind::ElementType, "elements of another type")
 }
 
-fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], TensorError> {
+fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
     T::of_part(data).ok_or_else(no_block)
 }
 
@@ -375,7 +375,7 @@ pub(super) fn fold_runs<T: Reduced>(
     reduction: Reduction,
     length: usize,
     to: DataMut<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let to = of::<T>(to)?;
     with_reduction!(T, reduction, how => take_lines(elements, length, how, to));
     Ok(())
@@ -389,7 +389,7 @@ fn fold_parts<T: Reduced>(
     block: &mut Data,
     parts: Parts<'_>,
     to: DataMut<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     with_reduction!(T, reduction, how => {
         let mut fold = Order::Chains.fold(length, how);
         parts(block, &mut |part| extend(&mut fold, T::of(part).unwrap_or_default()))?;
@@ -408,7 +408,7 @@ fn fold_beside<T: Reduced>(
     block: &mut Data,
     parts: Parts<'_>,
     to: DataMut<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     with_reduction!(T, reduction, how => {
         let (neutral, combine) = how;
         let mut sums = vec![neutral; width];

@@ -15,9 +15,10 @@ use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
 use cembra_tensor::plan::{Step, Work};
 use cembra_tensor::sums::{Folded, Order, Reduced, SIDE_BY_SIDE, extend, take_row};
 use cembra_tensor::{
-    Axis, Body, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, Tensor, TensorError,
-    TensorNodeId, with_reduction,
+    Axis, Body, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, Tensor, TensorNodeId,
+    with_reduction,
 };
+use cembra_value::Error;
 use cembra_value::with_data;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -107,7 +108,7 @@ pub(super) struct Added {
 }
 
 impl Piece {
-    fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &Host<'_>) -> Result<Piece, TensorError> {
+    fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &Host<'_>) -> Result<Piece, Error> {
         let operand = body.outputs.first().and_then(|(output, _)| operands.get(*output as usize));
         let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
             return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, host)?)));
@@ -127,7 +128,7 @@ impl Piece {
         operands: &[Operand],
         extents: &[usize],
         host: &Host<'_>,
-    ) -> Result<Option<Piece>, TensorError> {
+    ) -> Result<Option<Piece>, Error> {
         let is_float = matches!(body.outputs.first(), Some((_, Scalar::Float32 | Scalar::Float64)));
         let Some((count, _)) = extents.split_last().filter(|_| *reduction == Reduction::Sum && is_float) else {
             return Ok(None);
@@ -146,7 +147,7 @@ impl Piece {
         starts: &[usize],
         block: &mut Data,
         fold: &mut dyn Folding,
-    ) -> Result<bool, TensorError> {
+    ) -> Result<bool, Error> {
         if let Piece::Added(added) = self {
             let Added { operands, steps, kernel, count } = &mut **added;
             let mut lines = Lines::new();
@@ -164,7 +165,7 @@ impl Piece {
         host: &Host<'_>,
         starts: &[usize],
         block: &'p mut Data,
-    ) -> Result<(&'p Data, usize, usize), TensorError> {
+    ) -> Result<(&'p Data, usize, usize), Error> {
         match self {
             Piece::Computed(map) => {
                 block.resize(map.count());
@@ -187,13 +188,13 @@ impl Piece {
 /// What elements have become so far, whatever their type and how two become one.
 pub(super) trait Folding: Any + Send {
     /// The next elements are `count` from a position on.
-    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), TensorError>;
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
 
     /// Writes what came of it over what is in memory.
-    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), TensorError>;
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
 
     /// The elements of a block are next, which are those of another one of the same kind. All before it are whole blocks.
-    fn then(&mut self, _: Box<dyn Folding>) -> Result<(), TensorError> {
+    fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
         Err(no_room())
     }
 
@@ -216,16 +217,16 @@ impl Folding for Sum {
         succeeds
     }
 
-    fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), TensorError> {
+    fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
         Err(no_room())
     }
 
-    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), TensorError> {
+    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
         self.0.then(&own_kind::<Sum>(block)?.0);
         Ok(())
     }
 
-    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), TensorError> {
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
         match to {
             DataMut::Float32([to]) => *to = self.0.finish() as f32,
             DataMut::Float64([to]) => *to = self.0.finish(),
@@ -241,45 +242,45 @@ struct One<T, W, C>(ChainFold<W, C>, PhantomData<T>);
 /// Results that lie side by side, to each of which an element is added after the other.
 struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
 
-fn own_kind<F: Folding>(block: Box<dyn Folding>) -> Result<Box<F>, TensorError> {
+fn own_kind<F: Folding>(block: Box<dyn Folding>) -> Result<Box<F>, Error> {
     let block: Box<dyn Any> = block;
     block.downcast().map_err(|_| no_room())
 }
 
-fn slice<T: Element>(data: &Data, first: usize, count: usize) -> Result<&[T], TensorError> {
+fn slice<T: Element>(data: &Data, first: usize, count: usize) -> Result<&[T], Error> {
     T::of(data).and_then(|elements| elements.get(first..first + count)).ok_or_else(no_room)
 }
 
-fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], TensorError> {
+fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
     T::of_part(to).filter(|to| to.len() == count).ok_or_else(no_room)
 }
 
 impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for One<T, W, C> {
-    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), TensorError> {
+    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
         self.0.then(&own_kind::<One<T, W, C>>(block)?.0);
         Ok(())
     }
 
-    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), TensorError> {
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
         extend(&mut self.0, slice::<T>(data, first, count)?);
         Ok(())
     }
 
-    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), TensorError> {
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
         part::<T>(to, 1)?[0] = T::narrow(self.0.finish());
         Ok(())
     }
 }
 
 impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for Beside<T, W, C> {
-    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), TensorError> {
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
         for row in slice::<T>(data, first, count)?.chunks_exact(self.0.len()) {
             take_row(&mut self.0, row, self.1);
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), TensorError> {
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
         part::<T>(to, self.0.len())?.iter_mut().zip(self.0).for_each(|(to, made)| *to = T::narrow(made));
         Ok(())
     }
@@ -313,7 +314,7 @@ impl Binding<'_> {
         &mut self,
         members: &[Step],
         own: &mut FxHashMap<TensorNodeId, u32>,
-    ) -> Result<(Vec<BoundStep>, SmallVec<[u32; 4]>), TensorError> {
+    ) -> Result<(Vec<BoundStep>, SmallVec<[u32; 4]>), Error> {
         let (mut steps, mut between) = (Vec::new(), SmallVec::new());
         let Some(shared) = self.shared_loop(members)? else {
             for member in members {
@@ -344,7 +345,7 @@ impl Binding<'_> {
 
     /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces. One for each thread where results
     /// are fewer than threads and of blocks that these can share.
-    fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<Together>>, TensorError> {
+    fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<Together>>, Error> {
         let mut reduces = Vec::with_capacity(members.len());
         let mut common = None;
         for member in members {
@@ -379,13 +380,13 @@ pub(super) fn run(
     targets: &Targets,
     (inputs, slots): (&[Tensor], &mut [Slot]),
     host: &Host<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let mut made = SmallVec::<[_; 4]>::new();
     for (target, len) in targets {
         made.push(slots[*target as usize].take(*len)?);
     }
     let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
-    let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, TensorError>>()?;
+    let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
     let sources = Sources { inputs, slots };
     if let [all, others @ ..] = workers
         && (others.is_empty() || all.blocks() > Together::MOST_BLOCKS)
@@ -410,13 +411,13 @@ impl Together {
         whole: &[usize],
         host: &Host<'_>,
         at_once: bool,
-    ) -> Result<Together, TensorError> {
+    ) -> Result<Together, Error> {
         let (order, turned) = turned(axes, whole.len());
         let kept = whole.len() - axes.len();
         let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
         let turn = |operands: &SmallVec<[Operand; 4]>| operands.iter().map(|operand| operand.turned(&turned)).collect();
         let operands: Vec<SmallVec<[Operand; 4]>> = reduces.iter().map(|(_, _, operands)| turn(operands)).collect();
-        let pieces = |first: &[usize], then: &[usize]| -> Result<Pieces, TensorError> {
+        let pieces = |first: &[usize], then: &[usize]| -> Result<Pieces, Error> {
             let extents: Extents = first.iter().chain(then).copied().collect();
             let piece =
                 |((_, body, _), operands): (&Reduce<'_>, &SmallVec<_>)| Piece::of(body, operands, &extents, host);
@@ -457,17 +458,17 @@ impl Together {
                 })?)
             }
         };
-        let member = |(reduction, body, _): &Reduce<'_>| -> Result<Member, TensorError> {
+        let member = |(reduction, body, _): &Reduce<'_>| -> Result<Member, Error> {
             let scalar = body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
             Ok(Member { reduction: *reduction, block: Data::zeros(scalar, 0)? })
         };
         let own = |(reduction, body, of): &Reduce<'_>| (*reduction, (*body).clone(), of.clone());
         let source = Source { reduces: reduces.iter().map(own).collect(), axes: axes.into(), whole: whole.into() };
-        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, TensorError>>()?, way, source })
+        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way, source })
     }
 
     /// Combines all elements, and writes the result of each reduction to its memory.
-    fn run(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<(), TensorError> {
+    fn run(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
         if self.succeeds(memory, host, to)? {
             return Ok(());
         }
@@ -476,14 +477,14 @@ impl Together {
     }
 
     /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
-    pub(super) fn otherwise(&self, host: &Host<'_>) -> Result<Together, TensorError> {
+    pub(super) fn otherwise(&self, host: &Host<'_>) -> Result<Together, Error> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
         Together::of(&own, axes, whole, host, false)
     }
 
     /// False if elements cannot be added as they are computed.
-    fn succeeds(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<bool, TensorError> {
+    fn succeeds(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
         let Together { members, way, .. } = self;
         let mut succeeds = true;
         match way {
@@ -527,7 +528,7 @@ fn line_pieces(
     extents: &[usize],
     host: &Host<'_>,
     at_once: bool,
-) -> Result<Pieces, TensorError> {
+) -> Result<Pieces, Error> {
     let piece = |(reduce, operands): (&Reduce<'_>, &SmallVec<[Operand; 4]>)| {
         let sum = if at_once { Piece::of_sum(reduce, operands, extents, host)? } else { None };
         sum.map_or_else(|| Piece::of(reduce.1, operands, extents, host), Ok)
@@ -551,7 +552,7 @@ pub(super) fn fold_parts(
     memory: &Memory<'_>,
     host: &Host<'_>,
     starts: impl Fn(&[usize]) -> Vec<usize>,
-) -> Result<bool, TensorError> {
+) -> Result<bool, Error> {
     let mut succeeds = true;
     parts.run_some(which, |pieces, part, _| {
         host.go_on()?;
@@ -569,7 +570,7 @@ pub(super) fn finish(
     to: &mut [DataMut<'_>],
     first: usize,
     count: usize,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     for (fold, to) in folds.into_iter().zip(to) {
         fold.finish(to.part(first, count).ok_or_else(no_room)?)?;
     }

@@ -3,7 +3,8 @@
 
 use super::number::{Memory, Number};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{Places, Run, TensorError};
+use cembra_tensor::{Places, Run};
+use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// Computes a product of a few elements for all indices of what is looped over.
@@ -14,7 +15,7 @@ pub(super) fn direct<T: Number>(
     places: &Places,
     zero: T::Wide,
     watch: &mut Watch<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let each = places.products();
     let [(a, a_first), (b, b_first)] = *factors;
     let mut at = |[a_first, b_first, first]: [usize; 3]| {

@@ -1,7 +1,8 @@
 //! Products of two matrices in memory: what such a product is of, checked once, the trait of what computes it, and a plain implementation
 //! of it. Which matrices tensors are is said by the plan, not here.
 
-use cembra_tensor::{TensorError, TensorErrorKind};
+use cembra_tensor::TensorErrorKind;
+use cembra_value::Error;
 use std::fmt;
 
 /// Where the elements of a matrix lie: the position of the first, and how far neighbours are apart.
@@ -79,22 +80,19 @@ impl<'d, T> Multiplication<'d, T> {
         (a, left): (&'d [T], MatrixLayout),
         (b, right): (&'d [T], MatrixLayout),
         adds: bool,
-    ) -> Result<Self, TensorError> {
+    ) -> Result<Self, Error> {
         if left.columns != right.rows || (result.rows, result.columns) != (left.rows, right.columns) {
             let message = format!(
                 "a matrix of {} by {} times one of {} by {} is none of {} by {}",
                 left.rows, left.columns, right.rows, right.columns, result.rows, result.columns
             );
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if !(result.is_within(to.len()) && left.is_within(a.len()) && right.is_within(b.len())) {
-            return Err(TensorError::new(TensorErrorKind::Index, "a matrix that is not within its memory"));
+            return Err(Error::tensors(TensorErrorKind::Index, "a matrix that is not within its memory"));
         }
         if !result.is_injective() {
-            return Err(TensorError::new(
-                TensorErrorKind::OverlappingTarget,
-                "a product written where elements overlap",
-            ));
+            return Err(Error::tensors(TensorErrorKind::OverlappingTarget, "a product written where elements overlap"));
         }
         Ok(Multiplication { to, factors: [a, b], layouts: [left, right, result], adds })
     }

@@ -14,7 +14,8 @@ pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 pub use planned::{PlannedProduct, Products};
 
 use cembra_tensor::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};
-use cembra_tensor::{Data, Kernel, Labels, Preparation, ProductPlan, Run, Tensor, TensorError};
+use cembra_tensor::{Data, Kernel, Labels, Preparation, ProductPlan, Run, Tensor};
+use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use direct::direct;
 use nest::nest;
@@ -60,7 +61,7 @@ impl AddAssign for ProductCounters {
 /// let (made, counters) = contract(&labels, [&a, &a.transposed(&[1, 0])?], &[2, 2], &PlainProduct)?;
 /// assert_eq!(made, Data::Float64(vec![5.0, 11.0, 11.0, 25.0]));
 /// assert_eq!(counters.permutes, 0);
-/// # Ok::<(), cembra_tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 ///
 /// # Errors
@@ -70,7 +71,7 @@ pub fn contract(
     operands: [&Tensor; 2],
     extents: &[usize],
     matrices: &dyn MatrixProduct,
-) -> Result<(Data, ProductCounters), TensorError> {
+) -> Result<(Data, ProductCounters), Error> {
     Form::of(labels, operands.map(form_of))?.contract(operands, extents, matrices)
 }
 
@@ -81,7 +82,7 @@ fn run_into<T: Number>(
     result: &mut [T],
     (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
     counters: &mut ProductCounters,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     if let ([Preparation::None, Preparation::None], None) = (&plan.operands, &plan.result) {
         counters.gemm_calls += compute(&plan.kernel, factors, result, (matrices, watch))?;
         return Ok(());
@@ -95,7 +96,7 @@ fn run_into<T: Number>(
                 counters.permute_bytes += size_of_val(&**made) as u64;
             }
         }
-        Ok::<_, TensorError>(made)
+        Ok::<_, Error>(made)
     };
     let made = [prepared(0)?, prepared(1)?];
     let memory = |of: usize| -> Memory<'_, T> {
@@ -124,7 +125,7 @@ fn compute<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
     (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
-) -> Result<u64, TensorError> {
+) -> Result<u64, Error> {
     let zero = |is_sum: bool| if is_sum { T::Wide::default() } else { T::NOTHING };
     match kernel {
         Kernel::Zeros => to.fill(T::default()),
@@ -144,7 +145,7 @@ fn prepare<T: Number>(
     preparation: &Preparation,
     (elements, first): Memory<'_, T>,
     watch: &mut Watch<'_>,
-) -> Result<Option<Vec<T>>, TensorError> {
+) -> Result<Option<Vec<T>>, Error> {
     let room = |axes: &[CopiedAxis]| zeros(axes.iter().map(|axis| axis.extent).product());
     match preparation {
         Preparation::None => Ok(None),
@@ -166,7 +167,7 @@ fn prepare<T: Number>(
                     watch.see(1)
                 })?;
                 made[to] = T::narrow(sum);
-                Ok::<_, TensorError>(())
+                Ok::<_, Error>(())
             })?;
             Ok(Some(made))
         }
@@ -180,7 +181,7 @@ fn multiply<T: Number>(
     (kept, summed): (&[Run], &[Run]),
     [rows, columns, terms]: [Run; 3],
     (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
-) -> Result<u64, TensorError> {
+) -> Result<u64, Error> {
     let axes =
         |runs: &[Run]| -> SmallVec<[WalkedAxis<3>; 6]> { runs.iter().map(|run| (run.extent, run.strides)).collect() };
     let matrix = |of: usize, down: Run, along: Run, offset: usize| MatrixLayout {
@@ -206,7 +207,7 @@ fn multiply<T: Number>(
             T::multiply(matrices, product);
             adds = true;
             calls += 1;
-            Ok(())
+            Ok::<_, Error>(())
         })
     })?;
     Ok(calls)

@@ -5,7 +5,8 @@ use super::across::{self, Across};
 use super::number::{Memory, Number};
 use super::vectors::{Blocks, Line, Lines, add_dots, add_lines, sum_blocks};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{ProductPlan, Run, TensorError};
+use cembra_tensor::{ProductPlan, Run};
+use cembra_value::Error;
 use multiversion::multiversion;
 use smallvec::SmallVec;
 
@@ -60,7 +61,7 @@ pub(super) fn nest<T: Number>(
     (kept, summed): (&[Run], &[Run]),
     inner: usize,
     (zero, watch): (T::Wide, &mut Watch<'_>),
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     match (kept.get(inner), inner.checked_sub(kept.len()).and_then(|at| summed.get(at))) {
         (Some(line), _) => {
             let outer = axes(kept, Some(inner));
@@ -97,7 +98,7 @@ fn scaled_lines<T: Number>(
     (outer, line): (&[WalkedAxis<3>], &Run),
     (summed, terms): (&[WalkedAxis<3>], &Run),
     ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let one = (1, [0; 3]);
     let (rows, others) = outer.split_last().unwrap_or((&one, &[]));
     // Where the next lines in memory are those of other sums, as many sums are kept as fit the cache.
@@ -144,7 +145,7 @@ fn rows_of_lines<T: Number>(
     (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
     (summed, terms): (&[WalkedAxis<3>], &Run),
     ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let at_a_time = (CHUNK / line.extent).clamp(1, rows);
     let in_turn = if at_a_time == 1 { AT_ONCE / CHUNK.min(line.extent) / FACTORS * FACTORS } else { IN_TURN };
     let mut sums = vec![T::Wide::default(); at_a_time * CHUNK.min(line.extent)];
@@ -166,12 +167,12 @@ fn rows_of_lines<T: Number>(
                     add_lines(sums, lines, of(vector, terms.strides), count);
                 }
             }
-            Ok::<_, TensorError>(())
+            Ok::<_, Error>(())
         })?;
         for (row, sums) in sums.chunks_exact(width).enumerate() {
             write(sums, to, step(at, row, row_strides)[2], line.strides[2]);
         }
-        Ok(())
+        Ok::<_, Error>(())
     };
     try_walk(outer, [factors[0].1, factors[1].1, 0], |at| {
         for (row, rows) in pieces(rows, at_a_time) {
@@ -190,7 +191,7 @@ fn lines<T: Number>(
     kept: &[Run],
     (summed, line): (&[WalkedAxis<3>], &Run),
     watch: &mut Watch<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let starts = [factors[0].1, factors[1].1, 0];
     let one = Run { extent: 1, strides: [0; 3] };
     let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
@@ -223,7 +224,7 @@ fn lines<T: Number>(
                         add_dots(sums, lines, width);
                     }
                 }
-                Ok::<_, TensorError>(())
+                Ok::<_, Error>(())
             })?;
             write(sums, to, along(2), rows.strides[2]);
         }
@@ -243,7 +244,7 @@ fn rows_across<T: Number>(
     (outer, rows, line): (&[WalkedAxis<3>], &Run, &Run),
     (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
     watch: &mut Watch<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let mut sums = [T::Wide::default(); across::LINES];
     try_walk(outer, starts, |at| {
         for (row, count) in pieces(rows.extent, across::LINES) {
@@ -254,7 +255,7 @@ fn rows_across<T: Number>(
                     watch.see(count * width)?;
                     add_dots(sums, across.lines(step(at, first, line.strides), count, width), width);
                 }
-                Ok::<_, TensorError>(())
+                Ok::<_, Error>(())
             })?;
             write(sums, to, at[2], rows.strides[2]);
         }
@@ -269,7 +270,7 @@ fn sums_across<T: Number>(
     (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
     (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
     watch: &mut Watch<'_>,
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let mut sums = [T::Wide::default(); across::LINES];
     try_walk(kept, starts, |at| {
         let mut total = T::Wide::default();
@@ -284,7 +285,7 @@ fn sums_across<T: Number>(
                 }
                 total = sums.iter().fold(total, |total, sum| T::add_sums(total, *sum));
             }
-            Ok::<_, TensorError>(())
+            Ok::<_, Error>(())
         })?;
         *to = T::narrow(total);
         Ok(())
@@ -298,7 +299,7 @@ fn elements<T: Number>(
     (outer, line): (&[WalkedAxis<3>], &Run),
     summed: &[WalkedAxis<3>],
     (zero, watch): (T::Wide, &mut Watch<'_>),
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let [(a, a_first), (b, b_first)] = factors;
     let starts = [a_first, b_first, 0];
     if let Some((last, others)) = summed.split_last()
@@ -324,7 +325,7 @@ fn elements<T: Number>(
                 watch.see(sums.len())?;
                 let line = |elements, first, stride| Line { elements, first, stride };
                 add_products(sums, &line(a, a_at, a_step), &line(b, b_at, b_step));
-                Ok::<_, TensorError>(())
+                Ok::<_, Error>(())
             })?;
             write(sums, to, along(at, step), step);
         }
@@ -340,7 +341,7 @@ fn elements_across<T: Number>(
     (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
     (starts, summed, (lines, apart)): ([usize; 3], &[WalkedAxis<3>], WalkedAxis<3>),
     (zero, watch): (T::Wide, &mut Watch<'_>),
-) -> Result<(), TensorError> {
+) -> Result<(), Error> {
     let width = across::WIDTH.min(line.extent);
     let mut sums = vec![zero; width * across::LINES.min(rows)];
     try_walk(outer, starts, |at| {
@@ -359,7 +360,7 @@ fn elements_across<T: Number>(
                             add_products(sums, &a.line(line), &b.line(line));
                         }
                     }
-                    Ok::<_, TensorError>(())
+                    Ok::<_, Error>(())
                 })?;
                 for (row, sums) in sums.chunks_exact(width).enumerate() {
                     write(sums, to, step(at, row, row_strides)[2], line.strides[2]);

@@ -7,7 +7,8 @@ use super::{ProductCounters, run_into};
 use crate::cache::{Cache, Made, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
-use cembra_tensor::{Data, DataMut, Extents, Held, Labels, Layout, ProductPlan, Tensor, TensorError, TensorErrorKind};
+use cembra_tensor::{Data, DataMut, Extents, Held, Labels, Layout, ProductPlan, Tensor, TensorErrorKind};
+use cembra_value::Error;
 use cembra_value::tensor::no_element;
 use std::sync::Arc;
 
@@ -47,11 +48,11 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) fn of(labels: &Labels, operands: [OperandForm<'_>; 2]) -> Result<Form, TensorError> {
+    pub(super) fn of(labels: &Labels, operands: [OperandForm<'_>; 2]) -> Result<Form, Error> {
         let [left, right] = operands.map(|(scalar, _)| scalar);
         if left != right {
             let message = format!("a product of elements of type {} and {}", left.short_name(), right.short_name());
-            return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("cast one of them"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast one of them"));
         }
         let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;
         let extents = labels.output_extents(&operands.map(|(_, layout)| layout.extents()))?;
@@ -67,19 +68,19 @@ impl Form {
         operands: [&Tensor; 2],
         extents: &[usize],
         matrices: &dyn MatrixProduct,
-    ) -> Result<(Data, ProductCounters), TensorError> {
+    ) -> Result<(Data, ProductCounters), Error> {
         self.check_extents(extents)?;
         let mut made = Data::zeros(self.factors.scalar, self.len)?;
         let counters = self.run_into(operands, (&mut made, 0), matrices)?;
         Ok((made, counters))
     }
 
-    fn check_extents(&self, extents: &[usize]) -> Result<(), TensorError> {
+    fn check_extents(&self, extents: &[usize]) -> Result<(), Error> {
         if self.extents[..] == *extents {
             return Ok(());
         }
         let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
-        Err(TensorError::new(TensorErrorKind::SizeMismatch, message))
+        Err(Error::tensors(TensorErrorKind::SizeMismatch, message))
     }
 
     /// The product of operands like those that it was planned for, over what is in memory from a position on.
@@ -88,7 +89,7 @@ impl Form {
         operands: [&Tensor; 2],
         (to, first): (&mut Data, usize),
         matrices: &dyn MatrixProduct,
-    ) -> Result<ProductCounters, TensorError> {
+    ) -> Result<ProductCounters, Error> {
         let mut to = part(to, first, self.len)?;
         let factors = operands.map(|operand| (operand.data(), operand.layout().offset()));
         let mut counters = ProductCounters::default();
@@ -103,7 +104,7 @@ impl Form {
         to: &mut DataMut<'_>,
         (matrices, go_on): (&dyn MatrixProduct, GoOn<'_>),
         counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let on = (matrices, &mut Watch::new(go_on));
         match self.factors.scalar {
             Scalar::Int32 => self.run_typed::<i32>(factors, to, on, counters),
@@ -120,10 +121,10 @@ impl Form {
         to: &mut DataMut<'_>,
         on: (&dyn MatrixProduct, &mut Watch<'_>),
         counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let to = T::of_part(to.reborrow()).filter(|to| to.len() == self.len);
         let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), to) else {
-            return Err(TensorError::new(
+            return Err(Error::tensors(
                 TensorErrorKind::ElementType,
                 "a product of other elements than it was planned for",
             ));
@@ -133,17 +134,17 @@ impl Form {
 }
 
 /// `len` elements of memory from a position on.
-fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, TensorError> {
+fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
     let memory = to.len();
     let others = to.all_mut().split_at(first).and_then(|[_, others]| others.split_at(len));
     others.map(|[part, _]| part).ok_or_else(|| {
         let message = format!("a product of {len} elements from {first} on is not within memory of {memory}");
-        TensorError::new(TensorErrorKind::Index, message)
+        Error::tensors(TensorErrorKind::Index, message)
     })
 }
 
 #[cold]
-fn no_element_of_products(scalar: Scalar) -> TensorError {
+fn no_element_of_products(scalar: Scalar) -> Error {
     no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
 }
 
@@ -172,14 +173,9 @@ impl PlannedProduct {
     ///
     /// # Errors
     /// The operands are other ones than those that it was planned for, or the memory has other elements or too few.
-    pub fn run_into(
-        &self,
-        operands: [&Tensor; 2],
-        to: &mut Data,
-        first: usize,
-    ) -> Result<ProductCounters, TensorError> {
+    pub fn run_into(&self, operands: [&Tensor; 2], to: &mut Data, first: usize) -> Result<ProductCounters, Error> {
         if !self.fits(operands) {
-            return Err(TensorError::new(
+            return Err(Error::tensors(
                 TensorErrorKind::SizeMismatch,
                 "a product of other operands than it was planned for",
             ));
@@ -202,7 +198,7 @@ impl PlannedProduct {
         to: &mut DataMut<'_>,
         go_on: GoOn<'_>,
         counters: &mut ProductCounters,
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         self.form.run_at(factors, to, (self.matrices, go_on), counters)
     }
 
@@ -215,7 +211,7 @@ impl PlannedProduct {
     ///
     /// # Errors
     /// They would.
-    pub fn check_bytes(&self, most: u64) -> Result<(), TensorError> {
+    pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
         let mut held = Held::none(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
         self.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len]))
@@ -229,7 +225,7 @@ const MOST_KNOWN: usize = 1024;
 #[derive(Debug)]
 pub struct Products {
     matrices: &'static dyn MatrixProduct,
-    known: Cache<Factors, Result<Arc<PlannedProduct>, TensorError>>,
+    known: Cache<Factors, Result<Arc<PlannedProduct>, Error>>,
 }
 
 impl Products {
@@ -248,7 +244,7 @@ impl Products {
         labels: &Labels,
         operands: [&Tensor; 2],
         extents: &[usize],
-    ) -> Result<(Data, ProductCounters), TensorError> {
+    ) -> Result<(Data, ProductCounters), Error> {
         self.planned(labels, operands)?.form.contract(operands, extents, self.matrices)
     }
 
@@ -263,7 +259,7 @@ impl Products {
         extents: &[usize],
         to: &mut Data,
         first: usize,
-    ) -> Result<ProductCounters, TensorError> {
+    ) -> Result<ProductCounters, Error> {
         let planned = self.planned(labels, operands)?;
         planned.form.check_extents(extents)?;
         planned.form.run_into(operands, (to, first), self.matrices)
@@ -282,12 +278,12 @@ impl Products {
     /// let mut to = Data::Float64(vec![-1.0; 3]);
     /// planned.run_into([&a, &x], &mut to, 1)?;
     /// assert_eq!(to, Data::Float64(vec![-1.0, 12.0, 34.0]));
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// The labels are not two lists, the operands do not fit them, or their elements are of two types or no numbers.
-    pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, TensorError> {
+    pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, Error> {
         self.planned_for(labels, operands.map(form_of))
     }
 
@@ -296,7 +292,7 @@ impl Products {
         &self,
         labels: &Labels,
         operands: [OperandForm<'_>; 2],
-    ) -> Result<Arc<PlannedProduct>, TensorError> {
+    ) -> Result<Arc<PlannedProduct>, Error> {
         let of = operands.map(|(scalar, layout)| (layout.extents(), layout.strides(), scalar));
         let factors = || {
             let layouts = operands.map(|(_, layout)| layout.clone());

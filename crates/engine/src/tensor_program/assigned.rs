@@ -6,7 +6,8 @@ use super::made::Made;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Expression, TensorError, TensorErrorKind, TensorNodeId as Tensor, Whole};
+use cembra_tensor::{Expression, TensorErrorKind, TensorNodeId as Tensor, Whole};
+use cembra_value::Error;
 use cembra_value::Span;
 
 /// The number of all elements that an operator makes, if it is one that is written as a method.
@@ -27,7 +28,7 @@ pub(super) fn method(op: OpId) -> Option<Whole> {
 
 impl Lowering<'_> {
     /// A number made of all elements of a labelled expression, or of a tensor.
-    pub(super) fn number_of(&mut self, whole: Whole, of: NodeId, span: Span) -> Result<Tensor, TensorError> {
+    pub(super) fn number_of(&mut self, whole: Whole, of: NodeId, span: Span) -> Result<Tensor, Error> {
         if !matches!(self.made[of.index()], Made::Labelled) {
             let node = self.whole(of)?.node;
             return whole.of(&mut self.graph, node);
@@ -39,18 +40,18 @@ impl Lowering<'_> {
     }
 
     /// A value as the new one of what a line assigns to, whose axes have these labels: of its type, and of its extents.
-    pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, TensorError> {
+    pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, Error> {
         let (old, value) = (self.whole(old)?.node, self.whole(value)?.node);
         let (before, now) = (self.graph.extents(old), self.graph.extents(value));
         if before.len() != now.len() {
             let message = format!("{} labels for a target of {} axes", now.len(), before.len());
-            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         if let Some(axis) = (0..now.len()).find(|axis| before[*axis] != now[*axis]) {
             let label = labels.split(',').nth(axis).unwrap_or_default().trim();
             let (label, now, before) = (Excerpt::quoted(label), now[axis], before[axis]);
             let message = format!("the label `{label}` has {now} indices and {before}");
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         let scalar = self.graph.scalar(old);
         self.graph.cast(value, scalar)

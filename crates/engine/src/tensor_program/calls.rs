@@ -5,13 +5,14 @@ use super::lowering::Lowering;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Extents, Reduction, Slice, TensorError, TensorErrorKind, TensorNodeId as Tensor};
+use cembra_tensor::{Extents, Reduction, Slice, TensorErrorKind, TensorNodeId as Tensor};
+use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 
 type Axes = Vec<usize>;
 
 /// The node of a call.
-pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, TensorError> {
+pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
     let made = made(lowering, op, operands)?;
     let (extents, scalar) = (lowering.graph.extents(made), lowering.graph.scalar(made));
     if lowering.has_extents || extents.iter().all(|extent| *extent == 1) {
@@ -22,7 +23,7 @@ pub(super) fn call(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -
     lowering.graph.leaf("", scalar, &ones)
 }
 
-fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, TensorError> {
+fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Tensor, Error> {
     if let Some(reduction) = reduction(op) {
         let &[x, axes, keep] = operands else { return Err(uncallable(operands.len())) };
         let (x, axes) = with_axes(lowering, x, axes)?;
@@ -99,14 +100,14 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
         (id::TENSOR_GRAD, &[y, x]) => {
             let by = lowering.span(x);
             if lowering.fields(x).is_some() {
-                let error = TensorError::new(TensorErrorKind::ElementType, "a gradient by a tuple").at(by);
+                let error = Error::tensors(TensorErrorKind::ElementType, "a gradient by a tuple").at(by);
                 return Err(error.hint("ask for one after the other: `tensor.grad(y, a)` and `tensor.grad(y, b)`"));
             }
             let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
             let scalar = lowering.graph.scalar(x);
             if !scalar.is_float() {
                 let message = format!("a gradient by elements of type {}, which change by steps", scalar.short_name());
-                let error = TensorError::new(TensorErrorKind::NotDifferentiable, message).at(by);
+                let error = Error::tensors(TensorErrorKind::NotDifferentiable, message).at(by);
                 return Err(error.hint("give `cast(x, f64)` a name with `let`, use that, and differentiate by it"));
             }
             let gradients = lowering.graph.gradients(y, &[x])?;
@@ -117,8 +118,8 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
 }
 
 /// A call that no text has: of a graph that was not read by the parser.
-fn uncallable(count: usize) -> TensorError {
-    TensorError::new(TensorErrorKind::OperandCount, format!("an operator on tensors does not take {count} operands"))
+fn uncallable(count: usize) -> Error {
+    Error::tensors(TensorErrorKind::OperandCount, format!("an operator on tensors does not take {count} operands"))
 }
 
 fn reduction(op: OpId) -> Option<Reduction> {
@@ -133,11 +134,7 @@ fn reduction(op: OpId) -> Option<Reduction> {
     })
 }
 
-fn sliced(
-    lowering: &mut Lowering<'_>,
-    x: NodeId,
-    [axis, start, stop, step]: [NodeId; 4],
-) -> Result<Tensor, TensorError> {
+fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [NodeId; 4]) -> Result<Tensor, Error> {
     let (x, axis) = with_axis(lowering, x, axis)?;
     let [start, stop, step] = [integer(lowering, start)?, integer(lowering, stop)?, integer(lowering, step)?];
     let extents = lowering.graph.extents(x);
@@ -149,15 +146,15 @@ fn sliced(
         usize::try_from(at.clamp(0, extent)).unwrap_or(0)
     };
     let Some(step) = isize::try_from(step).ok().filter(|step| *step >= 1) else {
-        return Err(TensorError::new(TensorErrorKind::Index, format!("a step of {step}: it is 1 at least")));
+        return Err(Error::tensors(TensorErrorKind::Index, format!("a step of {step}: it is 1 at least")));
     };
     slices[axis] = Slice::new(position(start), position(stop), step)?;
     lowering.graph.slice(x, &slices)
 }
 
-fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, TensorError> {
+fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, Error> {
     let Some(fields) = lowering.fields(tensors) else {
-        let error = TensorError::new(TensorErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
+        let error = Error::tensors(TensorErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
     let mut nodes = Vec::with_capacity(fields.len());
@@ -170,14 +167,14 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
 }
 
 /// A tensor, and those of its axes that are named; all of them if none are.
-fn with_axes(lowering: &mut Lowering<'_>, x: NodeId, named: NodeId) -> Result<(Tensor, Axes), TensorError> {
+fn with_axes(lowering: &mut Lowering<'_>, x: NodeId, named: NodeId) -> Result<(Tensor, Axes), Error> {
     let x = lowering.whole(x)?.node;
     let rank = lowering.graph.extents(x).len();
     let axes = if is_given(lowering, named) { axes(lowering, named, rank)? } else { (0..rank).collect() };
     Ok((x, axes))
 }
 
-fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Tensor, usize), TensorError> {
+fn with_axis(lowering: &mut Lowering<'_>, x: NodeId, axis: NodeId) -> Result<(Tensor, usize), Error> {
     let x = lowering.whole(x)?.node;
     let rank = lowering.graph.extents(x).len();
     Ok((x, axis_of(lowering, axis, rank)?))
@@ -189,7 +186,7 @@ fn with_extents(
     x: NodeId,
     extents: NodeId,
     keeps_elements: bool,
-) -> Result<(Tensor, Extents), TensorError> {
+) -> Result<(Tensor, Extents), Error> {
     let x = lowering.whole(x)?.node;
     let mut read = Extents::new();
     let mut open = None;
@@ -200,7 +197,7 @@ fn with_extents(
                 read.push(1);
                 continue;
             }
-            let error = TensorError::new(TensorErrorKind::SizeMismatch, format!("an extent of {extent}"))
+            let error = Error::tensors(TensorErrorKind::SizeMismatch, format!("an extent of {extent}"))
                 .at(lowering.span(extents));
             return Err(error.hint(match keeps_elements {
                 true => "one extent may be -1, which is found from the others",
@@ -217,7 +214,7 @@ fn with_extents(
     }
     if read.len() > cembra_tensor::MOST_AXES {
         let message = format!("a tensor of {} axes: it may have {}", read.len(), cembra_tensor::MOST_AXES);
-        return Err(TensorError::new(TensorErrorKind::RankMismatch, message).at(lowering.span(extents)));
+        return Err(Error::tensors(TensorErrorKind::RankMismatch, message).at(lowering.span(extents)));
     }
     Ok((x, read))
 }
@@ -227,25 +224,25 @@ fn is_given(lowering: &Lowering<'_>, node: NodeId) -> bool {
 }
 
 /// Axes by their numbers; negative ones count from the end.
-fn axes(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Axes, TensorError> {
+fn axes(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Axes, Error> {
     let axes = integers(lowering, node)?.into_iter();
     axes.map(|axis| checked_axis(axis, rank).map_err(|error| error.at(lowering.span(node)))).collect()
 }
 
-fn axis_of(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<usize, TensorError> {
+fn axis_of(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<usize, Error> {
     checked_axis(integer(lowering, node)?, rank).map_err(|error| error.at(lowering.span(node)))
 }
 
-fn checked_axis(axis: i64, rank: usize) -> Result<usize, TensorError> {
+fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
     let from_start = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
     usize::try_from(from_start)
         .ok()
         .filter(|axis| *axis < rank)
-        .ok_or_else(|| TensorError::new(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+        .ok_or_else(|| Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
 /// Literal integers: one, or a tuple of some.
-fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, TensorError> {
+fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
     match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
         None => match literal_integer(lowering, node) {
@@ -255,7 +252,7 @@ fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, TensorErr
     }
 }
 
-fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, TensorError> {
+fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
     literal_integer(lowering, node).ok_or_else(|| {
         unread(lowering, node, "an integer", "as in `tensor.argmax(x, 0)`: axes, extents and positions are no inputs")
     })
@@ -269,7 +266,7 @@ fn literal_integer(lowering: &Lowering<'_>, node: NodeId) -> Option<i64> {
     }
 }
 
-fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, TensorError> {
+fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::WeakFloat(value) | ScalarValue::Float64(value))) => Ok(*value),
         Some(Value::Scalar(ScalarValue::Float32(value))) => Ok((*value).into()),
@@ -278,16 +275,16 @@ fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, TensorError> {
     }
 }
 
-fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, TensorError> {
+fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, Error> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::Boolean(value))) => Ok(*value),
         _ => Err(unread(lowering, node, "`true` or `false`", "as in `keep=true`")),
     }
 }
 
-fn unread(lowering: &Lowering<'_>, node: NodeId, wanted: &str, hint: &str) -> TensorError {
+fn unread(lowering: &Lowering<'_>, node: NodeId, wanted: &str, hint: &str) -> Error {
     let found =
         lowering.value(node).map_or_else(String::new, |value| format!(", not {}", Excerpt::quoted(&value.to_string())));
-    let error = TensorError::new(TensorErrorKind::Syntax, format!("this argument is {wanted}, written down{found}"));
+    let error = Error::tensors(TensorErrorKind::Syntax, format!("this argument is {wanted}, written down{found}"));
     error.at(lowering.span(node)).hint(hint)
 }

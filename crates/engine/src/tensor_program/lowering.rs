@@ -8,9 +8,8 @@ use crate::signature::Field;
 use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
-use cembra_tensor::{
-    ElementOperator, Expression, Part, TensorError, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
-};
+use cembra_tensor::{ElementOperator, Expression, Part, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
+use cembra_value::Error;
 use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
@@ -67,7 +66,7 @@ impl<'p> Lowering<'p> {
         leaf: Option<NodeId>,
         scalar: Scalar,
         extents: &[usize],
-    ) -> Result<(), TensorError> {
+    ) -> Result<(), Error> {
         let node = self.graph.leaf(&field.name, scalar, extents)?;
         // No node may use an input.
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
@@ -77,7 +76,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// Says that a leaf of the program is a number.
-    pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), TensorError> {
+    pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
             *made = Made::Whole(Whole::of(node));
@@ -86,19 +85,17 @@ impl<'p> Lowering<'p> {
     }
 
     /// The tensor of an output, with its place if it is none.
-    pub(super) fn output_of(&mut self, output: &Output) -> Result<Whole, TensorError> {
+    pub(super) fn output_of(&mut self, output: &Output) -> Result<Whole, Error> {
         self.output(output.node).map_err(|error| match output.span {
             Some(span) => error.at(span),
             None => error,
         })
     }
 
-    fn output(&mut self, node: NodeId) -> Result<Whole, TensorError> {
+    fn output(&mut self, node: NodeId) -> Result<Whole, Error> {
         if matches!(self.made[node.index()], Made::Labelled) {
-            let error = TensorError::new(
-                TensorErrorKind::FreeLabel,
-                "this output is labelled inside, and has no labels itself",
-            );
+            let error =
+                Error::tensors(TensorErrorKind::FreeLabel, "this output is labelled inside, and has no labels itself");
             return Err(error.hint("name its axes: `output c(\"i,j\") = ..`; a number has none: `output c(\"\") = ..`"));
         }
         self.whole(node)
@@ -130,10 +127,10 @@ impl<'p> Lowering<'p> {
     }
 
     /// The field of a tuple at a position, or of a name, which is a literal.
-    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, TensorError> {
+    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error =
-                TensorError::new(TensorErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
+                Error::tensors(TensorErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
             return Err(match self.made[tuple.index()] {
                 Made::Whole(_) => error.hint(
                     self.text(key)
@@ -163,7 +160,7 @@ impl<'p> Lowering<'p> {
                 }
                 _ => "the tuple has no such field".to_owned(),
             };
-            return Err(TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         };
         match self.made[field.index()] {
             Made::Tuple(tuple) => Ok(Made::Tuple(tuple)),
@@ -172,22 +169,20 @@ impl<'p> Lowering<'p> {
     }
 
     /// The tensor that a node is.
-    pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, TensorError> {
+    pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (Made::Whole(whole), _) => Ok(whole),
             (Made::Apart, _) => self.imported(node),
             (Made::Tuple(_), _) => {
-                let error = TensorError::new(
+                let error = Error::tensors(
                     TensorErrorKind::ElementType,
                     "this is a tuple, and what it is put into takes a tensor",
                 );
                 Err(error.at(self.span(node)).hint("take a field of it: `t.0`, or `t.x` of one with names"))
             }
             (Made::Labelled, _) => {
-                let error = TensorError::new(
-                    TensorErrorKind::Syntax,
-                    "this is labelled, and what it is put into takes it whole",
-                );
+                let error =
+                    Error::tensors(TensorErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
                 Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
             }
             (Made::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
@@ -204,20 +199,18 @@ impl<'p> Lowering<'p> {
             (Made::Nothing, Node::Placeholder(_)) => Err(functional("this function").at(self.span(node))),
             (Made::Nothing, Node::Leaf(name)) => {
                 let message = format!("there is no tensor `{}`", Excerpt::quoted(self.program.name(name)));
-                Err(TensorError::new(TensorErrorKind::UnknownName, message).at(self.span(node)))
+                Err(Error::tensors(TensorErrorKind::UnknownName, message).at(self.span(node)))
             }
             (Made::Nothing, _) => {
-                let error = TensorError::new(
-                    TensorErrorKind::ElementType,
-                    "this is no tensor, and no scalar that tensors have",
-                );
+                let error =
+                    Error::tensors(TensorErrorKind::ElementType, "this is no tensor, and no scalar that tensors have");
                 Err(error.at(self.span(node)).hint("elements are bool, i32, i64, f32 or f64, and none is missing"))
             }
         }
     }
 
     /// A literal array as a tensor of one axis.
-    fn array(&mut self, array: &Array) -> Result<Tensor, TensorError> {
+    fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
         if !self.has_extents {
             let scalar = element_of(array)?;
             return self.graph.leaf("", scalar, &[1]);
@@ -226,20 +219,19 @@ impl<'p> Lowering<'p> {
     }
 
     /// The literal text of labels.
-    pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, TensorError> {
+    pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
         let labels = self.text(node);
-        labels
-            .ok_or_else(|| TensorError::new(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
+        labels.ok_or_else(|| Error::tensors(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
     }
 
     /// A tensor as one of a type that is written: cast to it, or declared to be of it.
-    pub(super) fn typed(&mut self, of: Whole, qtype: NodeId, is_declared: bool) -> Result<Tensor, TensorError> {
+    pub(super) fn typed(&mut self, of: Whole, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
         let Some(Value::Type(wanted)) = self.value(qtype) else {
-            return Err(TensorError::new(TensorErrorKind::ElementType, "this type is no literal"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, "this type is no literal"));
         };
         let rank = self.graph.extents(of.node).len();
         if of.is_mask && !(is_declared && *wanted == QType::Scalar(Scalar::Boolean)) {
-            return Err(TensorError::new(TensorErrorKind::ElementType, format!("a mask is no {wanted}")));
+            return Err(Error::tensors(TensorErrorKind::ElementType, format!("a mask is no {wanted}")));
         }
         let (scalar, fits) = match wanted {
             QType::Scalar(scalar) => (*scalar, !is_declared || rank == 0),
@@ -256,11 +248,11 @@ impl<'p> Lowering<'p> {
             (true, false) => (TensorErrorKind::RankMismatch, "declared to be"),
             _ => (TensorErrorKind::ElementType, "cast to be"),
         };
-        Err(TensorError::new(kind, format!("a value of type {found} is {said} of type {wanted}")))
+        Err(Error::tensors(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
     /// A tensor that a declared type of numbers reaches: cast to it, if it is of numbers that become of it.
-    pub(super) fn reached(&mut self, of: Whole, qtype: NodeId) -> Result<Whole, TensorError> {
+    pub(super) fn reached(&mut self, of: Whole, qtype: NodeId) -> Result<Whole, Error> {
         let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
         let becomes = match self.value(qtype) {
             Some(Value::Type(QType::Scalar(scalar))) if cembra_ops::becomes_declared(own, *scalar) => *scalar,
@@ -291,7 +283,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// An operator on each element.
-    pub(super) fn of_elements(&mut self, op: ElementOperator, operands: &[Whole]) -> Result<Whole, TensorError> {
+    pub(super) fn of_elements(&mut self, op: ElementOperator, operands: &[Whole]) -> Result<Whole, Error> {
         let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
         let strong: Vec<Tensor> = strong.collect();
         let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
@@ -305,30 +297,25 @@ impl<'p> Lowering<'p> {
     }
 
     /// A weak value as one of the type that it takes on beside others.
-    fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, TensorError> {
+    fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {
         let scalar = self.graph.number_type(beside);
         self.graph.cast(node, scalar)
     }
 
     /// A labelled expression as a tensor whose axes have these labels.
-    pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, TensorError> {
+    pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
         let mut expression = Expression::new(labels, span)?;
         self.add_parts(&mut expression, of, span)?;
         expression.lower(&mut self.graph)
     }
 
     /// Adds what a labelled expression is made of to one that is lowered; the part that is all of it. The expression is for something at a span.
-    pub(super) fn add_parts(
-        &mut self,
-        expression: &mut Expression,
-        of: NodeId,
-        span: Span,
-    ) -> Result<Part, TensorError> {
+    pub(super) fn add_parts(&mut self, expression: &mut Expression, of: NodeId, span: Span) -> Result<Part, Error> {
         let order = self.parts(of)?;
         self.labelled += order.len();
         if self.labelled > MOST_LABELLED {
             let message = format!("labelled expressions of more than {MOST_LABELLED} parts together");
-            let error = TensorError::new(TensorErrorKind::Limit, message).at(span);
+            let error = Error::tensors(TensorErrorKind::Limit, message).at(span);
             return Err(error.hint("a definition with labels is evaluated anew wherever it is used: make it an `output`, which is a tensor"));
         }
         // Weak values take on the type of all that is beside them.
@@ -378,11 +365,11 @@ impl<'p> Lowering<'p> {
             };
             made.push(part);
         }
-        made.pop().ok_or_else(|| TensorError::new(TensorErrorKind::Syntax, "an expression without parts").at(span))
+        made.pop().ok_or_else(|| Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(span))
     }
 
     /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.
-    fn tensor_of(&mut self, node: NodeId) -> Result<Option<Whole>, TensorError> {
+    fn tensor_of(&mut self, node: NodeId) -> Result<Option<Whole>, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (_, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(_) | ScalarValue::Int32(_)))) => Ok(None),
             (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => self.whole(of).map(Some),
@@ -397,7 +384,7 @@ impl<'p> Lowering<'p> {
 
     /// The nodes of a labelled expression, operands before what they are operands of. What stands at several places is there as often,
     /// because it may be summed over other labels at each.
-    fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, TensorError> {
+    fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, Error> {
         let mut found = Vec::new();
         let mut open = vec![of];
         while let Some(node) = open.pop() {
@@ -416,16 +403,16 @@ impl<'p> Lowering<'p> {
 }
 
 /// The type of the elements of an array that is a tensor of one axis.
-fn element_of(array: &Array) -> Result<Scalar, TensorError> {
+fn element_of(array: &Array) -> Result<Scalar, Error> {
     let scalar = array.scalar();
     if !scalar.is_tensor_element() {
         let message = format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
         return Err(
-            TensorError::new(TensorErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64")
+            Error::tensors(TensorErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64")
         );
     }
     if let Some(at) = array.first_missing() {
-        let error = TensorError::new(TensorErrorKind::ElementType, format!("element {at} of this array is missing"));
+        let error = Error::tensors(TensorErrorKind::ElementType, format!("element {at} of this array is missing"));
         return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
     }
     Ok(scalar)
@@ -435,7 +422,7 @@ fn element_of(array: &Array) -> Result<Scalar, TensorError> {
 ///
 /// # Errors
 /// An element is missing, or tensors have no such elements.
-pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, TensorError> {
+pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
     let of = &[array.len()];
     match element_of(array)? {
         Scalar::Float64 => cembra_tensor::Tensor::new(of, array.numbers::<f64>().unwrap_or_default().to_vec()),
@@ -450,9 +437,9 @@ pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, TensorEr
 }
 
 /// The error of functions as values, and of what takes them.
-pub(super) fn functional(what: &str) -> TensorError {
+pub(super) fn functional(what: &str) -> Error {
     let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
-    TensorError::new(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
+    Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 
 /// True if an operator on scalars makes a mask of masks and numbers, as it does in any model.
@@ -481,12 +468,7 @@ fn is_arithmetic(op: OpId) -> bool {
 }
 
 /// A labelled part made of others.
-fn combined(
-    expression: &mut Expression,
-    op: ElementOperator,
-    parts: Vec<Part>,
-    span: Span,
-) -> Result<Part, TensorError> {
+fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
     if op.has_texts() {
         return expression.map(op, parts, span);
     }

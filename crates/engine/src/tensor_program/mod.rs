@@ -11,7 +11,6 @@ mod parts;
 mod sorting;
 
 use crate::compile_options::{CompileOptions, Started};
-use crate::error::Error;
 use crate::signature::Field;
 use crate::stages::prepare;
 use apart::Apart;
@@ -19,6 +18,7 @@ use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::Registry;
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, ScalarValue, Span};
 use lowering::{Lowering, type_of};
 use parts::{is_of_arrays, program_of};
@@ -141,7 +141,7 @@ impl TensorProgram {
             // A value that is wrong in itself says more about it.
             let alone = program_of(&program, vec![Output { name: "".into(), node, span: None }]);
             prepare(&alone, options, &mut |_, _| {})?;
-            return Err(error.clone().into());
+            return Err(error.clone());
         }
         lowered?;
         if let Some(parts) = lowering.taken_apart(&program)? {
@@ -193,15 +193,12 @@ impl TensorProgram {
     ///
     /// # Errors
     /// Extents that do not fit the inputs or each other, or a graph that becomes too large.
-    pub(crate) fn graph(
-        &self,
-        extents: &[&[usize]],
-    ) -> Result<(TensorGraph, Vec<TensorNodeId>), cembra_tensor::TensorError> {
+    pub(crate) fn graph(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         let program = &*self.program;
         let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
         if extents.len() != self.inputs.len() {
             let message = format!("extents for another number of inputs than {}", self.inputs.len());
-            return Err(cembra_tensor::TensorError::new(TensorErrorKind::OperandCount, message));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let leaves = leaves(program);
         for (field, own) in self.inputs.iter().zip(extents) {
@@ -225,9 +222,9 @@ impl TensorProgram {
 
 /// The error that an input was given something else than it is.
 #[cold]
-pub(crate) fn misfit(field: &Field, found: &str) -> cembra_tensor::TensorError {
+pub(crate) fn misfit(field: &Field, found: &str) -> Error {
     let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());
-    cembra_tensor::TensorError::new(TensorErrorKind::RankMismatch, message)
+    Error::tensors(TensorErrorKind::RankMismatch, message)
 }
 
 /// The leaves of a program by name.

@@ -8,12 +8,13 @@ use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
-use cembra_tensor::{TensorError, TensorErrorKind, TensorNodeId as Tensor};
+use cembra_tensor::{TensorErrorKind, TensorNodeId as Tensor};
+use cembra_value::Error;
 use cembra_value::{Value, near_names};
 
 impl Lowering<'_> {
     /// Lowers what is needed for these nodes.
-    pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), TensorError> {
+    pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), Error> {
         for (at, _) in self.program.reachable(outputs).into_iter().enumerate().filter(|(_, needed)| *needed) {
             let node = NodeId::from_index(at);
             if let Node::Operator(name, operands) = self.program.node(node) {
@@ -59,13 +60,13 @@ impl Lowering<'_> {
     }
 
     /// An error about types, with what is meant by people who write an operator of other values.
-    fn with_meant(&self, op: OpId, error: TensorError) -> TensorError {
+    fn with_meant(&self, op: OpId, error: Error) -> Error {
         let name = self.registry.get(op).name;
         let word = name.rsplit('.').next().unwrap_or(name);
         let own = format!("tensor.{word}");
         let is_of_tensors = |op| self.registry.get(op).typing.is_of_tensors();
         match op {
-            _ if error.kind() != TensorErrorKind::ElementType => error,
+            _ if error.tensor_kind() != Some(TensorErrorKind::ElementType) => error,
             id::PRESENCE_AND => error.hint("choose by `if c then x else y`; truth values are joined by `and` and `or`"),
             id::ARRAY_AT => {
                 error.hint("`tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several")
@@ -90,9 +91,9 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, TensorError> {
+    pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
         let Some(op) = self.registry.find(name) else {
-            let error = TensorError::new(
+            let error = Error::tensors(
                 TensorErrorKind::UnknownName,
                 format!("there is no operator `{}`", Excerpt::quoted(name)),
             );
@@ -102,7 +103,7 @@ impl Lowering<'_> {
                 None => error,
             });
         };
-        let whole = |made: Result<Tensor, TensorError>| made.map(|node| Made::Whole(Whole::of(node)));
+        let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole::of(node)));
         match (op, operands) {
             (id::TENSOR_AT, [_, _]) => Ok(Made::Labelled),
             (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
@@ -116,13 +117,13 @@ impl Lowering<'_> {
             // What has room for an edge in the middle is of arrays, too.
             _ if matches!(self.registry.get(op).typing, Typing::OfArrays) || self.leaves_out(operands) => {
                 let error =
-                    TensorError::new(TensorErrorKind::ElementType, format!("{name} takes arrays, and no tensors"));
+                    Error::tensors(TensorErrorKind::ElementType, format!("{name} takes arrays, and no tensors"));
                 Err(self.with_meant(op, error))
             }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
                 if matches!(self.made[of.index()], Made::Labelled) =>
             {
-                let error = TensorError::new(TensorErrorKind::Syntax, "a type of something that is labelled");
+                let error = Error::tensors(TensorErrorKind::Syntax, "a type of something that is labelled");
                 Err(error.hint("say it behind the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
             }
             _ if operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Labelled)) => {
@@ -137,7 +138,7 @@ impl Lowering<'_> {
                 Ok(Made::Whole(self.reached(of, qtype)?))
             }
             (id::SHORT_WHERE | id::WHERE, &[.., other]) if matches!(self.value(other), Some(Value::Nothing)) => {
-                let error = TensorError::new(
+                let error = Error::tensors(
                     TensorErrorKind::ElementType,
                     "a condition without `else`: nothing is missing in a tensor",
                 );
@@ -157,7 +158,7 @@ impl Lowering<'_> {
                 }
                 let is_scalar = wholes.iter().all(|whole| self.graph.extents(whole.node).is_empty());
                 if is_scalar && !takes_masks(op) && wholes.iter().any(|whole| whole.is_mask) {
-                    return Err(TensorError::new(TensorErrorKind::ElementType, format!("{name} of a mask")));
+                    return Err(Error::tensors(TensorErrorKind::ElementType, format!("{name} of a mask")));
                 }
                 let made = self.of_elements(with_texts, &wholes).map_err(|error| self.with_meant(op, error))?;
                 Ok(Made::Whole(Whole { is_mask: is_scalar && makes_mask(op, &wholes), ..made }))

@@ -10,7 +10,7 @@ use super::made::Made;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::TensorError;
+use cembra_value::Error;
 use cembra_value::Promise;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
 
 impl Lowering<'_> {
     /// The parts of a program that was sorted; none if all of it are tensors.
-    pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, TensorError> {
+    pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, Error> {
         let Some(apart) = &self.apart else { return Ok(None) };
         if apart.imports.is_empty() && !program.outputs.iter().any(|output| self.is_apart(output.node)) {
             return Ok(None);

@@ -9,7 +9,8 @@ use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::id;
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_tensor::{TensorError, TensorErrorKind};
+use cembra_tensor::TensorErrorKind;
+use cembra_value::Error;
 
 impl Lowering<'_> {
     /// Says that a leaf of the program is a value beside tensors, or a tensor.
@@ -23,7 +24,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers an operator, or says that it is computed apart.
-    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, TensorError> {
+    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
         let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
         let depends = operands.iter().any(|operand| apart.depends(*operand));
         let is_later = operands.iter().any(|operand| apart.is_later(*operand));
@@ -40,7 +41,7 @@ impl Lowering<'_> {
         };
         if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
             let message = "a gradient of what is computed from tensors by other values, through which there is none";
-            return Err(TensorError::new(TensorErrorKind::ElementType, message).at(self.span(node)));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
         }
         if let Some(apart) = &mut self.apart {
             // A tensor of an array is one of tensors, whatever the array is of.
@@ -67,7 +68,7 @@ impl Lowering<'_> {
     }
 
     /// A value that is computed apart, as a tensor takes it.
-    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, TensorError> {
+    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, Error> {
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
             Err(qtype) => qtype,
@@ -92,18 +93,18 @@ impl Lowering<'_> {
             }
             _ => (format!("{qtype} meets a tensor"), "elements of tensors are bool, i32, i64, f32 or f64"),
         };
-        Err(TensorError::new(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
+        Err(Error::tensors(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
     }
 
     /// The elements of an array as a tensor.
-    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, TensorError> {
+    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, Error> {
         if !matches!(self.made[node.index()], Made::Apart) {
             let whole = self.whole(node)?;
             if self.graph.extents(whole.node).len() == 1 {
                 return Ok(whole);
             }
             let error =
-                TensorError::new(TensorErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
+                Error::tensors(TensorErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
             return Err(error.hint("a tensor of certain extents is `tensor.broadcast(x, (2, 3))`"));
         }
         let qtype = match self.import(node)? {
@@ -120,13 +121,13 @@ impl Lowering<'_> {
             && elements.iter().all(|element| self.value(*element).is_some())
     }
 
-    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, TensorError> {
+    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, Error> {
         let (scalar, is_weak) = match qtype {
             QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => (Scalar::Float64, true),
             QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => (scalar, false),
             _ => {
                 let message = format!("tensor.of_array takes an array of bool, i32, i64, f32 or f64, found {qtype}");
-                return Err(TensorError::new(TensorErrorKind::ElementType, message).at(self.span(node)));
+                return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
             }
         };
         let leaf = self.graph.leaf("", scalar, &[1])?;
@@ -134,11 +135,11 @@ impl Lowering<'_> {
     }
 
     /// A node that is the array of a tensor.
-    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, TensorError> {
+    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, Error> {
         let tensor = self.whole(of)?.node;
         if self.graph.extents(tensor).len() != 1 {
             let message = format!("array.of_tensor of a tensor of {} axes", self.graph.extents(tensor).len());
-            let error = TensorError::new(TensorErrorKind::RankMismatch, message);
+            let error = Error::tensors(TensorErrorKind::RankMismatch, message);
             return Err(error.hint("give it one: `tensor.reshape(x, -1)`"));
         }
         let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
@@ -149,10 +150,10 @@ impl Lowering<'_> {
     }
 
     /// The tensor that a value is known as; else its type.
-    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, TensorError> {
+    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, Error> {
         let span = self.span(node);
         let Some(apart) = &mut self.apart else {
-            return Err(TensorError::new(TensorErrorKind::ElementType, "a value that is no tensor").at(span));
+            return Err(Error::tensors(TensorErrorKind::ElementType, "a value that is no tensor").at(span));
         };
         if let Some((_, whole)) = apart.imports.get(&node) {
             return Ok(Ok(*whole));
@@ -160,7 +161,7 @@ impl Lowering<'_> {
         if apart.depends(node) {
             // The last part computes what takes it.
             let message = "this is computed from a tensor by operators that tensors do not have";
-            return Err(TensorError::new(TensorErrorKind::ElementType, message).at(span));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).at(span));
         }
         match apart.type_of(node) {
             Some(qtype) => Ok(Err(qtype)),
@@ -168,7 +169,7 @@ impl Lowering<'_> {
                 apart.untyped = Some(node);
                 let is_parameter = matches!(self.program.node(node), Node::Placeholder(_));
                 let what = if is_parameter { "a parameter of a function" } else { "a value without a type" };
-                Err(TensorError::new(TensorErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
+                Err(Error::tensors(TensorErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
             }
         }
     }

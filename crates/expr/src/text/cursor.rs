@@ -60,7 +60,7 @@ impl<'s> Cursor<'s> {
 
     /// At the first token of a file of a model likewise; the bytes of all its files count.
     pub(super) fn of_file(sources: &'s Sources, file: usize, limits: &Limits) -> Self {
-        Cursor::within(sources.placed(file), sources.len(), Some(sources), limits)
+        Cursor::within(sources.placed(file), sources.end(), Some(sources), limits)
     }
 
     fn within(source: PlacedText<'s>, bytes: usize, sources: Option<&'s Sources>, limits: &Limits) -> Self {

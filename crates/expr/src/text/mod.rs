@@ -66,7 +66,7 @@ pub use literal::print_value;
 pub use parser::POSITIONAL_WORDS;
 pub use printed_test::print_literal;
 pub use printer::{print, print_expression};
-pub use sources::{Resolver, SourcePlace, Sources, UsedFile};
+pub use sources::{Resolver, Sources, UsedFile};
 pub use token::KEYWORDS;
 pub use types::{print_input_type, print_type};
 

@@ -7,11 +7,12 @@ use super::lexer::PlacedText;
 use super::parser::table::TABLE;
 use super::quoted;
 use super::token::TokenKind;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Lines, Span};
+use cembra_value::{Code, Diagnostic, Limit, Limits, Source, Span, Texts};
 use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The word that begins such a statement, before a text. It is a name everywhere else.
@@ -47,54 +48,28 @@ impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
     }
 }
 
-/// The texts of a model.
+/// The texts of a model, which are [`Texts`], and the file that each of its `use` means.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The model's own text, then the files, in the order of their starts.
-    files: Vec<File>,
+    texts: Arc<Texts>,
     /// The file that each `use` means, by where its name begins.
     used: FxHashMap<u32, usize>,
     /// Why files are not there.
     pub(super) problems: Vec<Diagnostic>,
 }
 
-#[derive(Clone, Debug)]
-struct File {
-    name: String,
-    /// True for a table: it uses nothing.
-    is_table: bool,
-    text: Arc<str>,
-    /// Where spans of the text begin: behind the text before it and a line end.
-    start: usize,
-}
+impl Deref for Sources {
+    type Target = Texts;
 
-impl File {
-    fn end(&self) -> usize {
-        self.start + self.text.len()
+    fn deref(&self) -> &Texts {
+        &self.texts
     }
 }
 
-/// A place in one of the texts of a model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SourcePlace<'t> {
-    /// What the text is called.
-    pub name: &'t str,
-    /// The text.
-    pub text: &'t str,
-    /// The place in it.
-    pub span: Span,
-}
-
-impl SourcePlace<'_> {
-    /// The line and the character of it that the place begins at, both counted from 1.
-    #[must_use]
-    pub fn line_and_column(&self) -> (usize, usize) {
-        let at = self.text.floor_char_boundary(self.span.start as usize);
-        let lines = Lines::of(self.text);
-        let line = lines.line_of(at);
-        let whole = lines.range(self.text, line);
-        // Between the two bytes of a line's end is behind its last character.
-        (line + 1, self.text[whole.start..at.min(whole.end)].chars().count() + 1)
+impl<'s> From<&'s Sources> for Source<'s> {
+    fn from(sources: &'s Sources) -> Self {
+        Source::from(&**sources.shared())
     }
 }
 
@@ -102,8 +77,7 @@ impl Sources {
     /// A text that is called so, and that may use no files.
     #[must_use]
     pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Sources {
-        let file = File { name: name.to_owned(), is_table: false, text: text.into(), start: 0 };
-        Sources { files: vec![file], used: FxHashMap::default(), problems: Vec::new() }
+        Sources { texts: Arc::new(Texts::alone(name, text)), used: FxHashMap::default(), problems: Vec::new() }
     }
 
     /// A text that cannot be read: whoever reads it is told so.
@@ -131,6 +105,8 @@ impl Sources {
     #[must_use]
     pub fn gather(name: &str, text: impl Into<Arc<str>>, limits: &Limits, resolver: &dyn Resolver) -> Sources {
         let mut sources = Sources::alone(name, text);
+        // Whether each text is of a table: that uses nothing.
+        let mut are_tables = vec![false];
         let most = limits.source_bytes.min(u32::MAX as usize);
         let mut known: HashMap<String, usize, RandomState> = HashMap::default();
         known.insert(name.to_owned(), 0);
@@ -140,10 +116,10 @@ impl Sources {
         let mut repeated: usize = 0;
         let mut at = 0;
         // Whoever reads the text tells that it is too long.
-        while at < sources.files.len() && sources.files[0].text.len() <= most {
+        while at < sources.count() && sources.main().len() <= most {
             // A name means one file wherever it is used in a text.
             let mut asked: HashMap<String, Option<usize>, RandomState> = HashMap::default();
-            let uses = if sources.files[at].is_table { Vec::new() } else { sources.uses(at, limits) };
+            let uses = if are_tables[at] { Vec::new() } else { sources.uses(at, limits) };
             for (span, name, is_table) in uses {
                 if let Some(known) = asked.get(&name) {
                     sources.used.extend(known.map(|file| (span.start, file)));
@@ -154,7 +130,7 @@ impl Sources {
                     sources.problems.push(limits.exceeded(Limit::Files).at(span));
                     return sources;
                 }
-                let from = &sources.files[at].name;
+                let from = sources.name(at);
                 if let Some(file) = resolver.name_of(&name, from).and_then(|found| known.get(&found)) {
                     sources.used.insert(span.start, *file);
                     asked.insert(name, Some(*file));
@@ -179,19 +155,21 @@ impl Sources {
                     asked.insert(name, Some(*file));
                     continue;
                 }
-                let start = sources.len() + 1;
+                let start = sources.end() + 1;
                 let exceeded = match found.text.len() > most.saturating_sub(start) {
                     true => Some(Limit::SourceBytes),
-                    false => Some(Limit::Files).filter(|_| sources.files.len() > limits.files),
+                    false => Some(Limit::Files).filter(|_| sources.count() > limits.files),
                 };
                 if let Some(limit) = exceeded {
                     sources.problems.push(limits.exceeded(limit).at(span));
                     return sources;
                 }
-                known.insert(found.name.clone(), sources.files.len());
-                asked.insert(name, Some(sources.files.len()));
-                sources.used.insert(span.start, sources.files.len());
-                sources.files.push(File { name: found.name, is_table, text: found.text, start });
+                let file = sources.count();
+                known.insert(found.name.clone(), file);
+                asked.insert(name, Some(file));
+                sources.used.insert(span.start, file);
+                Arc::make_mut(&mut sources.texts).push(found.name, found.text);
+                are_tables.push(is_table);
             }
             at += 1;
         }
@@ -232,49 +210,15 @@ impl Sources {
         found
     }
 
-    /// The model's own text.
+    /// The texts, shared with whoever keeps places in them.
     #[must_use]
-    pub fn main(&self) -> &str {
-        self.files.first().map_or("", |file| &file.text)
-    }
-
-    /// What texts are called and the texts, the model's own first.
-    pub fn texts(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
-        self.files.iter().map(|file| (&*file.name, &file.text))
-    }
-
-    /// The text at a span, of whatever file; empty if the span is of none.
-    #[must_use]
-    pub fn text_at(&self, span: Span) -> &str {
-        let SourcePlace { text, span, .. } = self.place(span);
-        span.text(text)
+    pub fn shared(&self) -> &Arc<Texts> {
+        &self.texts
     }
 
     /// Calls the model's own text so from now on.
     pub fn rename(&mut self, name: &str) {
-        name.clone_into(&mut self.files[0].name);
-    }
-
-    /// What the texts are called, the model's own first.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().map(|file| &*file.name)
-    }
-
-    /// The text that a span is of, and where it is in that.
-    #[must_use]
-    pub fn place(&self, span: Span) -> SourcePlace<'_> {
-        // The first start is 0.
-        let at = self.files.partition_point(|file| file.start <= span.start as usize).saturating_sub(1);
-        let File { name, text, start, .. } = &self.files[at];
-        let shifted = |place: u32| place.saturating_sub(*start as u32);
-        SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)) }
-    }
-
-    /// Bytes of memory, besides itself. Texts that others share count too.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        let texts: usize = self.files.iter().map(|file| file.text.len() + file.name.capacity()).sum();
-        texts + self.files.capacity() * size_of::<File>()
+        Arc::make_mut(&mut self.texts).rename(name);
     }
 
     /// The file that the `use` of a name at this place means.
@@ -282,19 +226,9 @@ impl Sources {
         self.used.get(&name.start).copied()
     }
 
-    /// What a file is called.
-    pub(super) fn name(&self, file: usize) -> &str {
-        &self.files[file].name
-    }
-
     /// The text of a file, and where its spans begin.
     pub(super) fn placed(&self, file: usize) -> PlacedText<'_> {
-        let File { text, start, .. } = &self.files[file];
-        PlacedText { text, start: *start }
-    }
-
-    /// Where spans end: the bytes of all texts, and a line end between each two.
-    pub(super) fn len(&self) -> usize {
-        self.files.last().map_or(0, File::end)
+        let (text, start) = self.text_and_start(file);
+        PlacedText { text, start }
     }
 }

@@ -5,8 +5,9 @@ use super::Finding;
 use super::graphs::{Case, Growth};
 use super::judge::{Judge, shown};
 use crate::config::pick;
+use cembra::Error;
 use cembra::Scalar;
-use cembra::tensor::{Reduction, Residuals, Tensor, TensorError, TensorGraph, TensorNodeId, same_bits};
+use cembra::tensor::{Reduction, Residuals, Tensor, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
 /// What came of one graph.
@@ -17,10 +18,10 @@ pub(super) enum Verdict {
     Broken(Finding),
 }
 
-type Made = Result<TensorNodeId, TensorError>;
+type Made = Result<TensorNodeId, Error>;
 
 /// Differentiates a random graph.
-pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, TensorError> {
+pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Error> {
     let count = random.usize(1..=3);
     let mut growth = Growth::of_floats(random, count)?;
     let leaves: Vec<TensorNodeId> = growth.pool.clone();
@@ -80,7 +81,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Tens
         return Ok(Verdict::Broken(finding));
     }
     let numbers = judge.native.evaluate(&case.graph, &[sum, product, tangent, size], &case.inputs)?;
-    let numbers: Vec<f64> = numbers.iter().map(|number| number.get::<f64>(&[])).collect::<Result<_, TensorError>>()?;
+    let numbers: Vec<f64> = numbers.iter().map(|number| number.get::<f64>(&[])).collect::<Result<_, Error>>()?;
     let [value, product, tangent, size] = numbers[..] else { return Ok(Verdict::Rough) };
     let scale = 1.0 + value.abs() + size;
     if !scale.is_finite() || scale > 1e6 {
@@ -90,7 +91,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Tens
     if (product - tangent).abs() > 1e-10 * scale || (product - tangent).is_nan() {
         return wrong(format!("the gradient says {product}, the tangent {tangent}"));
     }
-    let at = |step: f64| -> Result<f64, TensorError> {
+    let at = |step: f64| -> Result<f64, Error> {
         let mut moved = Vec::with_capacity(case.inputs.len());
         let mut along = along.iter();
         for (at, input) in plain.iter().enumerate() {
@@ -107,7 +108,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Tens
         moved.extend(case.inputs[plain.len()..].iter().cloned());
         judge.native.evaluate(&case.graph, &[sum], &moved)?[0].get::<f64>(&[])
     };
-    let difference = |step: f64| -> Result<f64, TensorError> { Ok((at(step)? - at(-step)?) / (2.0 * step)) };
+    let difference = |step: f64| -> Result<f64, Error> { Ok((at(step)? - at(-step)?) / (2.0 * step)) };
     let (wide, near) = (difference(2e-5)?, difference(1e-5)?);
     if (wide - near).abs() > 1e-7 * scale || (wide - near).is_nan() {
         return Ok(Verdict::Rough);

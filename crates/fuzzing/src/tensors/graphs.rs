@@ -4,7 +4,8 @@
 use super::leaves::{self, MOST, SCALARS, Values};
 use super::user;
 use crate::config::pick;
-use cembra::tensor::{Labels, Reduction, Rule, Slice, Tensor, TensorError, TensorGraph, TensorNodeId};
+use cembra::Error;
+use cembra::tensor::{Labels, Reduction, Rule, Slice, Tensor, TensorGraph, TensorNodeId};
 use cembra::{Registry, Scalar};
 use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
@@ -27,7 +28,7 @@ pub(super) struct Growth<'r> {
     base: Vec<usize>,
 }
 
-type Made = Result<TensorNodeId, TensorError>;
+type Made = Result<TensorNodeId, Error>;
 
 /// An operator that cannot fail, and types of operands that it takes.
 type Form = (OpId, Vec<Scalar>);
@@ -64,7 +65,7 @@ fn forms() -> &'static [Vec<Form>] {
 }
 
 /// A random graph, and up to three nodes of it.
-pub(super) fn case(random: &mut Rng) -> Result<Case, TensorError> {
+pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
     let base = leaves::base(random);
     let mut growth = Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
     for _ in 0..growth.random.u32(1..=4) {
@@ -84,7 +85,7 @@ pub(super) fn case(random: &mut Rng) -> Result<Case, TensorError> {
 
 impl<'r> Growth<'r> {
     /// A graph of leaves of one type.
-    pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, TensorError> {
+    pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, Error> {
         let base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 3, 3, 5])).collect();
         let mut growth = Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
         for _ in 0..count {

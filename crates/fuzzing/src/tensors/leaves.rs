@@ -1,8 +1,9 @@
 //! Tensors at random: extents that fit each other, layouts of all kinds, elements of which some are special.
 
 use crate::config::{chance, pick};
+use cembra::Error;
 use cembra::Scalar;
-use cembra::tensor::{Data, Element, Layout, Tensor, TensorError};
+use cembra::tensor::{Data, Element, Layout, Tensor};
 use fastrand::Rng;
 
 /// The types that elements of tensors may have.
@@ -51,12 +52,7 @@ pub(super) enum Values {
 }
 
 /// A tensor of these extents under a random layout.
-pub(super) fn tensor(
-    random: &mut Rng,
-    scalar: Scalar,
-    extents: &[usize],
-    values: Values,
-) -> Result<Tensor, TensorError> {
+pub(super) fn tensor(random: &mut Rng, scalar: Scalar, extents: &[usize], values: Values) -> Result<Tensor, Error> {
     let (strides, offset, memory) = layout(random, extents);
     let layout = Layout::strided(extents, &strides, offset, memory)?;
     Tensor::from_parts(data(random, scalar, memory, values), layout)

@@ -105,7 +105,7 @@ pub fn run_tensors(config: &Config, progress: &mut dyn FnMut(u64)) -> TensorRepo
 
 fn one(config: &Config, number: u64, judge: &mut Judge, report: &mut TensorReport) -> Option<Finding> {
     let random = &mut config.random(number);
-    let failed = |error: cembra::tensor::TensorError| Finding { what: "no graph".to_owned(), text: error.to_string() };
+    let failed = |error: cembra::Error| Finding { what: "no graph".to_owned(), text: error.to_string() };
     match number % 10 {
         0..7 => {
             report.graphs += 1;

@@ -40,7 +40,7 @@ struct Written<'r> {
     tensors: BTreeMap<String, Tensor>,
 }
 
-type Made<T> = Result<T, cembra::tensor::TensorError>;
+type Made<T> = Result<T, cembra::Error>;
 
 impl Written<'_> {
     /// A tensor of labels, which is new or was used before.
@@ -238,7 +238,7 @@ fn is_equal(a: &Tensor, b: &Tensor) -> bool {
 }
 
 fn statement(written: &mut Written<'_>, target: &[usize]) -> Result<Option<Finding>, (cembra::Error, String)> {
-    let nothing = |error: cembra::tensor::TensorError| (error.into(), String::new());
+    let nothing = |error: cembra::Error| (error, String::new());
     let mut terms = Vec::new();
     for _ in 0..written.random.usize(1..=3) {
         terms.push(written.term(target).map_err(nothing)?);
@@ -277,7 +277,7 @@ fn statement(written: &mut Written<'_>, target: &[usize]) -> Result<Option<Findi
         }
     });
     // All is exact but the sign of zeros.
-    let expected = Tensor::new(&extents, elements.collect()).map_err(|error| failed(error.into()))?;
+    let expected = Tensor::new(&extents, elements.collect()).map_err(&failed)?;
     for options in all_options() {
         let found = values(&model, &options, &written.tensors).map_err(failed)?;
         if let Some((by, found)) = found.iter().find(|(_, found)| !is_equal(found, &expected)) {

@@ -1,13 +1,12 @@
 //! What users add to graphs: a function whose gradient is given with it, and an operation with a derivative and an element form.
 
+use cembra::Error;
 use cembra::ScalarValue;
-use cembra::tensor::{
-    ElementForm, Meta, Slice, Tensor, TensorError, TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted,
-};
+use cembra::tensor::{ElementForm, Meta, Slice, Tensor, TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted};
 use std::sync::Arc;
 
 /// The sine, as a function with a gradient of its own.
-pub(super) fn sine(graph: &mut TensorGraph, x: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+pub(super) fn sine(graph: &mut TensorGraph, x: TensorNodeId) -> Result<TensorNodeId, Error> {
     let made = graph.custom_vjp(
         "sine",
         &[x],
@@ -24,7 +23,7 @@ struct Reversed {
 }
 
 /// A tensor with all axes reversed, as an operation of a user.
-pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, TensorError> {
+pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, Error> {
     graph.custom(Arc::new(Reversed { has_form }), &[x])
 }
 
@@ -37,11 +36,11 @@ impl TensorOp for Reversed {
         Some(vec![u8::from(self.has_form)])
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, TensorError> {
+    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
         Ok(inputs[0].clone())
     }
 
-    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), TensorError> {
+    fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
         let reversed = |extent: &usize| Slice { start: extent.saturating_sub(1), step: -1, count: *extent };
         let slices: Vec<Slice> = inputs[0].extents().iter().map(reversed).collect();
         output.assign(&inputs[0].sliced(&slices)?)
@@ -57,18 +56,18 @@ impl TensorOp for Reversed {
         _: &[TensorNodeId],
         _: TensorNodeId,
         cotangent: TensorNodeId,
-    ) -> Result<Option<Vec<Option<TensorNodeId>>>, TensorError> {
+    ) -> Result<Option<Vec<Option<TensorNodeId>>>, Error> {
         Ok(Some(vec![Some(reversed(graph, cotangent, self.has_form)?)]))
     }
 }
 
 impl ElementForm for Reversed {
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), TensorError> {
+    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
         let index: Vec<usize> = index.iter().zip(&inputs[0].extents).map(|(at, all)| all - 1 - at).collect();
         wanted.element(0, &index)
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, TensorError> {
+    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
         Ok(read[0].clone())
     }
 }

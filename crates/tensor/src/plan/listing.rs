@@ -8,8 +8,9 @@ use crate::body::{Body, BodyStep, Operand};
 use crate::node::{Axes, Axis, Labels, Operation};
 use crate::product::{Kernel, ProductPlan, Run};
 use crate::walk::CopiedAxis;
-use crate::{Layout, TensorError, TensorGraph, TensorNodeId};
+use crate::{Layout, TensorGraph, TensorNodeId};
 use cembra_runtime::Excerpt;
+use cembra_value::Error;
 use cembra_value::ScalarValue;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -32,7 +33,7 @@ impl Plan {
     /// let listing = Plan::of(&g, &[product]).listing(&g).to_string();
     /// let line = "%2 [6, 3, 5] = contract abc,bd->dac by gemm 15x6x4 (%0 [P (acb)], %1); moves 240 bytes; drops %0, %1";
     /// assert_eq!(listing.lines().next(), Some(line));
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     #[must_use]
     pub fn listing<'p>(&'p self, graph: &'p TensorGraph) -> impl fmt::Display + 'p {
@@ -198,7 +199,7 @@ impl Lines<'_> {
     }
 
     /// What is copied for a product of two, and how it is computed.
-    fn moved(&mut self, product: TensorNodeId) -> Result<Moved, TensorError> {
+    fn moved(&mut self, product: TensorNodeId) -> Result<Moved, Error> {
         let node = self.graph.node(product);
         let (Operation::Contract(labels), [a, b]) = (&node.operation, &node.operands[..]) else {
             return Ok(Moved::default());
@@ -240,7 +241,7 @@ impl Lines<'_> {
     }
 
     /// How a node lies in memory, if what it is a view of lies in the order of its indices.
-    fn layout(&mut self, node: TensorNodeId) -> Result<Layout, TensorError> {
+    fn layout(&mut self, node: TensorNodeId) -> Result<Layout, Error> {
         let mut views = Vec::new();
         let mut base = node;
         while !self.layouts.contains_key(&base) && is_view(self.graph, self.graph.node(base)) {

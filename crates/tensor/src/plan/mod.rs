@@ -112,7 +112,7 @@ pub struct PlanCounters {
 /// let sum = g.reduce(Reduction::Sum, c, &[0])?;
 /// let counters = Plan::of(&g, &[sum]).counters();
 /// assert_eq!((counters.steps, counters.temporaries), (1, 0));
-/// # Ok::<(), cembra_tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {

@@ -6,9 +6,10 @@
 //! in such an order and copied. Of what may be copied all eight choices are looked at.
 
 use super::places::Places;
+use crate::Layout;
 use crate::node::Labels;
 use crate::walk::CopiedAxis;
-use crate::{Layout, TensorError};
+use cembra_value::Error;
 use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 
@@ -137,12 +138,12 @@ impl ProductPlan {
     /// let a = Layout::row_major(&[2, 3])?;
     /// let b = Layout::row_major(&[4, 3])?.with_axes(&[1, 0])?;
     /// assert_eq!(ProductPlan::of(&labels, [&a, &b], 4)?.permutes(), 0);
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// The labels are not two lists, or the layouts do not fit them.
-    pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, TensorError> {
+    pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, Error> {
         let extents = layouts.map(Layout::extents);
         let result = Layout::row_major(&labels.output_extents(&extents)?)?;
         let all = labels.label_extents(&extents)?;

@@ -12,8 +12,9 @@ pub use rules::{Rule, rules};
 
 use crate::body::{Body, Elements, LOOKED_AT};
 use crate::node::{Labels, Node, Operation, Reduction};
-use crate::{Data, ElementOperator, Tensor, TensorError, TensorGraph, TensorNodeId};
+use crate::{Data, ElementOperator, Tensor, TensorGraph, TensorNodeId};
 use cembra_ops::{Law, OpId, Registry};
+use cembra_value::Error;
 use pattern::{Compiled, Match};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -96,7 +97,7 @@ impl Rewriter {
     ///
     /// # Errors
     /// It is not of the form of rules, or names an operator that there is not.
-    pub fn rule(mut self, rule: &Rule<'_>, graph: &TensorGraph) -> Result<Rewriter, TensorError> {
+    pub fn rule(mut self, rule: &Rule<'_>, graph: &TensorGraph) -> Result<Rewriter, Error> {
         self.of_user.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
         Ok(self)
     }
@@ -118,7 +119,7 @@ impl Rewriter {
         graph: &TensorGraph,
         outputs: &[TensorNodeId],
         elements: &dyn Elements,
-    ) -> Result<Rewritten, TensorError> {
+    ) -> Result<Rewritten, Error> {
         let mut run = Run {
             made: graph.successor(),
             rules: self,
@@ -182,7 +183,7 @@ pub(crate) struct Run<'r> {
 
 impl Run<'_> {
     /// A node as what rules make of it. Replacements are of bounded depth, and their number is bounded too.
-    pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, TensorError> {
+    pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {
             return Ok(folded);
@@ -216,7 +217,7 @@ impl Run<'_> {
     }
 
     /// The value of an operator on constants.
-    fn folded(&mut self, node: &Node) -> Result<Option<TensorNodeId>, TensorError> {
+    fn folded(&mut self, node: &Node) -> Result<Option<TensorNodeId>, Error> {
         let Operation::Map(op) = &node.operation else { return Ok(None) };
         let types = self.made.operand_types(op.id(), &node.operands);
         let mut operands = Vec::with_capacity(node.operands.len());
@@ -235,7 +236,7 @@ impl Run<'_> {
     }
 
     /// What a rule makes of a node.
-    fn replaced(&mut self, node: &Node) -> Result<Option<(Arc<str>, TensorNodeId)>, TensorError> {
+    fn replaced(&mut self, node: &Node) -> Result<Option<(Arc<str>, TensorNodeId)>, Error> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -256,9 +257,9 @@ impl Run<'_> {
     }
 
     /// Builds the replacement of a rule; its parts are rewritten like all others.
-    fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<TensorNodeId, TensorError> {
+    fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<TensorNodeId, Error> {
         let incomplete =
-            || TensorError::new(crate::TensorErrorKind::Syntax, "a replacement that is not made of its pattern");
+            || Error::tensors(crate::TensorErrorKind::Syntax, "a replacement that is not made of its pattern");
         let mut parts: Vec<TensorNodeId> = Vec::with_capacity(rule.replacement.len());
         for part in &rule.replacement {
             let made = match part {
@@ -281,7 +282,7 @@ impl Run<'_> {
         &mut self,
         op: impl Into<ElementOperator>,
         operands: &[TensorNodeId],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         // The node as it would be made tells its type and extents.
         let plain = self.made.map(op, operands)?;
         let node = self.made.node(plain).clone();
@@ -289,7 +290,7 @@ impl Run<'_> {
     }
 
     /// A product by labels, rewritten.
-    pub(crate) fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, TensorError> {
+    pub(crate) fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let plain = self.made.contract(labels, operands)?;
         self.again(plain)
     }
@@ -300,13 +301,13 @@ impl Run<'_> {
         reduction: Reduction,
         operand: TensorNodeId,
         axes: &[usize],
-    ) -> Result<TensorNodeId, TensorError> {
+    ) -> Result<TensorNodeId, Error> {
         let plain = self.made.reduce(reduction, operand, axes)?;
         self.again(plain)
     }
 
     /// A node that was made as it is, rewritten.
-    fn again(&mut self, plain: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+    fn again(&mut self, plain: TensorNodeId) -> Result<TensorNodeId, Error> {
         let node = self.made.node(plain).clone();
         if self.left > 0 { self.node(node) } else { Ok(plain) }
     }

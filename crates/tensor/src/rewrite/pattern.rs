@@ -3,9 +3,10 @@
 
 use super::{Exactness, Rule};
 use crate::node::{Node, Operation};
-use crate::{TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Law, OpId, Registry};
 use cembra_runtime::Scalar;
+use cembra_value::Error;
 use cembra_value::ScalarValue;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -94,8 +95,8 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     #[cold]
-    fn wrong(&self, message: &str) -> TensorError {
-        TensorError::new(
+    fn wrong(&self, message: &str) -> Error {
+        Error::tensors(
             TensorErrorKind::Syntax,
             format!("{message} at `{}`", cembra_runtime::Excerpt::quoted(self.rest)),
         )
@@ -132,7 +133,7 @@ impl<'t> Reader<'t> {
         text: &str,
         registry: &'static Registry,
         variables: Vec<String>,
-    ) -> Result<(Vec<Part>, Vec<String>), TensorError> {
+    ) -> Result<(Vec<Part>, Vec<String>), Error> {
         /// An operator whose operands are being read.
         struct Open(OpId, SmallVec<[usize; 3]>);
         let mut reader = Reader { rest: text, registry, variables };
@@ -181,16 +182,16 @@ impl<'t> Reader<'t> {
 }
 
 impl Compiled {
-    pub(super) fn new(rule: &Rule<'_>, registry: &'static Registry) -> Result<Compiled, TensorError> {
+    pub(super) fn new(rule: &Rule<'_>, registry: &'static Registry) -> Result<Compiled, Error> {
         let (pattern, variables) = Reader::read(rule.pattern, registry, Vec::new())?;
         let known = variables.len();
         let (replacement, variables) = Reader::read(rule.replacement, registry, variables)?;
         if variables.len() > known {
             let message = format!("the replacement has `{}`, which the pattern does not", variables[known]);
-            return Err(TensorError::new(TensorErrorKind::Syntax, message));
+            return Err(Error::tensors(TensorErrorKind::Syntax, message));
         }
         if !matches!(pattern.last(), Some(Part::Apply(..))) {
-            return Err(TensorError::new(TensorErrorKind::Syntax, "a pattern is an operator on something"));
+            return Err(Error::tensors(TensorErrorKind::Syntax, "a pattern is an operator on something"));
         }
         let is_commutative = |part: &Part| {
             matches!(part, Part::Apply(op, operands)
@@ -202,7 +203,7 @@ impl Compiled {
                 "a pattern with {} operators whose operands may be swapped: it may have {MOST_COMMUTATIVE}",
                 commutative.len()
             );
-            return Err(TensorError::new(TensorErrorKind::Limit, message));
+            return Err(Error::tensors(TensorErrorKind::Limit, message));
         }
         let (name, exactness) = (Arc::from(rule.name), rule.exactness);
         Ok(Compiled {

@@ -4,15 +4,16 @@
 use super::Run;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
 use crate::sums::Order;
-use crate::{ElementOperator, Extents, Slice, TensorError, TensorNodeId};
+use crate::{ElementOperator, Extents, Slice, TensorNodeId};
 use cembra_ops::id;
+use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// A rule's name, and what it made.
 type Made = Option<(&'static str, TensorNodeId)>;
 
 /// What a rule makes of a node whose operands were rewritten.
-pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, TensorError> {
+pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
     match &node.operation {
         Operation::Map(op) => {
             if let Some(made) = cast_back(run, op.id(), node) {
@@ -63,7 +64,7 @@ fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorN
 }
 
 /// An operator on what was broadcast: it is applied to the elements that there are, and what comes of it is broadcast.
-fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Result<Made, TensorError> {
+fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Result<Made, Error> {
     let narrow = |id: &TensorNodeId| {
         let operand = run.made.node(*id);
         if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
@@ -77,7 +78,7 @@ fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Resu
 }
 
 /// An order of axes, or diagonals, of another, or of a product.
-fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, TensorError> {
+fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, Error> {
     let inner = run.made.node(node.operands[0]).clone();
     match &inner.operation {
         Operation::Axes(first) => {
@@ -101,7 +102,7 @@ fn is_permutation(to: &[Axis], node: &Node) -> bool {
     to.len() == node.extents.len()
 }
 
-fn slice_of_slice(run: &mut Run<'_>, slices: &[Slice], node: &Node) -> Result<Made, TensorError> {
+fn slice_of_slice(run: &mut Run<'_>, slices: &[Slice], node: &Node) -> Result<Made, Error> {
     let inner = run.made.node(node.operands[0]);
     let Operation::Slice(first) = &inner.operation else { return Ok(None) };
     let of = inner.operands[0];
@@ -126,7 +127,7 @@ fn is_ordered(reduction: Reduction, node: &Node) -> bool {
     matches!(reduction, Reduction::Sum | Reduction::Product) && node.scalar.is_float()
 }
 
-fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &Node) -> Result<Made, TensorError> {
+fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &Node) -> Result<Made, Error> {
     let operand = node.operands[0];
     let inner = run.made.node(operand).clone();
     let is_ordered = is_ordered(reduction, node);
@@ -176,7 +177,7 @@ fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &N
 }
 
 /// A product of two that is no sum is a product of elements, the axes being where the result has them; one of one is a view.
-fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, TensorError> {
+fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     if node.operands.len() > 2 || labels.is_sum() {
         return Ok(None);
     }
@@ -202,7 +203,7 @@ fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option
 
 /// A "product" of one operand is a sum of it, or of a diagonal. The labels that are summed are the last axes of the view that it is of, in
 /// their order: so the positions of the sum are those of the product, and the order in which they are added is, too.
-fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, TensorError> {
+fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     let ([operand], [own]) = (&node.operands[..], &labels.operands[..]) else { return Ok(None) };
     let mut summed: Axes = own.iter().copied().filter(|label| !labels.output.contains(label)).collect();
     summed.sort_unstable();
@@ -216,7 +217,7 @@ fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<
 }
 
 /// An order of axes of an operand of a product is an order of labels.
-fn into_product(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Made, TensorError> {
+fn into_product(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Made, Error> {
     let mut operands = node.operands.clone();
     let mut made = labels.clone();
     let mut is_changed = false;

@@ -4,7 +4,8 @@ use super::Whole;
 use super::labels::Demands;
 use super::lower::Lowering;
 use super::tree::{self, Positions, Tree};
-use crate::{ElementOperator, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_value::Error;
 use cembra_value::Span;
 
 /// A part of an expression: of one other part, as what it delivers depends on that. What is wanted twice is made twice.
@@ -27,7 +28,7 @@ pub struct Part(u32);
 /// e.product(a, b, here)?;
 /// let product = e.lower(&mut g)?;
 /// assert_eq!(g.extents(product), [2, 4]);
-/// # Ok::<(), cembra_tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Expression {
@@ -46,7 +47,7 @@ impl Expression {
     ///
     /// # Errors
     /// What stands between the commas is no label.
-    pub fn new(target: &str, span: Span) -> Result<Expression, TensorError> {
+    pub fn new(target: &str, span: Span) -> Result<Expression, Error> {
         let (mut tree, mut known_labels) = (Tree::default(), Positions::new());
         // The labels of the target have the first numbers, which is the order of axes.
         let target_labels = tree.read_labels(&mut known_labels, target).map_err(|error| error.at(span))?;
@@ -57,20 +58,20 @@ impl Expression {
     ///
     /// # Errors
     /// It is that error.
-    pub fn check_room(parts: usize) -> Result<(), TensorError> {
+    pub fn check_room(parts: usize) -> Result<(), Error> {
         if parts <= Self::MOST_PARTS {
             return Ok(());
         }
-        Err(TensorError::new(
+        Err(Error::tensors(
             TensorErrorKind::Limit,
             format!("a labelled expression of more than {} parts", Self::MOST_PARTS),
         ))
     }
 
-    fn push(&mut self, part: tree::Part, span: Span) -> Result<Part, TensorError> {
+    fn push(&mut self, part: tree::Part, span: Span) -> Result<Part, Error> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
         if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
-            return Err(TensorError::new(TensorErrorKind::UnknownName, "a part of another expression").at(span));
+            return Err(Error::tensors(TensorErrorKind::UnknownName, "a part of another expression").at(span));
         }
         Ok(Part(self.tree.push(part, span)))
     }
@@ -79,7 +80,7 @@ impl Expression {
     ///
     /// # Errors
     /// What stands between the commas is no label, or there are too many parts.
-    pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Part, TensorError> {
+    pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Part, Error> {
         let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
         self.nodes.push(node);
         self.push(tree::Part::Tensor(self.nodes.len() as u32 - 1, labels), span)
@@ -89,7 +90,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn number(&mut self, number: f64, span: Span) -> Result<Part, TensorError> {
+    pub fn number(&mut self, number: f64, span: Span) -> Result<Part, Error> {
         self.push(tree::Part::Number(number), span)
     }
 
@@ -97,7 +98,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, TensorError> {
+    pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, Error> {
         self.push(tree::Part::Negated(of.0), span)
     }
 
@@ -105,7 +106,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, TensorError> {
+    pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
         self.push(tree::Part::Sum(a.0, b.0), span)
     }
 
@@ -113,7 +114,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, TensorError> {
+    pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
         self.push(tree::Part::Difference(a.0, b.0), span)
     }
 
@@ -121,7 +122,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, TensorError> {
+    pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
         self.push(tree::Part::Product(a.0, b.0), span)
     }
 
@@ -129,7 +130,7 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, TensorError> {
+    pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, Error> {
         match self.tree.parts.get(by.0 as usize) {
             Some(tree::Part::Number(by)) => {
                 let by = *by;
@@ -148,7 +149,7 @@ impl Expression {
         op: impl Into<ElementOperator>,
         parts: impl IntoIterator<Item = Part>,
         span: Span,
-    ) -> Result<Part, TensorError> {
+    ) -> Result<Part, Error> {
         self.push(tree::Part::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
@@ -168,12 +169,12 @@ impl Expression {
     /// e.whole(Whole::Sum, product, here)?;
     /// let sum = e.lower(&mut g)?;
     /// assert!(g.extents(sum).is_empty());
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn whole(&mut self, whole: Whole, of: Part, span: Span) -> Result<Part, TensorError> {
+    pub fn whole(&mut self, whole: Whole, of: Part, span: Span) -> Result<Part, Error> {
         self.push(tree::Part::Whole(whole, of.0), span)
     }
 
@@ -181,9 +182,9 @@ impl Expression {
     ///
     /// # Errors
     /// Labels do not fit each other or the tensors, or the expression has no parts.
-    pub fn lower(&self, graph: &mut TensorGraph) -> Result<TensorNodeId, TensorError> {
+    pub fn lower(&self, graph: &mut TensorGraph) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
-            return Err(TensorError::new(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
+            return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
         }
         let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()

@@ -4,8 +4,9 @@
 
 use super::tree::{Part, Tree};
 use super::whole::{Whole, check_trace};
-use crate::{MOST_AXES, TensorError, TensorErrorKind};
+use crate::{MOST_AXES, TensorErrorKind};
 use cembra_runtime::{Excerpt, Scalar};
+use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::SmallVec;
 
@@ -125,10 +126,10 @@ fn set(labels: &[u32]) -> Set {
 
 impl Demands {
     /// What an expression is to deliver to a target with these labels, which stand at a span.
-    pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, TensorError> {
+    pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
         if tree.labels.len() > Set::BITS as usize {
             let message = format!("an expression of {} labels: it may have {}", tree.labels.len(), Set::BITS);
-            return Err(TensorError::new(TensorErrorKind::Limit, message).at(target_span));
+            return Err(Error::tensors(TensorErrorKind::Limit, message).at(target_span));
         }
         let target = set(target_labels);
         let is_again = |at: &usize| target_labels[..*at].contains(&target_labels[*at]);
@@ -136,7 +137,7 @@ impl Demands {
             && let Some(at) = (0..target_labels.len()).find(is_again)
         {
             let message = format!("the target has the label `{}` twice", name(tree, target_labels[at]));
-            return Err(TensorError::new(TensorErrorKind::RepeatedTargetLabel, message).at(target_span));
+            return Err(Error::tensors(TensorErrorKind::RepeatedTargetLabel, message).at(target_span));
         }
         let mut own: Vec<Set> = Vec::with_capacity(tree.parts.len());
         for part in &tree.parts {
@@ -150,7 +151,7 @@ impl Demands {
         // What else is wrong is said first: a label that stands nowhere is often another one that was misspelt.
         let unbound = first(target & !own[root]).map(|label| {
             let message = format!("nothing has the label `{}` of the target", name(tree, label));
-            TensorError::new(TensorErrorKind::UnboundTargetLabel, message).at(target_span)
+            Error::tensors(TensorErrorKind::UnboundTargetLabel, message).at(target_span)
         });
         let mut wanted: Vec<Set> = vec![0; own.len()];
         let mut is_factor = vec![false; own.len()];
@@ -207,20 +208,20 @@ impl Demands {
         }
         if let Some(at) = wanted.iter().position(|labels| labels.count_ones() as usize > MOST_AXES) {
             let message = format!("a part of {} labels: tensors have up to {MOST_AXES} axes", wanted[at].count_ones());
-            return Err(TensorError::new(TensorErrorKind::Limit, message).at(tree.spans[at]));
+            return Err(Error::tensors(TensorErrorKind::Limit, message).at(tree.spans[at]));
         }
         Ok(Demands { wanted, is_delivered, ..demands })
     }
 
     /// An error if a part does not have all labels that it is to deliver.
-    fn check_labels(&self, tree: &Tree, part: u32, wanted: Set, own: Set) -> Result<(), TensorError> {
+    fn check_labels(&self, tree: &Tree, part: u32, wanted: Set, own: Set) -> Result<(), Error> {
         let Some(label) = first(wanted & !own) else { return Ok(()) };
         let message = format!("this has not the label `{}` that the others have", name(tree, label));
-        let error = TensorError::new(TensorErrorKind::AddendLabels, message).at(tree.spans[part as usize]);
+        let error = Error::tensors(TensorErrorKind::AddendLabels, message).at(tree.spans[part as usize]);
         Err(error.hint("addends have the same labels; in a model, name the rest with `let` and add to it without labels: `t + 1.0`"))
     }
 
-    fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), TensorError> {
+    fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), Error> {
         let own = self.own[part as usize];
         self.check_labels(tree, part, wanted, own)?;
         let Some(label) = first(own & !wanted) else { return Ok(()) };
@@ -230,7 +231,7 @@ impl Demands {
         } else {
             (TensorErrorKind::ImplicitReduction, format!("the label `{label}` is not in the target"))
         };
-        Err(TensorError::new(kind, message)
+        Err(Error::tensors(kind, message)
             .at(tree.spans[part as usize])
             .hint("sum over it before, by `tensor.sum` in a model and `einsum` in Rust, or give it to the target"))
     }

@@ -4,9 +4,10 @@
 use super::labels::{Chain, Demands, Scale, Set, summed_product};
 use super::tree::{Part, Tree};
 use crate::node::{Labels, Operation};
-use crate::{Axis, ElementOperator, Extents, TensorError, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{Axis, ElementOperator, Extents, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
+use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::SmallVec;
 
@@ -38,7 +39,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// The node of the whole expression.
-    pub(super) fn value(&mut self) -> Result<TensorNodeId, TensorError> {
+    pub(super) fn value(&mut self) -> Result<TensorNodeId, Error> {
         for part in 0..self.tree.parts.len() {
             if self.demands.is_delivered[part] {
                 let span = self.tree.spans[part];
@@ -53,12 +54,12 @@ impl<'s> Lowering<'s> {
     }
 
     /// The node of a part that others need.
-    fn node(&self, part: u32) -> Result<TensorNodeId, TensorError> {
+    fn node(&self, part: u32) -> Result<TensorNodeId, Error> {
         self.made[part as usize]
-            .ok_or_else(|| TensorError::new(TensorErrorKind::Syntax, "a part of an expression that has no value"))
+            .ok_or_else(|| Error::tensors(TensorErrorKind::Syntax, "a part of an expression that has no value"))
     }
 
-    fn part(&mut self, at: u32) -> Result<TensorNodeId, TensorError> {
+    fn part(&mut self, at: u32) -> Result<TensorNodeId, Error> {
         let tree = self.tree;
         Ok(match &tree.parts[at as usize] {
             Part::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
@@ -78,11 +79,11 @@ impl<'s> Lowering<'s> {
     }
 
     /// A tensor with its labels in order; axes with one label are a diagonal.
-    fn tensor(&mut self, leaf: TensorNodeId, labels: &[u32]) -> Result<TensorNodeId, TensorError> {
+    fn tensor(&mut self, leaf: TensorNodeId, labels: &[u32]) -> Result<TensorNodeId, Error> {
         let extents: Extents = self.graph.extents(leaf).into();
         if extents.len() != labels.len() {
             let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
-            let error = TensorError::new(TensorErrorKind::RankMismatch, message);
+            let error = Error::tensors(TensorErrorKind::RankMismatch, message);
             return Err(if labels.is_empty() { error.hint("name its axes behind it: `a(\"i,j\")`") } else { error });
         }
         for (label, extent) in labels.iter().zip(&extents) {
@@ -95,19 +96,19 @@ impl<'s> Lowering<'s> {
         if to.iter().enumerate().all(|(axis, to)| axis == *to) { Ok(leaf) } else { self.graph.with_axes(leaf, &to) }
     }
 
-    fn meet(&mut self, label: u32, extent: usize) -> Result<(), TensorError> {
+    fn meet(&mut self, label: u32, extent: usize) -> Result<(), Error> {
         let known = *self.extents[label as usize].get_or_insert(extent);
         if known == extent {
             return Ok(());
         }
         let name = Excerpt::quoted(&self.tree.labels[label as usize]);
-        Err(TensorError::new(
+        Err(Error::tensors(
             TensorErrorKind::SizeMismatch,
             format!("the label `{name}` has {known} indices and {extent}"),
         ))
     }
 
-    fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<TensorNodeId, TensorError> {
+    fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<TensorNodeId, Error> {
         match [a, b].map(|part| self.tree.parts[part as usize].clone()) {
             [_, Part::Number(number)] => self.with_number(op, a, number),
             [Part::Number(number), _] => {
@@ -119,14 +120,14 @@ impl<'s> Lowering<'s> {
     }
 
     /// An operator on a part and a number of its type.
-    fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<TensorNodeId, TensorError> {
+    fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<TensorNodeId, Error> {
         let node = self.node(part)?;
         let number = self.graph.constant(self.graph.scalar(node), number)?;
         self.graph.map(op, &[node, number])
     }
 
     /// A product with the numbers in it.
-    fn product(&mut self, chain: &Chain, wanted: Set) -> Result<TensorNodeId, TensorError> {
+    fn product(&mut self, chain: &Chain, wanted: Set) -> Result<TensorNodeId, Error> {
         let made = match chain.factors.as_slice() {
             [] => return self.graph.constant(Scalar::Float64, chain.number()),
             factors => self.multiplied(factors, wanted)?,
@@ -135,7 +136,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// A node times the numbers of its chain.
-    fn scaled(&mut self, mut made: TensorNodeId, chain: &Chain) -> Result<TensorNodeId, TensorError> {
+    fn scaled(&mut self, mut made: TensorNodeId, chain: &Chain) -> Result<TensorNodeId, Error> {
         let scalar = self.graph.scalar(made);
         for scale in chain.scales(scalar) {
             made = match scale {
@@ -154,7 +155,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// The product of factors, summed over what is not wanted.
-    fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, TensorError> {
+    fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let delivered = |factor: &u32| self.demands.wanted[*factor as usize];
         let all = factors.iter().fold(0, |all, factor| all | delivered(factor));
         if all == wanted {
@@ -172,7 +173,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// The product of factors of which nothing is summed: element by element.
-    fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, TensorError> {
+    fn elementwise(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let mut product = None;
         for factor in factors {
             let node = self.beside(*factor, wanted)?;
@@ -181,11 +182,11 @@ impl<'s> Lowering<'s> {
                 None => node,
             });
         }
-        product.ok_or_else(|| TensorError::new(TensorErrorKind::OperandCount, "a product of nothing"))
+        product.ok_or_else(|| Error::tensors(TensorErrorKind::OperandCount, "a product of nothing"))
     }
 
     /// A part with an axis for each of some labels. Labels that it does not have are axes of extent 1, which broadcast.
-    fn beside(&mut self, part: u32, wanted: Set) -> Result<TensorNodeId, TensorError> {
+    fn beside(&mut self, part: u32, wanted: Set) -> Result<TensorNodeId, Error> {
         let own = self.demands.wanted[part as usize];
         let node = self.node(part)?;
         let mut axes = self.graph.extents(node).iter().copied();
@@ -195,7 +196,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// An operator on the elements of parts; numbers are of the type that the others have in common.
-    fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<TensorNodeId, TensorError> {
+    fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let mut nodes: SmallVec<[TensorNodeId; 3]> = SmallVec::new();
         let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();
         for (at, part) in parts.iter().enumerate() {

@@ -2,8 +2,9 @@
 //! is found in `labels`.
 
 use super::Whole;
-use crate::{ElementOperator, TensorError, TensorErrorKind};
+use crate::{ElementOperator, TensorErrorKind};
 use cembra_runtime::Excerpt;
+use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::{SmallVec, smallvec};
 
@@ -57,7 +58,7 @@ impl Tree {
     }
 
     /// The numbers of labels that stand in a text with commas between them.
-    pub(super) fn read_labels(&mut self, known: &mut Positions, text: &str) -> Result<Vec<u32>, TensorError> {
+    pub(super) fn read_labels(&mut self, known: &mut Positions, text: &str) -> Result<Vec<u32>, Error> {
         let mut labels = Vec::new();
         if text.trim().is_empty() {
             return Ok(labels);
@@ -65,7 +66,7 @@ impl Tree {
         for label in text.split(',').map(str::trim) {
             if !label.starts_with(is_start) || !label.chars().all(is_part) {
                 let message = format!("`{}` is no label", Excerpt::quoted(label));
-                let error = TensorError::new(TensorErrorKind::BadLabel, message);
+                let error = Error::tensors(TensorErrorKind::BadLabel, message);
                 return Err(error.hint("a label is letters, digits and `_`, and begins with no digit"));
             }
             labels.push(self.label(known, label));
@@ -106,7 +107,11 @@ mod tests {
         assert_eq!(tree.read_labels(&mut known, "j,k_1").unwrap(), [2, 1]);
         assert!(tree.read_labels(&mut known, " ").unwrap().is_empty());
         for wrong in ["1i", "i,", "i j", "\u{e9}"] {
-            assert_eq!(tree.read_labels(&mut known, wrong).unwrap_err().kind(), TensorErrorKind::BadLabel, "{wrong}");
+            assert_eq!(
+                tree.read_labels(&mut known, wrong).unwrap_err().tensor_kind(),
+                Some(TensorErrorKind::BadLabel),
+                "{wrong}"
+            );
         }
     }
 }

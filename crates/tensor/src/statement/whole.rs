@@ -1,8 +1,9 @@
 //! Numbers that are made of all elements, as methods of labelled expressions make them.
 
 use crate::node::Reduction;
-use crate::{TensorError, TensorGraph, TensorNodeId};
+use crate::{TensorGraph, TensorNodeId};
 use cembra_ops::id;
+use cembra_value::Error;
 
 /// A number that is made of all elements of an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,12 +39,12 @@ impl Whole {
     /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
     /// let norm = Whole::Norm.of(&mut g, a)?;
     /// assert!(g.extents(norm).is_empty());
-    /// # Ok::<(), cembra_tensor::TensorError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// Elements of a type that has no such number, the smallest or largest of none, or a trace of other than two axes.
-    pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, TensorError> {
+    pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);
         match self {
@@ -68,11 +69,11 @@ impl Whole {
 }
 
 /// An error unless an expression of this many axes has a trace.
-pub(super) fn check_trace(axes: usize) -> Result<(), TensorError> {
+pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
     if axes == 2 {
         return Ok(());
     }
     let error =
-        TensorError::new(crate::TensorErrorKind::RankMismatch, format!("the trace of an expression of {axes} labels"));
+        Error::tensors(crate::TensorErrorKind::RankMismatch, format!("the trace of an expression of {axes} labels"));
     Err(error.hint("a matrix has one: `a(\"i,j\").trace()`"))
 }

@@ -1,8 +1,9 @@
 //! The elements of tensors: values of one scalar type, in memory of its own type. Truth values are bytes.
 
-use super::error::{TensorError, TensorErrorKind};
+use super::error::TensorErrorKind;
 use super::layout::Layout;
 use super::walk::{CopiedAxis, copy_axes};
+use crate::Error;
 use crate::Limit;
 use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
@@ -154,7 +155,7 @@ macro_rules! elements {
             ///
             /// # Errors
             /// The other data has elements of another type.
-            pub fn copy_to(&self, to: &mut Data) -> Result<(), TensorError> {
+            pub fn copy_to(&self, to: &mut Data) -> Result<(), Error> {
                 match (self, to) {
                     $((DataMut::$variant(from), Data::$variant(to)) => {
                         to.clear();
@@ -194,7 +195,7 @@ macro_rules! elements {
             ///
             /// # Errors
             /// Tensors have no elements of the type, or the system has no memory for so many.
-            pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, TensorError> {
+            pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, Error> {
                 Ok(match scalar {
                     $(Scalar::$scalar => Data::$variant(zeros(len)?),)*
                     other => return Err(no_element(other)),
@@ -223,7 +224,7 @@ impl DataMut<'_> {
     ///
     /// # Errors
     /// The other data has elements of another type, or not as many.
-    pub fn copy_from(self, from: &Data) -> Result<(), TensorError> {
+    pub fn copy_from(self, from: &Data) -> Result<(), Error> {
         fn copy<T: Element>(from: &[T], to: DataMut<'_>) -> Option<()> {
             let to = T::of_part(to).filter(|to| to.len() == from.len())?;
             to.copy_from_slice(from);
@@ -234,8 +235,8 @@ impl DataMut<'_> {
 }
 
 #[cold]
-fn misfit() -> TensorError {
-    TensorError::new(TensorErrorKind::ElementType, "memory that does not fit the elements")
+fn misfit() -> Error {
+    Error::tensors(TensorErrorKind::ElementType, "memory that does not fit the elements")
 }
 
 impl Data {
@@ -291,7 +292,7 @@ impl Data {
     ///
     /// # Errors
     /// Tensors have no elements of the type.
-    pub fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, TensorError> {
+    pub fn of_bits(scalar: Scalar, bits: u64) -> Result<Data, Error> {
         fn one<T: Element>(_: &[T], bits: u64) -> Data {
             T::data(vec![T::from_bits(bits)])
         }
@@ -319,7 +320,7 @@ impl Data {
     /// # Errors
     /// The system has no memory for them.
     #[inline]
-    pub fn try_resize(&mut self, len: usize) -> Result<(), TensorError> {
+    pub fn try_resize(&mut self, len: usize) -> Result<(), Error> {
         if len > self.len() {
             check_room(Data::element_size(self.scalar()).unwrap_or(0).saturating_mul(len))?;
         }
@@ -413,19 +414,19 @@ impl Data {
 ///
 /// # Errors
 /// It has none.
-pub fn check_room(bytes: usize) -> Result<(), TensorError> {
+pub fn check_room(bytes: usize) -> Result<(), Error> {
     if has_room(bytes) {
         return Ok(());
     }
     let message = format!("a tensor of {bytes} bytes, for which the system has no memory");
-    Err(TensorError::new(TensorErrorKind::Limit, message).hint("make fewer or smaller tensors"))
+    Err(Error::tensors(TensorErrorKind::Limit, message).hint("make fewer or smaller tensors"))
 }
 
 /// So many zeros.
 ///
 /// # Errors
 /// The system has no memory for them.
-pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, TensorError> {
+pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
     check_room(size_of::<T>().saturating_mul(len))?;
     let zeros = vec![T::default(); len];
     advise_huge_pages(&zeros);
@@ -436,13 +437,13 @@ pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, TensorError> {
 ///
 /// # Errors
 /// They would, or tensors have no elements of the type.
-pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), TensorError> {
+pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), Error> {
     let wanted = element_bytes(scalar, extents).ok_or_else(|| no_element(scalar))?;
     if wanted <= u128::from(most) {
         return Ok(());
     }
     let message = format!("a tensor of {extents:?} takes {wanted} bytes: it may have {most}");
-    Err(TensorError::new(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
+    Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
 }
 
 /// The bytes of the elements of a tensor, if tensors have any of that type.
@@ -453,7 +454,7 @@ pub fn element_bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
 
 /// The error that tensors have no such elements.
 #[must_use]
-pub fn no_element(scalar: Scalar) -> TensorError {
-    TensorError::new(TensorErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))
+pub fn no_element(scalar: Scalar) -> Error {
+    Error::tensors(TensorErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))
         .hint("elements are bool, i32, i64, f32 or f64")
 }

@@ -1,12 +1,11 @@
-//! What is wrong with tensors, or with what is asked of them: a kind that programs look at, a sentence for people.
+//! The kinds of errors of tensors, which programs look at. The error itself is [`Error`](crate::Error).
 
-use crate::Span;
-use cembra_runtime::{Excerpt, FaultKind};
+use crate::Code;
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal;)*) => {
-        /// The kind of an [`TensorError`], stable across versions.
+        /// The kind of an error of tensors, stable across versions.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum TensorErrorKind { $($(#[$doc])* $kind,)* }
@@ -83,93 +82,35 @@ impl fmt::Display for TensorErrorKind {
     }
 }
 
-/// What is wrong with tensors, or with what is asked of them.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TensorError(Box<Problem>);
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Problem {
-    kind: TensorErrorKind,
-    message: String,
-    hint: Option<String>,
-    span: Option<Span>,
-    fault: Option<ElementFault>,
-}
-
-/// Why an element could not be computed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct ElementFault {
-    kind: FaultKind,
-    /// The operator that failed; none if a run was ended.
-    operator: Option<String>,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl TensorError {
-    /// An error with no place yet. A long message is cut.
+impl TensorErrorKind {
+    /// The code of an error of this kind.
     #[must_use]
-    #[cold]
-    pub fn new(kind: TensorErrorKind, message: impl Into<String>) -> Self {
-        let message = Excerpt::of_message(message.into());
-        TensorError(Box::new(Problem { kind, message, hint: None, span: None, fault: None }))
-    }
-
-    /// Says what to try.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(Excerpt::of_message(hint.into()));
-        self
-    }
-
-    /// Says which fault of an evaluation it was, and of which operator.
-    #[must_use]
-    pub fn of_fault(mut self, kind: FaultKind, operator: Option<&str>) -> Self {
-        self.0.fault = Some(ElementFault { kind, operator: operator.map(str::to_owned) });
-        self
-    }
-
-    /// Says where in the text, unless that is known already. The default span, of nothing at the beginning, says that there is no text.
-    #[must_use]
-    pub fn at(mut self, span: Span) -> Self {
-        if span != Span::default() {
-            self.0.span.get_or_insert(span);
+    pub const fn code(self) -> Code {
+        use TensorErrorKind as Kind;
+        match self {
+            Kind::Broadcast
+            | Kind::EmptyReduction
+            | Kind::SizeMismatch
+            | Kind::RankMismatch
+            | Kind::Axis
+            | Kind::Index => Code::Shape,
+            Kind::BadLabel
+            | Kind::UnknownOutputLabel
+            | Kind::RepeatedOutputLabel
+            | Kind::FreeLabel
+            | Kind::ImplicitReduction
+            | Kind::AddendLabels
+            | Kind::RepeatedTargetLabel
+            | Kind::UnboundTargetLabel => Code::Labels,
+            Kind::ElementType => Code::TypeMismatch,
+            Kind::OperandCount => Code::Arguments,
+            Kind::UnknownName => Code::UnknownName,
+            Kind::NotDifferentiable => Code::Derivative,
+            Kind::Limit => Code::Limit,
+            Kind::Evaluation => Code::Evaluation,
+            Kind::Syntax => Code::Syntax,
+            Kind::Literal => Code::Literal,
+            Kind::OverlappingTarget | Kind::Cancelled | Kind::Deadline => Code::Tensors,
         }
-        self
-    }
-
-    /// What kind of problem it is.
-    #[must_use]
-    pub fn kind(&self) -> TensorErrorKind {
-        self.0.kind
-    }
-
-    /// The fault, if an evaluation failed.
-    #[must_use]
-    pub fn fault_kind(&self) -> Option<FaultKind> {
-        self.0.fault.as_ref().map(|fault| fault.kind)
-    }
-
-    /// The name of the operator of a fault, if it is known.
-    #[must_use]
-    pub fn operator(&self) -> Option<&str> {
-        self.0.fault.as_ref()?.operator.as_deref()
-    }
-
-    /// What to try, if anything is known.
-    #[must_use]
-    pub fn help(&self) -> Option<&str> {
-        self.0.hint.as_deref()
-    }
-
-    /// Where in the text, if there is one.
-    #[must_use]
-    pub fn span(&self) -> Option<Span> {
-        self.0.span
     }
 }

@@ -4,9 +4,10 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use super::element::Data;
-use super::error::{TensorError, TensorErrorKind};
+use super::error::TensorErrorKind;
 use super::layout::{Layout, Slice};
 use super::tensor::{Tensor, inverse_axes};
+use crate::Error;
 use half::slice::HalfFloatSliceExt;
 use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
@@ -82,7 +83,7 @@ fn rounded_to_odd(number: f64) -> f32 {
 /// let weights = HalfTensor::<f16>::rounded(&Tensor::new(&[2], vec![0.1_f32, 70_000.0])?)?;
 /// assert_eq!(weights.get(&[0])?, f16::from_bits(0x2e66));
 /// assert_eq!(weights.widened().to_vec::<f32>()?, [0.099_975_586, f32::INFINITY]);
-/// # Ok::<(), cembra_value::tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct HalfTensor<T> {
@@ -95,11 +96,11 @@ impl<T: Half> HalfTensor<T> {
     ///
     /// # Errors
     /// There are not as many elements as indices.
-    pub fn new(extents: &[usize], elements: Vec<T>) -> Result<HalfTensor<T>, TensorError> {
+    pub fn new(extents: &[usize], elements: Vec<T>) -> Result<HalfTensor<T>, Error> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != elements.len() {
             let message = format!("{} elements for a tensor of {extents:?}", elements.len());
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         Ok(HalfTensor { elements: Arc::new(elements), layout })
     }
@@ -108,7 +109,7 @@ impl<T: Half> HalfTensor<T> {
     ///
     /// # Errors
     /// The layout has positions outside of the memory.
-    pub fn from_parts(elements: Arc<Vec<T>>, layout: Layout) -> Result<HalfTensor<T>, TensorError> {
+    pub fn from_parts(elements: Arc<Vec<T>>, layout: Layout) -> Result<HalfTensor<T>, Error> {
         let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), elements.len())?;
         Ok(HalfTensor { elements, layout })
     }
@@ -117,7 +118,7 @@ impl<T: Half> HalfTensor<T> {
     ///
     /// # Errors
     /// The elements are no floats.
-    pub fn rounded(tensor: &Tensor) -> Result<HalfTensor<T>, TensorError> {
+    pub fn rounded(tensor: &Tensor) -> Result<HalfTensor<T>, Error> {
         let elements = match tensor.data() {
             Data::Float32(elements) => match tensor.as_slice()? {
                 Some(ordered) => T::rounded_all(ordered),
@@ -127,7 +128,7 @@ impl<T: Half> HalfTensor<T> {
             other => {
                 let message =
                     format!("elements of type {} are not rounded to {}", other.scalar().short_name(), T::NAME);
-                return Err(TensorError::new(TensorErrorKind::ElementType, message).hint("cast them to f32"));
+                return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to f32"));
             }
         };
         Ok(HalfTensor { elements: Arc::new(elements), layout: tensor.layout().ordered() })
@@ -169,7 +170,7 @@ impl<T: Half> HalfTensor<T> {
     ///
     /// # Errors
     /// There is no such index.
-    pub fn get(&self, index: &[usize]) -> Result<T, TensorError> {
+    pub fn get(&self, index: &[usize]) -> Result<T, Error> {
         Ok(self.elements[self.layout.position(index)?])
     }
 
@@ -183,7 +184,7 @@ impl<T: Half> HalfTensor<T> {
     ///
     /// # Errors
     /// `of` does not name each axis once.
-    pub fn transposed(&self, of: &[usize]) -> Result<HalfTensor<T>, TensorError> {
+    pub fn transposed(&self, of: &[usize]) -> Result<HalfTensor<T>, Error> {
         Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
@@ -191,7 +192,7 @@ impl<T: Half> HalfTensor<T> {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(&self, slices: &[Slice]) -> Result<HalfTensor<T>, TensorError> {
+    pub fn sliced(&self, slices: &[Slice]) -> Result<HalfTensor<T>, Error> {
         Ok(self.seen(self.layout.sliced(slices)?))
     }
 

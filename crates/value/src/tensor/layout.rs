@@ -3,7 +3,8 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::error::{TensorError, TensorErrorKind};
+use super::error::TensorErrorKind;
+use crate::Error;
 use cembra_runtime::MOST_AXES;
 use smallvec::SmallVec;
 use std::fmt;
@@ -56,9 +57,9 @@ impl Slice {
     ///
     /// # Errors
     /// The step is 0.
-    pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, TensorError> {
+    pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, Error> {
         let length = match step {
-            0 => return Err(TensorError::new(TensorErrorKind::Index, "a slice has a step of 0")),
+            0 => return Err(Error::tensors(TensorErrorKind::Index, "a slice has a step of 0")),
             1.. => stop.saturating_sub(start),
             _ => start.saturating_sub(stop),
         };
@@ -79,15 +80,15 @@ impl Slice {
     ///
     /// # Errors
     /// It is not, or the step is 0.
-    pub fn check(self, extent: usize) -> Result<(), TensorError> {
+    pub fn check(self, extent: usize) -> Result<(), Error> {
         if self.step == 0 {
-            return Err(TensorError::new(TensorErrorKind::Index, "a slice has a step of 0"));
+            return Err(Error::tensors(TensorErrorKind::Index, "a slice has a step of 0"));
         }
         let within = |at: usize| at < extent;
         if self.count == 0 || (within(self.start) && self.last().is_some_and(within)) {
             return Ok(());
         }
-        Err(TensorError::new(TensorErrorKind::Index, format!("a slice of {self} is not within an axis of {extent}")))
+        Err(Error::tensors(TensorErrorKind::Index, format!("a slice of {self} is not within an axis of {extent}")))
     }
 }
 
@@ -102,16 +103,16 @@ impl fmt::Display for Slice {
 ///
 /// # Errors
 /// It has more axes or indices than a tensor may have.
-pub fn index_count(extents: &[usize]) -> Result<usize, TensorError> {
+pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
     if extents.len() > MOST_AXES {
         let message = format!("a tensor of {} axes: it may have {MOST_AXES}", extents.len());
-        return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+        return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
     }
     // Axes without indices are counted as one of them, so that no product of extents is too large, whatever is left out of it.
     let most = extents.iter().try_fold(1_usize, |count, extent| count.checked_mul((*extent).max(1)));
     most.filter(|count| *count <= MOST_ELEMENTS).map(|count| if extents.contains(&0) { 0 } else { count }).ok_or_else(
         || {
-            TensorError::new(
+            Error::tensors(
                 TensorErrorKind::Limit,
                 format!("a tensor of {extents:?} has more elements than there is memory"),
             )
@@ -124,7 +125,7 @@ impl Layout {
     ///
     /// # Errors
     /// There are more axes or elements than a tensor may have.
-    pub fn row_major(extents: &[usize]) -> Result<Layout, TensorError> {
+    pub fn row_major(extents: &[usize]) -> Result<Layout, Error> {
         index_count(extents)?;
         Ok(Layout { extents: extents.into(), strides: SmallVec::new(), offset: 0 }.ordered())
     }
@@ -151,11 +152,11 @@ impl Layout {
     ///
     /// # Errors
     /// There are not as many strides as extents, or an index lies outside of the memory.
-    pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, TensorError> {
+    pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, Error> {
         index_count(extents)?;
         if extents.len() != strides.len() {
             let message = format!("{} strides for {} axes", strides.len(), extents.len());
-            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let layout = Layout { extents: extents.into(), strides: strides.into(), offset };
         layout.check_within(memory)?;
@@ -167,7 +168,7 @@ impl Layout {
     /// # Errors
     /// One does.
     #[inline]
-    pub fn check_within(&self, memory: usize) -> Result<(), TensorError> {
+    pub fn check_within(&self, memory: usize) -> Result<(), Error> {
         if self.is_within(memory) { Ok(()) } else { Err(self.outside(memory)) }
     }
 
@@ -189,10 +190,10 @@ impl Layout {
     }
 
     #[cold]
-    fn outside(&self, memory: usize) -> TensorError {
+    fn outside(&self, memory: usize) -> Error {
         let (first, last) = self.range().unwrap_or_default();
         let message = format!("positions {first} to {last} are not within {memory} elements");
-        TensorError::new(TensorErrorKind::Index, message)
+        Error::tensors(TensorErrorKind::Index, message)
     }
 
     /// A layout of as many strides as extents, where the number of indices is known to be one that a tensor may have: nothing is asked. Memory is
@@ -359,15 +360,15 @@ impl Layout {
     ///
     /// # Errors
     /// It is none of the layout.
-    pub fn position(&self, index: &[usize]) -> Result<usize, TensorError> {
+    pub fn position(&self, index: &[usize]) -> Result<usize, Error> {
         if index.len() != self.rank() {
             let message = format!("an index of {} for {} axes", index.len(), self.rank());
-            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let mut at = self.offset.cast_signed();
         for ((index, extent), stride) in index.iter().zip(&self.extents).zip(&self.strides) {
             if index >= extent {
-                return Err(TensorError::new(TensorErrorKind::Index, format!("index {index} of an axis of {extent}")));
+                return Err(Error::tensors(TensorErrorKind::Index, format!("index {index} of an axis of {extent}")));
             }
             at = at.wrapping_add(index.cast_signed().wrapping_mul(*stride));
         }
@@ -389,11 +390,11 @@ impl Layout {
     ///
     /// # Errors
     /// Axes of the result are left out, or axes of unlike extents go to one.
-    pub fn with_axes(&self, to: &[usize]) -> Result<Layout, TensorError> {
+    pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
         let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
             let message = format!("axes {to:?} for a tensor of {} axes", self.rank());
-            return Err(TensorError::new(TensorErrorKind::Axis, message));
+            return Err(Error::tensors(TensorErrorKind::Axis, message));
         }
         let mut extents: Extents = SmallVec::from_elem(0, rank);
         let mut strides: Strides = SmallVec::from_elem(0, rank);
@@ -401,14 +402,14 @@ impl Layout {
         for ((axis, extent), stride) in to.iter().zip(&self.extents).zip(&self.strides) {
             if is_met[*axis] && extents[*axis] != *extent {
                 let message = format!("a diagonal of axes of {} and {extent}", extents[*axis]);
-                return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+                return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
             is_met[*axis] = true;
             extents[*axis] = *extent;
             strides[*axis] = strides[*axis].wrapping_add(*stride);
         }
         if is_met[..rank].contains(&false) {
-            return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {to:?} leave one out")));
+            return Err(Error::tensors(TensorErrorKind::Axis, format!("axes {to:?} leave one out")));
         }
         Ok(Layout { extents, strides, offset: self.offset })
     }
@@ -430,10 +431,10 @@ impl Layout {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, TensorError> {
+    pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, Error> {
         if slices.len() != self.rank() {
             let message = format!("{} slices for {} axes", slices.len(), self.rank());
-            return Err(TensorError::new(TensorErrorKind::RankMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let mut made = self.clone();
         let mut offset = self.offset.cast_signed();
@@ -456,11 +457,11 @@ impl Layout {
     ///
     /// # Errors
     /// An extent is neither kept nor was 1.
-    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, TensorError> {
+    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, Error> {
         index_count(extents)?;
         let refused = || {
             let message = format!("a tensor of {:?} does not broadcast to {extents:?}", &self.extents[..]);
-            TensorError::new(TensorErrorKind::Broadcast, message)
+            Error::tensors(TensorErrorKind::Broadcast, message)
         };
         let added = extents.len().checked_sub(self.rank()).ok_or_else(refused)?;
         let mut strides: Strides = SmallVec::from_elem(0, added);
@@ -478,10 +479,10 @@ impl Layout {
     ///
     /// # Errors
     /// There are not as many indices.
-    pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, TensorError> {
+    pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, Error> {
         if index_count(extents)? != self.len() {
             let message = format!("a tensor of {:?} does not reshape to {extents:?}", &self.extents[..]);
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if self.is_empty() {
             return Layout::row_major(extents).map(Some);

@@ -2,9 +2,10 @@
 //! once, and it is said here when.
 
 use super::element::{Data, Element};
-use super::error::{TensorError, TensorErrorKind};
+use super::error::TensorErrorKind;
 use super::layout::Layout;
 use super::tensor::{Tensor, wrong_type};
+use crate::Error;
 use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder, ShapeError};
 use triomphe::Arc;
 
@@ -13,9 +14,9 @@ use triomphe::Arc;
 /// # Errors
 /// There are more axes than a tensor may have.
 impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
-    type Error = TensorError;
+    type Error = Error;
 
-    fn try_from(array: Array<T, D>) -> Result<Tensor, TensorError> {
+    fn try_from(array: Array<T, D>) -> Result<Tensor, Error> {
         let (extents, strides) = (array.shape().to_vec(), array.strides().to_vec());
         let (elements, offset) = array.into_raw_vec_and_offset();
         let layout = Layout::strided(&extents, &strides, offset.unwrap_or(0), elements.len())?;
@@ -28,9 +29,9 @@ impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
 /// # Errors
 /// There are more axes than a tensor may have.
 impl<T: Element, D: Dimension> TryFrom<ArrayView<'_, T, D>> for Tensor {
-    type Error = TensorError;
+    type Error = Error;
 
-    fn try_from(view: ArrayView<'_, T, D>) -> Result<Tensor, TensorError> {
+    fn try_from(view: ArrayView<'_, T, D>) -> Result<Tensor, Error> {
         Tensor::new(view.shape(), view.iter().copied().collect())
     }
 }
@@ -40,9 +41,9 @@ impl<T: Element, D: Dimension> TryFrom<ArrayView<'_, T, D>> for Tensor {
 /// # Errors
 /// The elements are of another type.
 impl<'t, T: Element> TryFrom<&'t Tensor> for ArrayViewD<'t, T> {
-    type Error = TensorError;
+    type Error = Error;
 
-    fn try_from(tensor: &'t Tensor) -> Result<ArrayViewD<'t, T>, TensorError> {
+    fn try_from(tensor: &'t Tensor) -> Result<ArrayViewD<'t, T>, Error> {
         let elements = T::of(tensor.data()).ok_or_else(|| wrong_type::<T>(tensor.scalar_type()))?;
         let Some((first, last)) = tensor.layout().range() else {
             return ArrayView::from_shape(IxDyn(tensor.extents()), &[]).map_err(misfit);
@@ -58,9 +59,9 @@ impl<'t, T: Element> TryFrom<&'t Tensor> for ArrayViewD<'t, T> {
 /// # Errors
 /// The elements are of another type.
 impl<T: Element> TryFrom<Tensor> for ArrayD<T> {
-    type Error = TensorError;
+    type Error = Error;
 
-    fn try_from(tensor: Tensor) -> Result<ArrayD<T>, TensorError> {
+    fn try_from(tensor: Tensor) -> Result<ArrayD<T>, Error> {
         let (mut data, layout) = tensor.into_parts();
         let last = data.len() as i128 - 1;
         if layout.range() == Some((0, last))
@@ -82,6 +83,6 @@ fn strides(layout: &Layout) -> IxDyn {
 }
 
 #[cold]
-fn misfit(error: ShapeError) -> TensorError {
-    TensorError::new(TensorErrorKind::SizeMismatch, error.to_string())
+fn misfit(error: ShapeError) -> Error {
+    Error::tensors(TensorErrorKind::SizeMismatch, error.to_string())
 }

@@ -4,8 +4,9 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use super::element::{Data, DataMut, Element, check_room};
-use super::error::{TensorError, TensorErrorKind};
+use super::error::TensorErrorKind;
 use super::layout::{Extents, Layout, Positions, Slice};
+use crate::Error;
 use crate::ScalarValue;
 use cembra_runtime::{QType, Scalar};
 use triomphe::Arc;
@@ -20,7 +21,7 @@ use triomphe::Arc;
 /// assert_eq!(b.extents(), [3, 2]);
 /// assert_eq!(b.to_vec::<f64>()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 /// assert_eq!(b.get::<f64>(&[2, 1])?, 6.0);
-/// # Ok::<(), cembra_value::tensor::TensorError>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Tensor {
@@ -33,7 +34,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There are not as many elements as indices.
-    pub fn new<T: Element>(extents: &[usize], elements: Vec<T>) -> Result<Tensor, TensorError> {
+    pub fn new<T: Element>(extents: &[usize], elements: Vec<T>) -> Result<Tensor, Error> {
         Tensor::of_data(extents, T::data(elements))
     }
 
@@ -47,7 +48,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors have no such elements.
-    pub fn of_value(value: &ScalarValue) -> Result<Tensor, TensorError> {
+    pub fn of_value(value: &ScalarValue) -> Result<Tensor, Error> {
         Tensor::of_data(&[], Data::of_bits(value.scalar(), value.bits())?)
     }
 
@@ -55,7 +56,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors have no such elements, or not as many.
-    pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, TensorError> {
+    pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, Error> {
         let layout = Layout::row_major(extents)?;
         Ok(Tensor { data: Arc::new(Data::zeros(scalar, layout.len())?), layout })
     }
@@ -64,11 +65,11 @@ impl Tensor {
     ///
     /// # Errors
     /// There are not as many elements as indices.
-    pub fn of_data(extents: &[usize], data: Data) -> Result<Tensor, TensorError> {
+    pub fn of_data(extents: &[usize], data: Data) -> Result<Tensor, Error> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != data.len() {
             let message = format!("{} elements for a tensor of {extents:?}", data.len());
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         Ok(Tensor { data: Arc::new(data), layout })
     }
@@ -78,7 +79,7 @@ impl Tensor {
     /// # Errors
     /// The layout has positions outside of the memory.
     #[inline]
-    pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, TensorError> {
+    pub fn from_parts(data: Data, layout: Layout) -> Result<Tensor, Error> {
         layout.check_within(data.len())?;
         Ok(Tensor { data: Arc::new(data), layout })
     }
@@ -88,7 +89,7 @@ impl Tensor {
     /// # Errors
     /// The layout has positions outside of the memory.
     #[inline]
-    pub fn from_shared(data: Arc<Data>, layout: Layout) -> Result<Tensor, TensorError> {
+    pub fn from_shared(data: Arc<Data>, layout: Layout) -> Result<Tensor, Error> {
         layout.check_within(data.len())?;
         Ok(Tensor { data, layout })
     }
@@ -98,7 +99,7 @@ impl Tensor {
     /// # Errors
     /// The layout has positions outside of the memory.
     #[inline]
-    pub fn under(&self, layout: Layout) -> Result<Tensor, TensorError> {
+    pub fn under(&self, layout: Layout) -> Result<Tensor, Error> {
         layout.check_within(self.data.len())?;
         Ok(self.seen(layout))
     }
@@ -174,7 +175,7 @@ impl Tensor {
     /// # Errors
     /// The layout has positions outside of the other memory. The tensor is then unchanged.
     #[inline]
-    pub fn exchange(&mut self, data: Arc<Data>) -> Result<Arc<Data>, TensorError> {
+    pub fn exchange(&mut self, data: Arc<Data>) -> Result<Arc<Data>, Error> {
         self.layout.check_within(data.len())?;
         Ok(std::mem::replace(&mut self.data, data))
     }
@@ -189,7 +190,7 @@ impl Tensor {
     ///
     /// # Errors
     /// `of` does not name each axis once.
-    pub fn transposed(&self, of: &[usize]) -> Result<Tensor, TensorError> {
+    pub fn transposed(&self, of: &[usize]) -> Result<Tensor, Error> {
         Ok(self.seen(self.layout.with_axes(&inverse_axes(of, self.layout.rank())?)?))
     }
 
@@ -197,7 +198,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(&self, slices: &[Slice]) -> Result<Tensor, TensorError> {
+    pub fn sliced(&self, slices: &[Slice]) -> Result<Tensor, Error> {
         Ok(self.seen(self.layout.sliced(slices)?))
     }
 
@@ -205,7 +206,7 @@ impl Tensor {
     ///
     /// # Errors
     /// An extent is neither kept nor was 1.
-    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Tensor, TensorError> {
+    pub fn broadcast_to(&self, extents: &[usize]) -> Result<Tensor, Error> {
         Ok(self.seen(self.layout.broadcast_to(extents)?))
     }
 
@@ -213,7 +214,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There are not as many indices, or the system has no memory for a copy.
-    pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, TensorError> {
+    pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, Error> {
         match self.layout.reshaped(extents)? {
             Some(layout) => Ok(self.seen(layout)),
             None => {
@@ -224,7 +225,7 @@ impl Tensor {
     }
 
     /// An error if the system has no memory for a copy: indices may share elements, and be as many as one likes.
-    fn check_copy(&self) -> Result<(), TensorError> {
+    fn check_copy(&self) -> Result<(), Error> {
         check_room(Data::element_size(self.scalar_type()).unwrap_or(0).saturating_mul(self.layout.len()))
     }
 
@@ -255,7 +256,7 @@ impl Tensor {
     ///
     /// # Errors
     /// They are of another type, or the system has no memory for so many: indices may share elements.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, TensorError> {
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         let elements = self.elements::<T>()?;
         self.check_copy()?;
         Ok(self.layout.positions().map(|at| elements[at]).collect())
@@ -265,7 +266,7 @@ impl Tensor {
     ///
     /// # Errors
     /// They are of another type.
-    pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, TensorError> {
+    pub fn as_slice<T: Element>(&self) -> Result<Option<&[T]>, Error> {
         let elements = self.elements::<T>()?;
         let (first, len) = (self.layout.offset(), self.layout.len());
         Ok(self.layout.is_row_major().then(|| if len == 0 { &[][..] } else { &elements[first..][..len] }))
@@ -275,12 +276,12 @@ impl Tensor {
     ///
     /// # Errors
     /// There is no such index, or the elements are of another type.
-    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, TensorError> {
+    pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         Ok(self.elements::<T>()?[self.layout.position(index)?])
     }
 
     /// All elements of the memory.
-    fn elements<T: Element>(&self) -> Result<&[T], TensorError> {
+    fn elements<T: Element>(&self) -> Result<&[T], Error> {
         T::of(&self.data).ok_or_else(|| wrong_type::<T>(self.scalar_type()))
     }
 
@@ -294,7 +295,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Two indices may have one element.
-    pub fn to_mut(&mut self) -> Result<TensorMut<'_>, TensorError> {
+    pub fn to_mut(&mut self) -> Result<TensorMut<'_>, Error> {
         if !self.layout.is_injective() {
             return Err(overlapping(&self.layout));
         }
@@ -303,33 +304,33 @@ impl Tensor {
 }
 
 #[cold]
-pub(super) fn wrong_type<T: Element>(found: Scalar) -> TensorError {
+pub(super) fn wrong_type<T: Element>(found: Scalar) -> Error {
     let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
-    TensorError::new(TensorErrorKind::ElementType, message)
+    Error::tensors(TensorErrorKind::ElementType, message)
 }
 
 #[cold]
-fn overlapping(layout: &Layout) -> TensorError {
+fn overlapping(layout: &Layout) -> Error {
     let message = format!("a view of {layout:?} may map two indices to one element, and cannot be written");
-    TensorError::new(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
+    Error::tensors(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
 }
 
 /// For axes of a result, which axis of the operand each is, the other way: where each axis of the operand goes.
 ///
 /// # Errors
 /// An axis is missing or stands twice.
-pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, TensorError> {
+pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, Error> {
     let mut to = Extents::from_elem(usize::MAX, rank);
     for (at, axis) in of.iter().enumerate() {
         match to.get_mut(*axis) {
             Some(place) if *place == usize::MAX => *place = at,
             _ => {
-                return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+                return Err(Error::tensors(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
             }
         }
     }
     if of.len() != rank {
-        return Err(TensorError::new(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+        return Err(Error::tensors(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
     }
     Ok(to)
 }
@@ -346,7 +347,7 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// The layout has positions outside of the memory, or two indices may have one element.
-    pub fn new(data: &'m mut Data, layout: Layout) -> Result<Self, TensorError> {
+    pub fn new(data: &'m mut Data, layout: Layout) -> Result<Self, Error> {
         let layout = Layout::strided(layout.extents(), layout.strides(), layout.offset(), data.len())?;
         if !layout.is_injective() {
             return Err(overlapping(&layout));
@@ -370,12 +371,12 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// They are of another type, or do not lie in that order.
-    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], TensorError> {
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], Error> {
         let (first, len) = (self.layout.offset(), self.layout.len());
         let found = self.data.scalar();
         if !self.layout.is_row_major() {
             let message = format!("elements of {:?} are not in the order of their indices", self.layout);
-            return Err(TensorError::new(TensorErrorKind::SizeMismatch, message).hint("write them by their indices"));
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message).hint("write them by their indices"));
         }
         let elements = T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?;
         Ok(if len == 0 { &mut [] } else { &mut elements[first..][..len] })
@@ -385,7 +386,7 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// There is no such index, or the elements are of another type.
-    pub fn set<T: Element>(&mut self, index: &[usize], element: T) -> Result<(), TensorError> {
+    pub fn set<T: Element>(&mut self, index: &[usize], element: T) -> Result<(), Error> {
         let (at, found) = (self.layout.position(index)?, self.data.scalar());
         T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?[at] = element;
         Ok(())
@@ -395,7 +396,7 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// There is no such index.
-    pub fn set_bits(&mut self, index: &[usize], bits: u64) -> Result<(), TensorError> {
+    pub fn set_bits(&mut self, index: &[usize], bits: u64) -> Result<(), Error> {
         let at = self.layout.position(index)?;
         self.data.set_bits(at, bits);
         Ok(())
@@ -405,7 +406,7 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
-    pub fn sliced(self, slices: &[Slice]) -> Result<Self, TensorError> {
+    pub fn sliced(self, slices: &[Slice]) -> Result<Self, Error> {
         Ok(TensorMut { layout: self.layout.sliced(slices)?, data: self.data })
     }
 
@@ -413,10 +414,10 @@ impl<'m> TensorMut<'m> {
     ///
     /// # Errors
     /// It does not broadcast, or has elements of another type.
-    pub fn assign(&mut self, from: &Tensor) -> Result<(), TensorError> {
+    pub fn assign(&mut self, from: &Tensor) -> Result<(), Error> {
         if from.scalar_type() != self.data.scalar() {
             let (found, own) = (from.scalar_type().short_name(), self.data.scalar().short_name());
-            return Err(TensorError::new(
+            return Err(Error::tensors(
                 TensorErrorKind::ElementType,
                 format!("elements of type {found} are not {own}"),
             ));

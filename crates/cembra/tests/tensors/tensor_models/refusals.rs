@@ -1,7 +1,7 @@
 //! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
 
 use super::{compiled, counted, f64s, refused, run, tensors, try_compiled};
-use cembra::tensor::{TensorError, TensorErrorKind};
+use cembra::tensor::TensorErrorKind;
 use cembra::{Limits, Model, Options, Tensor};
 
 #[test]
@@ -356,7 +356,7 @@ fn a_statement_whose_graph_is_too_large_is_refused() {
     let limits = Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..Limits::default() };
     let model = Model::parse_within(&text, &limits).expect("a text");
     let error = model.compile(&Options::default().limits(limits)).expect_err("too large");
-    let kind = error.tensor_error().map(TensorError::kind);
+    let kind = error.tensor_kind();
     assert_eq!((error.code(), kind), ("limit", Some(TensorErrorKind::Limit)), "{error}");
 }
 

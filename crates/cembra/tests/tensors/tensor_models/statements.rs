@@ -1,7 +1,7 @@
 //! Lines that assign, and methods: what they mean, which versions of names they read, and what is refused.
 
 use super::{Tensors, compiled, evaluated, f64s, refused, tensors, try_compiled};
-use cembra::tensor::{TensorError, TensorErrorKind};
+use cembra::tensor::TensorErrorKind;
 use cembra::{Model, Tensor, print};
 
 const INPUTS: &str = "input a: tensor[f64, 2], b: tensor[f64, 2], v: tensor[f64, 1], s: f64\n";
@@ -98,7 +98,7 @@ fn a_new_version_has_the_type_and_the_extents_of_the_old_one() {
         let error = super::run(&executor, &given(extent)).expect_err("other extents");
         let place = error.span().map(|span| span.text(text));
         let message = format!("the label `i` has {extent} indices and 2");
-        let kind = error.tensor_error().map(TensorError::kind);
+        let kind = error.tensor_kind();
         assert_eq!((kind, error.to_string(), place), (Some(TensorErrorKind::SizeMismatch), message, Some("x(\"i\")")));
     }
 }

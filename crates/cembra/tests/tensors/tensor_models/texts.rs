@@ -1,9 +1,8 @@
 //! Operators of users that take literal texts, or are compiled from one, on elements of tensors.
 
 use super::{Tensors, f64s, inputs_of, tensors, values_of};
-use cembra::tensor::{
-    CompileGraph, MapOperand, Reduction, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
-};
+use cembra::Error;
+use cembra::tensor::{CompileGraph, MapOperand, Reduction, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{
     Backend, Executor, Limits, Model, Options, Registry, Scalar, ScalarValue, Session, Tensor, UserOperator, print,
 };
@@ -45,7 +44,7 @@ fn registry() -> &'static Registry {
     })
 }
 
-fn parsed(text: &str) -> Result<Model, cembra::Error> {
+fn parsed(text: &str) -> Result<Model, Error> {
     Model::parse_with(text, registry(), &Limits::default())
 }
 
@@ -185,7 +184,7 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
         let executor = model.compile(&options).expect("an executor");
         let error =
             session(&executor, threads).run_tensors(&inputs_of(&executor, &given())).expect_err("a negative number");
-        let kind = error.tensor_error().map(TensorError::kind);
+        let kind = error.tensor_kind();
         assert_eq!((kind, &*error.message()), (Some(TensorErrorKind::Evaluation), "my.positive: not positive"));
         assert!(error.to_string().ends_with("(line 2, column 12: `my.positive(x, \"some\")`)"), "{error}");
         assert!(error.span().is_some());
@@ -193,7 +192,7 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
 }
 
 /// A graph, and nodes of it: a polynomial of twice the elements, its sums, and another one.
-fn graph() -> Result<(TensorGraph, [TensorNodeId; 3]), TensorError> {
+fn graph() -> Result<(TensorGraph, [TensorNodeId; 3]), Error> {
     let mut g = TensorGraph::new(registry());
     let x = g.leaf("x", Scalar::Float64, &[2, 3])?;
     let doubled = g.apply("math.add", &[x, x])?;
@@ -220,10 +219,7 @@ fn graphs_take_texts() {
         assert_eq!(values[1].to_vec::<f64>().expect("floats"), [59.0, 408.0]);
         assert_eq!(values[2].to_vec::<f64>().expect("floats"), [6.0, 18.0, 38.0, 6.0, 3.0, 402.0]);
         let one = |output, index: &[usize]| {
-            executor
-                .reader(output, std::slice::from_ref(x))
-                .and_then(|reader| Ok(reader.value(index)?))
-                .expect("an element")
+            executor.reader(output, std::slice::from_ref(x)).and_then(|reader| reader.value(index)).expect("an element")
         };
         assert_eq!(one(0, &[1, 2]), ScalarValue::Float64(401.0));
         assert_eq!(one(2, &[1, 2]), ScalarValue::Float64(402.0));
@@ -253,8 +249,11 @@ fn texts_that_an_operator_cannot_be_compiled_from_are_refused_by_graphs() {
     let mut g = TensorGraph::new(registry());
     let x = g.leaf("x", Scalar::Float64, &[2]).expect("a leaf");
     let error = g.apply_with("my.polynomial", &[MapOperand::Text("1 b"), MapOperand::Node(x)]).expect_err("no number");
-    assert_eq!((error.kind(), &*error.to_string()), (TensorErrorKind::Literal, "my.polynomial: `b` is no number"));
+    assert_eq!(
+        (error.tensor_kind(), &*error.to_string()),
+        (Some(TensorErrorKind::Literal), "my.polynomial: `b` is no number")
+    );
     let error = g.apply_with("my.polynomial", &[MapOperand::Node(x), MapOperand::Text("1")]).expect_err("no text");
-    assert_eq!(error.kind(), TensorErrorKind::ElementType);
-    assert_eq!(error.help(), Some("the operator is compiled from its first operand, a literal text"));
+    assert_eq!(error.tensor_kind(), Some(TensorErrorKind::ElementType));
+    assert_eq!(error.diagnostics()[0].hints(), ["the operator is compiled from its first operand, a literal text"]);
 }

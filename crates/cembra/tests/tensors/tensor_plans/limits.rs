@@ -2,7 +2,8 @@
 //! whether to go on.
 
 use crate::compiled::{kind_of, message_of, run};
-use cembra::tensor::{Labels, Reduction, Tensor, TensorError, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
+use cembra::Error;
+use cembra::tensor::{Labels, Reduction, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Cancellation, Executor, Limits, Model, Options, RunOptions, Scalar, Session, Value};
 use cembra_engine::{BoundPlan, Evaluator, ProductCounters};
 use cembra_tensor::{Plan, Rewriter, Rewritten};
@@ -18,7 +19,7 @@ fn compiled(text: &str, options: &Options) -> Executor {
 }
 
 /// The outputs of a session that takes and gives values.
-fn on_values(session: &mut Session, inputs: &[Tensor]) -> Result<Vec<Tensor>, cembra::Error> {
+fn on_values(session: &mut Session, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
     let inputs: Vec<Value> = inputs.iter().map(|input| Value::from(input.clone())).collect();
     let tensor = |value: &Value| match value {
         Value::Tensor(tensor) => Tensor::clone(tensor),
@@ -40,7 +41,7 @@ fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Resul
     let (mut one, mut of_values) = (session(), session());
     let mut by_plan = || Ok(executor.prepare_for(&extents)?.run(inputs)?.0);
     let by_session = |session: &mut Session| Ok(session.run_tensors(inputs)?.to_vec());
-    let last_of_three = |run: &mut dyn FnMut() -> Result<Vec<Tensor>, cembra::Error>| {
+    let last_of_three = |run: &mut dyn FnMut() -> Result<Vec<Tensor>, Error>| {
         (0..3).map(|_| run()).last().expect("a run").map_err(|error| kind_of(&error))
     };
     vec![
@@ -164,7 +165,10 @@ fn copies_of_operands_are_limited() {
     let wide = [inputs[0].broadcast_to(&[2, 60, 60]), inputs[1].broadcast_to(&[60, 60, 2])].map(Result::unwrap);
     for (most, is_allowed) in [(2 * 57_600 + 32, true), (2 * 57_600 + 31, false)] {
         let made = Evaluator::new(&limited(most)).contract(&labels, [&wide[0], &wide[1]], &[2, 2]);
-        assert_eq!(made.map_err(|error| error.kind()).err(), (!is_allowed).then_some(TensorErrorKind::Limit));
+        assert_eq!(
+            made.map_err(|error| error.tensor_kind().expect("of tensors")).err(),
+            (!is_allowed).then_some(TensorErrorKind::Limit)
+        );
     }
 }
 
@@ -172,9 +176,9 @@ fn copies_of_operands_are_limited() {
 struct Ending(AtomicUsize);
 
 impl Ending {
-    fn go_on(&self) -> Result<(), TensorError> {
+    fn go_on(&self) -> Result<(), Error> {
         let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        left.map(drop).map_err(|_| TensorError::new(TensorErrorKind::Cancelled, "it was asked often enough"))
+        left.map(drop).map_err(|_| Error::tensors(TensorErrorKind::Cancelled, "it was asked often enough"))
     }
 }
 
@@ -188,7 +192,7 @@ fn ends(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor], (on, asked):
     let run = |mut bound: BoundPlan| bound.run(inputs, &host, &mut ProductCounters::default());
     let error = BoundPlan::of(&plan, &graph, inputs, &host).and_then(run).expect_err("it ends");
     assert_eq!(
-        (error.kind(), ending.0.load(Ordering::Relaxed)),
+        (error.tensor_kind().expect("of tensors"), ending.0.load(Ordering::Relaxed)),
         (TensorErrorKind::Cancelled, 0),
         "{}",
         plan.listing(&graph)
@@ -256,7 +260,11 @@ fn the_reference_asks_whether_to_go_on() {
         let go_on = || ending.go_on();
         let inputs = [numbers(&[1, 3]), integers(&[1])];
         let error = cembra_tensor::evaluate(&g, &[output], &inputs, &on.host().asking(&go_on)).expect_err("it ends");
-        assert_eq!((error.kind(), ending.0.load(Ordering::Relaxed)), (TensorErrorKind::Cancelled, 0), "{output:?}");
+        assert_eq!(
+            (error.tensor_kind().expect("of tensors"), ending.0.load(Ordering::Relaxed)),
+            (TensorErrorKind::Cancelled, 0),
+            "{output:?}"
+        );
     }
 }
 

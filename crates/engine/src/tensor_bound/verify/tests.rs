@@ -5,7 +5,8 @@ use crate::choice::Backend;
 use crate::compile_options::CompileOptions;
 use crate::tensors::Evaluator;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Layout, Reduction, Tensor, TensorError};
+use cembra_tensor::{Layout, Reduction, Tensor};
+use cembra_value::Error;
 
 /// A graph, its plan, and what it is bound to.
 struct Case {
@@ -15,7 +16,7 @@ struct Case {
 }
 
 /// Sums, largest and products one after the other, so that memory is used again.
-fn chain() -> Result<Case, TensorError> {
+fn chain() -> Result<Case, Error> {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[30, 30])?;
     let mut made = x;
@@ -30,7 +31,7 @@ fn chain() -> Result<Case, TensorError> {
     Ok(Case { graph: g, plan, inputs })
 }
 
-fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), BoundFlaw>, TensorError> {
+fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), BoundFlaw>, Error> {
     let options = CompileOptions { backend: Backend::Interpreter, ..CompileOptions::default() };
     let evaluator = Evaluator::new(&options);
     let mut bound = Bound::of(&case.plan, &case.graph, &case.inputs, None, &evaluator.host())?;
@@ -40,7 +41,7 @@ fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), Boun
 }
 
 #[test]
-fn slots_have_what_is_read() -> Result<(), TensorError> {
+fn slots_have_what_is_read() -> Result<(), Error> {
     let case = chain()?;
     // Each step's value in the memory of the first one of its size: too soon for some.
     let reused = check(&case, |bound| {
@@ -72,7 +73,7 @@ fn slots_have_what_is_read() -> Result<(), TensorError> {
 }
 
 #[test]
-fn values_fit_their_memory() -> Result<(), TensorError> {
+fn values_fit_their_memory() -> Result<(), Error> {
     let case = chain()?;
     let small = check(&case, |bound| bound.plan.slots[0].len -= 1)?;
     assert!(matches!(small, Err(BoundFlaw::Size(_))), "{small:?}");
@@ -82,7 +83,7 @@ fn values_fit_their_memory() -> Result<(), TensorError> {
 }
 
 #[test]
-fn pieces_read_the_elements_of_their_step() -> Result<(), TensorError> {
+fn pieces_read_the_elements_of_their_step() -> Result<(), Error> {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[40, 30])?;
     let y = g.leaf("y", Scalar::Float64, &[30])?;
@@ -105,7 +106,7 @@ fn pieces_read_the_elements_of_their_step() -> Result<(), TensorError> {
 }
 
 #[test]
-fn steps_are_run_under_the_conditions_of_the_plan() -> Result<(), TensorError> {
+fn steps_are_run_under_the_conditions_of_the_plan() -> Result<(), Error> {
     let mut g = TensorGraph::standard();
     let [c, d] = [g.leaf("c", Scalar::Boolean, &[])?, g.leaf("d", Scalar::Boolean, &[])?];
     let x = g.leaf("x", Scalar::Float64, &[4, 4])?;

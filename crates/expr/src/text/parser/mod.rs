@@ -151,7 +151,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     /// Reads a text that may use files.
     pub(super) fn of_sources(sources: &'s Sources, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
         let cursor = Cursor::of_file(sources, 0, limits);
-        let mut parser = Parser::with(sources.len(), cursor, vocabulary, limits);
+        let mut parser = Parser::with(sources.end(), cursor, vocabulary, limits);
         for problem in &sources.problems {
             parser.cursor.report(problem.clone());
         }

@@ -4,20 +4,22 @@
 //! An excerpt shows the first line of each place pointed at, cut to 160 characters around it, so that a model of one
 //! endless line gives a message of a few.
 
-use crate::metrics::UNNAMED;
+use crate::texts::{SourcePlace, Texts};
+use crate::{Diagnostic, Lines, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet, normalize_untrusted_str};
-use cembra_expr::{SourcePlace, Sources};
-use cembra_value::{Diagnostic, Lines, Span};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+
+/// The name of a model or a text that has none.
+pub const UNNAMED: &str = "model";
 
 /// The longest excerpt of a line, in characters.
 const EXCERPT_CHARS: usize = 160;
 
 /// What problems are of: the texts that a model was read from, and what they are called.
 ///
-/// It is made of a `Model`, of its text, or of [`Sources`]:
+/// It is made of a `Model`, of its text, or of `Sources`:
 ///
 /// ```
 /// use cembra::{Model, Source};
@@ -29,7 +31,7 @@ const EXCERPT_CHARS: usize = 160;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Source<'s> {
-    texts: Cow<'s, Sources>,
+    texts: Cow<'s, Texts>,
     /// False if there is no text to show: the model was not read from one.
     is_text: bool,
 }
@@ -38,7 +40,7 @@ impl<'s> Source<'s> {
     /// A text, and what it is called: a file's name, or what says as much.
     #[must_use]
     pub fn new(name: &str, text: &str) -> Source<'s> {
-        Source { texts: Cow::Owned(Sources::alone(name, text)), is_text: true }
+        Source { texts: Cow::Owned(Texts::alone(name, text)), is_text: true }
     }
 
     /// What was read from no text, and what it is called.
@@ -53,8 +55,8 @@ impl<'s> Source<'s> {
     }
 }
 
-impl<'s> From<&'s Sources> for Source<'s> {
-    fn from(texts: &'s Sources) -> Self {
+impl<'s> From<&'s Texts> for Source<'s> {
+    fn from(texts: &'s Texts) -> Self {
         Source { texts: Cow::Borrowed(texts), is_text: true }
     }
 }
@@ -257,7 +259,7 @@ impl<'a> Excerpt<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_value::Code;
+    use crate::Code;
 
     fn shown(problem: Diagnostic, text: &str) -> String {
         Renderer::plain().errors(&[problem], &[], Source::new("model.cem", text))

@@ -2,9 +2,8 @@
 //! source where there is one, and hints.
 
 use crate::rendering::{Expression, Renderer, Source};
-use cembra_expr::{Sources, print_value};
-use cembra_runtime::{Cancellation, Excerpt, FaultKind, QType};
-use cembra_value::{Code, Diagnostic, Diagnostics, Label, Limit, ScalarValue, Span, Value};
+use crate::{Code, Diagnostic, Diagnostics, Label, Limit, Span, TensorErrorKind, Texts};
+use cembra_runtime::{Cancellation, Excerpt, FaultKind};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,31 +28,34 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Error(Arc<Kind>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     /// The model, or how it was to be bound.
     Model(Diagnostics),
     /// An evaluation stopped.
-    Fault(Fault),
+    Fault(EvaluationFault),
     /// Values given to a call that do not fit.
     Values(String),
     /// A value given to a call breaks what its input promises.
     Promise { problem: Diagnostics, element: Option<usize> },
-    /// What is wrong with the tensors of a model.
-    #[cfg_attr(not(feature = "tensors"), expect(dead_code, reason = "without tensors nothing is wrong with any"))]
-    Tensors {
-        problem: Diagnostics,
-        #[cfg(feature = "tensors")]
-        cause: cembra_tensor::TensorError,
-        /// The texts that the place of a fault is in.
-        #[cfg(feature = "tensors")]
-        sources: Option<Arc<Sources>>,
-    },
+    /// What is wrong with tensors, or with what is asked of them.
+    Tensors(TensorProblem),
 }
 
-/// Why an evaluation stopped, and where.
+/// What is wrong with tensors.
 #[derive(Clone, Debug)]
-struct Fault {
+struct TensorProblem {
+    kind: TensorErrorKind,
+    problem: Diagnostic,
+    /// The fault of an element that could not be computed, and the operator that failed; none if a run was ended.
+    fault: Option<(FaultKind, Option<String>)>,
+    /// The texts that the place of a fault is in.
+    sources: Option<Arc<Texts>>,
+}
+
+/// Why an evaluation stopped, and where: the engine makes it, and it becomes an [`Error`].
+#[derive(Clone, Debug)]
+pub struct EvaluationFault {
     kind: FaultKind,
     operator: Option<String>,
     detail: String,
@@ -61,15 +63,56 @@ struct Fault {
     /// The calls of functions that led there.
     calls: Vec<Label>,
     /// What the span is of.
-    sources: Option<Arc<Sources>>,
+    sources: Option<Arc<Texts>>,
     place: Option<Place>,
     /// What to raise.
     limit: Option<Limit>,
 }
 
-impl Fault {
-    fn new(kind: FaultKind, detail: String, limit: Option<Limit>) -> Self {
-        Fault { kind, operator: None, detail, span: None, calls: Vec::new(), sources: None, place: None, limit }
+impl EvaluationFault {
+    /// A fault of an evaluation as a whole: what is wrong, in words. It names the limit that such faults are mostly of.
+    #[must_use]
+    pub fn new(kind: FaultKind, detail: String) -> Self {
+        let limit = match kind {
+            FaultKind::ArenaLimit => Some(Limit::ArenaBytes),
+            FaultKind::IterationLimit => Some(Limit::LoopIterations),
+            FaultKind::WorkLimit => Some(Limit::StringWork),
+            _ => None,
+        };
+        EvaluationFault {
+            kind,
+            operator: None,
+            detail,
+            span: None,
+            calls: Vec::new(),
+            sources: None,
+            place: None,
+            limit,
+        }
+    }
+
+    /// The canonical name of the operator that failed.
+    #[must_use]
+    pub fn operator(self, name: Option<String>) -> Self {
+        EvaluationFault { operator: name, ..self }
+    }
+
+    /// Where the operator stands.
+    #[must_use]
+    pub fn at(self, span: Option<Span>) -> Self {
+        EvaluationFault { span, ..self }
+    }
+
+    /// The limit to raise; none if no limit helps.
+    #[must_use]
+    pub fn limit(self, limit: Option<Limit>) -> Self {
+        EvaluationFault { limit, ..self }
+    }
+
+    /// The calls of functions that led there.
+    #[must_use]
+    pub fn calls(self, calls: Vec<Label>) -> Self {
+        EvaluationFault { calls, ..self }
     }
 }
 
@@ -82,69 +125,15 @@ enum Place {
 }
 
 impl Error {
-    pub(crate) fn fault(
-        kind: FaultKind,
-        operator: String,
-        operand: Option<Value>,
-        result: &QType,
-        text: &str,
-        span: Option<Span>,
-    ) -> Self {
-        let operand = match kind {
-            FaultKind::Parse => Some(Value::from(&*Excerpt::quoted(text).to_string())),
-            _ => operand.map(any_nan),
-        };
-        let operand = operand.as_ref().map(print_value);
-        let detail = kind.describe(operand.as_deref(), &result.to_string(), text);
-        let limit = limit(kind).filter(|_| kind != FaultKind::ArenaLimit || text.is_empty());
-        Error::from(Fault { operator: Some(operator), span, ..Fault::new(kind, detail, limit) })
-    }
-
-    /// The fault of a step that made more arrays than an evaluation may have.
-    pub(crate) fn of_arrays(operator: String, span: Option<Span>) -> Self {
-        Error::of_array_bytes(Some(operator), "the arrays of one evaluation exceed the limit `array_bytes`", span)
-    }
-
-    /// The fault of a run over more rows than there may be, where there is no memory of the caller's for each.
-    pub(crate) fn of_rows() -> Self {
-        let detail = "outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`";
-        Error::of_array_bytes(None, detail, None)
-    }
-
-    /// The fault of a run over lists of more elements than there may be, where there is no memory of the caller's for each.
-    pub(crate) fn of_elements() -> Self {
-        let detail = "lists of so many elements, for which there is no memory, exceed the limit `array_bytes`";
-        Error::of_array_bytes(None, detail, None)
-    }
-
-    /// The fault of an input of more units than there may be: they take no memory, but what is made of them does.
-    pub(crate) fn of_units() -> Self {
-        let detail = "what is made of an array of so many units may exceed the limit `array_bytes`";
-        Error::of_array_bytes(None, detail, None)
-    }
-
-    /// The error that the strings, lists and tuples of many rows take too much.
-    #[cold]
-    pub(crate) fn of_made() -> Self {
-        let detail = "the strings, lists and tuples of so many rows exceed the limit `array_bytes`";
-        Error::of_array_bytes(None, detail, None)
-    }
-
-    fn of_array_bytes(operator: Option<String>, detail: &str, span: Option<Span>) -> Self {
-        let (kind, limit) = (FaultKind::ArenaLimit, Some(Limit::ArrayBytes));
-        let detail = kind.describe(None, "", detail);
-        Error::from(Fault { operator, span, ..Fault::new(kind, detail, limit) })
-    }
-
     /// The fault of an evaluation whose token was cancelled.
     pub fn ended_by(token: Option<&Cancellation>) -> Self {
         Error::of_evaluation(token.map_or(FaultKind::Cancelled, Cancellation::fault))
     }
 
     /// A fault of an evaluation as a whole; where it was noticed says nothing about the model.
-    pub(crate) fn of_evaluation(kind: FaultKind) -> Self {
+    pub fn of_evaluation(kind: FaultKind) -> Self {
         let detail = kind.describe(None, "", "");
-        Error::from(Fault::new(kind, detail, limit(kind)))
+        EvaluationFault::new(kind, detail).into()
     }
 
     /// The same fault, of a row of a batch.
@@ -153,32 +142,29 @@ impl Error {
         self.with(|fault| fault.place = element.or(Some(Place::Row(at))))
     }
 
-    /// The fault of a row, which was an element of arrays.
-    pub(crate) fn in_element(self) -> Self {
+    /// The same fault of a row, which was an element of arrays.
+    #[must_use]
+    pub fn in_element(self) -> Self {
         let element = self.row().map(Place::Element);
         self.with(|fault| fault.place = element)
     }
 
     /// The same fault, of a model that was read from these texts.
-    pub(crate) fn in_sources(self, sources: Option<&Arc<Sources>>) -> Self {
-        #[cfg(feature = "tensors")]
-        if let Kind::Tensors { problem, cause, .. } = &*self.0 {
-            let (problem, cause) = (problem.clone(), cause.clone());
-            return Error(Arc::new(Kind::Tensors { problem, cause, sources: sources.cloned() }));
+    #[must_use]
+    pub fn in_sources(mut self, sources: Option<&Arc<Texts>>) -> Self {
+        match Arc::make_mut(&mut self.0) {
+            Kind::Fault(fault) => fault.sources = sources.cloned(),
+            Kind::Tensors(tensors) => tensors.sources = sources.cloned(),
+            _ => {}
         }
-        self.with(|fault| fault.sources = sources.cloned())
+        self
     }
 
-    /// The calls of functions that led to a fault.
-    pub(crate) fn in_calls(self, calls: Vec<Label>) -> Self {
-        if calls.is_empty() { self } else { self.with(|fault| fault.calls = calls) }
-    }
-
-    fn with(self, change: impl FnOnce(&mut Fault)) -> Self {
-        let Kind::Fault(fault) = &*self.0 else { return self };
-        let mut fault = fault.clone();
-        change(&mut fault);
-        fault.into()
+    fn with(mut self, change: impl FnOnce(&mut EvaluationFault)) -> Self {
+        if let Kind::Fault(fault) = Arc::make_mut(&mut self.0) {
+            change(fault);
+        }
+        self
     }
 
     /// An error of values that do not fit, for loaders and listeners of one's own. Its code is `values`. Beyond 1,000 characters
@@ -189,17 +175,53 @@ impl Error {
     }
 
     /// An error of a value that breaks what its input promises, in an element of it.
-    pub(crate) fn promise(problem: Diagnostic, element: Option<usize>) -> Self {
+    #[must_use]
+    pub fn promise(problem: Diagnostic, element: Option<usize>) -> Self {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
-    /// An error of tensors, with the diagnostic that a model reports for it.
-    #[cfg(feature = "tensors")]
-    pub(crate) fn tensors(cause: cembra_tensor::TensorError, problem: Diagnostic) -> Self {
-        Error(Arc::new(Kind::Tensors { problem: problem.into(), cause, sources: None }))
+    /// An error of tensors, for operators of one's own, without a place yet. The kind decides its code. Beyond 1,000 characters the
+    /// message is cut.
+    #[must_use]
+    #[cold]
+    pub fn tensors(kind: TensorErrorKind, message: impl Into<String>) -> Self {
+        let problem = Diagnostic::new(kind.code(), message);
+        Error(Arc::new(Kind::Tensors(TensorProblem { kind, problem, fault: None, sources: None })))
     }
 
-    /// For a model with tensors whose labels, types or axes do not fit, what is wrong with those: its kind says more than the code.
+    /// Says what to try, of an error of tensors, in the place of any hint before.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        self.with_tensors(|TensorProblem { problem, .. }| {
+            *problem = Diagnostic::new(problem.code(), problem.message()).at(problem.span()).hint(hint);
+        })
+    }
+
+    /// Says where in the text, of an error of tensors whose place is not known. The default span, of nothing at the beginning, says that
+    /// there is no text.
+    #[must_use]
+    pub fn at(self, span: Span) -> Self {
+        self.with_tensors(|tensors| {
+            if span != Span::default() && tensors.problem.span().is_none() {
+                tensors.problem = tensors.problem.clone().at(span);
+            }
+        })
+    }
+
+    /// Says which fault of an element it was, and of which operator, of an error of tensors.
+    #[must_use]
+    pub fn of_fault(self, kind: FaultKind, operator: Option<&str>) -> Self {
+        self.with_tensors(|tensors| tensors.fault = Some((kind, operator.map(str::to_owned))))
+    }
+
+    fn with_tensors(mut self, change: impl FnOnce(&mut TensorProblem)) -> Self {
+        if let Kind::Tensors(tensors) = Arc::make_mut(&mut self.0) {
+            change(tensors);
+        }
+        self
+    }
+
+    /// The kind of an error of tensors, whose labels, types, axes or elements do not fit: it says more than the code.
     ///
     /// ```
     /// use cembra::tensor::TensorErrorKind;
@@ -207,15 +229,13 @@ impl Error {
     ///
     /// let text = "input a: tensor[f64, 2], b: tensor[f64, 2]; c(\"i,j\") = a(\"i,k\") * b(\"k,l\")";
     /// let error = Model::parse(text)?.compile(&Options::default()).unwrap_err();
-    /// assert_eq!(error.code(), "labels");
-    /// assert_eq!(error.tensor_error().map(|error| error.kind()), Some(TensorErrorKind::FreeLabel));
+    /// assert_eq!((error.code(), error.tensor_kind()), ("labels", Some(TensorErrorKind::FreeLabel)));
     /// # Ok::<(), cembra::Error>(())
     /// ```
-    #[cfg(feature = "tensors")]
     #[must_use]
-    pub fn tensor_error(&self) -> Option<&cembra_tensor::TensorError> {
+    pub fn tensor_kind(&self) -> Option<TensorErrorKind> {
         match &*self.0 {
-            Kind::Tensors { cause, .. } => Some(cause),
+            Kind::Tensors(tensors) => Some(tensors.kind),
             _ => None,
         }
     }
@@ -224,11 +244,11 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
-            #[cfg(feature = "tensors")]
-            Kind::Tensors { cause, .. } if let Some(fault) = cause.fault_kind() => fault.name(),
-            Kind::Model(diagnostics)
-            | Kind::Promise { problem: diagnostics, .. }
-            | Kind::Tensors { problem: diagnostics, .. } => diagnostics.first().code().as_str(),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => {
+                diagnostics.first().code().as_str()
+            }
+            Kind::Tensors(TensorProblem { fault: Some((kind, _)), .. }) => kind.name(),
+            Kind::Tensors(tensors) => tensors.problem.code().as_str(),
             Kind::Fault(fault) => fault.kind.name(),
             Kind::Values(_) => "values",
         }
@@ -238,9 +258,8 @@ impl Error {
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
-            Kind::Model(diagnostics)
-            | Kind::Promise { problem: diagnostics, .. }
-            | Kind::Tensors { problem: diagnostics, .. } => diagnostics.first().span(),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
+            Kind::Tensors(tensors) => tensors.problem.span(),
             Kind::Fault(fault) => fault.span,
             Kind::Values(_) => None,
         }
@@ -252,8 +271,7 @@ impl Error {
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
             Kind::Fault(fault) => fault.operator.as_deref(),
-            #[cfg(feature = "tensors")]
-            Kind::Tensors { cause, .. } => cause.operator(),
+            Kind::Tensors(tensors) => tensors.fault.as_ref()?.1.as_deref(),
             _ => None,
         }
     }
@@ -263,8 +281,7 @@ impl Error {
     pub fn fault_kind(&self) -> Option<FaultKind> {
         match &*self.0 {
             Kind::Fault(fault) => Some(fault.kind),
-            #[cfg(feature = "tensors")]
-            Kind::Tensors { cause, .. } => cause.fault_kind(),
+            Kind::Tensors(tensors) => tensors.fault.as_ref().map(|(kind, _)| *kind),
             _ => None,
         }
     }
@@ -308,15 +325,14 @@ impl Error {
     pub fn message(&self) -> String {
         match &*self.0 {
             Kind::Fault(fault) => fault.to_string(),
-            #[cfg(feature = "tensors")]
-            Kind::Tensors { problem, .. } => problem.to_string(),
+            Kind::Tensors(tensors) => tensors.problem.to_string(),
             _ => self.to_string(),
         }
     }
 
-    #[cfg(feature = "tensors")]
     /// The same without a row: of an element of a tensor, whose rows mean nothing to anybody.
-    pub(crate) fn message_of_element(&self) -> String {
+    #[must_use]
+    pub fn message_of_element(&self) -> String {
         match &*self.0 {
             Kind::Fault(fault) => fault.what(),
             _ => self.to_string(),
@@ -353,9 +369,8 @@ impl Error {
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
-            Kind::Model(diagnostics)
-            | Kind::Promise { problem: diagnostics, .. }
-            | Kind::Tensors { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
+            Kind::Tensors(tensors) => vec![tensors.problem.clone()],
             Kind::Fault(fault) => {
                 let diagnostic = Diagnostic::new(Code::Evaluation, self.message()).at(fault.span);
                 let diagnostic =
@@ -370,42 +385,19 @@ impl Error {
     }
 }
 
-/// The limit that a fault is mostly of.
-const fn limit(kind: FaultKind) -> Option<Limit> {
-    match kind {
-        FaultKind::ArenaLimit => Some(Limit::ArenaBytes),
-        FaultKind::IterationLimit => Some(Limit::LoopIterations),
-        FaultKind::WorkLimit => Some(Limit::StringWork),
-        _ => None,
-    }
-}
-
-/// The value, with its NaN like any other: its sign and payload are the machine's and differ between backends.
-fn any_nan(value: Value) -> Value {
-    match value {
-        Value::Scalar(ScalarValue::Float32(v)) if v.is_nan() => f32::NAN.into(),
-        Value::Scalar(ScalarValue::Float64(v)) if v.is_nan() => f64::NAN.into(),
-        Value::Scalar(ScalarValue::WeakFloat(v)) if v.is_nan() => Value::Scalar(ScalarValue::WeakFloat(f64::NAN)),
-        other => other,
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let placed =
-            |f: &mut fmt::Formatter<'_>, sources: &Option<Arc<Sources>>, span: Option<Span>| match (sources, span) {
+            |f: &mut fmt::Formatter<'_>, sources: &Option<Arc<Texts>>, span: Option<Span>| match (sources, span) {
                 (Some(sources), Some(span)) => write!(f, " ({})", Expression::at(sources.place(span))),
                 _ => Ok(()),
             };
         match &*self.0 {
-            #[cfg(feature = "tensors")]
-            Kind::Tensors { problem, cause, sources } if cause.fault_kind().is_some() => {
+            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
+            Kind::Tensors(TensorProblem { problem, fault, sources, .. }) => {
                 write!(f, "{problem}")?;
-                placed(f, sources, cause.span())
+                if fault.is_some() { placed(f, sources, problem.span()) } else { Ok(()) }
             }
-            Kind::Model(diagnostics)
-            | Kind::Promise { problem: diagnostics, .. }
-            | Kind::Tensors { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
             Kind::Fault(fault) => {
                 write!(f, "{fault}")?;
                 placed(f, &fault.sources, fault.span)
@@ -415,7 +407,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl Fault {
+impl EvaluationFault {
     /// The operator, and what is wrong.
     fn what(&self) -> String {
         self.operator
@@ -425,7 +417,7 @@ impl Fault {
 }
 
 /// The operator, what is wrong, and in which row: without the place in the text.
-impl fmt::Display for Fault {
+impl fmt::Display for EvaluationFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what())?;
         match self.place {
@@ -439,8 +431,8 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Error {}
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<EvaluationFault> for Error {
+    fn from(fault: EvaluationFault) -> Self {
         Error(Arc::new(Kind::Fault(fault)))
     }
 }

@@ -1,0 +1,125 @@
+//! The texts that a model is read from, and places in them. Spans count as if each text followed the one before it, so that a
+//! span says in which of them it is. Which texts a model has is decided where `use` is read.
+
+use crate::{Lines, Span};
+use std::sync::Arc;
+
+/// The texts of a model, its own first. There is always one.
+#[derive(Clone, Debug)]
+pub struct Texts(Vec<NamedText>);
+
+#[derive(Clone, Debug)]
+struct NamedText {
+    name: String,
+    text: Arc<str>,
+    /// Where spans of the text begin: behind the text before it and a line end.
+    start: usize,
+}
+
+/// A place in one of the texts of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SourcePlace<'t> {
+    /// What the text is called.
+    pub name: &'t str,
+    /// The text.
+    pub text: &'t str,
+    /// The place in it.
+    pub span: Span,
+}
+
+impl SourcePlace<'_> {
+    /// The line and the character of it that the place begins at, both counted from 1.
+    #[must_use]
+    pub fn line_and_column(&self) -> (usize, usize) {
+        let at = self.text.floor_char_boundary(self.span.start as usize);
+        let lines = Lines::of(self.text);
+        let line = lines.line_of(at);
+        let whole = lines.range(self.text, line);
+        // Between the two bytes of a line's end is behind its last character.
+        (line + 1, self.text[whole.start..at.min(whole.end)].chars().count() + 1)
+    }
+}
+
+impl Texts {
+    /// One text, and its name.
+    #[must_use]
+    pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Texts {
+        Texts(vec![NamedText { name: name.to_owned(), text: text.into(), start: 0 }])
+    }
+
+    /// Adds a text behind the others.
+    pub fn push(&mut self, name: String, text: Arc<str>) {
+        let start = self.end() + 1;
+        self.0.push(NamedText { name, text, start });
+    }
+
+    /// The model's own text.
+    #[must_use]
+    pub fn main(&self) -> &str {
+        &self.0[0].text
+    }
+
+    /// The names of the texts and the texts, the model's own first.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
+        self.0.iter().map(|named| (&*named.name, &named.text))
+    }
+
+    /// The text at a span, of whatever file; empty if the span is of none.
+    #[must_use]
+    pub fn text_at(&self, span: Span) -> &str {
+        let SourcePlace { text, span, .. } = self.place(span);
+        span.text(text)
+    }
+
+    /// Calls the model's own text so from now on.
+    pub fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.0[0].name);
+    }
+
+    /// The names of the texts, the model's own first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|named| &*named.name)
+    }
+
+    /// The text that a span is of, and where it is in that.
+    #[must_use]
+    pub fn place(&self, span: Span) -> SourcePlace<'_> {
+        // The first start is 0.
+        let at = self.0.partition_point(|named| named.start <= span.start as usize).saturating_sub(1);
+        let NamedText { name, text, start } = &self.0[at];
+        let shifted = |place: u32| place.saturating_sub(*start as u32);
+        SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)) }
+    }
+
+    /// Bytes of memory, besides itself. Texts that others share count too.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let texts: usize = self.0.iter().map(|named| named.text.len() + named.name.capacity()).sum();
+        texts + self.0.capacity() * size_of::<NamedText>()
+    }
+
+    /// How many texts there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The name of the text at this position.
+    #[must_use]
+    pub fn name(&self, at: usize) -> &str {
+        &self.0[at].name
+    }
+
+    /// The text at this position, and where its spans begin.
+    #[must_use]
+    pub fn text_and_start(&self, at: usize) -> (&str, usize) {
+        let NamedText { text, start, .. } = &self.0[at];
+        (text, *start)
+    }
+
+    /// Where spans end: the bytes of all texts, and a line end between each two.
+    #[must_use]
+    pub fn end(&self) -> usize {
+        self.0.last().map_or(0, |named| named.start + named.text.len())
+    }
+}
