@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// An operator of the user is refused.
     #[error(transparent)]
-    Register(#[from] cembra::RegisterError),
+    Register(#[from] cembra::Error),
     /// The native backend gives no function to call directly.
     #[error("{workload}: the native backend offers no bare function")]
     NoBareFunction {

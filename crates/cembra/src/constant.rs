@@ -15,7 +15,7 @@ use cembra_ops::Argument;
 /// assert_eq!(literal_type(&Literal::parse("5000")?), Some(QType::INT64));
 /// assert_eq!(literal_type(&Literal::parse("5000i32")?), Some(QType::INT32));
 /// assert_eq!(literal_type(&Literal::parse("0.5")?), Some(QType::FLOAT64));
-/// # Ok::<(), cembra::Diagnostics>(())
+/// # Ok::<(), cembra::Error>(())
 /// ```
 #[must_use]
 pub fn literal_type(literal: &Literal) -> Option<QType> {
@@ -41,7 +41,7 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
 ///
 /// assert_eq!(cast_literal(&Literal::parse("1")?, &QType::FLOAT64), Some(Value::from(1.0)));
 /// assert_eq!(cast_literal(&Literal::parse("0.5")?, &QType::INT32), None);
-/// # Ok::<(), cembra::Diagnostics>(())
+/// # Ok::<(), cembra::Error>(())
 /// ```
 #[must_use]
 pub fn cast_literal(literal: &Literal, wanted: &QType) -> Option<Value> {

@@ -12,21 +12,6 @@ use cembra_value::{ScalarValue, Span, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// Which branches of a model its tests take.
-#[derive(Clone, Debug, Default)]
-pub struct Coverage {
-    /// The branches, in the order of the text.
-    pub branches: Vec<Branch>,
-}
-
-impl Coverage {
-    /// How many of the branches are taken.
-    #[must_use]
-    pub fn taken(&self) -> usize {
-        self.branches.iter().filter(|branch| branch.is_taken).count()
-    }
-}
-
 /// A branch: a side of a conditional, or of `??`, `and` or `or`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
@@ -118,25 +103,25 @@ impl Model {
     ///      output share = if has(n) then 100 // n else 0
     ///      test 'a share' { n = 5 } => { share = 20 }",
     /// )?;
-    /// let coverage = model.test_coverage(&Options::default());
-    /// assert_eq!((coverage.taken(), coverage.branches.len()), (1, 2));
-    /// let missed = coverage.branches.iter().find(|branch| !branch.is_taken).unwrap();
+    /// let branches = model.test_coverage(&Options::default());
+    /// assert_eq!(branches.iter().filter(|branch| branch.is_taken).count(), 1);
+    /// let missed = branches.iter().find(|branch| !branch.is_taken).unwrap();
     /// assert_eq!(missed.untaken, "the `else` branch is never taken");
     /// assert_eq!(&model.source().unwrap()[missed.span.start as usize..][..1], "0");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn test_coverage(&self, options: &Options) -> Coverage {
+    pub fn test_coverage(&self, options: &Options) -> Vec<Branch> {
         self.test_coverage_with(options, &RunOptions::default())
     }
 
     /// What the cases take likewise, within run options. What is left when a token or a deadline ends it takes nothing.
     #[must_use]
-    pub fn test_coverage_with(&self, options: &Options, run: &RunOptions) -> Coverage {
+    pub fn test_coverage_with(&self, options: &Options, run: &RunOptions) -> Vec<Branch> {
         let token = run.token();
         let options = options.clone().backend(Backend::Interpreter);
         // A program whose exports are wrong does not compile, so that no test takes anything.
-        let Ok(program) = self.selected(&self.started(&options)) else { return Coverage::default() };
+        let Ok(program) = self.selected(&self.started(&options)) else { return Vec::new() };
         let registry = options.compile.registry.unwrap_or(self.registry());
         let mut branches = Branches::of(&program, registry);
         for test in self.tests() {
@@ -264,10 +249,10 @@ impl<'p> Branches<'p> {
         }
     }
 
-    fn coverage(self) -> Coverage {
+    fn coverage(self) -> Vec<Branch> {
         let mut branches: Vec<Branch> = self.places.into_values().flatten().flatten().collect();
         branches.sort_by_key(|branch| (branch.span.start, std::cmp::Reverse(branch.span.end)));
-        Coverage { branches }
+        branches
     }
 }
 
@@ -407,7 +392,7 @@ mod tests {
         let mut branches = Branches::of(&program, Registry::standard());
         let roots: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
         let compiled = branches.take(&model, &options, &program, &roots, &model.tests()[0], token);
-        (compiled, branches.coverage().taken())
+        (compiled, branches.coverage().iter().filter(|branch| branch.is_taken).count())
     }
 
     /// An evaluation that its token ended says nothing about the condition, so that no part of the range is compiled.

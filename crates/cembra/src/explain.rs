@@ -44,7 +44,7 @@ pub enum Stage {
 
 /// Which values a model has, on which its stages depend.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ModelKind {
+pub(crate) enum ModelKind {
     /// Values in a frame alone.
     Scalars,
     /// Arrays too.
@@ -115,8 +115,7 @@ impl Stage {
     }
 
     /// True if models of a kind go through it.
-    #[must_use]
-    pub const fn applies(self, kind: ModelKind) -> bool {
+    pub(crate) const fn applies(self, kind: ModelKind) -> bool {
         match self {
             Stage::Expr => true,
             Stage::Passes | Stage::Prepared | Stage::Lanes => !matches!(kind, ModelKind::Tensors),
@@ -154,7 +153,7 @@ pub struct Origin {
 }
 
 impl Model {
-    /// What a stage made of the model. A stage that [does not apply](Stage::applies) to it answers with a sentence that names another.
+    /// What a stage made of the model. A stage that it [does not go through](crate::Summary::stages) answers with a sentence that names another.
     ///
     /// # Errors
     /// Problems with types or limits; for the last two stages, that there is no machine code to be had.

@@ -71,8 +71,8 @@ mod unfit_tests;
 
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{
-    ArrayView, Bitmap, BitmapMut, ColumnMut, ColumnValue, InputColumn, KeyType, Keys, ListOffsets, OnError,
-    OutputColumn, OutputParts, column_bytes,
+    ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OnError, OutputColumn,
+    OutputParts, column_bytes,
 };
 pub use cembra_engine::{
     Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, LoadedRows, Metrics, Profile,
@@ -81,37 +81,33 @@ pub use cembra_engine::{
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Expected, Expr, Graph, Literal, ModelTest, NodeId, Program, Resolver, Sources, TestCase, TestValue,
-    UsedFile, format, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type,
-    print_type, print_value, read_binary,
+    Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, UsedFile, format, parse_type, parse_value,
+    parse_values, print, print_default, print_expression, print_input_type, print_type, print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
-pub use cembra_ops::{
-    Arguments, Fallible, Law, OpDef, OpId, RegisterError, Registry, TypeFault, UserArgument, UserFunction,
-    UserOperator, UserResult, time_zones,
-};
-pub use cembra_prepare::{Extension, Id, Mode, PASSES, Pass, Rewrite, Rewriter, rewrites};
+pub use cembra_ops::{Fallible, Registry, UserFunction, UserOperator, time_zones};
+pub use cembra_prepare::{Extension, Id, Mode, Rewriter};
 pub use cembra_runtime::{
-    ArrayKind, Bytes, Cancellation, CodePages, Context, Date, EdgeType, FaultKind, FramePtr, MachineType, Misspelled,
-    Optional, QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
+    ArrayKind, Bytes, Cancellation, CodePages, Context, Date, EdgeType, FaultKind, FramePtr, MachineType, Optional,
+    QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
-pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeFault, EdgeForm, Promise, StringViews, Words};
+pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
-    Code, Diagnostic, Diagnostics, Error, Label, Limit, Limits, Lines, Renderer, ScalarValue, Source, SourcePlace,
-    Span, Tensor, Value, ValueRef, Warnings,
+    Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span, Tensor, Value,
+    ValueRef, Warnings,
 };
 pub use check::Checked;
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};
-pub use coverage::{Branch, Coverage};
-pub use explain::{Machine, ModelKind, Origin, Stage};
+pub use coverage::Branch;
+pub use explain::{Machine, Origin, Stage};
 pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
 pub use folder::Folder;
 #[cfg(feature = "json")]
-pub use json::{Json, JsonError, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
+pub use json::{Json, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
 pub use model::Model;
@@ -120,11 +116,11 @@ pub use model_tests::{Mismatch, TestFailure, TestReport};
 pub use object::Object;
 pub use options::Options;
 pub use plain_fields::Mask;
-pub use pool::{Evaluator, Pool};
+pub use pool::Pool;
 #[cfg(feature = "json")]
 pub use serialized::SerializeExecutor;
 pub use summary::{Summary, Work};
-pub use text_file::{UnreadText, read_text, without_mark};
+pub use text_file::{read_text, without_mark};
 pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and operators of the user.
@@ -139,10 +135,9 @@ pub mod tensor {
     pub use crate::tensor_graph::CompileGraph;
     pub use cembra_engine::{CacheCounters, MOST_MODEL_NODES, Reader, TensorPlan, Written};
     pub use cembra_tensor::{
-        Axes, Axis, CustomVjp, Data, DataMut, Element, ElementForm, Exactness, Extents, Found, Half, HalfTensor,
-        Labels, Layout, Leaf, MOST_AXES, MOST_FACTORS, MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction,
-        Residuals, Rule, Slice, Strides, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp,
-        Wanted, bf16, f16, same_bits,
+        Data, Element, ElementForm, Exactness, Found, Half, HalfTensor, Labels, Layout, MOST_AXES, MOST_FACTORS,
+        MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction, Residuals, Rule, Slice, Tensor, TensorErrorKind,
+        TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted, bf16, f16, same_bits,
     };
 }
 

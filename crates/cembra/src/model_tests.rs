@@ -57,9 +57,13 @@ pub enum Mismatch {
 
 impl Model {
     /// The tests that the model's text has.
-    #[must_use]
-    pub fn tests(&self) -> &[ModelTest] {
+    pub(crate) fn tests(&self) -> &[ModelTest] {
         &self.program().tests
+    }
+
+    /// The names of the tests that the model's text has.
+    pub fn test_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.tests().iter().map(|test| &*test.name)
     }
 
     /// Runs the tests that the model's text has, each of them with the outputs that it names. An input without a type takes that of

@@ -221,7 +221,7 @@ impl Options {
         self
     }
 
-    /// Leaves out a pass of preparation that is optional, as [`PASSES`](crate::PASSES) says. For finding out which pass is to
+    /// Leaves out a pass of preparation that is optional. For finding out which pass is to
     /// blame. With another name, the model does not compile (`option`).
     #[must_use]
     pub fn without_pass(mut self, pass: &str) -> Self {
@@ -229,17 +229,16 @@ impl Options {
         self
     }
 
-    /// Leaves out a rewrite of the optimiser, by its [name](crate::Rewrite::name). For finding out which one is to blame. With
+    /// Leaves out a rewrite of the optimiser, by its name, which `docs/rewrites.md` has. For finding out which one is to blame. With
     /// a name that none has, the model does not compile (`option`).
     ///
     /// ```
-    /// use cembra::{Model, Options, Stage, rewrites};
+    /// use cembra::{Model, Options, Stage};
     ///
     /// let model = Model::parse("input x: i32; x * 1")?;
     /// let kept = Options::default().without_rewrite("a * 1 -> a");
     /// assert!(!model.explain(&Options::default(), Stage::Plan)?.contains("math.multiply"));
     /// assert!(model.explain(&kept, Stage::Plan)?.contains("math.multiply"));
-    /// assert!(rewrites().any(|rewrite| rewrite.name == "a * 1 -> a"));
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]

@@ -2,8 +2,9 @@
 //! read off the registry; nothing is told of an operator here that its record does not say. The command prints it, and editors
 //! show it.
 
-use crate::{FaultKind, Graph, Law, OpDef, Registry, print_expression, print_type, print_value};
+use crate::{FaultKind, Graph, Registry, print_expression, print_type, print_value};
 use cembra_expr::tokens;
+use cembra_ops::{Law, OpDef};
 use cembra_ops::{Meaning, Overload, PresenceRule, Typing};
 use std::fmt::Write as _;
 

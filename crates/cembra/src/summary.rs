@@ -6,7 +6,7 @@ use crate::Backend;
 use crate::Executor;
 #[cfg(feature = "tensors")]
 use crate::explain::listed_plan;
-use crate::explain::{ModelKind, prepare_watched};
+use crate::explain::{ModelKind, Stage, prepare_watched};
 use crate::{Error, Model, Options, Signature};
 use cembra_engine::{ArrayModel, WholeModel, plan, refusal, tier_name};
 use cembra_native::Tier;
@@ -65,14 +65,14 @@ impl Summary {
         self.tier.map(tier_name)
     }
 
-    /// Which values the model has.
-    #[must_use]
-    pub const fn kind(&self) -> ModelKind {
-        match self.work {
+    /// The stages that the model goes through, in their order.
+    pub fn stages(&self) -> impl Iterator<Item = Stage> {
+        let kind = match self.work {
             Work::Plan { .. } => ModelKind::Scalars,
             Work::Arrays { .. } => ModelKind::Arrays,
             Work::Tensors { .. } => ModelKind::Tensors,
-        }
+        };
+        Stage::ALL.into_iter().filter(move |stage| stage.applies(kind))
     }
 }
 

@@ -5,8 +5,8 @@ use crate::diagnose;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Diagnostics, Limits, Literal, Model, Options, QType, RowPlayer, Value, Warnings,
-    cast_literal, literal_type,
+    Backend, Code, Diagnostic, Error, Limits, Literal, Model, Options, QType, RowPlayer, Value, Warnings, cast_literal,
+    literal_type,
 };
 use cembra_table::Format;
 use clap::{Args, ValueEnum};
@@ -103,7 +103,7 @@ impl ModelArgs {
 struct TypeList(Vec<(String, QType)>);
 
 impl TypeList {
-    fn parse(text: &str) -> Result<TypeList, Diagnostics> {
+    fn parse(text: &str) -> Result<TypeList, Error> {
         // A comma inside brackets belongs to a tuple type.
         let mut depth = 0_u32;
         let parts = text.split(|character| {
@@ -159,12 +159,12 @@ pub(crate) struct Assignment {
     /// The value as it was written.
     pub(crate) text: String,
     /// The value as a literal, which is not of the input's type yet; or why it is none.
-    pub(crate) literal: Result<Literal, Diagnostics>,
+    pub(crate) literal: Result<Literal, Error>,
 }
 
 impl Assignment {
     /// Reads `name=value` as an argument of a shell.
-    pub(crate) fn parse(argument: &str) -> Result<Assignment, Diagnostics> {
+    pub(crate) fn parse(argument: &str) -> Result<Assignment, Error> {
         // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
         Assignment::parse_with(argument, |name, text| {
             format!("a text needs its quotes, also inside of the shell's: '{name}=\"{text}\"'")
@@ -172,17 +172,17 @@ impl Assignment {
     }
 
     /// Reads `name = value` as it is written.
-    pub(crate) fn parse_written(text: &str) -> Result<Assignment, Diagnostics> {
+    pub(crate) fn parse_written(text: &str) -> Result<Assignment, Error> {
         Assignment::parse_with(text, |name, text| format!("a text needs its quotes: `{name} = \"{text}\"`"))
     }
 
     /// `quotes` says how to write a text that looks like a name.
-    fn parse_with(argument: &str, quotes: fn(&str, &str) -> String) -> Result<Assignment, Diagnostics> {
+    fn parse_with(argument: &str, quotes: fn(&str, &str) -> String) -> Result<Assignment, Error> {
         let (name, text) = split_at_equals(argument, "a name and a value, as in `x=1.5`")?;
         let literal = Literal::parse(text).map_err(|problems| {
             let word = text.chars().all(|character| character.is_alphanumeric() || " _-.".contains(character));
             if word && text.starts_with(char::is_alphabetic) {
-                problems.first().clone().hint(quotes(name, text)).into()
+                problems.diagnostics()[0].clone().hint(quotes(name, text)).into()
             } else {
                 problems
             }
@@ -207,7 +207,7 @@ impl Assignment {
     }
 }
 
-fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), Diagnostics> {
+fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), Error> {
     match text.split_once('=') {
         Some((name, rest)) if !name.trim().is_empty() => Ok((name.trim(), rest.trim())),
         _ => Err(Diagnostic::new(Code::Syntax, format!("expected {expected}")).into()),
@@ -235,7 +235,7 @@ pub(crate) struct DataOptions {
 }
 
 /// One character that separates fields.
-fn delimiter(text: &str) -> Result<u8, Diagnostics> {
+fn delimiter(text: &str) -> Result<u8, Error> {
     match text.as_bytes() {
         br"\t" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),

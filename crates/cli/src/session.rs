@@ -142,7 +142,7 @@ impl Session {
         let end = (1 + command.trim_end().len()) as u32;
         let start = end.saturating_sub(written.len() as u32);
         let given = Assignment::parse_written(assignment)
-            .map_err(|problems| self.refuse_with(command, problems.first().clone()))?;
+            .map_err(|problems| self.refuse_with(command, problems.diagnostics()[0].clone()))?;
         let name = given.name.clone();
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
             return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));

@@ -1,7 +1,7 @@
 //! The text of a model: read from a file, standard input or the command line, and its name for messages.
 
 use crate::failure::Failure;
-use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, UnreadText, read_text, without_mark};
+use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, read_text, without_mark};
 use cembra_table::error::{DataCode, DataError};
 use std::fs::File;
 use std::io::{self, Read};
@@ -76,7 +76,7 @@ impl ModelText {
     pub(crate) fn format(&self) -> Result<String, Failure> {
         cembra::format(self.sources.main(), Registry::standard(), &self.limits).map_err(|problems| Failure::Model {
             source: self.clone(),
-            problems: problems.as_slice().to_vec(),
+            problems: problems.diagnostics(),
             notes: Vec::new(),
         })
     }
@@ -151,12 +151,12 @@ fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, S
 }
 
 fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, Failure> {
-    Ok(read_text(reader, limits.source_bytes).map_err(|unread| match unread {
-        UnreadText::Io(cause) => DataError::io("cannot read the model", cause).in_file(name),
-        UnreadText::NotUtf8 { line, byte } => {
-            let message = format!("the model is not UTF-8 text: it has the byte 0x{byte:02x}");
-            let error = DataError::new(DataCode::Unreadable, message).in_file(name).on_line(line);
-            error.hint("save the file as UTF-8; an editor may have saved it as Latin-1, Windows-1252 or UTF-16")
-        }
+    Ok(read_text(reader, limits.source_bytes).map_err(|cause| {
+        let Some(wrong) = cause.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
+            return DataError::io("cannot read the model", cause).in_file(name);
+        };
+        let error = DataError::new(DataCode::Unreadable, format!("the model is {}", wrong.message())).in_file(name);
+        let error = wrong.line().into_iter().fold(error, |error, line| error.on_line(line as u64));
+        error.hint("an editor may have saved it as Latin-1, Windows-1252 or UTF-16")
     })?)
 }

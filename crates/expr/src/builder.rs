@@ -9,7 +9,7 @@
 //! b.output("z", z);
 //! let program = b.build()?;
 //! assert_eq!(program.outputs.len(), 1);
-//! # Ok::<(), cembra_value::Diagnostics>(())
+//! # Ok::<(), cembra_value::Error>(())
 //! ```
 //!
 //! Nothing here fails at once: what is wrong is recorded, and `build` reports all of it.
@@ -18,7 +18,7 @@ use crate::infix::{APPLY, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, OP
 use crate::text::{is_plain_name, is_word, value_nesting};
 use crate::{Graph, Input, NodeId, Output, Program};
 use cembra_runtime::{Names, QType};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Promise, ScalarValue, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Error, Limit, Limits, Promise, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
@@ -45,7 +45,7 @@ use std::fmt;
 ///      output logarithm = math.log(t0)\n\
 ///      output dear = (t0 > 100) & core.has(price)\n"
 /// );
-/// # Ok::<(), cembra_value::Diagnostics>(())
+/// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -275,7 +275,7 @@ impl Builder {
     ///     print(&b.build()?),
     ///     "input k\ninput v\noutput y = core.apply(fn(x) = x * k, v)\n"
     /// );
-    /// # Ok::<(), cembra_value::Diagnostics>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     pub fn function<'b>(&'b self, parameters: &[&str], body: impl FnOnce(&[Expr<'b>]) -> Expr<'b>) -> Expr<'b> {
         if let Some(odd) = parameters.iter().find(|name| !is_plain_name(name)) {
@@ -316,7 +316,7 @@ impl Builder {
     /// # Errors
     /// Everything that was wrong with the calls before: operands of another builder, an input with two types, an output
     /// named twice or none at all, an exceeded limit.
-    pub fn build(self) -> Result<Program, Diagnostics> {
+    pub fn build(self) -> Result<Program, Error> {
         let mut state = self.state.into_inner();
         let mut names = std::collections::HashSet::new();
         for index in 0..state.program.outputs.len() {
@@ -479,9 +479,9 @@ mod tests {
         let (a, b) = (Builder::new(), Builder::new());
         a.output("y", a.leaf("x") + b.leaf("x"));
         let problem = a.build().unwrap_err();
-        assert_eq!(problem.as_slice().len(), 1);
-        assert_eq!(problem.first().code(), Code::Builder);
-        assert_eq!(problem.first().message(), "an operand comes from another builder");
+        assert_eq!(problem.diagnostics().len(), 1);
+        assert_eq!(problem.diagnostics()[0].code(), Code::Builder);
+        assert_eq!(problem.diagnostics()[0].message(), "an operand comes from another builder");
     }
 
     #[test]
@@ -499,7 +499,7 @@ mod tests {
         let _twice = b.named_tuple(&[("a", x), ("a", x)]);
         b.output("y", x);
         let problems = b.build().unwrap_err();
-        let codes: Vec<_> = problems.as_slice().iter().map(Diagnostic::code).collect();
+        let codes: Vec<_> = problems.diagnostics().iter().map(Diagnostic::code).collect();
         assert_eq!(
             codes,
             [
@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_program_needs_an_output() {
-        assert_eq!(Builder::new().build().unwrap_err().first().code(), Code::NoOutput);
+        assert_eq!(Builder::new().build().unwrap_err().diagnostics()[0].code(), Code::NoOutput);
     }
 
     #[test]
@@ -537,7 +537,7 @@ mod tests {
         b.promised_leaf("e", array, Promise::Splits);
         b.output("y", x);
         let problems = b.build().unwrap_err();
-        let codes: Vec<_> = problems.as_slice().iter().map(Diagnostic::code).collect();
+        let codes: Vec<_> = problems.diagnostics().iter().map(Diagnostic::code).collect();
         assert_eq!(codes, [Code::Builder, Code::InputType, Code::InputType]);
     }
 
@@ -548,14 +548,14 @@ mod tests {
             let b = Builder::new();
             b.output("y", b.literal(value.clone()));
             let problem = b.build().unwrap_err();
-            assert_eq!(problem.first().code(), Code::Builder);
-            assert_eq!(problem.first().message(), format!("{} has no literals", value.qtype()));
+            assert_eq!(problem.diagnostics()[0].code(), Code::Builder);
+            assert_eq!(problem.diagnostics()[0].message(), format!("{} has no literals", value.qtype()));
         }
         // What is printed for people is refused as such.
         let printed = crate::print_value(&tensor());
         assert!(printed.starts_with("tensor[f64, 2]{[1048576, 1048576]: 1, 1,") && printed.len() < 120, "{printed}");
         let problem = crate::parse_value(&printed).unwrap_err();
-        assert_eq!(problem.first().message(), "expected a literal, found `tensor`");
+        assert_eq!(problem.diagnostics()[0].message(), "expected a literal, found `tensor`");
         assert!(crate::parse_value("tensor[f64, 0]{[]: 1}").is_err());
     }
 

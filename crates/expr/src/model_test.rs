@@ -2,7 +2,7 @@
 //! equal programs may differ in them and files have none.
 
 use crate::text::parse_literal;
-use cembra_value::{Diagnostics, Span, Value};
+use cembra_value::{Error, Span, Value};
 use std::sync::Arc;
 
 /// A literal of which something else says which type it is to be of.
@@ -21,8 +21,8 @@ impl Literal {
     ///
     /// # Errors
     /// It is neither.
-    pub fn parse(text: &str) -> Result<Literal, Diagnostics> {
-        parse_literal(text)
+    pub fn parse(text: &str) -> Result<Literal, Error> {
+        Ok(parse_literal(text)?)
     }
 
     /// True for the elements of an array.

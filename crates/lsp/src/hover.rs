@@ -2,8 +2,9 @@
 //! expression. Types are spelled as a text writes them.
 
 use crate::analysis::Analysis;
-use cembra::{OpDef, QType, Registry, Span, print_default, print_input_type, print_type, reference};
+use cembra::{QType, Registry, Span, print_default, print_input_type, print_type, reference};
 use cembra_expr::{ASSIGN_LABELS, AT_LABELS, BIND_LABELS, NameKind, NamedPlace, Node, NodeId, Referent};
+use cembra_ops::OpDef;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
 use std::collections::HashSet;
 

@@ -1,6 +1,7 @@
 //! Positions as the protocol counts them, lines and units of an encoding, and bytes of a text.
 
-use cembra::{Lines, Span};
+use cembra::Span;
+use cembra_value::Lines;
 use lsp_types::{Position, PositionEncodingKind, Range};
 
 /// What positions count in a line.

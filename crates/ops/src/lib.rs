@@ -67,4 +67,4 @@ pub use registry::{OpId, Registry, id};
 pub use sequence::Sequence;
 pub use strings::limits;
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
-pub use user::{Arguments, Fallible, Recording, RegisterError, UserArgument, UserFunction, UserOperator, UserResult};
+pub use user::{Arguments, Fallible, Recording, UserArgument, UserFunction, UserOperator, UserResult};

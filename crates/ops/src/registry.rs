@@ -2,18 +2,18 @@
 //! of the text language.
 
 use crate::Effects;
-use crate::RegisterError;
 use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
+use crate::user::refused;
 use crate::{
     annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, external, function, logic, math,
     named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tensor, tuple, whole_tensors,
 };
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::Scalar;
-use cembra_value::near_names;
+use cembra_value::{Error, near_names};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -507,8 +507,11 @@ impl Registry {
     }
 
     /// Adds an operator; its record lives as long as the process.
-    pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, RegisterError> {
-        let id = OpId(u16::try_from(self.defs.len()).map_err(|_| RegisterError::Full)?);
+    pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
+        let id = OpId(
+            u16::try_from(self.defs.len())
+                .map_err(|_| refused("a registry holds up to 65,535 operators".to_owned()))?,
+        );
         let def: &'static OpDef = Box::leak(Box::new(def));
         self.defs.push(def);
         // Only standard operators are structure.

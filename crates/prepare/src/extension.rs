@@ -4,9 +4,9 @@
 use crate::pass::bind;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
-use cembra_ops::{Registry, TypeFault};
+use cembra_ops::Registry;
 use cembra_runtime::QType;
-use cembra_value::Value;
+use cembra_value::{Code, Diagnostic, Error, Value};
 
 /// A node transformation.
 pub trait Extension: Send + Sync + std::fmt::Debug {
@@ -92,8 +92,8 @@ impl<'g> Rewriter<'g> {
     ///
     /// # Errors
     /// There is no such operator, it is one that stands for an expression of others, or it does not take these operands.
-    pub fn apply(&mut self, operator: &str, operands: &[Id]) -> Result<Id, TypeFault> {
-        let refused = |message: String| TypeFault::mismatch(message, None);
+    pub fn apply(&mut self, operator: &str, operands: &[Id]) -> Result<Id, Error> {
+        let refused = |message: String| Error::from(Diagnostic::new(Code::TypeMismatch, message));
         let found = self.registry.find(operator).filter(|op| !self.registry.get(*op).overloads().is_empty());
         let op = found.ok_or_else(|| refused(format!("there is no operator `{operator}` with kernels")))?;
         if operands.iter().any(|operand| self.known(*operand).is_none()) {

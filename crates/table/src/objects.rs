@@ -43,17 +43,18 @@ impl Cut {
     /// They are no JSON.
     pub(crate) fn parse(self, bytes: &[u8]) -> Result<Object, DataError> {
         let Cut { line, values, .. } = self;
-        let not_json =
-            |what: &str, line| DataError::new(DataCode::Unreadable, format!("not JSON: {what}")).on_line(line);
         let text = str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
-            not_json("invalid unicode code point", line)
+            DataError::new(DataCode::Unreadable, "not JSON: invalid unicode code point").on_line(line)
         })?;
         match JsonRow::parse(text) {
             Ok(row) => Ok(Object { row, line, values }),
             // The place is counted from the start of the file.
-            Err(error) => Err(not_json(error.message(), line + (error.line() as u64).saturating_sub(1))),
+            Err(error) => {
+                let before = error.line().unwrap_or(1).saturating_sub(1) as u64;
+                Err(DataError::new(DataCode::Unreadable, error.message()).on_line(line + before))
+            }
         }
     }
 }

@@ -100,6 +100,8 @@ codes! { errors {
     Object = "object";
     /// An operator that the text declares and the host does not have, or not so.
     Extern = "extern";
+    /// An operator of the host that cannot be registered.
+    Registration = "registration";
     /// A file that a text uses and that is not there, or is none to use.
     Use = "use";
     /// A folder that machine code cannot be kept in.

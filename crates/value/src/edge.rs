@@ -4,7 +4,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::{Array, ArrayData, Value, Words};
+use crate::{Array, ArrayData, Error, Value, Words};
 use cembra_runtime::{ArrayKind, EdgeType, Scalar};
 use std::fmt;
 
@@ -55,6 +55,12 @@ pub enum EdgeFault {
     /// The elements are not of type INT64.
     #[error("groups are numbers of type i64")]
     Type,
+}
+
+impl From<EdgeFault> for Error {
+    fn from(fault: EdgeFault) -> Self {
+        Error::values(fault.to_string())
+    }
 }
 
 impl Edge {

@@ -35,7 +35,11 @@ enum Kind {
     /// An evaluation stopped.
     Fault(EvaluationFault),
     /// Values given to a call that do not fit.
-    Values(String),
+    Values {
+        message: String,
+        /// The line of the data, counted from 1.
+        line: Option<usize>,
+    },
     /// A value given to a call breaks what its input promises.
     Promise { problem: Diagnostics, element: Option<usize> },
     /// What is wrong with tensors, or with what is asked of them.
@@ -171,7 +175,25 @@ impl Error {
     /// the message is cut.
     #[must_use]
     pub fn values(message: impl Into<String>) -> Self {
-        Error(Arc::new(Kind::Values(Excerpt::of_message(message.into()))))
+        Error(Arc::new(Kind::Values { message: Excerpt::of_message(message.into()), line: None }))
+    }
+
+    /// Says which line of the data an error of values is about, counted from 1.
+    #[must_use]
+    pub fn on_line(mut self, at: usize) -> Self {
+        if let Kind::Values { line, .. } = Arc::make_mut(&mut self.0) {
+            *line = Some(at);
+        }
+        self
+    }
+
+    /// For values that were read from a text, such as a row of JSON, the line of it that is wrong, counted from 1.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        match &*self.0 {
+            Kind::Values { line, .. } => *line,
+            _ => None,
+        }
     }
 
     /// An error of a value that breaks what its input promises, in an element of it.
@@ -250,7 +272,7 @@ impl Error {
             Kind::Tensors(TensorProblem { fault: Some((kind, _)), .. }) => kind.name(),
             Kind::Tensors(tensors) => tensors.problem.code().as_str(),
             Kind::Fault(fault) => fault.kind.name(),
-            Kind::Values(_) => "values",
+            Kind::Values { .. } => "values",
         }
     }
 
@@ -261,7 +283,7 @@ impl Error {
             Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
             Kind::Tensors(tensors) => tensors.problem.span(),
             Kind::Fault(fault) => fault.span,
-            Kind::Values(_) => None,
+            Kind::Values { .. } => None,
         }
     }
 
@@ -326,6 +348,7 @@ impl Error {
         match &*self.0 {
             Kind::Fault(fault) => fault.to_string(),
             Kind::Tensors(tensors) => tensors.problem.to_string(),
+            Kind::Values { message, .. } => message.clone(),
             _ => self.to_string(),
         }
     }
@@ -380,7 +403,7 @@ impl Error {
                     None => diagnostic,
                 }]
             }
-            Kind::Values(message) => vec![Diagnostic::new(Code::Evaluation, message.clone())],
+            Kind::Values { message, .. } => vec![Diagnostic::new(Code::Evaluation, message.clone())],
         }
     }
 }
@@ -402,7 +425,10 @@ impl fmt::Display for Error {
                 write!(f, "{fault}")?;
                 placed(f, &fault.sources, fault.span)
             }
-            Kind::Values(message) => f.write_str(message),
+            Kind::Values { message, line } => {
+                f.write_str(message)?;
+                line.map_or(Ok(()), |line| write!(f, ", line {line}"))
+            }
         }
     }
 }

@@ -107,7 +107,7 @@ fn operands() {
     assert_eq!(build(2_003).expect("it fits").graph.operand_count(), 2_003);
     for (operands, limits) in [2_002, 10].map(|operands| (operands, with(|limits| limits.operands = operands))) {
         let error = build(operands).expect_err("one less");
-        assert_exceeds(&error.into(), &limits, Limit::Operands);
+        assert_exceeds(&error, &limits, Limit::Operands);
     }
 }
 
@@ -165,7 +165,7 @@ fn a_type_of_an_input_is_measured_too() {
     let b = Builder::new();
     let x = b.typed_leaf("x", doubled.clone());
     b.output("y", x);
-    assert_eq!(b.build().expect_err("2^60 fields").first().code(), Code::Limit);
+    assert_eq!(b.build().expect_err("2^60 fields").code(), "limit");
     let model = Model::parse("x").expect("a model");
     let error = model.compile(&Options::default().input_type("x", doubled)).expect_err("2^60 fields");
     assert_exceeds(&error, &Limits::default(), Limit::TupleFields);
@@ -443,7 +443,7 @@ fn files() {
         ] {
             assert!(read(form, &with(|limits| set(limits, most))).is_ok(), "{limit:?}");
             let less = with(|limits| set(limits, most - 1));
-            assert_exceeds(&read(form, &less).expect_err("one less").into(), &less, limit);
+            assert_exceeds(&read(form, &less).expect_err("one less"), &less, limit);
         }
     }
 }

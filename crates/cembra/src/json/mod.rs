@@ -6,7 +6,7 @@
 mod tensors;
 mod text;
 
-pub use text::{JsonError, JsonKind, JsonRow, JsonText};
+pub use text::{JsonKind, JsonRow, JsonText};
 
 use crate::listener::{Listener, Setter};
 use crate::loader::{Accessor, Loader};
@@ -433,12 +433,6 @@ pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<
             None => format!("input `{key}{path}` is {expected}, found {}", excerpt(found)),
         })
     })
-}
-
-impl From<JsonError> for Error {
-    fn from(error: JsonError) -> Self {
-        Error::values(error.to_string())
-    }
 }
 
 /// The JSON text, cut off where it gets long.

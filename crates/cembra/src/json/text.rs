@@ -2,6 +2,7 @@
 //! `serde_json` a program turns on. `serde_json` checks a row and finds where its values end; nothing is decoded before it is
 //! asked for. What a number or a string is as a value of a model is not decided here.
 
+use crate::Error;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use std::ops::Range;
 /// assert!(row.fields().map(|(key, _)| key).eq(["y", "x"]));
 /// let error = JsonRow::parse("{\"x\": 1,\n \"x\": 2}").unwrap_err();
 /// assert_eq!(error.to_string(), "not JSON: the key `x` is there twice, line 2");
-/// # Ok::<(), cembra::JsonError>(())
+/// # Ok::<(), cembra::Error>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct JsonRow {
@@ -39,41 +40,14 @@ struct Field {
     value: Range<usize>,
 }
 
-/// Why a text is no row.
-#[derive(Clone, Debug)]
-pub struct JsonError {
-    message: String,
-    line: usize,
+/// The error of a text that is no row, which is wrong on this line.
+fn refused(what: &str, line: usize) -> Error {
+    Error::values(format!("not JSON: {what}")).on_line(line)
 }
 
-impl JsonError {
-    /// What is wrong, without the place.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The line of the text, counted from 1.
-    #[must_use]
-    pub fn line(&self) -> usize {
-        self.line
-    }
-}
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not JSON: {}, line {}", self.message, self.line)
-    }
-}
-
-impl std::error::Error for JsonError {}
-
-impl From<serde_json::Error> for JsonError {
-    fn from(error: serde_json::Error) -> Self {
-        let whole = error.to_string();
-        let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what).to_owned();
-        JsonError { message, line: error.line() }
-    }
+fn not_json(error: &serde_json::Error) -> Error {
+    let whole = error.to_string();
+    refused(whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what), error.line())
 }
 
 impl JsonRow {
@@ -81,7 +55,7 @@ impl JsonRow {
     ///
     /// # Errors
     /// The text is not JSON, not an object, or has a key twice.
-    pub fn parse(text: impl Into<String>) -> Result<JsonRow, JsonError> {
+    pub fn parse(text: impl Into<String>) -> Result<JsonRow, Error> {
         let mut row = JsonRow { text: text.into(), ..JsonRow::default() };
         row.find_fields()?;
         Ok(row)
@@ -91,7 +65,7 @@ impl JsonRow {
     ///
     /// # Errors
     /// Those of [`parse`](JsonRow::parse).
-    pub fn read(&mut self, text: &str) -> Result<(), JsonError> {
+    pub fn read(&mut self, text: &str) -> Result<(), Error> {
         self.text.clear();
         self.text.push_str(text);
         let found = self.find_fields();
@@ -102,15 +76,15 @@ impl JsonRow {
         found
     }
 
-    fn find_fields(&mut self) -> Result<(), JsonError> {
+    fn find_fields(&mut self) -> Result<(), Error> {
         let JsonRow { text, keys, fields, sorted } = self;
         keys.clear();
         fields.clear();
         sorted.clear();
-        serde_json::from_str::<IgnoredAny>(text)?;
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
         let start = text.len() - skip_space(text).len();
         if !text[start..].starts_with('{') {
-            return Err(JsonError { message: "an object was expected".to_owned(), line: line_of(text, start) });
+            return Err(refused("an object was expected", line_of(text, start)));
         }
         let place = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
         let mut parts = Parts::of(text);
@@ -119,10 +93,10 @@ impl JsonRow {
             let from = keys.len();
             match written(key) {
                 Some(key) => keys.push_str(key),
-                None => keys.push_str(&serde_json::from_str::<String>(key).map_err(|error| {
-                    let line = line_of(text, place(key));
-                    JsonError { line, ..error.into() }
-                })?),
+                None => keys.push_str(
+                    &serde_json::from_str::<String>(key)
+                        .map_err(|error| not_json(&error).on_line(line_of(text, place(key))))?,
+                ),
             }
             let at = place(value);
             fields.push(Field { key: from..keys.len(), value: at..at + value.len() });
@@ -135,7 +109,7 @@ impl JsonRow {
             None => Ok(()),
             Some(at) => {
                 let line = line_of(text, fields[at].value.start);
-                Err(JsonError { message: format!("the key {} is there twice", quoted(key(at))), line })
+                Err(refused(&format!("the key {} is there twice", quoted(key(at))), line))
             }
         }
     }

@@ -277,7 +277,7 @@ fn drawn(len: usize, specials: &[f64]) -> Vec<Option<f64>> {
     (0..len).map(next).collect()
 }
 
-fn edge(edge: Result<cembra::Edge, cembra::EdgeFault>) -> Value {
+fn edge<E: std::fmt::Debug>(edge: Result<cembra::Edge, E>) -> Value {
     Value::Edge(edge.expect("an edge").into())
 }
 

@@ -1,6 +1,7 @@
 //! The traits that make functions operators cannot be implemented elsewhere either: what they say of types is believed.
 
-use cembra::{UserArgument, UserFunction, UserOperator};
+use cembra::{UserFunction, UserOperator};
+use cembra_ops::UserArgument;
 
 struct Posing;
 

@@ -137,7 +137,7 @@ fn nodes_of_other_compilations_are_not_known() {
         assert_eq!((rewriter.value(far), rewriter.qtype(far), rewriter.matches(far, "math.add")), (None, None, None));
         assert!(rewriter.qtype(node).is_some_and(QType::is_data));
         let fault = rewriter.apply("math.add", &[node, far]).expect_err("no such node");
-        assert_eq!(fault.message, "an operand is a node of another compilation");
+        assert_eq!(fault.message(), "an operand is a node of another compilation");
         None
     };
     assert_eq!(run(source, &[3_f64.into()], asked), plain);

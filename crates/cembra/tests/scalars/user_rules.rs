@@ -2,16 +2,16 @@
 //! process is refused when the operator is registered, with a reason.
 
 use cembra::{
-    Backend, Bin, Cell, Cmp, Datum, Fallible, FaultKind, Limits, MachineType, Model, Options, Presence, RegisterError,
-    Registry, RuntimeFn, Scalar, ScalarValue, Tape, Un, UserOperator, Val, Value,
+    Backend, Bin, Cell, Cmp, Datum, Fallible, FaultKind, Limits, MachineType, Model, Options, Presence, Registry,
+    RuntimeFn, Scalar, ScalarValue, Tape, Un, UserOperator, Val, Value,
 };
 
 /// The reason for which an operator with a rule is not registered.
-fn refusal(operator: UserOperator) -> &'static str {
-    match Registry::standard().clone().register(operator) {
-        Err(RegisterError::Rule { operator, reason }) if operator == "my.rule" => reason,
-        other => panic!("not refused: {other:?}"),
-    }
+fn refusal(operator: UserOperator) -> String {
+    let error = Registry::standard().clone().register(operator).expect_err("a rule that is refused");
+    assert_eq!(error.code(), "registration");
+    let message = error.message();
+    message.strip_prefix("the rule of operator `my.rule` is refused: ").unwrap_or(&message).to_owned()
 }
 
 fn on_f64(rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell) -> UserOperator {

@@ -3,8 +3,9 @@
 use crate::compiled::{kind_of, message_of};
 use cembra::Options;
 use cembra::Scalar::Float64;
-use cembra::tensor::{Axes, Axis, CompileGraph, Labels, MOST_FACTORS, Tensor, TensorErrorKind, TensorGraph};
+use cembra::tensor::{CompileGraph, Labels, MOST_FACTORS, Tensor, TensorErrorKind, TensorGraph};
 use cembra_tensor::ProductOrder;
+use cembra_tensor::{Axes, Axis};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 

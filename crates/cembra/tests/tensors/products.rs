@@ -1,12 +1,11 @@
 //! Products of two tensors by labels, the fast way: what is copied for them, and that they are what the reference says.
 
-use cembra::tensor::{
-    Axes, Axis, Data, Element, Labels, Layout, Slice, Tensor, TensorErrorKind, TensorGraph, same_bits,
-};
+use cembra::tensor::{Data, Element, Labels, Layout, Slice, Tensor, TensorErrorKind, TensorGraph, same_bits};
 use cembra::{Options, Scalar};
 use cembra_engine::{
     Evaluator, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Products, contract, matrices,
 };
+use cembra_tensor::{Axes, Axis};
 use cembra_tensor::{Kernel, ProductPlan};
 use fastrand::Rng;
 use std::sync::Arc;

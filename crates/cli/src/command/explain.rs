@@ -6,7 +6,8 @@ use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::{Code, Error, Machine, Model, Options, Origin, PASSES, Sources, Span, Stage};
+use cembra::{Code, Error, Machine, Model, Options, Origin, Sources, Span, Stage};
+use cembra_prepare::{PASSES, Pass};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     warnings: WarningArgs,
 }
 
-fn pass_value(pass: &cembra::Pass) -> PossibleValue {
+fn pass_value(pass: &Pass) -> PossibleValue {
     PossibleValue::new(pass.name).help(pass.summary)
 }
 

@@ -1,7 +1,7 @@
 //! The one screen of `cembra explain`: what a model takes and gives, what runs it, how large it is, and what each stage would show.
 
 use super::check::{FieldTold, told};
-use cembra::{Field, Stage, Summary, Work};
+use cembra::{Field, Summary, Work};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ pub(super) fn to_text(summary: &Summary, all_stages: (&str, &str)) -> String {
         }
     }
     lines.push(String::new());
-    let stages = Stage::ALL.into_iter().filter(|stage| stage.applies(summary.kind()));
+    let stages = summary.stages();
     let stages = stages.map(|stage| (stage.name(), stage.summary())).chain([all_stages]);
     lines.extend(stages.map(|(name, shows)| format!("--stage {name:<10}{shows}")));
     lines.iter().flat_map(|line| line.split('\n')).fold(String::new(), |mut out, line| {

@@ -12,7 +12,7 @@ pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Valu
     let read = declared.and_then(|(_, declared)| given.value(declared));
     let literal = match &given.literal {
         Ok(literal) => literal,
-        Err(problems) if read.is_none() => return Err(problems.first().clone()),
+        Err(problems) if read.is_none() => return Err(problems.diagnostics()[0].clone()),
         Err(_) => &Literal::One(Value::Nothing),
     };
     let found = literal_type(literal);

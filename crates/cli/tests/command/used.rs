@@ -43,9 +43,10 @@ fn a_file_that_is_no_text_is_told_with_its_line() {
         .file("vat.csv", b"country,vat\nCH,1.08\nD\xc9,1\n");
     let found = shell.run(&["check", "m.cem"]);
     assert_eq!(found.status, Some(1));
-    for told in [("`tax.cem` cannot be read: line 2", "e9"), ("`vat.csv` cannot be read: line 3", "c9")] {
-        let told =
-            format!("error[use]: {} is not UTF-8 text: it has the byte 0x{}; save the file as UTF-8\n", told.0, told.1);
+    for (name, line, byte) in [("`tax.cem`", 2, "e9"), ("`vat.csv`", 3, "c9")] {
+        let told = format!(
+            "error[use]: {name} cannot be read: not UTF-8 text: it has the byte 0x{byte}; save the file as UTF-8, line {line}\n"
+        );
         assert!(found.stderr.contains(&told), "{}", found.stderr);
     }
 }

@@ -74,23 +74,23 @@ use crate::{Literal, PartialProgram, Program, Vocabulary};
 use cembra_runtime::QType;
 #[cfg(feature = "json")]
 use cembra_runtime::Scalar;
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Error, Limits, Promise, ScalarValue, Value};
 use cursor::{Cursor, Stop};
 
 /// Reads a model.
 ///
 /// # Errors
 /// Everything that is wrong with the text, as far as it can be told, in the order of the text.
-pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Diagnostics> {
-    parser::Parser::new(source, vocabulary, limits).run()
+pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Error> {
+    Ok(parser::Parser::new(source, vocabulary, limits).run()?)
 }
 
 /// Reads a model of several files.
 ///
 /// # Errors
 /// Everything that is wrong with the texts likewise, or why files are not there.
-pub fn parse_sources(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Diagnostics> {
-    parser::Parser::of_sources(sources, vocabulary, limits).run()
+pub fn parse_sources(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Error> {
+    Ok(parser::Parser::of_sources(sources, vocabulary, limits).run()?)
 }
 
 /// Reads what can be read of a model of several files: for editors, in which a text is mostly not complete.
@@ -121,16 +121,16 @@ pub fn parse_partially(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn parse_value(text: &str) -> Result<Value, Diagnostics> {
-    read_whole(text, &Limits::default(), |cursor| cursor.read_value())
+pub fn parse_value(text: &str) -> Result<Value, Error> {
+    Ok(read_whole(text, &Limits::default(), |cursor| cursor.read_value())?)
 }
 
 /// Reads literals in square brackets, the elements of an array: `[1.5, missing, -3]`, `[]`.
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn parse_values(text: &str) -> Result<Vec<Value>, Diagnostics> {
-    read_whole(text, &Limits::default(), |cursor| cursor.read_values())
+pub fn parse_values(text: &str) -> Result<Vec<Value>, Error> {
+    Ok(read_whole(text, &Limits::default(), |cursor| cursor.read_values())?)
 }
 
 /// Reads a literal, or literals in square brackets.
@@ -143,8 +143,8 @@ pub(crate) fn parse_literal(text: &str) -> Result<Literal, Diagnostics> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn parse_type(text: &str) -> Result<QType, Diagnostics> {
-    read_whole(text, &Limits::default(), |cursor| cursor.read_type().map(Some))
+pub fn parse_type(text: &str) -> Result<QType, Error> {
+    Ok(read_whole(text, &Limits::default(), |cursor| cursor.read_type().map(Some))?)
 }
 
 /// Reads a literal that stands in a larger file: `source_bytes` is not for it.

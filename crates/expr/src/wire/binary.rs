@@ -8,7 +8,7 @@ use super::{
 };
 use crate::text::Spelling;
 use crate::{NameId, Node, Program};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
+use cembra_value::{Code, Diagnostic, Error, Limits, Span};
 use prost::Message;
 
 /// The program as protobuf; [`read_binary`] reads it back as an equal one, spans included.
@@ -91,7 +91,7 @@ fn write_span(span: Span) -> messages::Span {
 ///
 /// # Errors
 /// That the file is not a program, is of a newer version or damaged (code `wire`), or exceeds a limit.
-pub fn read_binary(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostics> {
+pub fn read_binary(bytes: &[u8], limits: &Limits) -> Result<Program, Error> {
     Ok(read(bytes, limits)?)
 }
 

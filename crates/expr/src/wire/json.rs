@@ -27,7 +27,7 @@ use super::{FORMAT, check_header, check_length, damaged_text, is_of_truth_values
 use crate::text::Spelling;
 use crate::text::parse_value_within;
 use crate::{Node, Program, print_default};
-use cembra_value::{Diagnostic, Diagnostics, Limit, Limits, Span};
+use cembra_value::{Diagnostic, Error, Limit, Limits, Span};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use std::borrow::Cow;
@@ -353,7 +353,7 @@ fn write_lines(out: &mut String, key: &str, lines: impl Iterator<Item = impl Ser
 ///
 /// # Errors
 /// That the text is not a program, is of a newer version or damaged (code `wire`), or exceeds a limit.
-pub fn read_json(text: &str, limits: &Limits) -> Result<Program, Diagnostics> {
+pub fn read_json(text: &str, limits: &Limits) -> Result<Program, Error> {
     Ok(read(text, limits)?)
 }
 

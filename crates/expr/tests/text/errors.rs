@@ -2,9 +2,9 @@
 
 use crate::common::Operators;
 use cembra_expr::{parse, parse_type, parse_value};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Span};
+use cembra_value::{Code, Diagnostic, Error, Limits, Span};
 
-fn problems(source: &str) -> Diagnostics {
+fn problems(source: &str) -> Error {
     match parse(source, &Operators, &Limits::default()) {
         Err(problems) => problems,
         Ok(program) => panic!("{source}\nis understood as\n{}", cembra_expr::print(&program)),
@@ -20,8 +20,8 @@ fn told<'a>(problem: &'a Diagnostic, source: &'a str) -> (Code, &'a str, &'a str
 #[track_caller]
 fn one(source: &str, code: Code, place: &str, message: &str, hint: &str) {
     let found = problems(source);
-    assert_eq!(told(found.first(), source), (code, place, message, hint), "{source}");
-    assert_eq!(found.as_slice().len(), 1, "{source}\n{found}");
+    assert_eq!(told(&found.diagnostics()[0], source), (code, place, message, hint), "{source}");
+    assert_eq!(found.diagnostics().len(), 1, "{source}\n{found}");
 }
 
 #[test]
@@ -41,13 +41,13 @@ fn written_numbers_that_do_not_fit() {
         ("--2147483648", "2147483648"),
     ] {
         let found = problems(text);
-        assert_eq!(found.first().message(), format!("`{text}` is {exact}, which is too large for i32"));
+        assert_eq!(found.diagnostics()[0].message(), format!("`{text}` is {exact}, which is too large for i32"));
     }
     let long = "9223372036854775807i64 * -9223372036854775808";
     let found = problems(long);
     let exact = format!("`{long}` is -85070591730234615856620279821087277056, which is too large for i64");
     let hint = "in f64 it is rounded: give the first number the suffix `f64`";
-    assert_eq!(told(found.first(), long), (Code::Literal, long, &*exact, hint));
+    assert_eq!(told(&found.diagnostics()[0], long), (Code::Literal, long, &*exact, hint));
     let power = "`10 ** 39` is 1e39, which is too large for f32, the type of powers of integers";
     one("x * (10 ** 39)", Code::Literal, "10 ** 39", power, "write `10f64` for `10`");
     one(
@@ -87,10 +87,10 @@ fn written_numbers_that_do_not_fit() {
     let calls = "output x: f64 = sqrt(2147483647 * 2 * 2) + 2147483647 * 2";
     let is_call = "`2147483647 * 2` is 4294967294, which is too large for i32";
     one(calls, Code::Literal, "2147483647 * 2", is_call, "write `2147483647i64` for `2147483647`");
-    assert_eq!(problems(calls).first().span(), Some(Span::new(21, 35)));
+    assert_eq!(problems(calls).diagnostics()[0].span(), Some(Span::new(21, 35)));
     let long = "output x: i64 = 4000000000 * 2 * 4000000000";
     assert_eq!(
-        problems(long).first().message(),
+        problems(long).diagnostics()[0].message(),
         "`4000000000 * 2 * 4000000000` is 32000000000000000000, which is too large for i64"
     );
     // Of a long sum every part is looked at once.
@@ -98,7 +98,7 @@ fn written_numbers_that_do_not_fit() {
     assert!(parse(&long, &Operators, &Limits::default()).is_ok());
     let long = format!("2147283647{}", " + 1".repeat(200_001));
     let found = problems(&long);
-    assert_eq!((found.as_slice().len(), found.first().span()), (1, Some(Span::new(0, 10 + 4 * 200_001))));
+    assert_eq!((found.diagnostics().len(), found.diagnostics()[0].span()), (1, Some(Span::new(0, 10 + 4 * 200_001))));
 }
 
 #[test]
@@ -447,8 +447,11 @@ fn names() {
     one("input a; a(2)", code, "a", "`a` is no function and cannot be called", operator);
     let source = "output y = d\nlet d = 1";
     let found = problems(source);
-    assert_eq!(found.first().span(), Some(Span::new(11, 12)));
-    assert_eq!((found.first().others()[0].span, &*found.first().others()[0].text), (Span::new(17, 18), "defined here"));
+    assert_eq!(found.diagnostics()[0].span(), Some(Span::new(11, 12)));
+    assert_eq!(
+        (found.diagnostics()[0].others()[0].span, &*found.diagnostics()[0].others()[0].text),
+        (Span::new(17, 18), "defined here")
+    );
     one("", Code::NoOutput, "-", "the model has no output", "write `output name = expression`");
     one("input a: f32", Code::NoOutput, "-", "the model has no output", "write `output name = expression`");
 }
@@ -481,7 +484,7 @@ fn one_run_reports_what_it_can() {
     let source = "input a: f31\nlet b = (1 +\nlet c = foo(b) + clip()\nfn f(x, = x\n\
                   output y = f(1) + b + bar(2) < 1 < 2\noutput z = late * 7x\n] * 2\nlet late = 1";
     let found = problems(source);
-    let told: Vec<_> = found.as_slice().iter().map(|p| (p.code(), p.span().unwrap().text(source))).collect();
+    let told: Vec<_> = found.diagnostics().iter().map(|p| (p.code(), p.span().unwrap().text(source))).collect();
     assert_eq!(
         told,
         [
@@ -519,14 +522,14 @@ fn an_error_is_told_once() {
 
 #[test]
 fn values_and_types_by_themselves() {
-    let message = |text: &str| parse_value(text).unwrap_err().first().message().to_owned();
+    let message = |text: &str| parse_value(text).unwrap_err().diagnostics()[0].message().to_owned();
     assert_eq!(message("x"), "expected a literal, found `x`");
     assert_eq!(message("1 2"), "expected the end of the text, found `2`");
     assert_eq!(message("-true"), "expected a number, found `true`");
     assert_eq!(message(""), "expected a literal, found the end of the text");
     assert_eq!(message("1e999"), "`1e999` is too large for weak_float");
     assert_eq!(message("(1, 2"), "this bracket is never closed");
-    let message = |text: &str| parse_type(text).unwrap_err().first().message().to_owned();
+    let message = |text: &str| parse_type(text).unwrap_err().diagnostics()[0].message().to_owned();
     assert_eq!(message("f32 f32"), "expected the end of the text, found `f32`");
     assert_eq!(message("(f32 f32)"), "expected `,` or `)`, found `f32`");
     assert_eq!(message("TUPLE"), "`TUPLE` is not a type by itself");
@@ -536,8 +539,8 @@ fn limited(source: &str, limits: Limits) -> Option<String> {
     match parse(source, &Operators, &limits) {
         Ok(_) => None,
         Err(problems) => {
-            assert_eq!(problems.first().code(), Code::Limit, "{problems}");
-            Some(problems.first().message().to_owned())
+            assert_eq!(problems.diagnostics()[0].code(), Code::Limit, "{problems}");
+            Some(problems.diagnostics()[0].message().to_owned())
         }
     }
 }
@@ -556,13 +559,13 @@ fn nesting_is_allowed_to_256_and_of_tuples_to_64_and_no_deeper() {
     for (open, close) in [("TUPLE{", "}"), ("(", ")")] {
         let nested = |depth| format!("{}{}", open.repeat(depth), close.repeat(depth));
         assert!(parse_value(&nested(64)).is_ok());
-        assert_eq!(parse_value(&nested(65)).unwrap_err().first().message(), tuples);
+        assert_eq!(parse_value(&nested(65)).unwrap_err().diagnostics()[0].message(), tuples);
     }
     let nested = |depth| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
     assert!(parse_type(&nested(64)).is_ok());
-    assert_eq!(parse_type(&nested(65)).unwrap_err().first().message(), tuples);
+    assert_eq!(parse_type(&nested(65)).unwrap_err().diagnostics()[0].message(), tuples);
     let source = "(".repeat(300);
-    assert_eq!(problems(&source).first().span(), Some(Span::new(256, 257)));
+    assert_eq!(problems(&source).diagnostics()[0].span(), Some(Span::new(256, 257)));
 }
 
 #[test]
@@ -599,7 +602,7 @@ fn other_limits_are_exact_too() {
     );
     let source = "foo(1)\n".repeat(50);
     let found = parse(&source, &Operators, &Limits { problems: 7, ..Limits::default() }).unwrap_err();
-    assert_eq!(found.as_slice().len(), 7);
+    assert_eq!(found.diagnostics().len(), 7);
 }
 
 #[test]
@@ -618,7 +621,7 @@ fn functions_that_explode_meet_a_limit() {
 #[test]
 fn hostile_texts_end() {
     let found = problems(&"(".repeat(10_000_000));
-    assert_eq!((found.as_slice().len(), found.first().code()), (1, Code::Limit));
+    assert_eq!((found.diagnostics().len(), found.diagnostics()[0].code()), (1, Code::Limit));
     for source in [
         "(",
         ")",
@@ -649,7 +652,7 @@ fn hostile_texts_end() {
     ] {
         let source = source.repeat(200_000 / source.len());
         let found = problems(&source);
-        assert!(found.as_slice().len() <= 100);
+        assert!(found.diagnostics().len() <= 100);
     }
     for source in [
         "((((",
@@ -672,6 +675,6 @@ fn hostile_texts_end() {
         "🌲",
         "1..2",
     ] {
-        assert!(!problems(source).first().message().is_empty(), "{source}");
+        assert!(!problems(source).diagnostics()[0].message().is_empty(), "{source}");
     }
 }

@@ -426,7 +426,7 @@ fn only_what_cannot_be_read_is_refused() {
     let refused = |source: &str| {
         let problems = format(source, &Operators, &Limits::default()).expect_err(source);
         problems
-            .as_slice()
+            .diagnostics()
             .iter()
             .map(|problem| (problem.code(), problem.span().map(|at| at.start)))
             .collect::<Vec<_>>()

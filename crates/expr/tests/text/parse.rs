@@ -568,7 +568,7 @@ fn lines_assign_where_there_are_tensors() {
     assert_eq!(names, ["a", "c"]);
     // Elsewhere `a("i")` is a call, and a value is compared by `==`.
     let problems = parse(&of("a, b: f64"), &Operators, &Limits::default()).unwrap_err();
-    assert_eq!(problems.first().message(), "`a` is no function and cannot be called");
+    assert_eq!(problems.diagnostics()[0].message(), "`a` is no function and cannot be called");
     assert_eq!(lists("input a: tensor[f64, 1]\na(\"i\") == 1"), ["(equal (tensor._at a \"i\") 1)"]);
     assert_eq!(lists("input a: tensor[f64, 1]\na(\"i\")\n  - 1"), ["(subtract (tensor._at a \"i\") 1)"]);
 }
@@ -587,10 +587,10 @@ fn methods_stand_behind_brackets_and_labels() {
     ] {
         let text = format!("input a: tensor[f64, 2]\noutput n = {of}");
         let problems = parse(&text, &Operators, &Limits::default()).unwrap_err();
-        assert_eq!(problems.first().message(), message, "{of}");
+        assert_eq!(problems.diagnostics()[0].message(), message, "{of}");
     }
     let problems = parse("input a: f64\noutput n = (a).sum()", &Operators, &Limits::default()).unwrap_err();
-    assert_eq!(problems.first().message(), "a field of a value cannot be called");
+    assert_eq!(problems.diagnostics()[0].message(), "a field of a value cannot be called");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::Operators;
 use cembra_expr::{Program, Sources, UsedFile, parse, parse_sources};
-use cembra_value::{Diagnostics, Limits};
+use cembra_value::{Error, Limits};
 use std::io;
 
 /// The model `m` of these files.
@@ -14,7 +14,7 @@ fn gathered(files: &[(&str, &str)], limits: &Limits) -> Sources {
     Sources::gather("m", files[0].1, limits, &find)
 }
 
-fn read(files: &[(&str, &str)]) -> Result<Program, Diagnostics> {
+fn read(files: &[(&str, &str)]) -> Result<Program, Error> {
     parse_sources(&gathered(files, &Limits::default()), &Operators, &Limits::default())
 }
 
@@ -23,7 +23,8 @@ fn read(files: &[(&str, &str)]) -> Result<Program, Diagnostics> {
 fn problems(files: &[(&str, &str)]) -> Vec<String> {
     let sources = gathered(files, &Limits::default());
     let found = parse_sources(&sources, &Operators, &Limits::default()).expect_err("a problem");
-    let told = found.as_slice().iter().map(|problem| {
+    let problems = found.diagnostics();
+    let told = problems.iter().map(|problem| {
         let place = sources.place(problem.span().expect("a place"));
         format!("{} `{}`: {}", place.name, place.span.text(place.text), problem.message())
     });
@@ -84,7 +85,7 @@ fn files_that_do_not_fit_are_told_of_where_they_are() {
     assert_eq!(problems(&late), ["m `k`: `k` is used before it is defined"]);
     // A text that nobody looks for files of.
     let alone = parse("use \"a\"; 1", &Operators, &Limits::default()).unwrap_err();
-    assert_eq!(alone.first().message(), "`a` cannot be used: files are not looked for here");
+    assert_eq!(alone.diagnostics()[0].message(), "`a` cannot be used: files are not looked for here");
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn files_are_limited_in_number_and_length() {
     ] {
         assert!(read(&set(most)).is_ok());
         let error = read(&set(most - 1)).unwrap_err();
-        assert_eq!(error.first().code(), cembra_value::Code::Limit, "{error}");
+        assert_eq!(error.diagnostics()[0].code(), cembra_value::Code::Limit, "{error}");
     }
 }
 

@@ -73,7 +73,7 @@ fn a_literal_as_deep_as_the_limit_comes_back() {
     for read in
         [read_binary(&write_binary(&program), &Limits::default()), read_json(&write_json(&program), &Limits::default())]
     {
-        assert_eq!(read.unwrap_err().first().code(), cembra_value::Code::Limit);
+        assert_eq!(read.unwrap_err().diagnostics()[0].code(), cembra_value::Code::Limit);
     }
     program.outputs.pop();
     for again in both_forms(&program, &Limits::default()) {

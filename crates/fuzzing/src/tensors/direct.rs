@@ -243,7 +243,7 @@ fn contracted(node: &Node, labels: &Labels, operands: &[Dense]) -> Dense {
         let mut sum = 0_i64;
         for part in indices(&within) {
             summed.iter().zip(&part).for_each(|(label, at)| place[usize::from(*label)] = *at);
-            let factor = |(own, operand): (&cembra::tensor::Axes, &Dense)| {
+            let factor = |(own, operand): (&cembra_tensor::Axes, &Dense)| {
                 operand.at(&own.iter().map(|label| place[usize::from(*label)]).collect::<Vec<usize>>())
             };
             let factors: Vec<u64> = labels.operands.iter().zip(operands).map(factor).collect();

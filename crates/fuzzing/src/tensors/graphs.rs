@@ -499,9 +499,9 @@ impl<'r> Growth<'r> {
             }
         }
         let mut extents: Vec<usize> = Vec::new();
-        let mut labels = Labels { operands: Vec::new(), output: cembra::tensor::Axes::new() };
+        let mut labels = Labels { operands: Vec::new(), output: cembra_tensor::Axes::new() };
         for operand in &operands {
-            let mut own = cembra::tensor::Axes::new();
+            let mut own = cembra_tensor::Axes::new();
             for extent in self.graph.extents(*operand) {
                 let known: Vec<usize> = (0..extents.len()).filter(|label| extents[*label] == *extent).collect();
                 let label = match self.random.choice(&known) {

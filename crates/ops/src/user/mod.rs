@@ -15,7 +15,7 @@ use crate::{Compile, CompiledLiteral, OpId, Registry};
 use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Text};
 use cembra_tape::{Cell, Tape};
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Code, Diagnostic, Error, ScalarValue, Value};
 use function::{UserBody, forever};
 
 /// An operator to be registered.
@@ -42,30 +42,9 @@ impl UserOverload {
     }
 }
 
-/// Why an operator was not registered.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegisterError {
-    /// The name is not `family.name` in letters, digits and underscores.
-    #[error("`{0}` is not a name of the form `family.name`")]
-    Name(String),
-    /// The name is taken.
-    #[error("there is an operator `{0}` already")]
-    Taken(String),
-    /// There is no function, or functions of unlike kinds.
-    #[error("operator `{0}` needs functions of one arity, all strict or none")]
-    Functions(String),
-    /// What a rule recorded is no code for the function, or no code that could be run safely.
-    #[error("the rule of operator `{operator}` is refused: {reason}")]
-    Rule {
-        /// The operator.
-        operator: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// The registry is full.
-    #[error("a registry holds up to 65,535 operators")]
-    Full,
+/// The error of an operator that is not registered.
+pub(crate) fn refused(message: String) -> Error {
+    Diagnostic::new(Code::Registration, message).into()
 }
 
 impl UserOperator {
@@ -181,14 +160,12 @@ impl Registry {
     ///     UserOperator::new("risk.twice").function(|x: i64| x.wrapping_mul(2)),
     /// ])?;
     /// assert!(registry.find("risk.twice").is_some() && registry.find("math.add").is_some());
-    /// # Ok::<(), cembra_ops::RegisterError>(())
+    /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
     /// # Errors
     /// As of [`register`](Registry::register), for the first operator that is refused.
-    pub fn with_operators(
-        operators: impl IntoIterator<Item = UserOperator>,
-    ) -> Result<&'static Registry, RegisterError> {
+    pub fn with_operators(operators: impl IntoIterator<Item = UserOperator>) -> Result<&'static Registry, Error> {
         let mut registry = Registry::standard().clone();
         operators.into_iter().try_for_each(|operator| registry.register(operator).map(drop))?;
         Ok(registry.leak())
@@ -198,27 +175,28 @@ impl Registry {
     ///
     /// # Errors
     /// The name is taken or not of the form `family.name`, the functions do not go together, or a rule is refused.
-    pub fn register(&mut self, operator: UserOperator) -> Result<OpId, RegisterError> {
+    pub fn register(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         let UserOperator { name, summary, params, pure, overloads } = operator;
         let word = |text: &str| {
             text.starts_with(|c: char| c.is_ascii_alphabetic())
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         };
         if !name.split_once('.').is_some_and(|(family, own)| word(family) && own.split('.').all(word)) {
-            return Err(RegisterError::Name(name));
+            return Err(refused(format!("`{name}` is not a name of the form `family.name`")));
         }
         if self.find(&name).is_some() {
-            return Err(RegisterError::Taken(name));
+            return Err(refused(format!("there is an operator `{name}` already")));
         }
         let strict = |o: &UserOverload| o.overload.lifted.is_some();
         // What an operator is compiled from is its first argument.
         let arity = |o: &UserOverload| o.overload.args.len() + usize::from(o.overload.compile.is_some());
-        let Some(first) = overloads.first() else { return Err(RegisterError::Functions(name)) };
+        let unlike = || refused(format!("operator `{name}` needs functions of one arity, all strict or none"));
+        let Some(first) = overloads.first() else { return Err(unlike()) };
         let (arguments, all_strict) = (arity(first), strict(first));
         if overloads.iter().any(|o| arity(o) != arguments || strict(o) != all_strict)
             || (!params.is_empty() && params.len() != arguments)
         {
-            return Err(RegisterError::Functions(name));
+            return Err(unlike());
         }
         let total = overloads.iter().all(|o| o.total);
         let mut made = Vec::with_capacity(overloads.len());
@@ -226,7 +204,9 @@ impl Registry {
             match rule {
                 None => {}
                 Some(Ok(recording)) => overload.lower = Lower::Recording(Box::leak(Box::new(recording))),
-                Some(Err(reason)) => return Err(RegisterError::Rule { operator: name, reason }),
+                Some(Err(reason)) => {
+                    return Err(refused(format!("the rule of operator `{name}` is refused: {reason}")));
+                }
             }
             if overload.compile.is_some() {
                 overload.args = [&[Text::OPERAND], overload.args].concat().leak();

@@ -78,7 +78,7 @@ impl Options {
         }
         for name in self.without_rewrites.iter().filter(|name| rewrites().all(|rewrite| rewrite.name != **name)) {
             let problem = Diagnostic::new(Code::Option, format!("there is no rewrite `{name}`"));
-            problems.push(problem.hint("`cembra::rewrites` lists them"));
+            problems.push(problem.hint("`docs/rewrites.md` lists them"));
         }
         Diagnostics::check(problems)
     }

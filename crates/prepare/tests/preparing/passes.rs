@@ -338,7 +338,7 @@ fn options_must_name_what_there_is() {
             format!("there is no pass `casts`; {known}"),
             "pass `where` cannot be left out; those that can be are `fold`, `optimise`, `extensions`, `select`"
                 .to_owned(),
-            "there is no rewrite `a * 1 -> 1`; `cembra::rewrites` lists them".to_owned(),
+            "there is no rewrite `a * 1 -> 1`; `docs/rewrites.md` lists them".to_owned(),
         ]
     );
 }
@@ -402,7 +402,7 @@ fn what_an_extension_applies_is_cast_and_not_transformed_again() {
 fn what_an_extension_cannot_apply_is_said() {
     let refused = |rewriter: &mut Rewriter<'_>, operand| {
         let mut told =
-            |operator: &str, operands: &[Id]| rewriter.apply(operator, operands).map_err(|fault| fault.message);
+            |operator: &str, operands: &[Id]| rewriter.apply(operator, operands).map_err(|fault| fault.message());
         assert_eq!(
             told("math.nothing", &[operand]),
             Err("there is no operator `math.nothing` with kernels".to_owned())

@@ -5,7 +5,7 @@
 //! Run it with `cargo run -p example-extension`. What it prints is asserted by its test, in both backends.
 
 use cembra::{
-    Extension, Id, Limits, Model, Options, RegisterError, Registry, Rewriter, ScalarValue, Stage, UserOperator, Value,
+    Error, Extension, Id, Limits, Model, Options, Registry, Rewriter, ScalarValue, Stage, UserOperator, Value,
 };
 use std::io::Write;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Tree {
 }
 
 /// The operators of the language, and `forest.tree(TREE, x)`.
-fn registry() -> Result<&'static Registry, RegisterError> {
+fn registry() -> Result<&'static Registry, Error> {
     let mut registry = Registry::standard().clone();
     registry.register(
         UserOperator::new("forest.tree")
@@ -91,17 +91,12 @@ const MODELS: &[(&str, f64)] = &[
     ("input x: f64; let t = '3(10,20)'; forest.tree(t, x) + forest.tree(t, missing[f64])", 2.5),
 ];
 
-fn model(source: &str, registry: &'static Registry) -> Result<Model, cembra::Error> {
+fn model(source: &str, registry: &'static Registry) -> Result<Model, Error> {
     Model::parse_with(source, registry, &Limits::default())
 }
 
 /// The value of a model, and how many calls of `forest.tree` its plan is left with.
-fn answer(
-    source: &str,
-    x: f64,
-    options: &Options,
-    registry: &'static Registry,
-) -> Result<(String, usize), cembra::Error> {
+fn answer(source: &str, x: f64, options: &Options, registry: &'static Registry) -> Result<(String, usize), Error> {
     let model = model(source, registry)?;
     let values = model.compile(options)?.session().evaluate(&[Value::from(x)])?;
     Ok((cembra::print_value(&values[0]), model.explain(options, Stage::Plan)?.matches("forest.tree").count()))

@@ -1,8 +1,7 @@
 //! The service itself: what is made of each model, how a request becomes a row, and what a reload says.
 
 use cembra::{
-    Error, Json, JsonRow, JsonRows, Limits, Model, ModelExecutor, ModelSet, Options, Pool, RegisterError, Registry,
-    UserOperator,
+    Error, Json, JsonRow, JsonRows, Limits, Model, ModelExecutor, ModelSet, Options, Pool, Registry, UserOperator,
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -40,7 +39,7 @@ pub(crate) struct Service {
 type Unavailable = Box<dyn std::error::Error>;
 
 /// The operators of the language, and what `extern fn` in the models declares.
-fn registry() -> Result<&'static Registry, RegisterError> {
+fn registry() -> Result<&'static Registry, Error> {
     // Here a service asks what it has for the rate of the minute.
     let rate = |from: &str, to: &str| match (from, to) {
         ("EUR", "EUR") => Some(1.0),

@@ -2,12 +2,12 @@
 //!
 //! Run it with `cargo run -p example-user-operator`. What it prints is asserted by its test, in both backends.
 
-use cembra::{Bin, Cell, Limits, Model, Options, RegisterError, Registry, Un, UserOperator, Value};
+use cembra::{Bin, Cell, Error, Limits, Model, Options, Registry, Un, UserOperator, Value};
 use std::io::Write;
 
 /// The operators of the language and some of our own. Built once, at start-up: a registry and what it holds live as long as
 /// the process.
-fn registry() -> Result<&'static Registry, RegisterError> {
+fn registry() -> Result<&'static Registry, Error> {
     let mut registry = Registry::standard().clone();
 
     // A closure over plain scalars is strict: where an argument is missing, the result is, and the closure is not called.
@@ -87,7 +87,7 @@ const MODELS: &[(&str, f64)] = &[
 ];
 
 /// The value of a model, or its error, as text.
-fn answer(source: &str, x: f64, options: &Options, registry: &'static Registry) -> Result<String, cembra::Error> {
+fn answer(source: &str, x: f64, options: &Options, registry: &'static Registry) -> Result<String, Error> {
     // The text is read with the registry, so that the names are known, and compiled with the same one.
     let model = Model::parse_with(&format!("input x: f64; {source}"), registry, &Limits::default())?;
     let executor = model.compile(options)?;

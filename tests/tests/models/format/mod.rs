@@ -3,7 +3,8 @@
 
 mod scramble;
 
-use cembra::{Code, Expected, Folder, Limits, Model, ModelTest, Program, Registry, Sources, UsedFile, format};
+use cembra::{Code, Folder, Limits, Model, Program, Registry, Sources, UsedFile, format};
+use cembra_expr::{Expected, ModelTest, TestCase, TestValue};
 use cembra_fuzzing::Config;
 use scramble::scrambled;
 use serde::Deserialize;
@@ -50,10 +51,10 @@ fn formatted(text: &str) -> String {
 
 /// The tests of a model, but for where they are.
 fn told(tests: &[ModelTest]) -> Vec<String> {
-    let values = |values: &[cembra::TestValue]| {
+    let values = |values: &[TestValue]| {
         values.iter().map(|value| format!("{} = {:?}", value.name, value.literal)).collect::<Vec<_>>()
     };
-    let case = |case: &cembra::TestCase| match &case.expected {
+    let case = |case: &TestCase| match &case.expected {
         Expected::Outputs(outputs) => format!("{:?} {:?}", values(&case.inputs), values(outputs)),
         Expected::Error(code) => format!("{:?} {code}", values(&case.inputs)),
     };

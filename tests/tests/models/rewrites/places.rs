@@ -3,8 +3,9 @@
 
 use crate::rewrites::table::*;
 use crate::rewrites::{evaluate, mode_of, prepared_without, source, term};
-use cembra::{Backend, Limits, Mode, Model, Options, Registry, ScalarValue, Value, rewrites};
+use cembra::{Backend, Limits, Mode, Model, Options, Registry, ScalarValue, Value};
 use cembra_ops::Meaning;
+use cembra_prepare::rewrites;
 use std::collections::BTreeSet;
 
 const INPUTS: &str = "i, j: i32, x: i32?, m, n: unit?, b: bool, c: bool?";

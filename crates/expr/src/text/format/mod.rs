@@ -13,7 +13,7 @@ mod tokens;
 
 use super::parser::Parser;
 use crate::{Callable, Vocabulary};
-use cembra_value::{Diagnostics, Limits};
+use cembra_value::{Error, Limits};
 use layout::Layout;
 use structure::Structure;
 use tokens::Tokens;
@@ -38,7 +38,7 @@ impl Vocabulary for Quiet<'_> {
 ///
 /// # Errors
 /// What is wrong with the syntax, where a statement cannot be read to its end; or the limit that is exceeded.
-pub fn format(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<String, Diagnostics> {
+pub fn format(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<String, Error> {
     Parser::new(source, &Quiet(vocabulary), limits).check_syntax()?;
     let tokens = Tokens::of(source);
     let mut structure = Structure::of(&tokens);
