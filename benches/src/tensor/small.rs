@@ -8,6 +8,7 @@ use crate::record::Record;
 use cembra::tensor::{CompileGraph, TensorGraph, TensorNodeId};
 use cembra::{Model, Options, Scalar, Tensor};
 use cembra_engine::Evaluator;
+use cembra_engine::run_plan;
 use cembra_tensor::{Plan, Rewriter};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub(super) fn run(wants: &dyn Fn(&str) -> bool, effort: Effort, records: &mut Ve
         for extent in 2..=1001 {
             let (graph, output) = product_and_bias(extent).map_err(failed(SHAPES))?;
             let inputs = inputs(extent).map_err(failed(SHAPES))?;
-            on.plan(&graph, &[output]).and_then(|planned| planned.run(&inputs)).map_err(failed(SHAPES))?;
+            on.plan(&graph, &[output]).and_then(|planned| run_plan(&planned, &inputs)).map_err(failed(SHAPES))?;
         }
         let misses = on.kernel_counters().misses as f64;
         records.push(Record::count(SHAPES, CEMBRA, "compilations", "", misses));

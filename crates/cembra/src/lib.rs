@@ -75,8 +75,8 @@ pub use cembra_engine::rows::{
     OutputParts, column_bytes,
 };
 pub use cembra_engine::{
-    Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, LoadedRows, Metrics, Profile,
-    RowFailure, RowPlayer, RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
+    Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure,
+    RowPlayer, RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
 };
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
@@ -172,5 +172,4 @@ const _: () = {
     shared::<Pool<ModelExecutor<(), f64>>>();
     sent::<Session>();
     sent::<ModelExecutor<(), f64, Value>>();
-    sent::<LoadedRows<'static>>();
 };

@@ -16,6 +16,7 @@ use cembra::{
     Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, RunOptions, Span, Stage, Value,
     cast_literal,
 };
+use cembra_engine::LoadedRows;
 use cembra_expr::Input;
 use cembra_table::schema::spelled;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -319,7 +320,7 @@ impl Session {
             let model = text.read_again()?;
             model.compile(&self.options(&model)).map(drop)
         });
-        let mut loaded = executor.load(std::slice::from_ref(&row)).map_err(blame)?;
+        let mut loaded = LoadedRows::of(&executor, std::slice::from_ref(&row)).map_err(blame)?;
         let evaluate = seconds(|| loaded.evaluate()).map_err(blame)?;
         let by = match executor.backend() {
             Backend::Native => "machine code",

@@ -92,7 +92,7 @@ pub use tensor_access::Reader;
 #[cfg(feature = "tensors")]
 pub use tensor_bound::BoundPlan;
 #[cfg(feature = "tensors")]
-pub use tensor_plan::TensorPlan;
+pub use tensor_plan::{TensorPlan, run_plan};
 #[cfg(feature = "tensors")]
 pub use tensor_product::{
     MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct, ProductCounters, Products, contract,

@@ -20,12 +20,20 @@ pub struct LoadedRows<'v> {
 }
 
 impl Executor {
+    /// Bytes of one frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        self.inner().template.frame_bytes()
+    }
+}
+
+impl<'v> LoadedRows<'v> {
     /// Loads rows, each one value for each of the executor's inputs, in their order and of exactly their types.
     ///
     /// # Errors
     /// Values that do not fit, or a model with arrays: those are not in frames.
-    pub fn load<'v>(&self, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
-        let inner = self.shared();
+    pub fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
+        let inner = executor.shared();
         if inner.is_whole() {
             return Err(only_sessions());
         }
@@ -40,14 +48,6 @@ impl Executor {
         Ok(LoadedRows { inner, frames, context, values: PhantomData })
     }
 
-    /// Bytes of one frame.
-    #[must_use]
-    pub fn frame_bytes(&self) -> usize {
-        self.inner().template.frame_bytes()
-    }
-}
-
-impl LoadedRows<'_> {
     /// Evaluates the model on every row, in order. Results stay in the frames.
     ///
     /// # Errors

@@ -61,6 +61,16 @@ pub struct TensorPlan {
     plan: Plan,
 }
 
+/// The outputs, on tensors for the leaves of the graph that was planned, and how its products were computed.
+///
+/// # Errors
+/// Inputs that do not fit, an index outside of its axis, or an element that fails.
+pub fn run_plan(plan: &TensorPlan, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), Error> {
+    let (host, mut counters) = (plan.evaluator.host(), ProductCounters::default());
+    let made = BoundPlan::of(&plan.plan, &plan.graph, inputs, &host)?.run(inputs, &host, &mut counters)?;
+    Ok((made.unwrap_or_default(), counters))
+}
+
 impl TensorPlan {
     /// How many steps there are, and of which kinds.
     #[must_use]
@@ -76,16 +86,6 @@ impl TensorPlan {
     /// How many leaves the graph has.
     pub(crate) fn leaves(&self) -> usize {
         self.graph.leaves().len()
-    }
-
-    /// The outputs, on tensors for the leaves of the graph that was planned, and how its products were computed.
-    ///
-    /// # Errors
-    /// Inputs that do not fit, an index outside of its axis, or an element that fails.
-    pub fn run(&self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, ProductCounters), Error> {
-        let (host, mut counters) = (self.evaluator.host(), ProductCounters::default());
-        let made = BoundPlan::of(&self.plan, &self.graph, inputs, &host)?.run(inputs, &host, &mut counters)?;
-        Ok((made.unwrap_or_default(), counters))
     }
 
     /// Looks for something wrong with the plan, and with how it is bound to such inputs: for the fuzzer. Debug builds always look.

@@ -4,6 +4,7 @@ use cembra::{
     Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, JsonRows, Limits, Model, Options, Pool,
     Registry, Scalar, ScalarValue, Target, UserOperator, Value,
 };
+use cembra_engine::LoadedRows;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -383,7 +384,7 @@ fn every_other_way_in_is_refused() {
     {
         let model = Model::parse(text).unwrap();
         let executor = model.compile(&options).unwrap();
-        assert!(is_refused(executor.load(&[vec![Value::from(1.0)]])), "{text}");
+        assert!(is_refused(LoadedRows::of(&executor, &[vec![Value::from(1.0)]])), "{text}");
         assert!(is_refused(model.machine(&options)), "{text}");
         let object = model.object("f", &Target::host(), &options);
         assert!(is_refused(object), "{text}");

@@ -1,6 +1,7 @@
 //! Small models end to end in both backends, on values and on structs.
 
 use cembra::{Backend, Model, Optional, Options, QType, Scalar, Value};
+use cembra_engine::LoadedRows;
 
 const QUADRATIC: &str = "
 input a: f32
@@ -56,7 +57,7 @@ fn an_executor_for_structs_takes_no_values() {
             "{error}"
         );
         assert_eq!(session.listen(&values, &mut |_, _| {}).unwrap_err().code(), "binding");
-        assert_eq!(typed.executor().load(&[values.to_vec()]).unwrap_err().code(), "binding");
+        assert_eq!(LoadedRows::of(typed.executor(), &[values.to_vec()]).unwrap_err().code(), "binding");
     }
 }
 

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
+use cembra_engine::LoadedRows;
 use cembra_runtime::MachineType;
 use cembra_table::{Decoded, Keep};
 use comfy_table::{CellAlignment, Table, presets};
@@ -133,7 +134,7 @@ fn rows(
 ) -> Result<(Vec<Vec<Value>>, usize), Failure> {
     let executor = subject(options, Backend::Interpreter, text, model)?;
     // Whatever takes no rows ahead takes none at all.
-    executor.load(&[]).map_err(|error| text.blame(&error))?;
+    LoadedRows::of(&executor, &[]).map_err(|error| text.blame(&error))?;
     let most = (MOST_BYTES / executor.frame_bytes().max(1)).clamp(1, MOST_ROWS);
     let mut session = executor.session();
     let mut rows = Vec::new();
@@ -253,7 +254,8 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
     let interpreter = subject(options, Backend::Interpreter, text, model)?;
     let native = subject(options, Backend::Native, text, model)?;
     let blame = |error: Error| text.blame(&error);
-    let mut loaded = [interpreter.load(rows).map_err(blame)?, native.load(rows).map_err(blame)?];
+    let mut loaded =
+        [LoadedRows::of(&interpreter, rows).map_err(blame)?, LoadedRows::of(&native, rows).map_err(blame)?];
     for round in 0..=ROUNDS {
         for (index, backend) in [Backend::Interpreter, Backend::Native].into_iter().enumerate() {
             let options = options.clone().backend(backend);

@@ -7,6 +7,7 @@ use super::graphs::Case;
 use cembra::tensor::{CompileGraph, Reader, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Backend, Options, Scalar, Session, Tensor};
 use cembra_engine::Evaluator;
+use cembra_engine::run_plan;
 use cembra_tensor::{Node, Operation, Rewriter};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -134,7 +135,7 @@ impl Judge {
         let planned = |evaluator: &Arc<Evaluator>, outputs: &[TensorNodeId]| -> Values {
             let planned = evaluator.plan(graph, outputs)?;
             planned.verify(inputs)?;
-            Ok(planned.run(inputs)?.0)
+            Ok(run_plan(&planned, inputs)?.0)
         };
         let differs = |evaluator: &Arc<Evaluator>, outputs: &[TensorNodeId]| {
             !same(&self.native.evaluate(graph, outputs, inputs), &planned(evaluator, outputs))

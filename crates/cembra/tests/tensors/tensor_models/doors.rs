@@ -7,6 +7,7 @@ use cembra::{
     Backend, Cancellation, Code, Executor, Field, JsonRow, Mismatch, Model, ModelSet, Options, Pool, QType, RunOptions,
     Scalar, ScalarValue, Stage, Tensor, TestFailure, Value, Work,
 };
+use cembra_engine::LoadedRows;
 
 #[test]
 fn threads_take_sessions_from_a_pool() {
@@ -338,7 +339,7 @@ fn graphs_are_compiled_as_models_are() {
     assert_eq!(executor.prepare_for(&[&[2], &[], &[2]]).expect_err("2 for 3").code(), "shape");
     assert_eq!(executor.prepare_for(&[&[3], &[]]).expect_err("two").code(), "shape");
     assert_eq!(executor.batch().expect_err("no rows").code(), "tensors");
-    assert_eq!(executor.load(&[values.to_vec()]).expect_err("no frames").code(), "arrays");
+    assert_eq!(LoadedRows::of(&executor, &[values.to_vec()]).expect_err("no frames").code(), "arrays");
     // The graph may be changed or dropped behind it.
     drop(g);
     assert!(executor.session().evaluate(&values).is_ok());

@@ -3,6 +3,7 @@
 use super::{compiled, counted, inputs_of, run, tensors};
 use cembra::tensor::same_bits;
 use cembra::{Cancellation, Error, FaultKind, Limits, Model, Options, RunOptions, Span, Tensor, Value};
+use cembra_engine::run_plan;
 
 pub(super) const SCALED: &str = "
     input x: tensor[f64, 2], bias: tensor[f64, 1], by: f64
@@ -76,7 +77,7 @@ fn a_plan_that_is_prepared_is_the_one_that_runs() {
     let made = session.run_tensors(&inputs).expect("outputs").to_vec();
     let counters = executor.plan_counters();
     assert_eq!((counters.misses, counters.hits, counters.kept), (1, 1, 1));
-    let (by_plan, _) = plan.run(&inputs).expect("outputs");
+    let (by_plan, _) = run_plan(&plan, &inputs).expect("outputs");
     assert!(made.iter().zip(&by_plan).all(|(made, by_plan)| same_bits(made, by_plan)), "{made:?}, {by_plan:?}");
     for (extents, code, message) in [
         // The same numbers in one row as those of the plan, for other inputs.

@@ -39,7 +39,7 @@ fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Resul
         session
     };
     let (mut one, mut of_values) = (session(), session());
-    let mut by_plan = || Ok(executor.prepare_for(&extents)?.run(inputs)?.0);
+    let mut by_plan = || Ok(cembra_engine::run_plan(&*executor.prepare_for(&extents)?, inputs)?.0);
     let by_session = |session: &mut Session| Ok(session.run_tensors(inputs)?.to_vec());
     let last_of_three = |run: &mut dyn FnMut() -> Result<Vec<Tensor>, Error>| {
         (0..3).map(|_| run()).last().expect("a run").map_err(|error| kind_of(&error))

@@ -312,7 +312,7 @@ fn expressions_are_compiled_once_for_all_extents_and_threads() {
                     let [x] = leaves(&mut g, [&[extent]]);
                     let square = g.apply("math.multiply", &[x, x]).unwrap();
                     let sum = g.reduce(Reduction::Sum, square, &[0]).unwrap();
-                    on.plan(&g, &[sum]).unwrap().run(&[numbers(&[extent], seed)]).unwrap();
+                    cembra_engine::run_plan(&on.plan(&g, &[sum]).unwrap(), &[numbers(&[extent], seed)]).unwrap();
                 }
             });
         }

@@ -4,6 +4,7 @@ use super::{numbers, plan_of};
 use crate::compiled::{kind_of, run};
 use cembra::tensor::{CompileGraph, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Cancellation, Options, RowPlayer, Scalar};
+use cembra_engine::run_plan;
 
 /// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
 fn graph() -> (TensorGraph, Vec<TensorNodeId>) {
@@ -57,7 +58,7 @@ fn check_runs(g: &TensorGraph, outputs: &[TensorNodeId]) {
             let inputs = [x.clone(), y.clone()];
             let expected = executor.run_reference(&inputs).expect("values");
             let once = run(&executor, &inputs).expect("values");
-            let unbound = plan.run(&inputs).expect("values").0;
+            let unbound = run_plan(&plan, &inputs).expect("values").0;
             let again = session.run_tensors(&inputs).expect("values").to_vec();
             for made in [&once, &unbound, &again] {
                 let is_same = expected.iter().zip(made).all(|(expected, made)| same_bits(expected, made));
