@@ -254,6 +254,12 @@ operators! {
     STRINGS_ENDS_WITH = strings::search::ENDS_WITH;
     PLUS = shorthand::PLUS;
     SHORT_ROUND = shorthand::ROUND;
+    SHORT_CEIL = math::decimal::CEIL;
+    SHORT_FLOOR = math::decimal::FLOOR;
+    SHORT_TRUNC = math::decimal::SHORT_TRUNC;
+    DECIMAL = math::decimal::DECIMAL;
+    ROUND_DECIMAL = math::decimal::ROUND_DECIMAL;
+    ROUND_EVEN = math::decimal::ROUND_EVEN;
     CLAMP = shorthand::CLAMP;
     COALESCE = shorthand::COALESCE;
     STRINGS_COUNT = strings::search::COUNT;
@@ -419,7 +425,7 @@ operators! {
     TENSOR_SQUARE = tensor::SQUARE;
     TENSOR_RECIP = tensor::RECIP;
     TENSOR_ROUND = tensor::ROUND;
-    TENSOR_TRUNC = tensor::TRUNC;
+    TRUNC = math::rounding::TRUNC;
     TENSOR_WHERE = tensor::WHERE;
     TENSOR_AT = whole_tensors::AT;
     TENSOR_BIND = whole_tensors::BIND;

@@ -67,7 +67,7 @@ fn digits(digits: Option<&Value>) -> Result<i64, TypeFault> {
             return Err(fault.hint("write the number of digits, as in `round(x, 2)`"));
         }
     };
-    if found.abs() > MOST_DIGITS {
+    if !(-MOST_DIGITS..=MOST_DIGITS).contains(&found) {
         let message = format!("round expects at most {MOST_DIGITS} for `digits`, found {found}");
         return Err(TypeFault::mismatch(message, Some(1)));
     }

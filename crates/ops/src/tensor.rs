@@ -170,10 +170,6 @@ const ROUND_RULE: Rule = |t, a| {
     let rounded = t.select(has_part, back, size);
     Cell::num(t.bin(Bin::Copysign, rounded, x))
 };
-const TRUNC_RULE: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(t.un(Un::Trunc, x))
-};
 const SAME: Rule = |_, a| a[0];
 
 pub(crate) static ROUND: OpDef = OpDef {
@@ -187,21 +183,6 @@ pub(crate) static ROUND: OpDef = OpDef {
     ]),
     laws: &[Law::Idempotent],
     examples: &[ex("tensor.round(2.5f32)", "2."), ex("tensor.round(-0.5f32)", "-0."), ex("tensor.round(7)", "7")],
-    derivative: Some(FLAT),
-    ..UNARY
-};
-
-pub(crate) static TRUNC: OpDef = OpDef {
-    name: "tensor.trunc",
-    summary: "The number without what is behind the point.",
-    meaning: Meaning::Overloads(&[
-        strict!(|x: i32| -> i32 { x }, SAME),
-        strict!(|x: i64| -> i64 { x }, SAME),
-        strict!(|x: f32| -> f32 { x.trunc() }, TRUNC_RULE),
-        strict!(|x: f64| -> f64 { x.trunc() }, TRUNC_RULE),
-    ]),
-    laws: &[Law::Idempotent],
-    examples: &[ex("tensor.trunc(-2.5f32)", "-2."), ex("tensor.trunc(-0.5f64)", "f64{-0}")],
     derivative: Some(FLAT),
     ..UNARY
 };

@@ -3,6 +3,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod classify;
 pub(crate) mod closeness;
+pub(crate) mod decimal;
 pub(crate) mod division;
 pub(crate) mod exponential;
 pub(crate) mod extremes;

@@ -1,4 +1,4 @@
-//! Rounding to whole numbers. The type stays; integers are whole already.
+//! Rounding to whole numbers. The type stays; integers are whole already. Rounding to decimal digits is in `decimal.rs`.
 
 use crate::definition::{Law, Meaning, OpDef, Typing, UNARY, ex};
 use crate::derivative::FLAT;
@@ -35,7 +35,7 @@ fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
 const FLOOR_RULE: Rule = |t, a| one(t, Un::Floor, a);
 pub(crate) static FLOOR: OpDef = rounding(
     "math.floor",
-    &["floor"],
+    &[],
     "The largest whole number that is not above `x`.",
     Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
@@ -43,14 +43,14 @@ pub(crate) static FLOOR: OpDef = rounding(
         strict!(|x: f32| -> f32 { x.floor() }, FLOOR_RULE),
         strict!(|x: f64| -> f64 { x.floor() }, FLOOR_RULE),
     ]),
-    &[ex("floor(-2.5f32)", "-3."), ex("floor(7)", "7")],
+    &[ex("math.floor(-2.5f32)", "-3."), ex("math.floor(7)", "7")],
 )
 .derived(FLAT);
 
 const CEIL_RULE: Rule = |t, a| one(t, Un::Ceil, a);
 pub(crate) static CEIL: OpDef = rounding(
     "math.ceil",
-    &["ceil"],
+    &[],
     "The smallest whole number that is not below `x`; `ceil(-0.5)` is `-0.0`.",
     Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
@@ -58,7 +58,7 @@ pub(crate) static CEIL: OpDef = rounding(
         strict!(|x: f32| -> f32 { x.ceil() }, CEIL_RULE),
         strict!(|x: f64| -> f64 { x.ceil() }, CEIL_RULE),
     ]),
-    &[ex("ceil(2.1f32)", "3."), ex("ceil(-0.5f32)", "-0.")],
+    &[ex("math.ceil(2.1f32)", "3."), ex("math.ceil(-0.5f32)", "-0.")],
 )
 .derived(FLAT);
 
@@ -87,5 +87,20 @@ pub(crate) static ROUND: OpDef = rounding(
         strict!(|x: f64| -> f64 { x.round() }, ROUND_RULE),
     ]),
     &[ex("round(2.5f32)", "3."), ex("round(-2.5f32)", "-3."), ex("round(-0.4f32)", "-0.")],
+)
+.derived(FLAT);
+
+const TRUNC_RULE: Rule = |t, a| one(t, Un::Trunc, a);
+pub(crate) static TRUNC: OpDef = rounding(
+    "math.trunc",
+    &["tensor.trunc"],
+    "The number without what is behind the point; `trunc(-0.5)` is `-0.0`.",
+    Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x.trunc() }, TRUNC_RULE),
+        strict!(|x: f64| -> f64 { x.trunc() }, TRUNC_RULE),
+    ]),
+    &[ex("math.trunc(-2.5f32)", "-2."), ex("math.trunc(-0.5f64)", "f64{-0}")],
 )
 .derived(FLAT);

@@ -110,13 +110,13 @@ pub(crate) fn copied_bytes(context: &mut Context, bytes: &[u8]) -> Result<Bytes<
 }
 
 /// A short text on the stack, for numbers. What does not fit is an error of writing.
-pub(super) struct StackText<const N: usize> {
+pub(crate) struct StackText<const N: usize> {
     room: [u8; N],
     len: usize,
 }
 
 impl<const N: usize> StackText<N> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         StackText { room: [0; N], len: 0 }
     }
 
@@ -124,7 +124,7 @@ impl<const N: usize> StackText<N> {
         &self.room[..self.len]
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         // Only whole texts are written: this never fails.
         str::from_utf8(self.as_bytes()).unwrap_or_default()
     }

@@ -191,7 +191,7 @@ fn records_are_complete() {
             "{family}"
         );
         // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
-        // their own, `where` and `round` take more by their short names, one counts more than bits, what a year or a second is of should be seen, and that an annotation, chance or
+        // their own, `where`, `round`, `ceil`, `floor` and `trunc` take more by their short names, one counts more than bits, what a year or a second is of should be seen, and that an annotation, chance or
         // an operator on types is one. What the names of operators on arrays and edges mean is too common a word alone.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
             || matches!(
@@ -199,7 +199,10 @@ fn records_are_complete() {
                 "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "array" | "edge" | "tensor"
             )
             || matches!(def.name, "dict.get" | "dict.contains" | "dict.keys" | "dict.values" | "dict.make")
-            || matches!(def.name, "core.where" | "math.round" | "bitwise.count");
+            || matches!(
+                def.name,
+                "core.where" | "math.round" | "math.ceil" | "math.floor" | "math.trunc" | "bitwise.count"
+            );
         if !short.starts_with('_') && !shared {
             assert!(def.aliases.contains(&short) || def.params.is_empty(), "{} has no short name {short}", def.name);
         }
@@ -209,10 +212,10 @@ fn records_are_complete() {
             assert!(fits, "{} has an overload of another arity", def.name);
             // Strings that are made lie in the arena of a call, which no rule knows.
             let strings = overload.args.iter().chain([&overload.ret]).any(|operand| operand.scalar.is_string());
-            // And some are long, look up in what they are compiled from, hash texts of numbers, or count with more bits than a tape has.
+            // And some are long, look up in what they are compiled from, go by the digits of numbers, or count with more bits than a tape has.
             let long = def.name.ends_with("_distribution_inverse_cdf")
                 || overload.compile.is_some()
-                || matches!(def.name, "seq._range_size" | "random.cityhash");
+                || matches!(def.name, "seq._range_size" | "random.cityhash" | "math._decimal");
             let has_rule = matches!(overload.lower, Lower::Rule(_));
             assert!(strings || long || has_rule, "{} has an overload without a rule", def.name);
         }

@@ -228,8 +228,9 @@ pub(super) const CALLS: &[Foreign] = &[
     // Numbers.
     call(&["ln", "naturallog"], "write `log(x)`"),
     call(&["ceiling"], "write `ceil(x)`"),
-    call(&["trunc", "truncate", "fix", "rounddown"], "write `sign(x) * floor(abs(x))`"),
+    call(&["truncate", "fix", "rounddown"], "write `trunc(x)`, or `trunc(x, 2)` for two decimal digits"),
     call(&["roundup"], "write `sign(x) * ceil(abs(x))`"),
+    call(&["roundhalfeven", "bround", "bankersround"], "write `round_even(x, 2)`"),
     call(&["power"], "write `x ** 2.0`"),
     call(&["square"], "write `x * x`"),
     call(&["cbrt"], "write `sign(x) * abs(x) ** (1.0 / 3.0)`"),

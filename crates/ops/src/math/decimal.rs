@@ -1,0 +1,272 @@
+//! Rounding to decimal digits as people do it on paper: on the shortest digits that read back as the number, so that `1.005` is
+//! a half of a hundredth. `round(x, digits)` of the text language computes with powers of ten instead, and is not here.
+//!
+//! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
+
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+};
+use crate::derivative::FLAT;
+use crate::kernel::strict;
+use crate::strings::made::StackText;
+use crate::typing::{Argument, Signature, TypeFault};
+use crate::{Example, OpId, Registry, id};
+use cembra_expr::{ArgumentForm, Parameter};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+use std::fmt::{LowerExp, Write};
+use std::str::FromStr;
+
+/// The most digits before or behind the point: 10 to the power of 22 is the largest that a float of 64 bits has exactly.
+const MOST_DIGITS: i64 = 22;
+
+/// Which of its neighbours a number becomes. The numbers are operands of `math._decimal`, in files too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    HalfAway = 0,
+    HalfEven = 1,
+    Up = 2,
+    Down = 3,
+    Cut = 4,
+}
+
+impl Way {
+    fn of(number: i32) -> Way {
+        match number {
+            1 => Way::HalfEven,
+            2 => Way::Up,
+            3 => Way::Down,
+            4 => Way::Cut,
+            _ => Way::HalfAway,
+        }
+    }
+
+    /// True if the digits that are kept become one more: `rest` of `unit` was cut off, and is not 0.
+    fn is_more(self, kept: u64, rest: u64, unit: u128, is_negative: bool) -> bool {
+        let twice = 2 * u128::from(rest);
+        match self {
+            Way::HalfAway => twice >= unit,
+            Way::HalfEven => twice > unit || twice == unit && kept % 2 == 1,
+            Way::Up => !is_negative,
+            Way::Down => is_negative,
+            Way::Cut => false,
+        }
+    }
+}
+
+/// The digits of a finite number that is not 0, as an integer of up to 17 digits, and the power of ten that it counts.
+fn shortest_digits(number: impl LowerExp) -> (u64, i32) {
+    let mut text = StackText::<40>::new();
+    // `1.2345e-7`; there is room for all digits, so that writing never fails.
+    let _ = write!(text, "{number:e}");
+    let (mantissa, exponent) = text.as_str().split_once('e').unwrap_or(("0", "0"));
+    let behind = mantissa.split_once('.').map_or(0, |(_, behind)| behind.len() as i32);
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).fold(0, |all, digit| 10 * all + u64::from(digit - b'0'));
+    (digits, exponent.parse::<i32>().unwrap_or(0) - behind)
+}
+
+/// The number that so many powers of ten are, rounded once.
+fn scaled<F: FromStr + Default>(count: u64, power: i32) -> F {
+    let mut text = StackText::<40>::new();
+    let _ = write!(text, "{count}e{power}");
+    text.as_str().parse().unwrap_or_default()
+}
+
+/// `number`, whose size is finite and not 0, rounded to a multiple of 10 to the power of `-digits`: its digits as they are if it is one, else
+/// so many of that power.
+fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Way) -> Option<u64> {
+    let (all, power) = shortest_digits(number);
+    let cut = -digits - power;
+    if cut <= 0 {
+        return None;
+    }
+    // Beyond 18 digits nothing is kept, and what is cut off is far below a half.
+    let unit = 10_u128.pow(cut.unsigned_abs().min(19));
+    let kept = (u128::from(all) / unit) as u64;
+    let rest = (u128::from(all) % unit) as u64;
+    Some(if rest != 0 && way.is_more(kept, rest, unit, is_negative) { kept + 1 } else { kept })
+}
+
+fn rounded_f64(x: f64, digits: i32, way: i32) -> f64 {
+    if !x.is_finite() || x == 0.0 {
+        return x;
+    }
+    let digits = digits.clamp(-MOST_DIGITS as i32, MOST_DIGITS as i32);
+    let Some(kept) = kept_digits(x.abs(), x < 0.0, digits, Way::of(way)) else { return x };
+    // Both are exact below 2^53 and up to 10^22, so that one operation rounds once.
+    let size = match kept >> 53 {
+        0 if digits >= 0 => kept as f64 / 10_f64.powi(digits),
+        0 => kept as f64 * 10_f64.powi(-digits),
+        _ => scaled(kept, -digits),
+    };
+    size.copysign(x)
+}
+
+fn rounded_f32(x: f32, digits: i32, way: i32) -> f32 {
+    if !x.is_finite() || x == 0.0 {
+        return x;
+    }
+    let digits = digits.clamp(-MOST_DIGITS as i32, MOST_DIGITS as i32);
+    let kept = kept_digits(x.abs(), x < 0.0, digits, Way::of(way));
+    kept.map_or(x, |kept| scaled::<f32>(kept, -digits).copysign(x))
+}
+
+pub(crate) static DECIMAL: OpDef = OpDef {
+    name: "math._decimal",
+    summary: "`x` rounded to `digits` decimal digits, -22 to 22 of them, on its shortest decimal digits: halves away from zero, or to the even digit where `way` is 1; up where it is 2, down where it is 3, toward zero where it is 4.",
+    params: &[param("x"), param("digits").of(ArgumentForm::Position), param("way").of(ArgumentForm::Position)],
+    typing: Typing::Overloads,
+    meaning: Meaning::Overloads(&[
+        strict!(|x: f32, digits: i32, way: i32| -> f32 { rounded_f32(x, digits, way) }),
+        strict!(|x: f64, digits: i32, way: i32| -> f64 { rounded_f64(x, digits, way) }),
+    ]),
+    examples: &[ex("math._decimal(1.005f64, 2, 0)", "f64{1.01}"), ex("math._decimal(2.5f64, 0, 1)", "f64{2}")],
+    ..UNARY
+};
+
+/// How many digits are asked for.
+fn digits_of(name: &str, digits: Option<&Value>) -> Result<i32, TypeFault> {
+    let found = match digits {
+        Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
+        Some(Value::Scalar(ScalarValue::Int64(digits))) => *digits,
+        _ => {
+            let fault = TypeFault::mismatch(format!("{name} expects a literal integer for `digits`"), Some(1));
+            return Err(fault.hint(format!("write the number of digits, as in `{name}(x, 2)`")));
+        }
+    };
+    if !(-MOST_DIGITS..=MOST_DIGITS).contains(&found) {
+        let message = format!("{name} expects -{MOST_DIGITS} to {MOST_DIGITS} for `digits`, found {found}");
+        return Err(TypeFault::mismatch(message, Some(1)));
+    }
+    Ok(found as i32)
+}
+
+/// The type of `x`, which is a number.
+fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let x = args[0].qtype;
+    let is_number = |scalar: Scalar| scalar.is_float() || matches!(scalar, Scalar::Int32 | Scalar::Int64);
+    if !x.scalar().is_some_and(is_number) || !matches!(x, QType::Scalar(_) | QType::Optional(_)) {
+        return Err(TypeFault::mismatch(format!("{name} expects a number, found {x}"), Some(0)));
+    }
+    let digits = digits_of(name, args[1].literal)?;
+    if digits < 0 && !x.scalar().is_some_and(Scalar::is_float) {
+        let message = format!("{name} expects a float where `digits` is negative, found an integer");
+        let hint = format!("write `{name}(core.to_float64(x), {digits})`");
+        return Err(TypeFault::mismatch(message, Some(0)).hint(hint));
+    }
+    Ok(Signature::unchanged(args, x.clone()))
+}
+
+fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Way) -> Result<NodeHandle, TypeFault> {
+    let digits = digits_of(name, g.value(args[1]).as_ref())?;
+    let scalar = g.qtype(args[0]).of_each().scalar();
+    // An integer has no digits behind the point.
+    if !scalar.is_some_and(Scalar::is_float) {
+        return Ok(args[0]);
+    }
+    let [digits, way] = [digits, way as i32].map(|number| g.literal(Value::from(number)));
+    if scalar != Some(Scalar::WeakFloat) {
+        return g.apply(id::DECIMAL, &[args[0], digits, way]);
+    }
+    let x = g.apply(id::TO_FLOAT64, &args[..1])?;
+    let rounded = g.apply(id::DECIMAL, &[x, digits, way])?;
+    g.apply(id::TO_WEAK_FLOAT, &[rounded])
+}
+
+const TO_DIGITS: OpDef = OpDef {
+    presence: PresenceRule::Custom,
+    over_arrays: OverArrays::Expanded,
+    params: &[param("x"), param("digits").of(ArgumentForm::Position)],
+    derivative: Some(FLAT),
+    ..UNARY
+};
+
+pub(crate) static ROUND_DECIMAL: OpDef = OpDef {
+    name: "math.round_decimal",
+    aliases: &["round_decimal"],
+    summary: "The nearest number with so many decimal digits, a literal from -22 to 22, in the type of `x`; halves are rounded away from zero. What counts are the shortest digits that read back as `x`, as they are printed: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0.",
+    typing: Typing::Rule(|args| decimal_type("round_decimal", args)),
+    meaning: Meaning::Expand(|g, args| decimal(g, args, "round_decimal", Way::HalfAway)),
+    examples: &[
+        ex("round_decimal(1.005f64, 2)", "f64{1.01}"),
+        ex("round_decimal(-2.5f32, 0)", "-3."),
+        ex("round_decimal(1250f64, -2)", "f64{1300}"),
+    ],
+    ..TO_DIGITS
+};
+
+pub(crate) static ROUND_EVEN: OpDef = OpDef {
+    name: "math.round_even",
+    aliases: &["round_even"],
+    summary: "As `math.round_decimal`, but halves are rounded to the even digit, as accountants do.",
+    typing: Typing::Rule(|args| decimal_type("round_even", args)),
+    meaning: Meaning::Expand(|g, args| decimal(g, args, "round_even", Way::HalfEven)),
+    examples: &[
+        ex("round_even(2.345f64, 2)", "f64{2.34}"),
+        ex("round_even(2.355f64, 2)", "f64{2.36}"),
+        ex("round_even(2.5f32, 0)", "2."),
+    ],
+    ..TO_DIGITS
+};
+
+/// An operator that rounds to whole numbers without `digits`, and on decimal digits with them.
+const fn with_digits(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    typing: Typing,
+    meaning: Meaning,
+    examples: &'static [Example],
+) -> OpDef {
+    OpDef { name, aliases, summary, params: X_AND_DIGITS, typing, meaning, examples, ..TO_DIGITS }
+}
+
+const X_AND_DIGITS: &[Parameter] = &[param("x"), param_or("digits", Value::Unspecified).of(ArgumentForm::Position)];
+
+fn whole_or_decimal(name: &str, whole: OpId, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    if *args[1].qtype != QType::Unspecified {
+        return decimal_type(name, args);
+    }
+    let resolved = Registry::standard().get(whole).resolve(&args[..1])?;
+    Ok(Signature::unchanged(args, resolved.signature.ret))
+}
+
+fn whole_or_digits(
+    g: &mut dyn Expansion,
+    args: &[NodeHandle],
+    name: &str,
+    whole: OpId,
+    way: Way,
+) -> Result<NodeHandle, TypeFault> {
+    match g.qtype(args[1]) == QType::Unspecified {
+        true => g.apply(whole, &args[..1]),
+        false => decimal(g, args, name, way),
+    }
+}
+
+pub(crate) static CEIL: OpDef = with_digits(
+    "core._ceil",
+    &["ceil"],
+    "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
+    Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
+    Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Way::Up)),
+    &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
+);
+
+pub(crate) static FLOOR: OpDef = with_digits(
+    "core._floor",
+    &["floor"],
+    "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
+    Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
+    Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Way::Down)),
+    &[ex("floor(-2.5f32)", "-3."), ex("floor(-1.001f64, 2)", "f64{-1.01}"), ex("floor(1999f64, -3)", "f64{1000}")],
+);
+
+pub(crate) static SHORT_TRUNC: OpDef = with_digits(
+    "core._trunc",
+    &["trunc"],
+    "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
+    Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
+    Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Way::Cut)),
+    &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
+);
