@@ -76,7 +76,9 @@ impl Catalogue {
             .filter(|(_, def)| !matches!(def.typing, Typing::Instantiated | Typing::OfTensors))
             // Programs on scalars have no arrays: neither what makes them, nor what takes only them.
             .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
-            .filter(|(op, _)| stands_by_itself(*op) && *op != id::DICT_MAKE)
+            .filter(|(op, _)| {
+                stands_by_itself(*op) && !matches!(*op, id::DICT_MAKE | id::DICT_RANGES | id::DICT_SEGMENT)
+            })
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };
                 Entry { op, def, groups: groups(def, &wanted, kinds) }

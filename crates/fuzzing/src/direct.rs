@@ -6,7 +6,8 @@ use crate::subject::Row;
 use cembra_expr::Program;
 use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
 use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph, TypedModel};
-use cembra_value::Value;
+use cembra_runtime::Scalar;
+use cembra_value::{ScalarValue, Value};
 use std::collections::HashMap;
 
 /// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.
@@ -89,6 +90,7 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
                 let def: &OpDef = Registry::standard().get(op);
                 match op {
                     id::DICT_TABLE => looked_up(&args)?,
+                    id::DICT_SEGMENT => segment_of(&args)?,
                     _ => call(def, &Resolved { signature, overload, lifted }, &args)?.ok()?,
                 }
             }
@@ -127,6 +129,25 @@ fn looked_up(args: &[Value]) -> Option<Value> {
     let [Value::Dict(dict), key] = args else { return None };
     let value = key.as_scalar().and_then(|key| dict.entries().find(|(known, _)| known == key)?.1);
     Some(Value::optional(dict.values().scalar(), value))
+}
+
+/// The number of the last segment whose bound is not above the key.
+fn segment_of(args: &[Value]) -> Option<Value> {
+    let [Value::Dict(dict), key] = args else { return None };
+    let is_from = |bound: &ScalarValue, key: &ScalarValue| match (bound, key) {
+        (ScalarValue::Text(bound), ScalarValue::Text(key)) => bound.as_bytes() <= key.as_bytes(),
+        (ScalarValue::Float32(bound), ScalarValue::Float32(key)) => bound <= key,
+        (ScalarValue::Float64(bound), ScalarValue::Float64(key)) => bound <= key,
+        (ScalarValue::WeakFloat(bound), ScalarValue::WeakFloat(key)) => bound <= key,
+        (ScalarValue::UInt64(bound), ScalarValue::UInt64(key)) => bound <= key,
+        (ScalarValue::Int32(bound), ScalarValue::Int32(key)) => bound <= key,
+        (ScalarValue::Date(bound), ScalarValue::Date(key)) => bound.0 <= key.0,
+        (ScalarValue::Timestamp(bound), ScalarValue::Timestamp(key)) => bound.0 <= key.0,
+        (bound, key) => bound.bits().cast_signed() <= key.bits().cast_signed(),
+    };
+    let key = key.as_scalar();
+    let last = key.and_then(|key| dict.entries().filter(|(bound, _)| is_from(bound, key)).last()?.1);
+    Some(Value::optional(Scalar::Int64, last))
 }
 
 /// A loop: its state, and what each round makes anew.

@@ -21,8 +21,8 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
         return None;
     }
     if let (OverArrays::Kernel(operator), None) = (def.over_arrays, resolved.overload) {
-        // A number alone may say how large an array is to be.
-        let is_bounded = operator.form != ArrayForm::Produce || args.len() > 1 && def.variadic;
+        // A number may say how large an array is to be, but not where the operands are its elements.
+        let is_bounded = operator.form != ArrayForm::Produce || def.variadic;
         return is_bounded.then(|| (operator.evaluate)(&ArrayOperands::of_call(args), &resolved.signature.ret));
     }
     match def.meaning {

@@ -216,6 +216,10 @@ pub trait Expansion {
     fn qtype(&self, arg: NodeHandle) -> QType;
     /// The value, if it is a literal.
     fn value(&self, arg: NodeHandle) -> Option<Value>;
+    /// The value of a literal or of an array of literals, whatever else uses it.
+    fn literal_array(&self, _: NodeHandle) -> Option<Value> {
+        None
+    }
     /// The value of a literal, or of an array of literals, that nothing else uses: so what takes as long as it is long is done once.
     fn written(&self, _: NodeHandle) -> Option<Value> {
         None

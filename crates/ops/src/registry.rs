@@ -234,6 +234,8 @@ operators! {
     DICT_TABLE = dict::TABLE;
     DICT_MAKE = dict::MAKE;
     DICT_ROWS = dict::ROWS;
+    DICT_RANGES = dict::RANGES;
+    DICT_SEGMENT = dict::SEGMENT;
     DICT_CHECKED = dict::CHECKED;
     IN = dict::IN;
     IN_RANGE = dict::IN_RANGE;

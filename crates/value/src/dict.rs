@@ -1,11 +1,12 @@
-//! Dictionaries: values by key, known while a model is prepared. How a key is found is not told here: whoever looks one up compiles
+//! Dictionaries: values by key, or by the range that a key is in, known while a model is prepared. How a key is found is not told here: whoever looks one up compiles
 //! what it needs from the keys.
 
-use crate::{Array, ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use crate::{Array, ArrayBuilder, ScalarValue, Value};
+use cembra_runtime::{Date, QType, Scalar, Timestamp};
 use foldhash::fast::RandomState;
 use foldhash::quality::RandomState as SharedState;
 use std::any::Any;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -15,13 +16,20 @@ use std::sync::{Arc, LazyLock, OnceLock};
 static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 
 /// Values by key. Keys are there and unlike each other; a value may be missing.
+///
+/// Of a dictionary of ranges the keys are bounds that ascend, and each value is that of the segment from its bound on. Ranges `0..5` and `7..`
+/// have the bounds 0, 5 and 7, and the segment from 5 on is in no range.
 #[derive(Clone, Debug)]
 pub struct Dict {
     keys: Array,
     values: Array,
+    /// Of ranges, the segments that are in one: units, missing for the others.
+    ranges: Option<Array>,
     /// A text may name one dictionary very often: whatever takes as long as it is large is done once.
     hash: OnceLock<u64>,
     wide: OnceLock<Arc<Dict>>,
+    segments: OnceLock<Arc<Dict>>,
+    by_segment: OnceLock<Arc<Dict>>,
     compiled: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -37,9 +45,33 @@ pub enum DictFault {
     /// A key is there before.
     #[error("a dictionary has the key {1} once")]
     Twice(usize, ScalarValue),
+    /// A range begins before the one before it ends, or before no bound.
+    #[error("range {} begins before the range above it ends", .0 + 1)]
+    Overlap(usize),
+    /// A range ends where it begins, or before.
+    #[error("range {} ends where it begins, or before", .0 + 1)]
+    Empty(usize),
+    /// A bound is no number.
+    #[error("a bound of range {} is NaN", .0 + 1)]
+    NoNumber(usize),
     /// Keys are of a type that has no equal values, or one only.
     #[error("the keys of a dictionary are texts, bytes, integers, booleans or dates, not {0}")]
     Type(Scalar),
+}
+
+impl DictFault {
+    /// The entry or range that is wrong, counted from 0; none if it is not one of them.
+    #[must_use]
+    pub const fn entry(&self) -> Option<usize> {
+        match self {
+            DictFault::Missing(at)
+            | DictFault::Twice(at, _)
+            | DictFault::Overlap(at)
+            | DictFault::Empty(at)
+            | DictFault::NoNumber(at) => Some(*at),
+            DictFault::Counts(..) | DictFault::Type(_) => None,
+        }
+    }
 }
 
 impl Dict {
@@ -62,7 +94,107 @@ impl Dict {
                 return Err(DictFault::Twice(at, key));
             }
         }
-        Ok(Dict { keys, values, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() })
+        Ok(Dict::of(keys, values, None))
+    }
+
+    fn of(keys: Array, values: Array, ranges: Option<Array>) -> Dict {
+        Dict {
+            keys,
+            values,
+            ranges,
+            hash: OnceLock::new(),
+            wide: OnceLock::new(),
+            segments: OnceLock::new(),
+            by_segment: OnceLock::new(),
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// The dictionary of ranges, each from a bound on and below another. A missing lower bound of the first range is below all keys, a missing
+    /// upper bound of the last one above all.
+    ///
+    /// # Errors
+    /// There are not as many bounds as values, bounds are of a type without an order or of two types, a range is empty, or does not begin at or
+    /// behind the end of the one before it.
+    pub fn of_ranges(from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
+        let scalar = from.scalar();
+        if !Dict::may_be_bounds(scalar) || to.scalar() != scalar {
+            return Err(DictFault::Type(scalar));
+        }
+        if let Some(other) = [to, values].into_iter().find(|array| array.len() != from.len()) {
+            return Err(DictFault::Counts(from.len(), other.len()));
+        }
+        let (mut bounds, mut found) =
+            (ArrayBuilder::new(scalar, from.len()), ArrayBuilder::new(values.scalar(), from.len()));
+        let mut ranges = ArrayBuilder::new(Scalar::Unit, from.len());
+        let mut end = None;
+        for (at, (lower, (upper, value))) in from.iter().zip(to.iter().zip(values.iter())).enumerate() {
+            let lower = match lower {
+                None if at == 0 => least(scalar),
+                lower => lower.ok_or(DictFault::Overlap(at))?,
+            };
+            if [Some(&lower), upper.as_ref()].into_iter().flatten().any(|bound| order(bound, bound).is_none()) {
+                return Err(DictFault::NoNumber(at));
+            }
+            if upper.as_ref().is_some_and(|upper| order(&lower, upper) != Some(Ordering::Less)) {
+                return Err(DictFault::Empty(at));
+            }
+            // The end of the range before: none if it has none.
+            if let Some(end) = end.replace(upper) {
+                let end: ScalarValue = end.ok_or(DictFault::Overlap(at))?;
+                match order(&end, &lower) {
+                    Some(Ordering::Less) => {
+                        bounds.push(Some(&end));
+                        found.push(None);
+                        ranges.push(None);
+                    }
+                    Some(Ordering::Equal) => {}
+                    _ => return Err(DictFault::Overlap(at)),
+                }
+            }
+            bounds.push(Some(&lower));
+            found.push(value.as_ref());
+            ranges.push(Some(&ScalarValue::Unit));
+        }
+        if let Some(Some(end)) = end {
+            bounds.push(Some(&end));
+            found.push(None);
+            ranges.push(None);
+        }
+        Ok(Dict::of(bounds.finish(), found.finish(), Some(ranges.finish())))
+    }
+
+    /// True if ranges may be of this type: its values have an order.
+    #[must_use]
+    pub const fn may_be_bounds(scalar: Scalar) -> bool {
+        !matches!(scalar, Scalar::Unit | Scalar::Boolean | Scalar::Bytes)
+    }
+
+    /// Of a dictionary of ranges, a unit for each segment that is in a range; none for one of keys.
+    #[must_use]
+    pub const fn ranges(&self) -> Option<&Array> {
+        self.ranges.as_ref()
+    }
+
+    /// Of a dictionary of ranges, the numbers of the segments by their bounds.
+    #[must_use]
+    pub fn segments(&self) -> Arc<Dict> {
+        let numbers = || Arc::new(Dict::of(self.keys.clone(), numbers_to(self.len()), self.ranges.clone()));
+        self.segments.get_or_init(numbers).clone()
+    }
+
+    /// Of a dictionary of ranges, the values by the numbers of their segments.
+    #[must_use]
+    pub fn by_segment(&self) -> Arc<Dict> {
+        let values = || Arc::new(Dict::of(numbers_to(self.len()), self.values.clone(), None));
+        self.by_segment.get_or_init(values).clone()
+    }
+
+    /// The dictionary that has a unit for each key that this one has, or that is in one of its ranges.
+    #[must_use]
+    pub fn of_units(&self) -> Dict {
+        let all = || Array::from_scalars(Scalar::Unit, (0..self.len()).map(|_| Some(ScalarValue::Unit)));
+        Dict::of(self.keys.clone(), self.ranges.clone().unwrap_or_else(all), self.ranges.clone())
     }
 
     /// True if keys may be of this type: its values are equal to themselves, and there is more than one.
@@ -116,8 +248,7 @@ impl Dict {
         let widened = || {
             let keys = self.keys.iter().map(|key| key.and_then(|key| key.promoted(Scalar::Int64)));
             // Keys that are unlike each other are so when they are wider.
-            let wide = Dict::new(Array::from_scalars(Scalar::Int64, keys), self.values.clone());
-            wide.map_or_else(|_| self.clone(), Arc::new)
+            Arc::new(Dict::of(Array::from_scalars(Scalar::Int64, keys), self.values.clone(), self.ranges.clone()))
         };
         self.wide.get_or_init(widened).clone()
     }
@@ -136,13 +267,53 @@ impl Dict {
     /// True if both have the same entries in the same order, any NaN being like any other.
     #[must_use]
     pub fn same(&self, other: &Dict) -> bool {
-        self.keys.same(&other.keys) && self.values.same(&other.values)
+        let same_ranges = match (&self.ranges, &other.ranges) {
+            (Some(ranges), Some(others)) => ranges.same(others),
+            (ranges, others) => ranges.is_none() && others.is_none(),
+        };
+        same_ranges && self.keys.same(&other.keys) && self.values.same(&other.values)
+    }
+}
+
+/// The integers from 0 on.
+fn numbers_to(count: usize) -> Array {
+    Array::from_scalars(Scalar::Int64, (0..count as i64).map(|number| Some(ScalarValue::Int64(number))))
+}
+
+/// What is below all others of a type, or is the first of them.
+fn least(scalar: Scalar) -> ScalarValue {
+    match scalar {
+        Scalar::Int32 => ScalarValue::Int32(i32::MIN),
+        Scalar::Int64 => ScalarValue::Int64(i64::MIN),
+        Scalar::UInt64 => ScalarValue::UInt64(0),
+        Scalar::Float32 => ScalarValue::Float32(f32::NEG_INFINITY),
+        Scalar::WeakFloat => ScalarValue::WeakFloat(f64::NEG_INFINITY),
+        Scalar::Date => ScalarValue::Date(Date(i32::MIN)),
+        Scalar::Timestamp => ScalarValue::Timestamp(Timestamp(i64::MIN)),
+        Scalar::Text => ScalarValue::Text("".into()),
+        _ => ScalarValue::Float64(f64::NEG_INFINITY),
+    }
+}
+
+/// How two bounds of one type are in order; none if one of them is NaN.
+fn order(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
+    match (a, b) {
+        (ScalarValue::Int32(a), ScalarValue::Int32(b)) => Some(a.cmp(b)),
+        (ScalarValue::Int64(a), ScalarValue::Int64(b)) => Some(a.cmp(b)),
+        (ScalarValue::UInt64(a), ScalarValue::UInt64(b)) => Some(a.cmp(b)),
+        (ScalarValue::Float32(a), ScalarValue::Float32(b)) => a.partial_cmp(b),
+        (ScalarValue::Float64(a), ScalarValue::Float64(b)) => a.partial_cmp(b),
+        (ScalarValue::WeakFloat(a), ScalarValue::WeakFloat(b)) => a.partial_cmp(b),
+        (ScalarValue::Date(a), ScalarValue::Date(b)) => Some(a.0.cmp(&b.0)),
+        (ScalarValue::Timestamp(a), ScalarValue::Timestamp(b)) => Some(a.0.cmp(&b.0)),
+        (ScalarValue::Text(a), ScalarValue::Text(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
+        _ => None,
     }
 }
 
 impl PartialEq for Dict {
     fn eq(&self, other: &Self) -> bool {
-        self.keys == other.keys && self.values == other.values
+        self.keys == other.keys && self.values == other.values && self.ranges == other.ranges
     }
 }
 
@@ -165,7 +336,7 @@ impl fmt::Display for Dict {
     /// As listings print it: `dict{'CH': 1.08, 'DE': NA}`; of a long one the first ten entries.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
-        f.write_str("dict{")?;
+        f.write_str(if self.ranges.is_some() { "ranges{" } else { "dict{" })?;
         for (at, (key, value)) in self.entries().take(SHOWN).enumerate() {
             f.write_str(if at > 0 { ", " } else { "" })?;
             key.fmt_bare(f)?;
@@ -206,6 +377,36 @@ mod tests {
         let again = Dict::new(numbers(-1), numbers(7)).unwrap();
         assert!(again == *dict && HASHES.hash_one(&again) == HASHES.hash_one(&*dict));
         assert_ne!(HASHES.hash_one(&again), HASHES.hash_one(Dict::new(numbers(-1), numbers(8)).unwrap()));
+    }
+
+    #[test]
+    fn ranges_ascend_and_have_segments_between_them() {
+        let floats = |all: &[Option<f64>]| {
+            Array::from_scalars(Scalar::Float64, all.iter().map(|one| one.map(ScalarValue::Float64)))
+        };
+        let values = |count: i32| Array::from_scalars(Scalar::Int32, (0..count).map(|at| Some(ScalarValue::Int32(at))));
+        let of = |from: &[Option<f64>], to: &[Option<f64>]| {
+            Dict::of_ranges(&floats(from), &floats(to), &values(from.len() as i32))
+        };
+        let dict = of(&[None, Some(1.0), Some(7.0)], &[Some(1.0), Some(5.0), None]).unwrap();
+        assert_eq!(dict.to_string(), "ranges{-inf: 0, 1: 1, 5: NA, 7: 2}");
+        assert_eq!(dict.segments().to_string(), "ranges{-inf: 0, 1: 1, 5: 2, 7: 3}");
+        assert_eq!(dict.by_segment().to_string(), "dict{0: 0, 1: 1, 2: NA, 3: 2}");
+        assert_eq!(
+            dict.of_units().values().iter().map(|unit| unit.is_some()).collect::<Vec<_>>(),
+            [true, true, false, true]
+        );
+        assert_eq!(of(&[Some(1.0)], &[Some(2.0)]).unwrap().to_string(), "ranges{1: 0, 2: NA}");
+        assert_ne!(of(&[Some(1.0)], &[None]).unwrap(), of(&[Some(1.0)], &[Some(2.0)]).unwrap());
+        let fault = |from: &[Option<f64>], to: &[Option<f64>]| of(from, to).unwrap_err();
+        assert_eq!(fault(&[Some(1.0), Some(1.5)], &[Some(2.0), None]), DictFault::Overlap(1));
+        assert_eq!(fault(&[Some(1.0), Some(2.0)], &[None, None]), DictFault::Overlap(1));
+        assert_eq!(fault(&[Some(1.0), None], &[Some(2.0), None]), DictFault::Overlap(1));
+        assert_eq!(fault(&[Some(1.0)], &[Some(1.0)]), DictFault::Empty(0));
+        assert_eq!(fault(&[Some(0.0), Some(f64::NAN)], &[Some(1.0), None]), DictFault::NoNumber(1));
+        assert_eq!(fault(&[Some(0.0), Some(2.0)], &[Some(1.0), Some(f64::NAN)]), DictFault::NoNumber(1));
+        let bools = Array::from_scalars(Scalar::Boolean, [Some(ScalarValue::Boolean(true))]);
+        assert_eq!(Dict::of_ranges(&bools, &bools, &values(1)), Err(DictFault::Type(Scalar::Boolean)));
     }
 
     #[test]

@@ -64,3 +64,21 @@ fn tables_lie_beside_the_model() {
     assert_eq!(found.status, Some(1));
     assert!(found.stderr.contains("error[literal]: `x` is no f64\n --> vat.csv:3:1\n"), "{}", found.stderr);
 }
+
+#[test]
+fn tables_by_ranges_are_read_from_files() {
+    let shell = Shell::new()
+        .file(
+            "m.cem",
+            "table bands: ranges of f64 -> f64 = \"bands.csv\"\ntable ages: ranges of i32 -> text = \"ages.csv\"\n\
+             input x: f64, age: i32?\noutput rate = lookup(x, bands, 0.0)\noutput group = lookup(age, ages, \"none\")\n",
+        )
+        .file("bands.csv", "from,rate\n0,0.05\n1000,0.08\n5000,0.1\n")
+        .file("ages.csv", "lower;upper;group\n;18;child\n18;65;adult\n67;;senior\n")
+        .file("data.csv", "x,age\n-1,17\n0,18\n999.99,65\n1000,66\n1e9,67\nnan,\n");
+    for backend in ["native", "interp"] {
+        let found = shell.run(&["eval", "m.cem", "data.csv", "--backend", backend]);
+        let expected = "rate,group\n0,child\n0.05,adult\n0.05,none\n0.08,none\n0.1,senior\n0,\n";
+        assert_eq!((found.stdout.as_str(), found.status), (expected, Some(0)), "{}", found.stderr);
+    }
+}

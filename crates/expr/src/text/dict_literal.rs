@@ -219,10 +219,7 @@ impl Cursor<'_> {
         match Dict::new(keys, Array::from_scalars(value, values)) {
             Ok(dict) => Some(dict),
             Err(fault) => {
-                let at = match fault {
-                    DictFault::Twice(at, _) | DictFault::Missing(at) => spans.get(at).copied().unwrap_or(braces),
-                    DictFault::Counts(..) | DictFault::Type(_) => braces,
-                };
+                let at = fault.entry().and_then(|at| spans.get(at).copied()).unwrap_or(braces);
                 self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(at));
                 None
             }

@@ -123,12 +123,35 @@ fn tables_are_those_of_files() {
         ],
         "f.g(1, dict[i32, text]{1: \"2\"}, dict[i32, i32]{1: 2})",
     );
+    same(
+        &[("m", "table t: text -> i32 = \"t\"; f.get(t, 1)"), ("t", "k;v\n1,5;2\n\"a;b\";3\n")],
+        "f.get(dict[text, i32]{\"1,5\": 2, \"a;b\": 3}, 1)",
+    );
     let wrong = |text: &str| problems(&[("m", "table t: i32 -> f32 = \"t\"; t"), ("t", text)]).remove(0);
     assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is no i32");
     assert_eq!(wrong("k,v\n1,2\n1,3\n"), "t `1,3`: a dictionary has the key 1 once");
     assert_eq!(wrong("k,v\n1,2\n,3\n"), "t `,3`: a key of a dictionary is missing");
     assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: a line of a table has two fields, this one has 3");
     assert_eq!(wrong("k\n1\n"), "t `k`: a table has two columns, this one has 1");
+    let wrong = |text: &str| problems(&[("m", "table t: ranges of f64 -> i32 = \"t\"; t"), ("t", text)]).remove(0);
+    let overlap = |line: &str| format!("t `{line}`: range 2 begins before the range above it ends");
+    assert_eq!(wrong("a,b\n3,1\n2,1\n"), overlap("2,1"));
+    assert_eq!(wrong("a,b\n3,1\n3,1\n"), overlap("3,1"));
+    assert_eq!(wrong("a,b,c\n1,3,1\n2,4,1\n"), overlap("2,4,1"));
+    assert_eq!(wrong("a,b,c\n1,,1\n2,4,1\n"), overlap("2,4,1"));
+    assert_eq!(wrong("a,b,c\n1,2,1\n,4,1\n"), overlap(",4,1"));
+    assert_eq!(wrong("a,b,c\n4,4,1\n"), "t `4,4,1`: range 1 ends where it begins, or before");
+    assert_eq!(wrong("a,b\nnan,1\n"), "t `nan,1`: a bound of range 1 is NaN");
+    assert_eq!(wrong("a\n1\n"), "t `a`: a table of ranges has two or three columns, this one has 1");
+    assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: a line of a table has three fields, this one has 2");
+    assert_eq!(
+        problems(&[("m", "table t: ranges of bool -> i32 = \"t\"; 1"), ("t", "k,v")]),
+        ["m `bool`: ranges are of numbers, dates, timestamps or texts, not of bool"]
+    );
+    assert_eq!(
+        problems(&[("m", "table t: ranges -> i32 = \"t\"; 1"), ("t", "k,v")]),
+        ["m `-`: expected `of` and the type of the keys, as in `ranges of f64`, found `-`"]
+    );
     for types in ["bytes -> i32", "i32 -> bytes"] {
         let text = format!("table t: {types} = \"t\"; 1");
         assert_eq!(

@@ -40,7 +40,7 @@ fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> 
 }
 
 /// The elements, if they are literals that a set may have.
-fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<Array> {
+fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<Dict> {
     let mut common = g.qtype(x).scalar()?;
     let mut known = Vec::with_capacity(elements.len());
     for element in elements {
@@ -54,7 +54,8 @@ fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<A
     let mut seen = HashSet::with_capacity_and_hasher(known.len(), RandomState::default());
     let known = known.into_iter().filter_map(|value| value.promoted(common));
     let once: Vec<ScalarValue> = known.filter(|value| seen.insert(value.clone())).collect();
-    Some(Array::from_scalars(common, once.into_iter().map(Some)))
+    let units = Array::from_scalars(Scalar::Unit, once.iter().map(|_| Some(ScalarValue::Unit)));
+    Dict::new(Array::from_scalars(common, once.into_iter().map(Some)), units).ok()
 }
 
 /// Any of these, in a tree: what is long does not get deep.

@@ -2,10 +2,12 @@
 //! other, in whatever plays the rest of the expression, and others are found in a table. Those of arrays have rows (`rows.rs`).
 
 mod membership;
+mod ranges;
 mod rows;
 mod table;
 
 pub(crate) use membership::{IN, IN_RANGE};
+pub(crate) use ranges::{RANGES, SEGMENT};
 pub(crate) use rows::{CHECKED, MAKE, ROWS};
 
 use crate::array::composites::cast;
@@ -16,7 +18,7 @@ use crate::definition::{
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
+use cembra_value::{Dict, Value, common_scalar};
 use std::sync::Arc;
 
 type Made = Result<NodeHandle, TypeFault>;
@@ -44,7 +46,8 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
         false => common_scalar(keys, scalar),
     });
     match common {
-        Some(common) if Dict::may_be_keys(common) => Ok(()),
+        // Floats are bounds of ranges alone, among which any number is looked up.
+        Some(common) if Dict::may_be_keys(common) || keys.is_float() && common == keys => Ok(()),
         _ => Err(TypeFault::mismatch(format!("{operator} looks up keys of type {keys}, found {found}"), Some(at))),
     }
 }
@@ -101,6 +104,9 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
 fn get_known(g: &mut dyn Expansion, found: Arc<Dict>, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> Made {
     if found.is_empty() {
         return Ok(absent);
+    }
+    if found.ranges().is_some() {
+        return ranges::get(g, &found, key, absent);
     }
     let (mut dict, keys) = (dict, found.keys().scalar());
     let (common, key) = as_key(g, keys, key)?;
@@ -178,7 +184,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
         Ok(Signature::unchanged(args, QType::MASK))
     }),
     meaning: Meaning::Expand(|g, args| match dict_of(g, CONTAINS.name, args[0])? {
-        Source::Literal(dict) => contains(g, dict.keys().clone(), args[1]),
+        Source::Literal(dict) => contains(g, dict.of_units(), args[1]),
         Source::Arrays([keys, _]) => {
             let rows = rows_of(g, keys, args[1])?;
             g.apply(id::HAS, &[rows])
@@ -191,10 +197,8 @@ pub(crate) static CONTAINS: OpDef = OpDef {
     ..DICT
 };
 
-/// Present if a value is one of these.
-fn contains(g: &mut dyn Expansion, keys: Array, key: NodeHandle) -> Made {
-    let units = Array::from_scalars(Scalar::Unit, (0..keys.len()).map(|_| Some(ScalarValue::Unit)));
-    let set = Dict::new(keys, units).map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))?;
+/// Present if a value is one of these keys, which have units, or in one of these ranges.
+fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> Made {
     let set = Arc::new(set);
     let dict = g.literal(Value::Dict(set.clone()));
     let absent = g.literal(Value::Missing(Scalar::Unit));
@@ -276,11 +280,18 @@ fn array_types(
     Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, of(keys, values))))
 }
 
+/// Ranges have bounds, which are no keys.
+fn no_lists(operator: &str) -> TypeFault {
+    TypeFault::mismatch(format!("{operator} gives no list of ranges"), Some(0))
+        .hint("look something up in them, or ask with `in`")
+}
+
 pub(crate) static KEYS: OpDef = OpDef {
     name: "dict.keys",
     summary: "The keys of a dictionary, as an array, in the order in which they are written.",
     typing: Typing::Rule(|args| array_types(KEYS.name, args, |keys, _| keys)),
     meaning: Meaning::Expand(|g, args| match dict_of(g, KEYS.name, args[0])? {
+        Source::Literal(dict) if dict.ranges().is_some() => Err(no_lists(KEYS.name)),
         Source::Literal(dict) => Ok(g.literal(dict.keys().clone().into())),
         Source::Arrays([keys, _]) => g.apply(id::DICT_CHECKED, &[keys, keys]),
     }),
@@ -293,6 +304,7 @@ pub(crate) static VALUES: OpDef = OpDef {
     summary: "The values of a dictionary, as an array, in the order of its keys.",
     typing: Typing::Rule(|args| array_types(VALUES.name, args, |_, values| values)),
     meaning: Meaning::Expand(|g, args| match dict_of(g, VALUES.name, args[0])? {
+        Source::Literal(dict) if dict.ranges().is_some() => Err(no_lists(VALUES.name)),
         Source::Literal(dict) => Ok(g.literal(dict.values().clone().into())),
         Source::Arrays([keys, values]) => g.apply(id::DICT_CHECKED, &[values, keys]),
     }),

@@ -3,17 +3,17 @@
 //! taken from a list.
 
 use super::{DICT, FEW, Made, as_key, dict_types, get_known};
-use crate::array::{array_argument, array_of_literal};
+use crate::Lower;
+use crate::array::array_argument;
 use crate::definition::{
     Compile, CompiledFrom, CompiledLiteral, Expansion, Meaning, NodeHandle, OpDef, OverArrays, Overload, PresenceRule,
     Typing, ex, param,
 };
 use crate::id;
 use crate::kernel::{Body, Repr};
-use crate::typing::{Argument, Signature, TypeFault};
-use crate::{Lower, OperandType};
+use crate::typing::{Signature, TypeFault};
 use cembra_runtime::{Context, Fault, Plain, QType, Scalar, Text};
-use cembra_value::{Dict, ScalarValue, Value};
+use cembra_value::{Array, Dict, ScalarValue, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -46,15 +46,30 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
     Ok(made)
 }
 
+/// The type of bounds that are written as literals of a type.
+const fn bound_type(scalar: Scalar) -> Scalar {
+    match scalar {
+        Scalar::WeakFloat => Scalar::Float64,
+        scalar => scalar,
+    }
+}
+
 /// The dictionary of ranges of literal arrays.
 fn ranges_of(g: &dyn Expansion, args: &[NodeHandle]) -> Result<Dict, TypeFault> {
-    let literal = |at: usize| {
-        g.written(args[at]).as_ref().and_then(array_of_literal).ok_or_else(|| {
-            TypeFault::mismatch(format!("{} takes arrays of literals", RANGES.name), Some(at))
-                .hint("ranges are known with the model: they are written, or a file has them")
-        })
+    let literal = |at: usize| match g.literal_array(args[at]) {
+        Some(Value::Array(_, array)) => Ok(array),
+        _ => Err(TypeFault::mismatch(format!("{} takes arrays of literals", RANGES.name), Some(at))
+            .hint("ranges are known with the model: they are written, or a file has them")),
     };
     let [from, to, values] = [literal(0)?, literal(1)?, literal(2)?];
+    let scalar = bound_type(from.scalar());
+    let [from, to] = [from, to].map(|bounds| match bounds.scalar() == scalar {
+        true => bounds,
+        false => {
+            let wide = bounds.iter().map(|bound| bound.and_then(|bound| bound.promoted(scalar)));
+            Arc::new(Array::from_scalars(scalar, wide))
+        }
+    });
     Dict::of_ranges(&from, &to, &values).map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))
 }
 
@@ -72,7 +87,7 @@ pub(crate) static RANGES: OpDef = OpDef {
             let message = format!("{} expects bounds of one type, found {from} and {to}", RANGES.name);
             return Err(TypeFault::mismatch(message, Some(1)).hint("bounds are numbers, dates, timestamps or texts"));
         }
-        Ok(Signature::unchanged(args, QType::Dict(from, values)))
+        Ok(Signature::unchanged(args, QType::Dict(bound_type(from), values)))
     }),
     meaning: Meaning::Expand(|g, args| {
         let dict = ranges_of(g, args)?;

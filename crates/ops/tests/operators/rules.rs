@@ -198,7 +198,10 @@ fn records_are_complete() {
                 family,
                 "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "array" | "edge" | "tensor"
             )
-            || matches!(def.name, "dict.get" | "dict.contains" | "dict.keys" | "dict.values" | "dict.make")
+            || matches!(
+                def.name,
+                "dict.get" | "dict.contains" | "dict.keys" | "dict.values" | "dict.make" | "dict.ranges"
+            )
             || matches!(
                 def.name,
                 "core.where" | "math.round" | "math.ceil" | "math.floor" | "math.trunc" | "bitwise.count"

@@ -89,10 +89,13 @@ impl Expansion for Builder<'_> {
         self.graph.value(Id::from_index(arg.0 as usize)).cloned()
     }
 
+    fn literal_array(&self, arg: NodeHandle) -> Option<Value> {
+        self.value(arg).or_else(|| written_array(self.graph, self.registry, Id::from_index(arg.0 as usize)))
+    }
+
     fn written(&self, arg: NodeHandle) -> Option<Value> {
         let is_used_once = *self.used_once.get(arg.0 as usize)?;
-        let made = || written_array(self.graph, self.registry, Id::from_index(arg.0 as usize));
-        is_used_once.then(|| self.value(arg).or_else(made))?
+        is_used_once.then(|| self.literal_array(arg))?
     }
 
     fn literal(&mut self, value: Value) -> NodeHandle {
