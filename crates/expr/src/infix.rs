@@ -25,6 +25,8 @@ pub(crate) const AT: &str = "array.at";
 pub(crate) const IN: &str = "core._in";
 /// `x in a..b`.
 pub(crate) const IN_RANGE: &str = "core._in_range";
+/// `x in e` for an array, a dictionary or a table `e`.
+pub(crate) const IN_VALUE: &str = "core._in_value";
 
 /// `lookup(x, {"CH": 1.08}, 1.0)`: what stands there in braces is a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";

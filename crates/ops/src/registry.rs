@@ -239,6 +239,7 @@ operators! {
     DICT_CHECKED = dict::CHECKED;
     IN = dict::IN;
     IN_RANGE = dict::IN_RANGE;
+    IN_VALUE = dict::IN_VALUE;
     EXPORT = annotation::EXPORT;
     EXPORT_VALUE = annotation::EXPORT_VALUE;
     ANNOTATION_NAME = annotation::NAME;

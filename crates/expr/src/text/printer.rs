@@ -13,8 +13,8 @@ use super::spelling::Spelling;
 use super::types::{write_field, write_input_type};
 use super::{lexer, quoted, types};
 use crate::infix::{
-    AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, LAMBDA, LOOSEST, Level, MAKE_NAMED,
-    MAKE_TUPLE, METHOD, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
+    AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, IN_VALUE, LAMBDA, LOOSEST, Level,
+    MAKE_NAMED, MAKE_TUPLE, METHOD, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
 use crate::reach::Reach;
 use crate::{Graph, NameId, Node, NodeId, Program};
@@ -112,6 +112,7 @@ enum Form {
     Path,
     In,
     InRange,
+    InValue,
     AtLabels,
     Method,
     Call,
@@ -129,6 +130,7 @@ impl Form {
             OPERATOR => Form::Path,
             IN => Form::In,
             IN_RANGE => Form::InRange,
+            IN_VALUE => Form::InValue,
             AT_LABELS => Form::AtLabels,
             _ if name.strip_prefix(METHOD).is_some_and(lexer::is_word) => Form::Method,
             _ => Operation::ALL.iter().find(|o| o.name() == name).map_or(Form::Call, |o| Form::Operation(*o)),
@@ -496,6 +498,13 @@ impl<'g> Printer<'g> {
                 self.pending.push(Piece::Operand(to, COMPARISON + 1));
                 self.pending.push(Piece::Text(".."));
                 self.pending.push(Piece::Operand(from, COMPARISON + 1));
+                self.pending.push(Piece::Text(" in "));
+                self.pending.push(Piece::Operand(x, COMPARISON + 1));
+            }
+            (Form::InValue, &[x, value]) => {
+                self.out.push('(');
+                self.pending.push(Piece::Text(")"));
+                self.pending.push(Piece::Operand(value, COMPARISON + 1));
                 self.pending.push(Piece::Text(" in "));
                 self.pending.push(Piece::Operand(x, COMPARISON + 1));
             }

@@ -196,10 +196,6 @@ fn syntax() {
         "`let` binds weaker than the `+` before it",
         "put it in brackets: `(let ..)`",
     );
-    let forms = "the forms are `x in [a, b]` and `x in a..b`";
-    one("let t = 1 in 2", Syntax, "", "expected `..`, found the end of the text", forms);
-    one("a in b", Syntax, "", "expected `..`, found the end of the text", forms);
-    one("a in b or c", Syntax, "or", "expected `..`, found `or`", forms);
     one("1..2", Syntax, "..", "expected an operator, found `..`", "a range is what something is in: `x in 3..7`");
     one(
         "a in 1..2..3",

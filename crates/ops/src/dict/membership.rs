@@ -1,6 +1,6 @@
-//! `x in [a, b]` and `x in a..b`. The list and the range are syntax: no array is made.
+//! `x in [a, b]`, `x in a..b` and `x in e`. The list and the range are syntax: no array is made of them.
 
-use super::{FEW, contains};
+use super::{CONTAINS, FEW, contains};
 use crate::comparison::{EQUAL, LESS};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::id;
@@ -112,5 +112,48 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
         g.apply(id::PRESENCE_AND, &[is_from, is_before])
     }),
     examples: &[ex("3 in 3..7", "present"), ex("7 in 3..7", "missing"), ex("6.5 in 3..7", "present")],
+    ..MEMBERSHIP
+};
+
+pub(crate) static IN_VALUE: OpDef = OpDef {
+    name: "core._in_value",
+    summary: "Present if `x` is an element of an array, a key of a dictionary or of a table, or in one of its ranges: what `x in e` means. NaN is no element, nor is what is missing.",
+    params: &[param("x"), param("value")],
+    typing: Typing::Rule(|args| {
+        let [x, value] = [0, 1].map(|at| args[at].qtype);
+        match value {
+            QType::Dict(..) => {
+                let taken = CONTAINS.resolve(&[args[1], args[0]]);
+                let ret = taken.map_err(|fault| TypeFault { operand: Some(0), ..fault })?.signature.ret;
+                Ok(Signature::unchanged(args, ret))
+            }
+            QType::Array(_, element) if x.scalar().is_some() => {
+                let element = QType::Optional(*element);
+                let each = [args[0], Argument { qtype: &element, literal: None }];
+                compared_types("in", &each, &EQUAL)?;
+                Ok(Signature::unchanged(args, QType::MASK))
+            }
+            QType::Array(..) => {
+                Err(TypeFault::mismatch(format!("`in` looks for one value in an array, found {x}"), Some(0))
+                    .hint("look an array of keys up in a dictionary: `dict.contains(dict.make(keys, values), x)`"))
+            }
+            found => Err(TypeFault::mismatch(format!("nothing is in {found}"), Some(1))
+                .hint("the forms are `x in [a, b]`, `x in a..b`, and `x in a` for an array, a dictionary or a table `a`; a local name is in brackets, as in `(let t = 2 in t * t)`")),
+        }
+    }),
+    meaning: Meaning::Expand(|g, args| match g.qtype(args[1]) {
+        QType::Array(..) => {
+            let is_it = g.apply(id::EQUAL, &[args[1], args[0]])?;
+            let all = g.literal(Value::Unspecified);
+            g.apply(id::ANY, &[is_it, all])
+        }
+        _ => g.apply(id::DICT_CONTAINS, &[args[1], args[0]]),
+    }),
+    over_arrays: OverArrays::Own,
+    examples: &[
+        ex("3 in ([1, 2, 3])", "present"),
+        ex("\"DE\" in (dict{\"CH\": 1.08, \"DE\": missing})", "present"),
+        ex("6 in (dict.ranges([0, 7], [5, missing], [1, 2]))", "missing"),
+    ],
     ..MEMBERSHIP
 };

@@ -6,7 +6,7 @@ mod ranges;
 mod rows;
 mod table;
 
-pub(crate) use membership::{IN, IN_RANGE};
+pub(crate) use membership::{IN, IN_RANGE, IN_VALUE};
 pub(crate) use ranges::{RANGES, SEGMENT};
 pub(crate) use rows::{CHECKED, MAKE, ROWS};
 

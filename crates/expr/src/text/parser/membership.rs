@@ -1,11 +1,11 @@
-//! `x in [a, b]` and `x in a..b`, and both with `not in`. They bind like comparisons. Inside of the value of a local name, `in` ends
+//! `x in [a, b]`, `x in a..b` and `x in e` for an array, a dictionary or a table `e`, and all with `not in`. They bind like comparisons. Inside of the value of a local name, `in` ends
 //! that value: there they stand in brackets.
 
 use super::Parser;
 use super::call::Target;
 use super::expression::{Expect, Frame, Operand, Shape};
 use crate::NodeId;
-use crate::infix::{COMPARISON, IN, IN_RANGE, Operation};
+use crate::infix::{COMPARISON, IN, IN_RANGE, IN_VALUE, Operation};
 use crate::text::cursor::Stop;
 use crate::text::token::{Token, TokenKind};
 use cembra_value::{Code, Diagnostic, Span};
@@ -63,16 +63,15 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Makes the node of the range that was read last.
+    /// Makes the node of the range, or of the value, that was read last.
     pub(super) fn complete_range(&mut self, not: bool, read: bool) -> Result<(), Stop> {
-        if !read {
-            let problem = self.cursor.describe_unexpected("`..`");
-            return Err(self.cursor.stop(problem.hint("the forms are `x in [a, b]` and `x in a..b`")));
-        }
-        let (base, last) = (self.operands.len().saturating_sub(3), self.operands.last().map(|operand| operand.span));
+        // Without dots it is a value that something is in.
+        let (form, operands) = if read { (IN_RANGE, 3) } else { (IN_VALUE, 2) };
+        let (base, last) =
+            (self.operands.len().saturating_sub(operands), self.operands.last().map(|operand| operand.span));
         let start = self.operands.get(base).map(|operand| operand.span);
         let span = start.zip(last).map_or(self.cursor.previous, |(start, last)| start.to(last));
-        let made = self.make_of(IN_RANGE, base, span)?;
+        let made = self.make_of(form, base, span)?;
         let made = self.membership(made, not, last.unwrap_or(span))?;
         self.push(made);
         Ok(())
