@@ -85,7 +85,7 @@ impl Model {
     }
 
     /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
-    /// gives to [`Sources::gather`]. Spans of errors count through all of these texts; [`Sources::place`] says in which file they are.
+    /// gives to [`Sources::gather`]. Spans of errors count through all of these texts; `Sources::place` says in which file they are.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Registry, Sources, UsedFile, Value};

@@ -59,7 +59,7 @@ pub enum Referent {
     Name(Span),
     /// The operator of this name in the graph.
     Operator(NameId),
-    /// The file at this position of [`Sources::names`](crate::Sources::names).
+    /// The file at this position of `Sources::names`.
     File(usize),
 }
 
