@@ -1,4 +1,5 @@
-//! What every stage shares and none owns: values by bits, places in a source, diagnostics, and how much a model may take.
+//! What every stage shares and none owns: values by bits, the texts of a model and places in them, the error of the library and how it
+//! is shown, and how much a model may take.
 //!
 //! There is no expression here, no operator and no text language: the form of a value that people write is the business of
 //! `cembra-expr`.

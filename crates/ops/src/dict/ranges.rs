@@ -150,10 +150,7 @@ impl Bound for Text<'static> {
 /// The segment of a key, counted from 0; none below the first bound, and of NaN.
 struct Segment<K>(PhantomData<K>);
 
-impl<K: Bound> Body for Segment<K>
-where
-    K: Repr,
-{
+impl<K: Bound> Body for Segment<K> {
     type Data = Box<[K::Kept]>;
     type Args = (K,);
     type Ret = Option<i64>;
