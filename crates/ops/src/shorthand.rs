@@ -5,6 +5,7 @@ use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
 use crate::derivative::{Cotangents, Derivative, Derived, FIRST, FLAT, all, extreme};
+use crate::math::decimal::{check_digits, literal_digits};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{OpId, Registry, id};
 use cembra_expr::ArgumentForm;
@@ -55,28 +56,11 @@ pub(crate) static PLUS: OpDef = OpDef {
 };
 
 /// The most digits that numbers are rounded to, before or behind the point.
-const MOST_DIGITS: i64 = 15;
-
-/// How many digits are asked for.
-fn digits(digits: Option<&Value>) -> Result<i64, TypeFault> {
-    let found = match digits {
-        Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
-        Some(Value::Scalar(ScalarValue::Int64(digits))) => *digits,
-        _ => {
-            let fault = TypeFault::mismatch("round expects a literal integer for `digits`", Some(1));
-            return Err(fault.hint("write the number of digits, as in `round(x, 2)`"));
-        }
-    };
-    if !(-MOST_DIGITS..=MOST_DIGITS).contains(&found) {
-        let message = format!("round expects at most {MOST_DIGITS} for `digits`, found {found}");
-        return Err(TypeFault::mismatch(message, Some(1)));
-    }
-    Ok(found)
-}
+const MOST_DIGITS: i32 = 15;
 
 /// `x` rounded to a multiple of a power of 10: by way of how many of it there are, where these are so few that there may be a part
 /// of one, else as it is.
-fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i64) -> Result<NodeHandle, TypeFault> {
+fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> Result<NodeHandle, TypeFault> {
     let of_type = |value: f64| match scalar(g, x) {
         Some(Scalar::Float32) => ScalarValue::Float32(value as f32),
         Some(Scalar::WeakFloat) => ScalarValue::WeakFloat(value),
@@ -84,7 +68,7 @@ fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i64) -> Result<NodeHan
     };
     // From here on, all floats of the type are whole.
     let whole = if scalar(g, x) == Some(Scalar::Float32) { 1_u64 << 23 } else { 1 << 52 };
-    let both = [10_f64.powi(digits.unsigned_abs() as i32), whole as f64].map(of_type);
+    let both = [10_f64.powi(digits.abs()), whole as f64].map(of_type);
     let [power, whole] = both.map(|value| g.literal(Value::Scalar(value)));
     let (there, back) = if digits < 0 { (id::DIVIDE, id::MULTIPLY) } else { (id::MULTIPLY, id::DIVIDE) };
     let count = g.apply(there, &[x, power])?;
@@ -103,11 +87,7 @@ pub(crate) static ROUND: OpDef = OpDef {
     typing: Typing::Rule(|args| {
         let ret = result(id::ROUND, &[args[0].qtype])?;
         if *args[1].qtype != QType::Unspecified {
-            let is_float = args[0].qtype.scalar().is_some_and(Scalar::is_float);
-            if digits(args[1].literal)? < 0 && !is_float {
-                let message = "round expects a float where `digits` is negative, found an integer";
-                return Err(TypeFault::mismatch(message, Some(0)).hint("write `round(core.to_float64(x), -2)`"));
-            }
+            check_digits("round", literal_digits("round", MOST_DIGITS, args[1].literal)?, args[0].qtype)?;
         }
         Ok(Signature::unchanged(args, ret))
     }),
@@ -116,7 +96,7 @@ pub(crate) static ROUND: OpDef = OpDef {
         if g.qtype(args[1]) == QType::Unspecified || !scalar(g, args[0]).is_some_and(Scalar::is_float) {
             return g.apply(id::ROUND, &args[..1]);
         }
-        let digits = digits(g.value(args[1]).as_ref())?;
+        let digits = literal_digits("round", MOST_DIGITS, g.value(args[1]).as_ref())?;
         round_to(g, args[0], digits)
     }),
     examples: &[

@@ -1,5 +1,5 @@
-//! Dictionaries: values by key, or by the range that a key is in, known while a model is prepared. How a key is found is not told here: whoever looks one up compiles
-//! what it needs from the keys.
+//! Dictionaries: values by key, or by ranges of keys. A dictionary is known while a model is prepared. An operator that looks keys up compiles its own table
+//! from the dictionary.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{Date, QType, Scalar, Timestamp};
@@ -261,7 +261,8 @@ impl Dict {
     /// Bytes of memory it holds, besides itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.keys.memory_bytes() + self.values.memory_bytes()
+        let ranges = self.ranges.as_ref().map_or(0, Array::memory_bytes);
+        self.keys.memory_bytes() + self.values.memory_bytes() + ranges
     }
 
     /// True if both have the same entries in the same order, any NaN being like any other.

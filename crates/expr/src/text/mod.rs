@@ -34,6 +34,7 @@
 mod array_literal;
 mod context;
 mod cursor;
+mod delimiter;
 mod dict_literal;
 mod elsewhere;
 mod format;
@@ -59,6 +60,7 @@ pub(crate) use token::TokenKind;
 pub(crate) use types::write_input_type;
 
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
+pub use delimiter::found_delimiter;
 pub use elsewhere::{Foreign, ForeignUse, foreign_form, foreign_names, tensor_form};
 pub use format::format;
 pub use lexer::is_plain_name;

@@ -210,7 +210,7 @@ impl Sources {
         found
     }
 
-    /// The texts, shared with whoever keeps places in them.
+    /// The texts alone, shared: errors keep them to show their places.
     #[must_use]
     pub fn shared(&self) -> &Arc<Texts> {
         &self.texts

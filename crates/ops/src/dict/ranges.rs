@@ -1,6 +1,5 @@
-//! Ranges: dictionaries whose keys are what lies between two bounds, the lower one inclusive. Few bounds of numbers are compared one
-//! after the other, in whatever plays the rest of the expression; among others the segment of a key is bisected, and its value is
-//! taken from a list.
+//! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. Up to nine bounds of numbers are compared
+//! one after the other, by the operators of comparison. More bounds are bisected for the segment of the key, and a list has the values by segment.
 
 use super::{DICT, FEW, Made, as_key, dict_types, get_known};
 use crate::Lower;

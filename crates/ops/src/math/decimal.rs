@@ -18,7 +18,13 @@ use std::fmt::{LowerExp, Write};
 use std::str::FromStr;
 
 /// The most digits before or behind the point: 10 to the power of 22 is the largest that a float of 64 bits has exactly.
-const MOST_DIGITS: i64 = 22;
+const MOST_DIGITS: i32 = 22;
+
+/// The powers of ten, each exact. (`powi` promises no precision.)
+const POWERS: [f64; 1 + MOST_DIGITS as usize] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
 
 /// Which of its neighbours a number becomes. The numbers are operands of `math._decimal`, in files too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,15 +71,15 @@ fn shortest_digits(number: impl LowerExp) -> (u64, i32) {
     (digits, exponent.parse::<i32>().unwrap_or(0) - behind)
 }
 
-/// The number that so many powers of ten are, rounded once.
+/// `count` times 10 to the power of `power`, rounded once.
 fn scaled<F: FromStr + Default>(count: u64, power: i32) -> F {
     let mut text = StackText::<40>::new();
     let _ = write!(text, "{count}e{power}");
     text.as_str().parse().unwrap_or_default()
 }
 
-/// `number`, whose size is finite and not 0, rounded to a multiple of 10 to the power of `-digits`: its digits as they are if it is one, else
-/// so many of that power.
+/// How often 10 to the power of `-digits` is in the rounded number: 101 for 1.005 and 2 digits. `None` if the number is a multiple of that power already. The
+/// number is finite and above 0.
 fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Way) -> Option<u64> {
     let (all, power) = shortest_digits(number);
     let cut = -digits - power;
@@ -91,12 +97,13 @@ fn rounded_f64(x: f64, digits: i32, way: i32) -> f64 {
     if !x.is_finite() || x == 0.0 {
         return x;
     }
-    let digits = digits.clamp(-MOST_DIGITS as i32, MOST_DIGITS as i32);
+    let digits = digits.clamp(-MOST_DIGITS, MOST_DIGITS);
     let Some(kept) = kept_digits(x.abs(), x < 0.0, digits, Way::of(way)) else { return x };
     // Both are exact below 2^53 and up to 10^22, so that one operation rounds once.
+    let power = POWERS[digits.unsigned_abs() as usize];
     let size = match kept >> 53 {
-        0 if digits >= 0 => kept as f64 / 10_f64.powi(digits),
-        0 => kept as f64 * 10_f64.powi(-digits),
+        0 if digits >= 0 => kept as f64 / power,
+        0 => kept as f64 * power,
         _ => scaled(kept, -digits),
     };
     size.copysign(x)
@@ -106,7 +113,7 @@ fn rounded_f32(x: f32, digits: i32, way: i32) -> f32 {
     if !x.is_finite() || x == 0.0 {
         return x;
     }
-    let digits = digits.clamp(-MOST_DIGITS as i32, MOST_DIGITS as i32);
+    let digits = digits.clamp(-MOST_DIGITS, MOST_DIGITS);
     let kept = kept_digits(x.abs(), x < 0.0, digits, Way::of(way));
     kept.map_or(x, |kept| scaled::<f32>(kept, -digits).copysign(x))
 }
@@ -124,8 +131,8 @@ pub(crate) static DECIMAL: OpDef = OpDef {
     ..UNARY
 };
 
-/// How many digits are asked for.
-fn digits_of(name: &str, digits: Option<&Value>) -> Result<i32, TypeFault> {
+/// The literal `digits` of an operator, of which there are at most `most` before or behind the point.
+pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> Result<i32, TypeFault> {
     let found = match digits {
         Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),
         Some(Value::Scalar(ScalarValue::Int64(digits))) => *digits,
@@ -134,11 +141,22 @@ fn digits_of(name: &str, digits: Option<&Value>) -> Result<i32, TypeFault> {
             return Err(fault.hint(format!("write the number of digits, as in `{name}(x, 2)`")));
         }
     };
-    if !(-MOST_DIGITS..=MOST_DIGITS).contains(&found) {
-        let message = format!("{name} expects -{MOST_DIGITS} to {MOST_DIGITS} for `digits`, found {found}");
-        return Err(TypeFault::mismatch(message, Some(1)));
+    match i32::try_from(found).ok().filter(|found| (-most..=most).contains(found)) {
+        Some(digits) => Ok(digits),
+        None => {
+            let message = format!("{name} expects at most {most} for `digits`, found {found}");
+            Err(TypeFault::mismatch(message, Some(1)))
+        }
     }
-    Ok(found as i32)
+}
+
+/// Refuses digits in front of the point of an integer.
+pub(crate) fn check_digits(name: &str, digits: i32, x: &QType) -> Result<(), TypeFault> {
+    if digits >= 0 || x.scalar().is_some_and(Scalar::is_float) {
+        return Ok(());
+    }
+    let message = format!("{name} expects a float where `digits` is negative, found an integer");
+    Err(TypeFault::mismatch(message, Some(0)).hint(format!("write `{name}(core.to_float64(x), {digits})`")))
 }
 
 /// The type of `x`, which is a number.
@@ -148,17 +166,12 @@ fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFaul
     if !x.scalar().is_some_and(is_number) || !matches!(x, QType::Scalar(_) | QType::Optional(_)) {
         return Err(TypeFault::mismatch(format!("{name} expects a number, found {x}"), Some(0)));
     }
-    let digits = digits_of(name, args[1].literal)?;
-    if digits < 0 && !x.scalar().is_some_and(Scalar::is_float) {
-        let message = format!("{name} expects a float where `digits` is negative, found an integer");
-        let hint = format!("write `{name}(core.to_float64(x), {digits})`");
-        return Err(TypeFault::mismatch(message, Some(0)).hint(hint));
-    }
+    check_digits(name, literal_digits(name, MOST_DIGITS, args[1].literal)?, x)?;
     Ok(Signature::unchanged(args, x.clone()))
 }
 
 fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Way) -> Result<NodeHandle, TypeFault> {
-    let digits = digits_of(name, g.value(args[1]).as_ref())?;
+    let digits = literal_digits(name, MOST_DIGITS, g.value(args[1]).as_ref())?;
     let scalar = g.qtype(args[0]).of_each().scalar();
     // An integer has no digits behind the point.
     if !scalar.is_some_and(Scalar::is_float) {

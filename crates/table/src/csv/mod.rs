@@ -21,6 +21,7 @@ use crate::scalar::Seen;
 use crate::schema::{Ahead, Column, absent_columns, quoted};
 use arrow_schema::Field;
 use blocks::{Block, Blocks};
+use cembra_expr::found_delimiter;
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use layout::{Cell, Dialect, Layout, Target, not_utf8};
 use record::Record;
@@ -28,9 +29,6 @@ use rows::{Rows, Scanner};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// What may separate fields, where nobody says: the one that the header has most of, of equals the first.
-const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
 /// About how many bytes a row takes, and how many are read at once at least and at most.
 const ROW_BYTES: usize = 16;
@@ -65,9 +63,9 @@ impl CsvData {
         delimiter: Option<u8>,
         size: usize,
     ) -> Result<Self, DataError> {
-        let mut blocks = Blocks::new(text, delimiter.unwrap_or(DELIMITERS[0]), size);
+        let mut blocks = Blocks::new(text, delimiter.unwrap_or(b','), size);
         if delimiter.is_none() {
-            let found = most_frequent(blocks.peek_line()?);
+            let found = found_delimiter(blocks.peek_line()?);
             blocks.set_delimiter(found);
         }
         let nulls = options.nulls.iter().filter(|null| !null.is_empty()).cloned().collect();
@@ -327,28 +325,6 @@ impl NotText {
     fn to_error(&self, column: &str) -> DataError {
         not_utf8(&self.bytes).on_line(self.line).in_column(column)
     }
-}
-
-/// What the first line has most of outside of quotes.
-fn most_frequent(start: &[u8]) -> u8 {
-    let mut counts = [0_usize; DELIMITERS.len()];
-    let mut quoted = false;
-    let mut begun = false;
-    for byte in start {
-        match byte {
-            b'\n' | b'\r' if !quoted && begun => break,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
-            _ => {
-                begun |= !matches!(byte, b'\n' | b'\r');
-                let known = DELIMITERS.iter().position(|known| known == byte);
-                known.into_iter().for_each(|at| counts[at] += 1);
-            }
-        }
-    }
-    let most = counts.iter().max().copied().unwrap_or(0);
-    let at = counts.iter().position(|count| *count == most).unwrap_or(0);
-    DELIMITERS[at]
 }
 
 /// The rows of a CSV, block by block.

@@ -4,6 +4,7 @@
 
 use super::{Meaning, Parser};
 use crate::text::cursor::Stop;
+use crate::text::found_delimiter;
 use crate::text::token::TokenKind;
 use crate::{Defines, NameKind, NodeId};
 use cembra_runtime::{ArrayKind, Excerpt, Scalar};
@@ -146,16 +147,10 @@ struct Misread {
     other: Option<Range<usize>>,
 }
 
-/// What is between the fields of a line: the first of a comma, a semicolon and a tab that the first line has.
-fn delimiter(text: &str) -> u8 {
-    let names = text.lines().next().unwrap_or_default();
-    [b',', b';', b'\t'].into_iter().find(|delimiter| names.as_bytes().contains(delimiter)).unwrap_or(b',')
-}
-
 /// Reads a table.
 fn read(text: &str, key: Scalar, value: Scalar, is_of_ranges: bool) -> Result<Table, Misread> {
     let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter(text))
+        .delimiter(found_delimiter(text.as_bytes()))
         .has_headers(true)
         .flexible(true)
         .from_reader(text.as_bytes());
