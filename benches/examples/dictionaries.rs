@@ -37,9 +37,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ROUNDS,
         || {
             let inputs = [InputColumn::values(&keys), numbers[0], numbers[1]];
-            numeric.run_into(&inputs, vec![ColumnMut::values(&mut one)])
+            numeric.start().run_into(&inputs, vec![Some(ColumnMut::values(&mut one))]).map(drop)
         },
-        || compared.run_into(&[country, numbers[0], numbers[1]], vec![ColumnMut::values(&mut other)]),
+        || {
+            compared
+                .start()
+                .run_into(&[country, numbers[0], numbers[1]], vec![Some(ColumnMut::values(&mut other))])
+                .map(drop)
+        },
     )
     .map(|taken| taken / rows as f64);
     writeln!(out, "where: {with:.3} ns, of an integer {without:.3} ns, ratio {:.2}", with / without)?;

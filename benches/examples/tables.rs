@@ -149,8 +149,13 @@ fn columns(random: &mut fastrand::Rng) -> Result<(), Failure> {
     for (name, column) in [("dictionary", dictionary), ("plain text", plain)] {
         let [with, without] = shortest(
             ROUNDS,
-            || looked_up.run_into(&[column, numbers], vec![ColumnMut::values(&mut one)]),
-            || alone.run_into(&[InputColumn::values(&factors), numbers], vec![ColumnMut::values(&mut other)]),
+            || looked_up.start().run_into(&[column, numbers], vec![Some(ColumnMut::values(&mut one))]).map(drop),
+            || {
+                alone
+                    .start()
+                    .run_into(&[InputColumn::values(&factors), numbers], vec![Some(ColumnMut::values(&mut other))])
+                    .map(drop)
+            },
         )
         .map(|taken| taken / rows as f64);
         writeln!(

@@ -42,7 +42,7 @@ pub use chains::{
     Addition, CHAINS, ChainFold, ChainFolds, Chains, Combine, Place, SUM_BLOCK, chain_of, fold_whole, is_in_order,
     sum_blocks, then_block,
 };
-pub use code_memory::{CodeMemory, CodeMemoryError, CodePages};
+pub use code_memory::{CodeMemory, CodeMemoryError, CodePages, live_code_bytes, live_code_limit, set_live_code_limit};
 pub use column::{
     BareFunction, BatchFunction, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,
     LoopEntry, MadeFor, Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,

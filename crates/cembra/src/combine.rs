@@ -130,13 +130,13 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
 /// Loaders, or listeners, one after the other: the first that knows a name has it. Names that two of them list are an error.
 ///
 /// ```
-/// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType, WildcardLoader};
+/// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType};
 ///
 /// #[derive(cembra::Input)]
 /// struct Row { x: f64, y: f64 }
 ///
 /// let sum = AccessorsLoader::new().with("sum", QType::FLOAT64, |row: &Row| (row.x + row.y).into());
-/// let rest = WildcardLoader::new(|_: &Row, key| (key.len() as f64).into()).of(QType::FLOAT64);
+/// let rest = AccessorsLoader::new().others_of(QType::FLOAT64, |_: &Row, name| (name.len() as f64).into());
 /// let loader = Chain::loaders(vec![Box::new(Fields::<Row>::new()), Box::new(&sum), Box::new(rest)])?;
 /// let mut run = Model::parse("x * sum + seven77")?.executor_from::<_, f64>(&loader, &Options::default())?;
 /// assert_eq!(run.run(&Row { x: 2.0, y: 1.0 })?, 13.0);

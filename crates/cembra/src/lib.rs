@@ -84,19 +84,19 @@ pub use cembra_expr::{
     Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, UsedFile, format, parse_type, parse_value,
     parse_values, print, print_default, print_expression, print_input_type, print_type, print_value, read_binary,
 };
-pub use cembra_native::{CodeCache, CodeCacheCounts, RawFunction, Target, Tier};
+pub use cembra_native::{CodeCache, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
 pub use cembra_ops::{Fallible, Registry, UserFunction, UserOperator, time_zones};
 pub use cembra_prepare::{Extension, Id, Mode, Rewriter};
 pub use cembra_runtime::{
-    ArrayKind, Bytes, Cancellation, CodePages, Context, Date, EdgeType, FaultKind, FramePtr, MachineType, Optional,
-    QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp,
+    ArrayKind, Bytes, Cancellation, Context, Date, EdgeType, FaultKind, FramePtr, MachineType, Optional, QType,
+    RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp, live_code_bytes, live_code_limit, set_live_code_limit,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
-    Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span, Tensor, Value,
-    ValueRef, Warnings,
+    CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,
+    Tensor, Value, ValueRef, Warnings,
 };
 pub use check::Checked;
 pub use combine::{Chain, Filtered};
@@ -108,8 +108,8 @@ pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, 
 pub use folder::Folder;
 #[cfg(feature = "json")]
 pub use json::{Json, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
-pub use listener::{AccessorsListener, Listener, Setter, WildcardListener};
-pub use loader::{Accessor, AccessorsLoader, Fields, Loader, WildcardLoader};
+pub use listener::{AccessorsListener, Listener, Setter};
+pub use loader::{Accessor, AccessorsLoader, Fields, Loader};
 pub use model::Model;
 pub use model_set::{FailedModel, ModelSet, Reload};
 pub use model_tests::{Mismatch, TestFailure, TestReport};
@@ -133,11 +133,11 @@ pub mod tensor {
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
     pub use crate::tensor_graph::CompileGraph;
-    pub use cembra_engine::{CacheCounters, MOST_MODEL_NODES, Reader, TensorPlan, Written};
+    pub use cembra_engine::{MOST_MODEL_NODES, Reader, TensorPlan, Written};
     pub use cembra_tensor::{
         Data, Element, ElementForm, Exactness, Found, Half, HalfTensor, Labels, Layout, MOST_AXES, MOST_FACTORS,
-        MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction, Residuals, Rule, Slice, Tensor, TensorErrorKind,
-        TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted, bf16, f16, same_bits,
+        MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction, Rule, Slice, Tensor, TensorErrorKind, TensorGraph,
+        TensorMut, TensorNodeId, TensorOp, Wanted, bf16, f16, same_bits,
     };
 }
 

@@ -65,14 +65,21 @@ impl<S> std::fmt::Debug for Setter<S> {
     }
 }
 
-/// A listener to outputs that are listed one by one, each with the function that takes it.
-pub struct AccessorsListener<S>(ByName<(Option<QType>, Set<S>)>);
+type SetterOf<S> = Box<dyn Fn(&str) -> Setter<S> + Send + Sync>;
+
+/// A listener to outputs that are listed one by one, each with the function that takes it; and, if wanted, to all other outputs, with one
+/// function that takes them by name.
+pub struct AccessorsListener<S> {
+    listed: ByName<(Option<QType>, Set<S>)>,
+    /// The setter of an output that is not listed.
+    others: Option<SetterOf<S>>,
+}
 
 impl<S> AccessorsListener<S> {
     /// A listener to nothing.
     #[must_use]
     pub const fn new() -> Self {
-        AccessorsListener(ByName::new())
+        AccessorsListener { listed: ByName::new(), others: None }
     }
 
     /// Adds an output of whatever type it has, in place of an earlier one of the same name.
@@ -92,6 +99,36 @@ impl<S> AccessorsListener<S> {
         self.add(name, Some(qtype), set)
     }
 
+    /// Adds all outputs that are not listed, of whatever types they have, taken by one function that is given the name.
+    ///
+    /// ```
+    /// use cembra::{AccessorsListener, Fields, Model, Options};
+    ///
+    /// let model = Model::parse("output a = 1 + 1; output b = \"text\"")?;
+    /// let listener =
+    ///     AccessorsListener::new().others(|log: &mut Vec<String>, name, value| log.push(format!("{name}: {value:?}")));
+    /// let mut run = model.executor_between::<(), (), _>(&Fields::new(), &listener, &Options::default())?;
+    /// let mut log = Vec::new();
+    /// run.listen(&(), &mut log)?;
+    /// assert_eq!(log, ["a: Int32(2)", "b: Text(\"text\")"]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn others(mut self, set: impl Fn(&mut S, &str, ValueRef<'_>) + Send + Sync + 'static) -> Self
+    where
+        S: 'static,
+    {
+        let set = Arc::new(set);
+        self.others = Some(Box::new(move |name| {
+            let (set, name) = (set.clone(), name.to_owned());
+            Setter::new(move |sink, value| {
+                set(sink, &name, value);
+                Ok(())
+            })
+        }));
+        self
+    }
+
     fn add(
         mut self,
         name: &str,
@@ -102,7 +139,7 @@ impl<S> AccessorsListener<S> {
             set(sink, value);
             Ok(())
         });
-        self.0.insert(name, (qtype, set));
+        self.listed.insert(name, (qtype, set));
         self
     }
 }
@@ -115,73 +152,33 @@ impl<S> Default for AccessorsListener<S> {
 
 impl<S> std::fmt::Debug for AccessorsListener<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|(name, (qtype, _))| (name, qtype))).finish()
+        let mut map = f.debug_map();
+        map.entries(self.listed.iter().map(|(name, (qtype, _))| (name, qtype)));
+        if self.others.is_some() {
+            map.entry(&"..", &None::<QType>);
+        }
+        map.finish()
     }
 }
 
 impl<S> Listener<S> for AccessorsListener<S> {
     fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
+        self.others.is_some() || self.listed.get(name).is_some()
     }
 
     fn qtype(&self, name: &str, given: &QType) -> QType {
-        self.0.get(name).and_then(|(qtype, _)| qtype.as_ref()).unwrap_or(given).clone()
+        self.listed.get(name).and_then(|(qtype, _)| qtype.as_ref()).unwrap_or(given).clone()
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.names()
+        self.listed.names()
     }
 
     fn bind(&self, name: &str, _: &QType) -> Result<Setter<S>, Error> {
-        let (_, set) = self.0.get(name).ok_or_else(|| Error::values(format!("nobody listens to `{name}`")))?;
-        Ok(Setter(set.clone()))
-    }
-}
-
-/// A listener to every output: one function takes them all, by name.
-///
-/// ```
-/// use cembra::{Fields, Model, Options, WildcardListener};
-///
-/// let model = Model::parse("output a = 1 + 1; output b = \"text\"")?;
-/// let listener = WildcardListener::new(|log: &mut Vec<String>, name, value| log.push(format!("{name}: {value:?}")));
-/// let mut run = model.executor_between::<(), (), _>(&Fields::new(), &listener, &Options::default())?;
-/// let mut log = Vec::new();
-/// run.listen(&(), &mut log)?;
-/// assert_eq!(log, ["a: Int32(2)", "b: Text(\"text\")"]);
-/// # Ok::<(), cembra::Error>(())
-/// ```
-pub struct WildcardListener<S>(SetNamed<S>);
-
-type SetNamed<S> = Arc<dyn Fn(&mut S, &str, ValueRef<'_>) + Send + Sync>;
-
-impl<S> WildcardListener<S> {
-    /// The listener.
-    pub fn new(set: impl Fn(&mut S, &str, ValueRef<'_>) + Send + Sync + 'static) -> Self {
-        WildcardListener(Arc::new(set))
-    }
-}
-
-impl<S> std::fmt::Debug for WildcardListener<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WildcardListener")
-    }
-}
-
-impl<S: 'static> Listener<S> for WildcardListener<S> {
-    fn knows(&self, _: &str) -> bool {
-        true
-    }
-
-    fn names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn bind(&self, name: &str, _: &QType) -> Result<Setter<S>, Error> {
-        let (set, name) = (self.0.clone(), name.to_owned());
-        Ok(Setter::new(move |sink, value| {
-            set(sink, &name, value);
-            Ok(())
-        }))
+        match (self.listed.get(name), &self.others) {
+            (Some((_, set)), _) => Ok(Setter(set.clone())),
+            (None, Some(others)) => Ok(others(name)),
+            (None, None) => Err(Error::values(format!("nobody listens to `{name}`"))),
+        }
     }
 }

@@ -140,7 +140,8 @@ impl<T: Input> Loader<T> for Fields<T> {
     }
 }
 
-/// A loader of inputs that are listed one by one, each with a function that reads it.
+/// A loader of inputs that are listed one by one, each with a function that reads it; and, if wanted, of all other names, with one function
+/// that reads them by name.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Model, Options, QType};
@@ -155,13 +156,25 @@ impl<T: Input> Loader<T> for Fields<T> {
 /// assert_eq!(describe.run(&Person { name: "Ann".into(), born: 1990 })?, "Ann, 36");
 /// # Ok::<(), cembra::Error>(())
 /// ```
-pub struct AccessorsLoader<R>(ByName<(QType, Read<R>)>);
+pub struct AccessorsLoader<R> {
+    listed: ByName<(QType, Read<R>)>,
+    others: Option<Others<R>>,
+}
+
+type AccessorOf<R> = Box<dyn Fn(&str) -> Accessor<R> + Send + Sync>;
+
+/// Names that are not listed.
+struct Others<R> {
+    /// Their type, unless the model says it.
+    qtype: Option<QType>,
+    accessor: AccessorOf<R>,
+}
 
 impl<R> AccessorsLoader<R> {
     /// A loader of nothing.
     #[must_use]
     pub const fn new() -> Self {
-        AccessorsLoader(ByName::new())
+        AccessorsLoader { listed: ByName::new(), others: None }
     }
 
     /// Adds an input, in place of an earlier one of the same name. A value of another type is an error of the call.
@@ -172,7 +185,59 @@ impl<R> AccessorsLoader<R> {
         qtype: QType,
         read: impl for<'r> Fn(&'r R) -> ValueRef<'r> + Send + Sync + 'static,
     ) -> Self {
-        self.0.insert(name, (qtype, Arc::new(move |row| Ok(read(row)))));
+        self.listed.insert(name, (qtype, Arc::new(move |row| Ok(read(row)))));
+        self
+    }
+
+    /// Adds all names that are not listed, read by one function that is given the name. Their types are those that the model declares, or
+    /// the options.
+    #[must_use]
+    pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self
+    where
+        R: 'static,
+    {
+        self.with_others(None, read)
+    }
+
+    /// Adds all names that are not listed, each of this type, read by one function that is given the name.
+    ///
+    /// ```
+    /// use cembra::{AccessorsLoader, Model, Options, QType, Scalar};
+    /// use std::collections::HashMap;
+    ///
+    /// type Row = HashMap<String, f64>;
+    /// let number = QType::Optional(Scalar::Float64);
+    /// let loader = AccessorsLoader::new().others_of(number, |row: &Row, name| row.get(name).copied().into());
+    /// let mut model = Model::parse("(a ?? 0.0) + (b ?? 0.5)")?.executor_from::<_, f64>(&loader, &Options::default())?;
+    /// assert_eq!(model.run(&Row::from([("a".into(), 1.0)]))?, 1.5);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn others_of(
+        self,
+        qtype: QType,
+        read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: 'static,
+    {
+        self.with_others(Some(qtype), read)
+    }
+
+    fn with_others(
+        mut self,
+        qtype: Option<QType>,
+        read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: 'static,
+    {
+        let read = Arc::new(read);
+        let accessor = move |name: &str| {
+            let (read, name) = (read.clone(), name.to_owned());
+            Accessor::new(move |row| Ok(read(row, &name)))
+        };
+        self.others = Some(Others { qtype, accessor: Box::new(accessor) });
         self
     }
 }
@@ -185,84 +250,37 @@ impl<R> Default for AccessorsLoader<R> {
 
 impl<R> std::fmt::Debug for AccessorsLoader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|(name, (qtype, _))| (name, qtype))).finish()
+        let mut map = f.debug_map();
+        map.entries(self.listed.iter().map(|(name, (qtype, _))| (name, qtype)));
+        if let Some(others) = &self.others {
+            map.entry(&"..", &others.qtype);
+        }
+        map.finish()
     }
 }
 
 impl<R> Loader<R> for AccessorsLoader<R> {
     fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
+        self.others.is_some() || self.listed.get(name).is_some()
     }
 
-    fn qtype(&self, name: &str, _: Option<&QType>) -> Option<QType> {
-        self.0.get(name).map(|(qtype, _)| qtype.clone())
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.0.names()
-    }
-
-    fn bind(&self, name: &str, _: &QType) -> Result<Accessor<R>, Error> {
-        let (_, read) = self.0.get(name).ok_or_else(|| Error::values(format!("there is no accessor `{name}`")))?;
-        Ok(Accessor(Access::Read(read.clone())))
-    }
-}
-
-/// A loader that knows every name: one function reads them all, by key.
-///
-/// ```
-/// use cembra::{Model, Options, QType, Scalar, WildcardLoader};
-/// use std::collections::HashMap;
-///
-/// type Row = HashMap<String, f64>;
-/// let number = QType::Optional(Scalar::Float64);
-/// let loader = WildcardLoader::new(|row: &Row, key| row.get(key).copied().into()).of(number);
-/// let mut model = Model::parse("(a ?? 0.0) + (b ?? 0.5)")?.executor_from::<_, f64>(&loader, &Options::default())?;
-/// assert_eq!(model.run(&Row::from([("a".into(), 1.0)]))?, 1.5);
-/// # Ok::<(), cembra::Error>(())
-/// ```
-pub struct WildcardLoader<R> {
-    qtype: Option<QType>,
-    read: ReadNamed<R>,
-}
-
-type ReadNamed<R> = Arc<dyn for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync>;
-
-impl<R> WildcardLoader<R> {
-    /// A loader of inputs whose types the model declares, or the options.
-    pub fn new(read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self {
-        WildcardLoader { qtype: None, read: Arc::new(read) }
-    }
-
-    /// All inputs are of this type.
-    #[must_use]
-    pub fn of(mut self, qtype: QType) -> Self {
-        self.qtype = Some(qtype);
-        self
-    }
-}
-
-impl<R> std::fmt::Debug for WildcardLoader<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WildcardLoader").field("qtype", &self.qtype).finish_non_exhaustive()
-    }
-}
-
-impl<R: 'static> Loader<R> for WildcardLoader<R> {
-    fn knows(&self, _: &str) -> bool {
-        true
-    }
-
-    fn qtype(&self, _: &str, declared: Option<&QType>) -> Option<QType> {
-        self.qtype.as_ref().or(declared).cloned()
+    fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
+        match (self.listed.get(name), &self.others) {
+            (Some((qtype, _)), _) => Some(qtype.clone()),
+            (None, Some(others)) => others.qtype.as_ref().or(declared).cloned(),
+            (None, None) => None,
+        }
     }
 
     fn names(&self) -> Vec<String> {
-        Vec::new()
+        self.listed.names()
     }
 
     fn bind(&self, name: &str, _: &QType) -> Result<Accessor<R>, Error> {
-        let (read, key) = (self.read.clone(), name.to_owned());
-        Ok(Accessor::new(move |row| Ok(read(row, &key))))
+        match (self.listed.get(name), &self.others) {
+            (Some((_, read)), _) => Ok(Accessor(Access::Read(read.clone()))),
+            (None, Some(others)) => Ok((others.accessor)(name)),
+            (None, None) => Err(Error::values(format!("there is no accessor `{name}`"))),
+        }
     }
 }

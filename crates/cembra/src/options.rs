@@ -169,7 +169,7 @@ impl Options {
     /// for hits in [0, 1] {
     ///     let mut session = Model::parse("input x: f64; x * 2")?.compile(&options)?.session();
     ///     assert_eq!(session.evaluate(&[Value::from(1.5)])?, [Value::from(3.0)]);
-    ///     assert_eq!((cache.counts().hits, cache.counts().misses), (hits, 1));
+    ///     assert_eq!((cache.counters().hits, cache.counters().misses), (hits, 1));
     /// }
     /// # std::fs::remove_dir_all(home).unwrap();
     /// # Ok::<(), cembra::Error>(())

@@ -5,7 +5,7 @@ use crate::binding::{Bound, Load, Loaded, Source, Transfers, bind};
 use crate::fields::{Input, InputField, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
-use crate::{Error, Executor, InputColumn, Model, Options, RawFunction, RunOptions, ValueRef};
+use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
 use cembra_engine::WholeMemory;
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
@@ -198,8 +198,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         let columns = columns.ok_or_else(|| Error::values("an input is no field of the rows"))?;
         let (to, rows): (*mut O, _) = (outputs.as_mut_ptr(), outputs.len());
         // SAFETY: FIELD-TABLE: these are the fields of O, and no two of them overlap.
-        let places = out_fields.iter().map(|field| unsafe { field.column(to, rows) }).collect();
-        batch.run_into(&columns, places)
+        let places = out_fields.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();
+        batch.start().run_into(&columns, places).map(drop)
     }
 }
 
@@ -418,9 +418,10 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     /// other tiers (`Backend::Tiered`), and of a model with arrays.
     ///
     /// It takes the input struct, the output struct, a frame and a context, and must be called only while this executor
-    /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`.
+    /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`: `CALL` of
+    /// `docs/safety.md`. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the evaluation failed.
     #[must_use]
-    pub fn raw(&self) -> Option<RawFunction> {
+    pub fn raw(&self) -> Option<unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32> {
         self.executor.inner().machine_code().map(Compiled::raw)
     }
 

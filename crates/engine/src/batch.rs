@@ -111,25 +111,6 @@ impl Batch {
         Ok(self.start().run(inputs)?.columns)
     }
 
-    /// Evaluates the model likewise, into memory of the caller: as long as the inputs, and of exactly the outputs' types. If
-    /// a row fails, what is in the memory is unspecified from that row on.
-    ///
-    /// ```
-    /// use cembra::{ColumnMut, InputColumn, Model, Options};
-    ///
-    /// let batch = Model::parse("input x: f64; 10.0 // x")?.batch(&Options::default())?;
-    /// let mut quotients = [0.0; 3];
-    /// batch.run_into(&[InputColumn::values(&[3.0, 0.5, -4.0])], vec![ColumnMut::values(&mut quotients)])?;
-    /// assert_eq!(quotients, [3.0, 20.0, -3.0]);
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Columns that do not fit, or the fault of the first row that fails.
-    pub fn run_into(&self, inputs: &[InputColumn<'_>], outputs: Vec<ColumnMut<'_>>) -> Result<(), Error> {
-        self.start().run_into(inputs, outputs.into_iter().map(Some).collect()).map(drop)
-    }
-
     /// Which player evaluates such columns, and why it is not the best of all; compiles what that takes. A model with arrays has a
     /// player for each of its plans: there it is the one that was asked for, and the reason why rows go
     /// [one by one](Batch::row_by_row).
@@ -389,8 +370,19 @@ impl<'b> BatchRun<'b> {
         self.run_into(inputs, outputs)
     }
 
-    /// Evaluates the model likewise; where there is memory for an output, into that. An output that has only room for values
+    /// Evaluates the model likewise; where there is memory for an output, into that: as long as the inputs, and of exactly the output's type.
+    /// If a row fails and stops the run, what is in the memory is unspecified from that row on. An output that has only room for values
     /// that are there is refused if rows that fail are to be missing.
+    ///
+    /// ```
+    /// use cembra::{ColumnMut, InputColumn, Model, Options};
+    ///
+    /// let batch = Model::parse("input x: f64; 10.0 // x")?.batch(&Options::default())?;
+    /// let mut quotients = [0.0; 3];
+    /// batch.start().run_into(&[InputColumn::values(&[3.0, 0.5, -4.0])], vec![Some(ColumnMut::values(&mut quotients))])?;
+    /// assert_eq!(quotients, [3.0, 20.0, -3.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`run`](BatchRun::run).

@@ -7,6 +7,7 @@
 //! goes on, one that asks for the same waits for it.
 
 use arc_swap::ArcSwap;
+use cembra_value::CacheCounters;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use std::fmt;
@@ -14,22 +15,6 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-
-/// How often something was found that is kept, a compiled expression or a plan, and how often it was not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct CacheCounters {
-    /// How often it was there already.
-    pub hits: u64,
-    /// How often it was made.
-    pub misses: u64,
-    /// How many were dropped, the one that was not asked for the longest each time, so that there was room for another.
-    pub evictions: u64,
-    /// How many there are.
-    pub kept: usize,
-    /// How long making them took. Of expressions, what is compiled later for operands that lie otherwise in memory is not in it.
-    pub making_time: Duration,
-}
 
 /// A value that was just made.
 pub(crate) struct Made<T> {
@@ -188,6 +173,7 @@ impl<K, T: Clone> Cache<K, T> {
             evictions: self.evictions.load(Relaxed),
             kept: self.table.load().values().map(SmallVec::len).sum(),
             making_time: Duration::from_nanos(self.making_nanoseconds.load(Relaxed)),
+            ..CacheCounters::default()
         }
     }
 }

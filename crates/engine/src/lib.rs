@@ -70,7 +70,6 @@ mod whole;
 
 pub use arrays::ArrayModel;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
-pub use cache::CacheCounters;
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use compile_options::{CompileOptions, Started};
 pub use executor::{Executable, Executor};

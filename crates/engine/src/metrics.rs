@@ -161,7 +161,7 @@ pub struct Counts {
     /// The time they took together.
     pub compile_nanoseconds: u64,
     /// The machine code they and the cache gave, in bytes of whole pages, whether or not it is still alive; for what is, see
-    /// [`CodePages::live_bytes`](cembra_runtime::CodePages::live_bytes).
+    /// [`live_code_bytes`](cembra_runtime::live_code_bytes).
     pub code_bytes: u64,
     /// Models whose machine code came from a cache.
     pub cache_hits: u64,

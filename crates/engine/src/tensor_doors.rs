@@ -1,7 +1,6 @@
 //! The doors of executors and sessions that only models with tensors have: plans for extents, runs on tensors in memory that is kept, and
 //! access to single elements. On values such a model is evaluated as any other.
 
-use crate::cache::CacheCounters;
 use crate::compile_options::Started;
 use crate::executor::{Executable, Executor};
 use crate::session::Session;
@@ -11,8 +10,7 @@ use crate::tensor_plan::TensorPlan;
 use crate::tensor_session::Written;
 use crate::tensors::RunTerms;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
-use cembra_value::Error;
-use cembra_value::{Code, Diagnostic};
+use cembra_value::{CacheCounters, Code, Diagnostic, Error};
 use std::any::Any;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A compiled model with tensors. What the model means is decided by its lowering to a graph of tensors, or by the graph that it was built as;
 //! a plan is made at the first run for tensors of some extents, and kept.
 
-use crate::cache::{Cache, CacheCounters, hash_of};
+use crate::cache::{Cache, hash_of};
 use crate::compile_options::Started;
 use crate::signature::Field;
 use crate::tensor_access::Reader;
@@ -13,8 +13,7 @@ use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
 use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
-use cembra_value::Error;
-use cembra_value::{Limit, ScalarValue, Value};
+use cembra_value::{CacheCounters, Error, Limit, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;

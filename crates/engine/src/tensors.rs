@@ -4,7 +4,7 @@
 
 use crate::bodies::plan_of_body;
 use crate::body_session::{BodyExecutor, BodySession, in_elements};
-use crate::cache::{Cache, CacheCounters, Made, hash_of};
+use crate::cache::{Cache, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::plan_rows::PlanRows;
@@ -20,7 +20,7 @@ use cembra_runtime::Cancellation;
 use cembra_tensor::{
     Body, DataMut, Elements, Labels, Layout, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, pieces,
 };
-use cembra_value::Error;
+use cembra_value::{CacheCounters, Error};
 use std::sync::Arc;
 
 /// What expressions were compiled to, by what they mean. Extents are no part of that, so a tensor of another size compiles nothing.

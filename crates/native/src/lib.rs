@@ -14,8 +14,8 @@ mod scalar;
 mod translate;
 
 pub use artifact::{
-    CodeCache, CodeCacheCounts, Compiled, CompiledRows, Listings, STACK_BYTES, Site, Target, Tier, called_steps,
-    compile, compile_rows, listings, object,
+    CodeCache, Compiled, CompiledRows, Listings, STACK_BYTES, Site, Target, Tier, called_steps, compile, compile_rows,
+    listings, object,
 };
 pub use cembra_runtime::RawFunction;
 pub use error::{Error, ErrorKind};

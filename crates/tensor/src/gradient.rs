@@ -3,7 +3,7 @@
 
 use crate::custom_gradient::CustomVjp;
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
-use crate::residuals::{Copies, Residuals};
+use crate::residuals::Copies;
 use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
@@ -93,14 +93,15 @@ impl TensorGraph {
     /// # Errors
     /// It is no float without axes, or an operator on the way has no derivative.
     pub fn gradients(&mut self, number: TensorNodeId, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
-        self.gradients_with(number, wrt, Residuals::SaveAll)
+        self.gradients_with(number, wrt, &[])
     }
 
-    /// The same, with a choice of which values of the function are kept for the gradients, and which are computed again.
+    /// The same. Values of the function that the gradients need stay in memory until then, but those of the nodes `recomputed`: these are computed
+    /// again, from operands that are not among them. Operations of users that have a state are never computed again.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{TensorGraph, Reduction, Residuals};
+    /// use cembra_tensor::{TensorGraph, Reduction};
     ///
     /// let mut g = TensorGraph::standard();
     /// let x = g.leaf("x", Scalar::Float64, &[1000])?;
@@ -109,7 +110,7 @@ impl TensorGraph {
     /// // The derivative of the power is the power, which need not be kept: a power of a barrier before `x`.
     /// assert_eq!(g.gradients(loss, &[x])?.len(), 1);
     /// let nodes = g.len();
-    /// g.gradients_with(loss, &[x], Residuals::Recompute(&[e]))?;
+    /// g.gradients_with(loss, &[x], &[e])?;
     /// assert!(g.len() > nodes);
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
@@ -120,7 +121,7 @@ impl TensorGraph {
         &mut self,
         number: TensorNodeId,
         wrt: &[TensorNodeId],
-        residuals: Residuals<'_>,
+        recomputed: &[TensorNodeId],
     ) -> Result<Vec<TensorNodeId>, Error> {
         let node = self.node(number);
         if !node.extents.is_empty() || !node.scalar.is_float() {
@@ -131,7 +132,7 @@ impl TensorGraph {
                 .hint("sum it over all axes, or cast it, first"));
         }
         let one = self.constant(node.scalar, 1.0)?;
-        self.cotangents_with(&[number], &[one], wrt, residuals)
+        self.cotangents_with(&[number], &[one], wrt, recomputed)
     }
 
     /// Reverse mode: for each of some nodes, the sum over outputs of each cotangent times how much the node changes the output.
@@ -144,7 +145,7 @@ impl TensorGraph {
         cotangents: &[TensorNodeId],
         wrt: &[TensorNodeId],
     ) -> Result<Vec<TensorNodeId>, Error> {
-        self.cotangents_with(outputs, cotangents, wrt, Residuals::SaveAll)
+        self.cotangents_with(outputs, cotangents, wrt, &[])
     }
 
     /// The positions of all nodes that some outputs need, in their order, of so many. A graph may have many more.
@@ -163,7 +164,7 @@ impl TensorGraph {
         found
     }
 
-    /// The same, with a choice of which values of the function are kept.
+    /// The same, with nodes that are computed again, as [`TensorGraph::gradients_with`] does it.
     ///
     /// # Errors
     /// As for [`TensorGraph::cotangents`].
@@ -172,7 +173,7 @@ impl TensorGraph {
         outputs: &[TensorNodeId],
         cotangents: &[TensorNodeId],
         wrt: &[TensorNodeId],
-        residuals: Residuals<'_>,
+        recomputed: &[TensorNodeId],
     ) -> Result<Vec<TensorNodeId>, Error> {
         if outputs.len() != cotangents.len() {
             let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
@@ -196,7 +197,7 @@ impl TensorGraph {
                 asked.entry(function(custom, node)).or_insert_with(first);
             }
         }
-        let mut copies = Copies::of(self, residuals);
+        let mut copies = Copies::of(self, recomputed);
         let mut gathered: Vec<Option<TensorNodeId>> = vec![None; len];
         for (output, cotangent) in outputs.iter().zip(cotangents) {
             let (node, given) = (self.node(*output), self.node(*cotangent));

@@ -42,6 +42,5 @@ pub use node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeI
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{Kernel, Places, Preparation, ProductPlan, Run};
 pub use reference::{evaluate, same_bits};
-pub use residuals::Residuals;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Expression, Part, Whole};

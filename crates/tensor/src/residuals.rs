@@ -6,18 +6,6 @@ use crate::{TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What gradients do with values of the function that they are of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Residuals<'n> {
-    /// They take them as they are.
-    #[default]
-    SaveAll,
-    /// They compute these nodes again, from operands that are not among them; what else they need they take as it is, and so they do with
-    /// operations of users that have a state.
-    Recompute(&'n [TensorNodeId]),
-}
-
 /// The nodes that are computed again, made when the first gradient asks for them.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
@@ -27,8 +15,8 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    pub(crate) fn of(graph: &TensorGraph, residuals: Residuals<'_>) -> Copies {
-        let Residuals::Recompute(nodes) = residuals else { return Copies::default() };
+    /// Of these nodes, those that can be computed again.
+    pub(crate) fn of(graph: &TensorGraph, nodes: &[TensorNodeId]) -> Copies {
         // What has no operands is there without being computed, and what has a state would be computed to something else.
         let is_computed = |node: &TensorNodeId| {
             let node = graph.node(*node);

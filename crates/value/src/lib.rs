@@ -5,6 +5,7 @@
 //! `cembra-expr`.
 
 mod array;
+mod cache_counters;
 mod clock;
 mod diagnostic;
 mod dict;
@@ -28,6 +29,7 @@ mod warnings;
 mod words;
 
 pub use array::{Array, ArrayBuilder, ArrayData, Number};
+pub use cache_counters::CacheCounters;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label, dashed_code};
 pub use dict::{Dict, DictFault};
 pub use edge::{Edge, EdgeFault, EdgeForm};

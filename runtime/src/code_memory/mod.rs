@@ -57,7 +57,7 @@ impl CodeMemory {
     /// Takes at least `size` writable bytes, page aligned.
     ///
     /// # Errors
-    /// All live code together would exceed `CodePages::live_limit`, or the operating system has no such memory.
+    /// All live code together would exceed [`live_code_limit`], or the operating system has no such memory.
     pub fn allocate(size: usize) -> Result<CodeMemory, CodeMemoryError> {
         let mut slot = Pool::global().take(size)?;
         slot.make_writable().map_err(CodeMemoryError::system("write to"))?;
@@ -118,23 +118,23 @@ impl CodePages {
         // SAFETY: CODE-SLOT: published pages are readable, nobody writes to them, and they live as long as self.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.size()) }
     }
+}
 
-    /// The bytes of all live code in this process, in whole pages.
-    #[must_use]
-    pub fn live_bytes() -> usize {
-        Pool::global().live()
-    }
+/// The bytes of the machine code of all models that live in this process, in whole pages.
+#[must_use]
+pub fn live_code_bytes() -> usize {
+    Pool::global().live()
+}
 
-    /// The most bytes that all live code in this process may take; 1 GiB unless it was set.
-    #[must_use]
-    pub fn live_limit() -> usize {
-        Pool::global().limit()
-    }
+/// The most bytes that the machine code of all models that live in this process may take; 1 GiB unless it was set.
+#[must_use]
+pub fn live_code_limit() -> usize {
+    Pool::global().limit()
+}
 
-    /// Sets the most bytes that all live code in this process may take. Code that lives already is not touched.
-    pub fn set_live_limit(bytes: usize) {
-        Pool::global().set_limit(bytes);
-    }
+/// Sets the most bytes that the machine code of all models that live in this process may take. Code that lives already is not touched.
+pub fn set_live_code_limit(bytes: usize) {
+    Pool::global().set_limit(bytes);
 }
 
 #[cfg(test)]
@@ -156,6 +156,6 @@ mod tests {
         drop(second);
         let again = publish(4, 8192);
         assert!(holds(&first, 1, 100) && holds(&third, 3, 4096) && holds(&again, 4, 8192));
-        assert!(CodePages::live_bytes() >= first.size() + third.size() + again.size());
+        assert!(live_code_bytes() >= first.size() + third.size() + again.size());
     }
 }

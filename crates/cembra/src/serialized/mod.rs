@@ -142,15 +142,6 @@ impl<O: Output> SerializeExecutor<O> {
         self.executor.run(&self.row)
     }
 
-    /// Evaluates the model into a value of the caller's, as [`ModelExecutor::run_into`] does.
-    ///
-    /// # Errors
-    /// As `run`.
-    pub fn run_into<R: Serialize + ?Sized>(&mut self, row: &R, output: &mut O) -> Result<(), Error> {
-        self.read(row)?;
-        self.executor.run_into(&self.row, output)
-    }
-
     /// Bytes of memory that this executor holds by itself, as [`ModelExecutor::memory_bytes`] counts them; the texts of the row at
     /// hand apart.
     #[must_use]

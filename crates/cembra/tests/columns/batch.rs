@@ -108,12 +108,13 @@ fn outputs_go_where_the_caller_wants_them() {
                 let mut masks = vec![0; rows / 8 + 2];
                 let bits = BitmapMut::new(&mut masks, offset, rows).unwrap();
                 batch
+                    .start()
                     .run_into(
                         &[InputColumn::values(&x)],
                         vec![
-                            ColumnMut::values(&mut y),
-                            ColumnMut::optionals(&mut optional),
-                            ColumnMut::units(rows).present(bits),
+                            Some(ColumnMut::values(&mut y)),
+                            Some(ColumnMut::optionals(&mut optional)),
+                            Some(ColumnMut::units(rows).present(bits)),
                         ],
                     )
                     .unwrap();
@@ -121,12 +122,13 @@ fn outputs_go_where_the_caller_wants_them() {
                 let mut masks_again = vec![0; rows];
                 let more = BitmapMut::new(&mut masks_again, 0, rows).unwrap();
                 batch
+                    .start()
                     .run_into(
                         &[InputColumn::values(&x)],
                         vec![
-                            ColumnMut::values(&mut y),
-                            ColumnMut::values(&mut z).present(z_bits),
-                            ColumnMut::units(rows).present(more),
+                            Some(ColumnMut::values(&mut y)),
+                            Some(ColumnMut::values(&mut z).present(z_bits)),
+                            Some(ColumnMut::units(rows).present(more)),
                         ],
                     )
                     .unwrap();
@@ -262,8 +264,8 @@ fn what_does_not_fit_is_refused_with_its_name() {
         assert_eq!(refused(&[good.present(holes), other]), "input `x` is missing in row 74");
         assert_eq!(refused(&[good, InputColumn::values(&y[1..])]), "input `y` has 99 rows where there are 100");
         assert_eq!(refused(&[good.present(short), other]), "input `x` has 99 rows where there are 100");
-        let output = vec![ColumnMut::values(&mut narrow)];
-        let error = batch.run_into(&[good, other], output).unwrap_err().to_string();
+        let output = vec![Some(ColumnMut::values(&mut narrow))];
+        let error = batch.start().run_into(&[good, other], output).unwrap_err().to_string();
         assert_eq!(error, "output `z` is f64, but the column is f32");
         let mut plain = vec![0.0; 100];
         let output = vec![Some(ColumnMut::values(&mut plain))];
@@ -277,7 +279,7 @@ fn what_does_not_fit_is_refused_with_its_name() {
         assert_eq!(batch.start().rows(100).run(&[of_first, other]).unwrap_err().to_string(), no_memory(0));
         let mut doubles = vec![1.5; 100];
         let mut refused = |x: InputColumn<'_>, y: InputColumn<'_>| {
-            batch.run_into(&[x, y], vec![ColumnMut::values(&mut doubles)]).unwrap_err().to_string()
+            batch.start().run_into(&[x, y], vec![Some(ColumnMut::values(&mut doubles))]).unwrap_err().to_string()
         };
         assert_eq!(refused(of_second, other), no_memory(1));
         assert_eq!(refused(good, of_first), "input `y` is i32?, but the column is f64");

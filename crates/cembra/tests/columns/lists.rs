@@ -431,7 +431,7 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let numbers = vec![3.0; 2_000];
     assert_eq!(double.run(&[InputColumn::values(&numbers)]).unwrap()[0].rows(), 2_000);
     let mut twice = vec![0.0; 2_000];
-    double.run_into(&[InputColumn::shared(&scalar)], vec![ColumnMut::values(&mut twice)]).unwrap();
+    double.start().run_into(&[InputColumn::shared(&scalar)], vec![Some(ColumnMut::values(&mut twice))]).unwrap();
     assert_eq!(twice, [2.0; 2_000]);
 }
 
@@ -462,7 +462,7 @@ fn what_is_no_list_is_refused() {
     let double = batch("input x: f64; x * 2.0");
     assert_eq!(double.run(&[lists]).unwrap_err().to_string(), "input `x` is f64, but the column is [f64?]");
     assert_eq!(sum.start().rows(1).run(&[]).unwrap_err().to_string(), "there are 0 input columns for 1 inputs");
-    let error = sum.run_into(&[lists], vec![ColumnMut::values(&mut [0.0])]).unwrap_err();
+    let error = sum.start().run_into(&[lists], vec![Some(ColumnMut::values(&mut [0.0]))]).unwrap_err();
     assert_eq!(error.message(), "output `result` is of a model with arrays, whose outputs are columns of their own");
 }
 

@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use cembra::{
-    Backend, Cell, CodeCache, CodeCacheCounts, Limits, Model, Options, Registry, Tape, Tier, Un, UserOperator, Value,
+    Backend, CacheCounters, Cell, CodeCache, Limits, Model, Options, Registry, Tape, Tier, Un, UserOperator, Value,
     print_value,
 };
 use std::fs::{self, File};
@@ -37,7 +37,7 @@ fn evaluate(source: &str, options: &Options) -> String {
 }
 
 fn counted(cache: &CodeCache) -> (u64, u64, u64) {
-    let CodeCacheCounts { hits, misses, damaged, .. } = cache.counts();
+    let CacheCounters { hits, misses, damaged, .. } = cache.counters();
     (hits, misses, damaged)
 }
 
@@ -93,7 +93,7 @@ fn what_the_code_depends_on_is_in_the_key() {
     }
     // Names are not.
     evaluate("input y: f64; output other = y + 1.0", &options);
-    assert_eq!(cache.counts().hits, 1);
+    assert_eq!(cache.counters().hits, 1);
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn user_operators_are_looked_up_anew_and_their_rules_go_past_the_cache() {
         with(UserOperator::new("my.own").with_rule(move |x: f64| if negate { -x } else { x }, rule))
     };
     assert_eq!((run(rule(false), &cache), run(rule(true), &cache)), ("4.5".to_owned(), "-2.5".to_owned()));
-    assert_eq!((counted(&cache), cache.counts().bypassed), ((1, 1, 0), 2));
+    assert_eq!((counted(&cache), cache.counters().bypassed), ((1, 1, 0), 2));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The limit of all live machine code, which is the process's. No other test of this program runs meanwhile.
 #![cfg(target_arch = "x86_64")]
 
-use cembra::{Backend, CodePages, Executor, Model, Options, Value};
+use cembra::{Backend, Executor, Model, Options, Value, live_code_bytes};
 
 fn compile(number: i64, backend: Backend) -> Result<Executor, cembra::Error> {
     Model::parse(&format!("input x: i64; x + {number}"))?.compile(&Options::default().backend(backend))
@@ -17,19 +17,19 @@ struct Limited(usize);
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        CodePages::set_live_limit(self.0);
+        cembra::set_live_code_limit(self.0);
     }
 }
 
 #[test]
 fn beyond_the_limit_native_is_an_error_and_auto_interprets() {
     let _alone = crate::alone();
-    assert_eq!((CodePages::live_bytes(), CodePages::live_limit()), (0, 1 << 30));
+    assert_eq!((live_code_bytes(), cembra::live_code_limit()), (0, 1 << 30));
     let first = compile(0, Backend::Native).expect("machine code");
-    let each = CodePages::live_bytes();
+    let each = live_code_bytes();
     assert!(each > 0);
-    let _limited = Limited(CodePages::live_limit());
-    CodePages::set_live_limit(5 * each);
+    let _limited = Limited(cembra::live_code_limit());
+    cembra::set_live_code_limit(5 * each);
     let mut held: Vec<Executor> = vec![first];
     held.extend((1..5).map(|number| compile(number, Backend::Native).expect("exactly the limit is allowed")));
 
@@ -43,7 +43,7 @@ fn beyond_the_limit_native_is_an_error_and_auto_interprets() {
     check(&interpreted, 5);
 
     held.pop();
-    assert_eq!(CodePages::live_bytes(), 4 * each);
+    assert_eq!(live_code_bytes(), 4 * each);
     let again = compile(6, Backend::Auto).expect("there is room again");
     assert_eq!(again.backend(), Backend::Native);
     check(&again, 6);

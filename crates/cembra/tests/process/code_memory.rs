@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "what was measured is shown with --nocapture")]
 
 use crate::{alone, resident};
-use cembra::{Backend, CodePages, Executor, Model, Options, Value};
+use cembra::{Backend, Executor, Model, Options, Value, live_code_bytes};
 use std::sync::Mutex;
 
 /// The mappings of the process, of which none may be written and executed.
@@ -44,12 +44,12 @@ fn come_and_go(models: i64) {
 fn soak(models: i64) {
     // The first ones fill allocators, tables and the code generator's scratch memory.
     come_and_go(2_000);
-    let before = (resident(), mappings(), CodePages::live_bytes());
+    let before = (resident(), mappings(), live_code_bytes());
     come_and_go(models);
     let growth = resident().saturating_sub(before.0);
     println!("{models} models on 4 threads: {} KiB, then {growth} KiB more; {} mappings", before.0, mappings());
     assert!(growth < 5 << 10, "grew by {growth} KiB");
-    assert_eq!(CodePages::live_bytes(), before.2, "all pages came back");
+    assert_eq!(live_code_bytes(), before.2, "all pages came back");
 }
 
 #[test]
@@ -71,12 +71,12 @@ fn ten_thousand_live_models_cost_eighty_mebibytes_and_few_mappings() {
     const MODELS: i64 = 10_000;
     const MOST_MAPPINGS: usize = 2_000;
     let _alone = alone();
-    let (bytes, before) = (CodePages::live_bytes(), (resident(), mappings()));
+    let (bytes, before) = (live_code_bytes(), (resident(), mappings()));
     let executors: Vec<Executor> = (0..MODELS).map(compile).collect();
     let after = (resident(), mappings());
     let growth = after.0.saturating_sub(before.0);
     println!("{MODELS} live models: {growth} KiB of {}, {} mappings, before {}", after.0, after.1, before.1);
-    let code = CodePages::live_bytes() - bytes;
+    let code = live_code_bytes() - bytes;
     assert!(code >= MODELS as usize * 64, "{code} bytes of code");
     assert!(growth < 80 << 10, "{growth} KiB");
     assert!(after.1 < MOST_MAPPINGS, "{} mappings", after.1);
@@ -89,19 +89,19 @@ fn ten_thousand_live_models_cost_eighty_mebibytes_and_few_mappings() {
     // The holes are filled first; what lives around them is untouched.
     let filled: Vec<Executor> = (0..MODELS / 2).map(compile).collect();
     assert!(mappings() < MOST_MAPPINGS, "{} mappings after holes were filled", mappings());
-    assert!(CodePages::live_bytes() - bytes <= code, "holes are used again");
+    assert!(live_code_bytes() - bytes <= code, "holes are used again");
     for (number, executor) in odd.iter().map(|(number, executor)| (*number, executor)).chain(filled.iter().enumerate())
     {
         check(executor, number as i64);
     }
     drop((odd, filled));
-    assert_eq!(CodePages::live_bytes(), bytes, "all pages came back");
+    assert_eq!(live_code_bytes(), bytes, "all pages came back");
 }
 
 #[test]
 fn threads_share_models_that_others_replace_and_drop() {
     let _alone = alone();
-    let before = CodePages::live_bytes();
+    let before = live_code_bytes();
     let shelf: Vec<Mutex<Option<(i64, Executor)>>> = (0..16).map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -136,7 +136,7 @@ fn threads_share_models_that_others_replace_and_drop() {
         (0..50).for_each(|_| assert!(mappings() < 1_000));
     });
     let left = shelf.iter().filter(|place| place.lock().expect("nobody panics").is_some()).count();
-    assert!(left > 0 && CodePages::live_bytes() > before);
+    assert!(left > 0 && live_code_bytes() > before);
     drop(shelf);
-    assert_eq!(CodePages::live_bytes(), before);
+    assert_eq!(live_code_bytes(), before);
 }

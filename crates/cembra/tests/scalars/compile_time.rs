@@ -1,8 +1,8 @@
 //! The limit of the time to compile holds on every way from a model to an executor, a listing or a file.
 
 use cembra::{
-    AccessorsLoader, Backend, CodeCache, Error, Json, Limits, Model, Options, QType, Stage, Target, Tiering,
-    WildcardListener,
+    AccessorsListener, AccessorsLoader, Backend, CodeCache, Error, Json, Limits, Model, Options, QType, Stage, Target,
+    Tiering,
 };
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ struct Row {
 /// Every way there is, with its name.
 fn ways(model: &Model, options: &Options) -> Vec<(String, Result<(), Error>)> {
     let loader = AccessorsLoader::new().with("x", QType::FLOAT64, |row: &Row| row.x.into());
-    let listener = WildcardListener::new(|_: &mut (), _, _| {});
+    let listener = AccessorsListener::new().others(|_: &mut (), _, _| {});
     let folder = tempfile::tempdir().expect("a folder");
     let cache = CodeCache::open(folder.path().join("code")).expect("a cache");
     let cached = options.clone().code_cache(cache);

@@ -3,7 +3,7 @@
 
 use cembra::{
     Accessor, AccessorsLoader, Backend, Chain, Error, Fields, Filtered, Json, Loader, Model, Options, QType, Scalar,
-    Value, ValueRef, WildcardLoader,
+    Value, ValueRef,
 };
 use serde_json::json;
 use std::borrow::Cow;
@@ -46,7 +46,7 @@ fn only_what_the_prepared_model_needs_is_bound() {
     assert_eq!((run.unwrap().run(&1.5).unwrap(), names.take().join(" ")), (1.5, "a".to_owned()));
     let run = model.executor_from::<f64, f64>(&Bound(&names), &Options::default().outputs(["z"]));
     assert_eq!((run.unwrap().run(&1.5).unwrap(), names.take().join(" ")), (1.5, "a".to_owned()));
-    let listener = cembra::WildcardListener::new(|_: &mut (), _, _| {});
+    let listener = cembra::AccessorsListener::new().others(|_: &mut (), _, _| {});
     model.executor_between::<f64, (), _>(&Bound(&names), &listener, &Options::default()).unwrap();
     assert_eq!(names.take().join(" "), "a c");
 }
@@ -87,7 +87,7 @@ fn unknown_names_are_listed_with_those_that_are_known() {
 fn the_first_of_a_chain_wins_and_filters_hide() {
     let computed = AccessorsLoader::new().with("x2", QType::FLOAT64, |row: &Row| (row.x * row.x).into());
     let shared: Arc<dyn Loader<Row>> = Arc::new(computed);
-    let any = WildcardLoader::new(|_: &Row, key| (key.len() as f64).into()).of(QType::FLOAT64);
+    let any = AccessorsLoader::new().others_of(QType::FLOAT64, |_: &Row, name| (name.len() as f64).into());
     let hidden = Filtered::new(Fields::<Row>::new(), |name| name == "name");
     let chain = Chain::loaders(vec![Box::new(hidden), Box::new(shared.clone()), Box::new(any)]).unwrap();
     assert_eq!(chain.names(), ["name", "x2"]);
@@ -153,8 +153,8 @@ fn values_of_another_type_are_errors_and_leave_the_executor_usable() {
 
 #[test]
 fn texts_that_an_accessor_makes_live_through_the_call() {
-    let loader =
-        WildcardLoader::new(|row: &i32, key| ValueRef::Text(Cow::Owned(format!("{key}{row}")))).of(QType::TEXT);
+    let loader = AccessorsLoader::new()
+        .others_of(QType::TEXT, |row: &i32, name| ValueRef::Text(Cow::Owned(format!("{name}{row}"))));
     let model = Model::parse("strings.join(a, b, c, a)").unwrap();
     for options in backends() {
         let mut run = model.executor_from::<i32, String>(&loader, &options).unwrap();

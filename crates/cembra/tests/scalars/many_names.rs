@@ -2,8 +2,8 @@
 //! time as their number and no more, and what is said of them is short.
 
 use cembra::{
-    AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Target,
-    WildcardListener, print, read_binary, read_json,
+    AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Target, print,
+    read_binary, read_json,
 };
 use cembra_expr::{Output, Program, write_binary, write_json};
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ fn a_listener_to_very_many_outputs() {
     let mut sum = 0.0;
     run.listen(&Row { x: 1.0 }, &mut sum).expect("values");
     assert_eq!(sum, (MANY * (MANY + 1) / 2) as f64);
-    let all = WildcardListener::new(|count: &mut usize, _, _| *count += 1);
+    let all = AccessorsListener::new().others(|count: &mut usize, _, _| *count += 1);
     let mut run = model.executor_between::<Row, (), _>(&Fields::<Row>::new(), &all, &options).expect("a model");
     let mut count = 0;
     run.listen(&Row { x: 1.0 }, &mut count).expect("values");

@@ -3,7 +3,7 @@
 
 use cembra::{
     AccessorsListener, Backend, Chain, Error, Fields, Filtered, Limits, Listener, Model, Options, QType, Registry,
-    Scalar, UserOperator, Value, ValueRef, WildcardListener,
+    Scalar, UserOperator, Value, ValueRef,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -82,7 +82,7 @@ fn what_nobody_bound_is_not_computed() {
         let mut heard = Vec::new();
         assert_eq!(run.listen(&Row { x: 1.0 }, &mut heard).unwrap(), 3.0);
         assert_eq!((heard, counts()), (vec!["Float64(3.5)".to_owned()], [1, 1, 0]));
-        let all = WildcardListener::new(|heard: &mut Vec<String>, name, _| heard.push(name.to_owned()));
+        let all = AccessorsListener::new().others(|heard: &mut Vec<String>, name, _| heard.push(name.to_owned()));
         let mut run = model.executor_between::<_, (), _>(&rows, &all, &options).unwrap();
         let mut heard = Vec::new();
         run.listen(&Row { x: 1.0 }, &mut heard).unwrap();
@@ -125,7 +125,7 @@ fn outputs_that_nobody_listens_to_are_an_error() {
 fn listeners_are_combined_as_loaders_are() {
     let heard = |name: &'static str| move |sink: &mut Vec<&str>, _: ValueRef<'_>| sink.push(name);
     let first = AccessorsListener::new().with("main", heard("first main")).with("side", heard("first side"));
-    let rest = WildcardListener::new(|sink: &mut Vec<&str>, _, _| sink.push("rest"));
+    let rest = AccessorsListener::new().others(|sink: &mut Vec<&str>, _, _| sink.push("rest"));
     let chain = Chain::listeners::<Vec<&str>>(vec![Box::new(Filtered::to(&first, ["side"])), Box::new(rest)]).unwrap();
     for options in backends() {
         let model = Model::parse("input x: f64; output main = x; output side = -x; output other = 1").unwrap();
@@ -135,6 +135,15 @@ fn listeners_are_combined_as_loaders_are() {
         run.listen(&Row { x: 0.0 }, &mut sink).unwrap();
         assert_eq!(sink, ["rest", "first side", "rest", "rest", "first side", "rest"]);
     }
+    // One listener of its own: what is listed goes before the others.
+    let both =
+        AccessorsListener::new().with("side", heard("side")).others(|sink: &mut Vec<&str>, _, _| sink.push("rest"));
+    assert_eq!((both.names(), both.knows("other")), (vec!["side".to_owned()], true));
+    let model = Model::parse("input x: f64; output main = x; output side = -x; output other = 1").unwrap();
+    let mut run = model.executor_between::<_, (), _>(&Fields::<Row>::new(), &both, &Options::default()).unwrap();
+    let mut sink = Vec::new();
+    run.listen(&Row { x: 0.0 }, &mut sink).unwrap();
+    assert_eq!(sink, ["rest", "side", "rest"]);
     let error = Chain::listeners::<Vec<&str>>(vec![Box::new(&first), Box::new(&first)]).unwrap_err();
     assert_eq!(error.to_string(), "two listeners of a chain know main, side");
 }

@@ -2,9 +2,7 @@
 //! differences, and against what is computed without them.
 
 use cembra::Error;
-use cembra::tensor::{
-    CompileGraph, Reduction, Residuals, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits,
-};
+use cembra::tensor::{CompileGraph, Reduction, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Options, Scalar};
 use cembra_engine::Evaluator;
 use cembra_tensor::{Operation, Plan, Rewriter};
@@ -326,7 +324,7 @@ fn what_is_named_is_computed_again_for_gradients() {
     for (named, powers, tangents) in
         [(vec![power], 2, 1), (vec![power, hidden], 2, 2), (vec![product, hidden, power], 2, 2), (vec![x, loss], 1, 1)]
     {
-        let again = g.gradients_with(loss, &[x, w], Residuals::Recompute(&named)).unwrap();
+        let again = g.gradients_with(loss, &[x, w], &named).unwrap();
         assert_eq!(values(&g, &again, &inputs), expected, "{named:?}");
         let counts = (count(&g, &all(&again), "math.exp"), count(&g, &all(&again), "math.tanh"));
         assert_eq!(counts, (powers, tangents), "{named:?}");
@@ -338,8 +336,7 @@ fn what_is_named_is_computed_again_for_gradients() {
     let [sine, _] = sine_and_cosine(&mut g, x, &asked);
     let square = g.apply("math.multiply", &[sine, sine]).unwrap();
     let loss = g.reduce(Reduction::Sum, square, &[0]).unwrap();
-    let [kept, again] = [Residuals::SaveAll, Residuals::Recompute(&[sine])]
-        .map(|residuals| g.gradients_with(loss, &[x], residuals).unwrap()[0]);
+    let [kept, again] = [&[][..], &[sine]].map(|residuals| g.gradients_with(loss, &[x], residuals).unwrap()[0]);
     let inputs = [numbers(&[3], 0)];
     assert_eq!(values(&g, &[kept], &inputs), values(&g, &[again], &inputs));
     let counts = [kept, again].map(|gradient| count(&g, &[loss, gradient], "math.trig.sin"));
@@ -348,7 +345,7 @@ fn what_is_named_is_computed_again_for_gradients() {
     let (mut g, loss, wrt, inputs) = cross_entropy();
     let kept = g.gradients(loss, &wrt).unwrap();
     let p = g.softmax(wrt[0], 1).unwrap();
-    let again = g.gradients_with(loss, &wrt, Residuals::Recompute(&[p])).unwrap();
+    let again = g.gradients_with(loss, &wrt, &[p]).unwrap();
     assert_ne!(kept[0], again[0]);
     assert_eq!(values(&g, &kept, &inputs), values(&g, &again, &inputs));
 }
@@ -364,7 +361,7 @@ fn long_chains_are_computed_again_without_a_stack() {
     }
     let loss = g.reduce(Reduction::Sum, made, &[0]).unwrap();
     let kept = g.gradients(loss, &[x]).unwrap();
-    let again = g.gradients_with(loss, &[x], Residuals::Recompute(&named)).unwrap();
+    let again = g.gradients_with(loss, &[x], &named).unwrap();
     let inputs = numbers(&[2], 0);
     let executor = g.compile(&[kept[0], again[0]], &Options::default()).unwrap();
     let made = executor.run_reference(from_ref(&inputs)).unwrap();

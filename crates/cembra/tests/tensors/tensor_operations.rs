@@ -4,8 +4,8 @@
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, ElementForm, Meta, Reader, Reduction, Residuals, Slice, Tensor, TensorErrorKind, TensorGraph,
-    TensorMut, TensorNodeId, TensorOp, Wanted, same_bits,
+    CompileGraph, ElementForm, Meta, Reader, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorMut,
+    TensorNodeId, TensorOp, Wanted, same_bits,
 };
 use cembra::{Backend, Cancellation, Executor, Limits, Options, Scalar, ScalarValue};
 use cembra_engine::Evaluator;
@@ -319,7 +319,7 @@ fn what_has_a_state_is_not_computed_again_for_gradients() {
     let x = g.leaf("x", Scalar::Float64, &[]).unwrap();
     let made = g.custom(Arc::new(Scaled(AtomicUsize::new(6))), &[x]).unwrap();
     let square = g.apply("math.multiply", &[made, made]).unwrap();
-    let gradient = g.gradients_with(square, &[x], Residuals::Recompute(&[made, square])).unwrap()[0];
+    let gradient = g.gradients_with(square, &[x], &[made, square]).unwrap()[0];
     let found = compiled(&g, &[square, gradient]).run_reference(&[Tensor::scalar(3.0)]).unwrap();
     // 7 times 3, squared; its derivative is twice that, 7 times.
     assert_eq!([0, 1].map(|at| found[at].get::<f64>(&[]).unwrap()), [441.0, 294.0]);

@@ -8,7 +8,7 @@ mod object;
 mod rows;
 mod store;
 
-pub use cache::{CodeCache, CodeCacheCounts};
+pub use cache::CodeCache;
 pub(crate) use code::check_alone;
 pub use code::{Listings, STACK_BYTES};
 pub use compile::{Compiled, compile, listings};

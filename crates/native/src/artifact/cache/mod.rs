@@ -10,7 +10,7 @@ use super::compile::{Compiled, install};
 use super::isa::{self, Tier};
 use crate::error::Error;
 use cembra_plan::{Binding, Plan};
-use cembra_value::{Budget, Diagnostic};
+use cembra_value::{Budget, CacheCounters, Diagnostic};
 use folder::Folder;
 use key::Key;
 use std::path::Path;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let home = folder.path();
 /// let cache = CodeCache::open(home.join("code"))?;
-/// assert_eq!(cache.counts().hits, 0);
+/// assert_eq!(cache.counters().hits, 0);
 /// # Ok::<(), cembra_value::Diagnostic>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -42,20 +42,6 @@ struct Inner {
     misses: AtomicU64,
     damaged: AtomicU64,
     bypassed: AtomicU64,
-}
-
-/// What a cache has been asked for since it was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct CodeCacheCounts {
-    /// Plans whose code was there.
-    pub hits: u64,
-    /// Plans that were compiled, because their code was not there or not usable.
-    pub misses: u64,
-    /// The misses among them that found an entry which could not be read or was damaged.
-    pub damaged: u64,
-    /// Plans that were compiled without asking, because rules of user operators are part of their code.
-    pub bypassed: u64,
 }
 
 impl CodeCache {
@@ -83,11 +69,11 @@ impl CodeCache {
 
     /// What the cache has been asked for since it was opened, through any of its clones.
     #[must_use]
-    pub fn counts(&self) -> CodeCacheCounts {
+    pub fn counters(&self) -> CacheCounters {
         let Inner { folder: _, hits, misses, damaged, bypassed } = &*self.0;
         let [hits, misses, damaged, bypassed] =
             [hits, misses, damaged, bypassed].map(|count| count.load(Ordering::Relaxed));
-        CodeCacheCounts { hits, misses, damaged, bypassed }
+        CacheCounters { hits, misses, damaged, bypassed, ..CacheCounters::default() }
     }
 
     /// Compiles a plan as [`compile`](crate::compile) does, or takes its code from the cache. Code that is compiled is kept;
