@@ -3,7 +3,6 @@
 //!
 //! What is here works with whole numbers only. The rules of operators state the calendar again, in another way.
 
-use crate::Plain;
 use std::fmt;
 use std::str::FromStr;
 
@@ -36,13 +35,15 @@ pub struct Date(pub i32);
 #[repr(transparent)]
 pub struct Timestamp(pub i64);
 
-/// A text is no date, or no timestamp.
+/// A text is no date, no timestamp or no duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Misspelled;
 
 impl fmt::Display for Misspelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("neither a date as 2026-11-20 nor a timestamp as 2026-11-20T10:15:00Z, of the years 0001 to 9999")
+        f.write_str(
+            "neither a date as 2026-11-20 or a timestamp as 2026-11-20T10:15:00Z, of the years 0001 to 9999, nor a duration as P1DT12H",
+        )
     }
 }
 
@@ -245,8 +246,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-macro_rules! made_of {
-    ($($ty:ident of $raw:ty;)*) => { $(
+macro_rules! read {
+    ($($ty:ident)*) => { $(
         impl FromStr for $ty {
             type Err = Misspelled;
 
@@ -258,43 +259,10 @@ macro_rules! made_of {
                 })
             }
         }
-
-        impl Plain for $ty {
-            type Raw = $raw;
-            type Stored = $raw;
-
-            #[inline]
-            fn from_stored(stored: $raw) -> $ty {
-                $ty(stored)
-            }
-
-            #[inline]
-            fn raw(self) -> $raw {
-                self.0
-            }
-
-            #[inline]
-            fn from_raw(raw: $raw) -> $ty {
-                $ty(raw)
-            }
-
-            #[inline]
-            fn to_word(self) -> u64 {
-                self.0.to_word()
-            }
-
-            #[inline]
-            fn from_word(bits: u64) -> $ty {
-                $ty(Plain::from_word(bits))
-            }
-        }
     )* };
 }
 
-made_of! {
-    Date of i32;
-    Timestamp of i64;
-}
+read!(Date Timestamp);
 
 #[cfg(feature = "chrono")]
 mod with_chrono {

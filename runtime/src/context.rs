@@ -3,7 +3,7 @@
 
 use crate::cancellation::NEVER;
 use crate::interface::layout;
-use crate::{Arena, Cancellation, Excerpt, FramePtr, KernelCall, compare, functions};
+use crate::{Arena, Cancellation, Excerpt, FramePtr, KernelCall, Scalar, compare, functions};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicU8;
 
@@ -43,7 +43,8 @@ pub enum FaultKind {
     SizeMismatch = 12,
     /// The time of the evaluation is over: its token ended at a moment. Not the fault of any operator.
     Deadline = 13,
-    /// A date or timestamp that is computed is not of the years 1 to 9999; the operand is what it is computed from.
+    /// A date or timestamp that is computed is not of the years 1 to 9999, or 64 bits do not hold a duration; the operand is what it is
+    /// computed from.
     TimeRange = 14,
 }
 
@@ -134,10 +135,17 @@ impl FaultKind {
             (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
             (FaultKind::Deadline, _) => "the time of the evaluation is over".to_owned(),
-            (FaultKind::TimeRange, Some(operand)) => {
-                format!("the {result} made of {operand} is not of the years 1 to 9999")
+            (FaultKind::TimeRange, operand) => {
+                let what = match operand {
+                    Some(operand) => format!("the {result} made of {operand}"),
+                    None => format!("the {result}"),
+                };
+                // A length has no year.
+                match [Scalar::Date, Scalar::Timestamp].iter().any(|moment| result.starts_with(moment.short_name())) {
+                    true => format!("{what} is not of the years 1 to 9999"),
+                    false => format!("{what} does not fit into 64 bits of microseconds"),
+                }
             }
-            (FaultKind::TimeRange, None) => format!("the {result} is not of the years 1 to 9999"),
         }
     }
 }

@@ -13,6 +13,7 @@ mod code_memory;
 mod column;
 pub mod compare;
 mod context;
+mod duration;
 mod excerpt;
 mod fields;
 mod frame;
@@ -49,6 +50,7 @@ pub use column::{
     prefetch,
 };
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
+pub use duration::{Duration, DurationFault};
 pub use excerpt::Excerpt;
 pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};

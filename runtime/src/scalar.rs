@@ -1,7 +1,7 @@
 //! The table of scalar types: what there is to say of each of them, once. Whatever else knows all scalar types is made from
 //! it, by the macro that hands the table on or by asking the type. What operators do with a type is not said here.
 
-use crate::{Layout, MachineType};
+use crate::{Date, Duration, Layout, MachineType, Timestamp};
 use std::fmt;
 
 /// Hands the table of scalar types to a macro, behind what else is given for it in brackets.
@@ -41,6 +41,8 @@ macro_rules! for_each_scalar {
                 Date($crate::Date) { "DATE", "date", Moment like Int32, Some(I32), sint32 = 11 }
                 /// A moment, to the microsecond. Arolla has no such type.
                 Timestamp($crate::Timestamp) { "TIMESTAMP", "timestamp", Moment like Int64, Some(I64), sint64 = 12 }
+                /// A length of time, to the microsecond. Arolla has no such type.
+                Duration($crate::Duration) { "DURATION", "duration", Length like Int64, Some(I64), sint64 = 13 }
             }
             weak {
                 /// The bits and arithmetic of `Float64`; takes on the float type of whatever it meets.
@@ -65,6 +67,7 @@ enum Kind {
     Unsigned,
     Float,
     Moment,
+    Length,
     String,
 }
 
@@ -191,6 +194,12 @@ impl Scalar {
         self.machine_type().is_some() && !self.is_castable()
     }
 
+    /// True for dates and timestamps, which are places in time and no lengths of it.
+    #[must_use]
+    pub const fn is_moment(self) -> bool {
+        matches!(self.facts().kind, Kind::Moment)
+    }
+
     /// True for texts and bytes, which are views of memory elsewhere.
     #[must_use]
     pub const fn is_string(self) -> bool {
@@ -283,6 +292,46 @@ numbers! {
     u64 as u64, |v| v, |bits| bits;
     f32 as f32, |v| u64::from(v.to_bits()), |bits| f32::from_bits(bits as u32);
     f64 as f64, |v| v.to_bits(), |bits| f64::from_bits(bits);
+}
+
+macro_rules! made_of {
+    ($($ty:ident of $raw:ty;)*) => { $(
+        impl Plain for $ty {
+            type Raw = $raw;
+            type Stored = $raw;
+
+            #[inline]
+            fn from_stored(stored: $raw) -> $ty {
+                $ty(stored)
+            }
+
+            #[inline]
+            fn raw(self) -> $raw {
+                self.0
+            }
+
+            #[inline]
+            fn from_raw(raw: $raw) -> $ty {
+                $ty(raw)
+            }
+
+            #[inline]
+            fn to_word(self) -> u64 {
+                self.0.to_word()
+            }
+
+            #[inline]
+            fn from_word(bits: u64) -> $ty {
+                $ty(Plain::from_word(bits))
+            }
+        }
+    )* };
+}
+
+made_of! {
+    Date of i32;
+    Timestamp of i64;
+    Duration of i64;
 }
 
 #[cfg(test)]

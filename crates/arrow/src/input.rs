@@ -6,9 +6,10 @@
 use crate::Error;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowDictionaryKeyType, ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowDictionaryKeyType, ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, DurationMicrosecondType,
+    DurationMillisecondType, DurationNanosecondType, DurationSecondType, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, FixedSizeListArray, GenericByteArray, GenericByteViewArray};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer};
@@ -25,7 +26,7 @@ pub struct Input<'a> {
 
 #[derive(Debug)]
 enum Data<'a> {
-    /// Numbers, dates or timestamps where they lie.
+    /// Numbers, dates, timestamps or durations where they lie.
     Numbers(Scalar, &'a [u8], isize),
     /// Converted ones.
     Int32(Vec<i32>),
@@ -174,6 +175,14 @@ fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
                 moments::<TimestampNanosecondType>(name, array, |nanos| Some(nanos.div_euclid(1_000)))?
             }
         },
+        DataType::Duration(unit) => match unit {
+            TimeUnit::Microsecond => numbers::<DurationMicrosecondType>(Scalar::Duration, array),
+            TimeUnit::Second => lengths::<DurationSecondType>(name, array, |seconds| seconds.checked_mul(1_000_000))?,
+            TimeUnit::Millisecond => lengths::<DurationMillisecondType>(name, array, |ms| ms.checked_mul(1_000))?,
+            TimeUnit::Nanosecond => {
+                lengths::<DurationNanosecondType>(name, array, |nanos| (nanos % 1_000 == 0).then_some(nanos / 1_000))?
+            }
+        },
         DataType::Utf8 => offsets_32(Scalar::Text, array.as_string::<i32>()),
         DataType::LargeUtf8 => offsets_64(Scalar::Text, array.as_string::<i64>()),
         DataType::Utf8View => views(Scalar::Text, array.as_string_view()),
@@ -212,13 +221,30 @@ fn moments<'a, T: ArrowPrimitiveType<Native = i64>>(
     array: &'a dyn Array,
     microseconds: impl Fn(i64) -> Option<i64>,
 ) -> Result<Data<'a>, Error> {
+    converted::<T>(name, array, Scalar::Timestamp, microseconds)
+}
+
+fn lengths<'a, T: ArrowPrimitiveType<Native = i64>>(
+    name: &str,
+    array: &'a dyn Array,
+    microseconds: impl Fn(i64) -> Option<i64>,
+) -> Result<Data<'a>, Error> {
+    converted::<T>(name, array, Scalar::Duration, microseconds)
+}
+
+fn converted<'a, T: ArrowPrimitiveType<Native = i64>>(
+    name: &str,
+    array: &'a dyn Array,
+    scalar: Scalar,
+    microseconds: impl Fn(i64) -> Option<i64>,
+) -> Result<Data<'a>, Error> {
     let array = array.as_primitive::<T>();
     let converted = array.values().iter().enumerate().map(|(row, moment)| match microseconds(*moment) {
         Some(converted) => Ok(converted),
         None if array.is_null(row) => Ok(0),
         None => Err(Error::Moment { name: name.to_owned(), row }),
     });
-    Ok(Data::Int64(Scalar::Timestamp, converted.collect::<Result<_, _>>()?))
+    Ok(Data::Int64(scalar, converted.collect::<Result<_, _>>()?))
 }
 
 fn offsets_32<T: ByteArrayType<Offset = i32>>(scalar: Scalar, array: &GenericByteArray<T>) -> Data<'_> {

@@ -62,8 +62,8 @@ pub enum Error {
         /// What was asked for.
         wanted: String,
     },
-    /// A moment does not fit into a timestamp of microseconds.
-    #[error("column `{name}` has a moment in row {row} that does not fit into microseconds")]
+    /// A moment or a length of time is no whole number of microseconds that 64 bits hold.
+    #[error("column `{name}` has a value in row {row} that does not fit into microseconds")]
     Moment {
         /// The column's name.
         name: String,

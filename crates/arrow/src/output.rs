@@ -8,9 +8,10 @@ use arrow_array::types::{
     UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array,
-    Float64Array, GenericBinaryArray, GenericByteViewArray, GenericStringArray, Int32Array, Int64Array, LargeListArray,
-    ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, DurationMicrosecondArray,
+    FixedSizeListArray, Float32Array, Float64Array, GenericBinaryArray, GenericByteViewArray, GenericStringArray,
+    Int32Array, Int64Array, LargeListArray, ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
@@ -265,6 +266,7 @@ pub(crate) fn of_parts(
                     let moments = TimestampMicrosecondArray::new(ScalarBuffer::new(buffer, 0, rows), nulls);
                     Arc::new(moments.with_timezone("UTC"))
                 }
+                Scalar::Duration => numbers!(DurationMicrosecondArray),
                 Scalar::Unit | Scalar::Boolean | Scalar::Text | Scalar::Bytes => return None,
             }
         }

@@ -17,6 +17,7 @@ pub fn scalar(data_type: &DataType) -> Option<Scalar> {
         DataType::Float64 => Scalar::Float64,
         DataType::Date32 => Scalar::Date,
         DataType::Timestamp(_, _) => Scalar::Timestamp,
+        DataType::Duration(_) => Scalar::Duration,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Scalar::Text,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Scalar::Bytes,
         DataType::Dictionary(_, values) => match &**values {
@@ -78,6 +79,7 @@ pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
         (Scalar::Float64 | Scalar::WeakFloat, _) => DataType::Float64,
         (Scalar::Date, _) => DataType::Date32,
         (Scalar::Timestamp, _) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        (Scalar::Duration, _) => DataType::Duration(TimeUnit::Microsecond),
         (Scalar::Text, _) if strings == Strings::Views => DataType::Utf8View,
         (Scalar::Text, _) => DataType::Utf8,
         (Scalar::Bytes, _) if strings == Strings::Views => DataType::BinaryView,

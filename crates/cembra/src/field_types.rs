@@ -13,11 +13,11 @@ mod sealed {
 }
 
 /// A type that models have, for types of one's own to stand for: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`,
-/// [`Date`](crate::Date), [`Timestamp`](crate::Timestamp) and `String`. Nobody else can implement it.
+/// [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration) and `String`. Nobody else can implement it.
 #[diagnostic::on_unimplemented(
     message = "a type of a field cannot stand for a `{Self}`",
     label = "not a type that models have",
-    note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp` and `String`"
+    note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration` and `String`"
 )]
 pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
     /// A value while it is converted: a text is a `&str`, all others are themselves.

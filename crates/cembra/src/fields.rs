@@ -22,7 +22,7 @@ pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `&[T]`, `Vec<T>`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`",
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `&[T]`, `Vec<T>`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`",
     note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
 pub trait InputValue: Sealed {
@@ -47,7 +47,7 @@ pub trait InputValue: Sealed {
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`",
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`",
     note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
 pub trait OutputValue: Sized + Sealed {
@@ -381,7 +381,7 @@ impl OutputField {
 
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
-/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration),
 /// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are read in place, and what is moved through the frame:
 /// `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option`
 /// of all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
@@ -399,7 +399,7 @@ pub unsafe trait Input {
 
 /// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
-/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration),
 /// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
 /// frame: `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of
 /// all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).

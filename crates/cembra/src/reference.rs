@@ -142,7 +142,9 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::Parse => "the text is not of the form it is parsed as",
         FaultKind::Cancelled => "the evaluation was cancelled",
         FaultKind::Deadline => "the time of the evaluation is over",
-        FaultKind::TimeRange => "the result is not of the years 1 to 9999",
+        FaultKind::TimeRange => {
+            "the result is not of the years 1 to 9999, or does not fit into 64 bits of microseconds"
+        }
     }
 }
 

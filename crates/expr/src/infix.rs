@@ -31,6 +31,9 @@ pub(crate) const IN_VALUE: &str = "core._in_value";
 /// `lookup(x, {"CH": 1.08}, 1.0)`: what stands there in braces is a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
+/// The operator whose second operand is a type, whatever else its name is.
+pub(crate) const CAST: &str = "core.cast";
+
 /// `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
 pub(crate) const LAMBDA: &str = "core._lambda";
 /// `math.add` in the place of a value; the operand is a `TEXT` literal, the operator's canonical name.

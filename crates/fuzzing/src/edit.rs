@@ -134,7 +134,11 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
                     {
                         QType::MASK
                     }
-                    _ => registry.get(op).resolve(&args).ok()?.signature.ret,
+                    _ => {
+                        let given: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
+                        let op = if registry.get(op).may_be_another() { registry.meant(op, &given) } else { op };
+                        registry.get(op).resolve(&args).ok()?.signature.ret
+                    }
                 }
             }
         };

@@ -2,7 +2,9 @@
 //! expression as an output; whoever compiles a model finds them before preparation, which drops them. The others are there
 //! for models that were written elsewhere: a type is checked, a name and a place in another source are dropped.
 
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, ex, param};
+use crate::definition::{
+    Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, UNARY, ex, param,
+};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -30,7 +32,7 @@ pub(crate) static EXPORT: OpDef = OpDef {
     laws: &[],
     examples: &[ex("annotation.export(2, \"half\") * 2", "4")],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static EXPORT_VALUE: OpDef = OpDef {
@@ -46,7 +48,7 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("annotation.export_value(4, \"tag\", true)", "4")],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 /// The first operand, if those behind it are literals of these types.

@@ -1,7 +1,9 @@
 //! Casts between numbers and booleans. To a float they round to nearest; to an integer they truncate and refuse what
 //! does not fit; to a boolean they ask whether the number is not 0.
 
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+};
 use crate::derivative::FIRST;
 use crate::direct::Weak;
 use crate::kernel::strict;
@@ -184,7 +186,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.to_bool(nan)", "true"), ex("core.to_bool(-0f32)", "false")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static TO_INT32: OpDef = OpDef {
@@ -211,7 +213,7 @@ pub(crate) static TO_INT32: OpDef = OpDef {
         ex("to_int32(2147483647.9f64)", "2147483647"),
     ],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static TO_INT64: OpDef = OpDef {
@@ -234,7 +236,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_int64(1e15f64)", "i64{1000000000000000}"), ex("to_int64(false)", "i64{0}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static TO_UINT64: OpDef = OpDef {
@@ -257,7 +259,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
     laws: &[],
     examples: &[ex("to_uint64(2.9f64)", "u64{2}"), ex("to_uint64(-0f32)", "u64{0}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static TO_FLOAT32: OpDef = OpDef {
@@ -281,6 +283,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
     examples: &[ex("to_float32(16777217)", "16777216."), ex("to_float32(1e300)", "inf")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
+    ..UNARY
 };
 
 pub(crate) static TO_FLOAT64: OpDef = OpDef {
@@ -304,6 +307,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
     examples: &[ex("to_float64(0.1f32)", "f64{0.10000000149011612}")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
+    ..UNARY
 };
 
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
@@ -326,7 +330,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core._to_weak_float(1)", "weak_float{1}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 /// The operator that casts to a scalar type, for implicit casts and `core.cast`.
@@ -370,7 +374,7 @@ pub(crate) fn cast_to(
 
 /// Numbers and booleans are cast among each other, dates and timestamps too.
 fn can_cast(from: Scalar, to: Scalar) -> bool {
-    from == to || (from.is_castable() && to.is_castable()) || (from.is_quoted() && to.is_quoted())
+    from == to || (from.is_castable() && to.is_castable()) || (from.is_moment() && to.is_moment())
 }
 
 fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -422,7 +426,7 @@ pub(crate) static CAST: OpDef = OpDef {
         ex("cast(timestamp\"2026-11-20T10:15:00Z\", date)", "date{2026-11-20}"),
     ],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -469,5 +473,5 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
         ex("core.cast_values([5, missing], f64)", "[5, NA]"),
     ],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };

@@ -417,6 +417,8 @@ pub struct OpDef {
     pub over_arrays: OverArrays,
     /// Its derivative, if it is known.
     pub derivative: Option<Derivative>,
+    /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
+    pub of_durations: Option<OpId>,
 }
 
 impl std::fmt::Debug for OpDef {
@@ -429,6 +431,11 @@ impl OpDef {
     /// The same operator, with its derivative.
     pub(crate) const fn derived(self, derivative: Derivative) -> OpDef {
         OpDef { derivative: Some(derivative), ..self }
+    }
+
+    /// The same operator, which is another one of durations and timestamps.
+    pub(crate) const fn of_durations(self, op: OpId) -> OpDef {
+        OpDef { of_durations: Some(op), ..self }
     }
 
     /// The overloads; none for expansions and structure.
@@ -453,6 +460,12 @@ impl OpDef {
         matches!((self.over_arrays, &self.meaning), (OverArrays::Kernel(_), Meaning::Overloads([])))
     }
 
+    /// True if it may stand for another operator, which the types of its operands choose: see [`Registry::meant`](crate::Registry::meant).
+    #[must_use]
+    pub const fn may_be_another(&self) -> bool {
+        matches!(self.meaning, Meaning::Choose(_)) || self.of_durations.is_some()
+    }
+
     /// True if no argument can make it fail.
     #[must_use]
     pub fn is_total(&self) -> bool {
@@ -475,6 +488,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     examples: &[],
     over_arrays: OverArrays::Elementwise,
     derivative: None,
+    of_durations: None,
 };
 
 /// The same on two numbers.

@@ -1,4 +1,4 @@
-//! Derived types: `WEAK_FLOAT` is made of `FLOAT64`, `DATE` of `INT32`, `TIMESTAMP` of `INT64`, their optionals likewise, and a
+//! Derived types: `WEAK_FLOAT` is made of `FLOAT64`, `DATE` of `INT32`, `TIMESTAMP` and `DURATION` of `INT64`, their optionals likewise, and a
 //! named tuple of a tuple. Here are the ways
 //! from one to the other, which change no bit; `qtype.decay_derived_qtype` says what a type is made of.
 
@@ -8,8 +8,8 @@ use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::qtype::{decayed, type_at};
 use crate::typing::TypeFault;
-use cembra_runtime::{QType, Scalar};
-use cembra_value::{ScalarValue, Value};
+use cembra_runtime::{Date, QType, Scalar};
+use cembra_value::Value;
 
 /// The derived type that is asked for, and the value, which must be of the type that `expected` makes of it.
 fn operands(
@@ -31,11 +31,6 @@ fn fields(g: &mut dyn Instantiation, value: NodeHandle, count: usize) -> Result<
     (0..count).map(|index| field(g, value, index)).collect()
 }
 
-/// What dates and timestamps are counted from.
-fn origin(g: &mut dyn Instantiation, scalar: Scalar) -> NodeHandle {
-    g.literal(ScalarValue::from_bits(scalar, 0).map_or(Value::Nothing, Value::Scalar))
-}
-
 /// What both records share.
 const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")], ..HIGHER_ORDER };
 
@@ -46,9 +41,12 @@ pub(crate) static UPCAST: OpDef = OpDef {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
             Ok(g.apply(id::TO_FLOAT64, &args[1..])?)
         }
-        QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
-            let origin = origin(g, scalar);
+        QType::Scalar(Scalar::Date) | QType::Optional(Scalar::Date) => {
+            let origin = g.literal(Value::from(Date(0)));
             Ok(g.apply(id::SUBTRACT, &[args[1], origin])?)
+        }
+        QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
+            Ok(g.apply(id::DURATION_MICROS, &args[1..])?)
         }
         QType::Tuple(names) if names.names().is_some() => {
             let fields = fields(g, args[1], names.len())?;
@@ -71,9 +69,15 @@ pub(crate) static DOWNCAST: OpDef = OpDef {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
             Ok(g.apply(id::TO_WEAK_FLOAT, &args[1..])?)
         }
-        QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
-            let origin = origin(g, scalar);
+        QType::Scalar(Scalar::Date) | QType::Optional(Scalar::Date) => {
+            let origin = g.literal(Value::from(Date(0)));
             Ok(g.apply(id::ADD, &[origin, args[1]])?)
+        }
+        QType::Scalar(Scalar::Timestamp) | QType::Optional(Scalar::Timestamp) => {
+            Ok(g.apply(id::TIMESTAMP_OF_MICROS, &args[1..])?)
+        }
+        QType::Scalar(Scalar::Duration) | QType::Optional(Scalar::Duration) => {
+            Ok(g.apply(id::DURATION_OF_MICROS, &args[1..])?)
         }
         QType::Tuple(types) => {
             let Some(names) = types.names() else { return Ok(args[1]) };

@@ -4,7 +4,7 @@
 //! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` says whether
 //! argument `i` is there, and each argument travels as its type's `Machine`, with anything in place of a missing one.
 
-use cembra_runtime::{Bytes, Date, RegisterResult, Text, Timestamp};
+use cembra_runtime::{Bytes, Date, Duration, RegisterResult, Text, Timestamp};
 
 /// A direct function, whatever its arguments are.
 ///
@@ -78,6 +78,7 @@ registers! {
     f64 as f64, true, |v| v, |v| v.to_bits();
     Date as i32, true, |v| Date(v), |v| u64::from(v.0.cast_unsigned());
     Timestamp as i64, true, |v| Timestamp(v), |v| v.0.cast_unsigned();
+    Duration as i64, true, |v| Duration(v), |v| v.0.cast_unsigned();
     Weak as f64, true, |v| Weak(v), |v| v.0.to_bits();
     Text<'static> as u64, false, |_| Text::new(""), |_| 0;
     Bytes<'static> as u64, false, |_| Bytes::new(b""), |_| 0;

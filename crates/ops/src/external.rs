@@ -1,6 +1,6 @@
 //! Operators of the host that a text declares and that are not there: the text can be checked, but what needs one cannot run.
 
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_value::{Code, ScalarValue, Value};
 
@@ -32,5 +32,5 @@ pub(crate) static EXTERN: OpDef = OpDef {
     laws: &[],
     examples: &[ex("extern fn fx.rate(text): f64; 1", "1")],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };

@@ -1,7 +1,9 @@
 //! Operators on functions: calling them, taking them over the fields of a tuple, and the loop. Each stands for an expression
 //! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
 
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, ex, param};
+use crate::definition::{
+    Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, UNARY, ex, param,
+};
 use crate::id;
 use crate::typing::TypeFault;
 use cembra_runtime::{FaultKind, QType};
@@ -21,7 +23,7 @@ pub(crate) const HIGHER_ORDER: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 /// An INT64 literal.

@@ -6,11 +6,13 @@
 use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
 use crate::work::Work;
 use crate::{KernelData, Lower, OperandType, Overload};
-use cembra_runtime::{Bytes, Call, Context, Date, Fault, FramePtr, RegisterResult, Scalar, Slot, Text, Timestamp};
+use cembra_runtime::{
+    Bytes, Call, Context, Date, Duration, Fault, FramePtr, RegisterResult, Scalar, Slot, Text, Timestamp,
+};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Text`, `Bytes`, and
+/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Text`, `Bytes`, and
 /// `Option` of each. Implemented here for all of them and nowhere else.
 pub trait Repr: Copy + Register + Work {
     /// Its QType.
@@ -147,6 +149,7 @@ repr! {
     u64, UInt64, u64, 8, |v| v, |v| v;
     Date, Date, Date, 4, |v| v, |v| v;
     Timestamp, Timestamp, Timestamp, 8, |v| v, |v| v;
+    Duration, Duration, Duration, 8, |v| v, |v| v;
     Text<'static>, Text, Text<'static>, 8, |v| v, |v| v;
     Bytes<'static>, Bytes, Bytes<'static>, 8, |v| v, |v| v;
 }

@@ -2,7 +2,7 @@
 //! tuples; the names are part of the type only.
 
 use crate::compound::{field, field_count, field_name, field_type, position};
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Structure, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Structure, Typing, UNARY, ex, param};
 use crate::id;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -80,7 +80,7 @@ pub(crate) static MAKE: OpDef = OpDef {
         ex("namedtuple.make(\"x\", 1).x", "1"),
     ],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -153,7 +153,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
         ex("text?{\"a\"}.value", "'a'"),
     ],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 /// Where each field of a union is: true for one of the second tuple, and its position.
@@ -214,7 +214,7 @@ pub(crate) static UNION: OpDef = OpDef {
     laws: &[],
     examples: &[ex("namedtuple.union({x: 1, y: 2}, {y: \"b\", z: 3})", "{x: 1, y: 'b', z: 3}")],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::Rule;
 use crate::array::reduce;
-use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::derivative::FIRST;
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
@@ -60,7 +60,7 @@ pub(crate) static HAS: OpDef = OpDef {
     laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(i32?{5})", "present"), ex("has(5)", "unit")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 const PRESENCE_NOT_RULE: Rule = |t, a| {
@@ -81,7 +81,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
@@ -98,7 +98,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "i32?{5}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 const GET_VALUE_RULE: Rule = |t, a| {
@@ -121,6 +121,7 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     examples: &[ex("get_optional_value(i32?{5})", "5"), ex("get_optional_value(5)", "5")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
+    ..UNARY
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -170,7 +171,7 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     laws: &[],
     examples: &[ex("5 & (1 < 2)", "i32?{5}"), ex("5 & (1 > 2)", "i32?{NA}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -229,6 +230,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     over_arrays: OverArrays::Elementwise,
     // Of values that are never missing, which is what derivatives are of.
     derivative: Some(FIRST),
+    ..UNARY
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -277,7 +279,7 @@ pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
         ex("core._presence_and_or(missing[i32], present, missing[i32])", "i32?{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -337,7 +339,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -393,7 +395,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 /// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
@@ -428,7 +430,7 @@ const AGGREGATE: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static ANY: OpDef = OpDef {

@@ -40,7 +40,7 @@ pub(crate) static PLUS: OpDef = OpDef {
     summary: "The `+` of the text language: `strings.join` if one operand is a text or bytes, else `math.add`.",
     typing: Typing::Rule(|args| {
         let types: SmallVec<[&QType; 2]> = args.iter().map(|arg| arg.qtype).collect();
-        Ok(Registry::standard().get(plus(&types)).resolve(args)?.signature)
+        Ok(Registry::standard().get(Registry::standard().meant(id::PLUS, &types)).resolve(args)?.signature)
     }),
     meaning: Meaning::Choose(plus),
     faults: &[FaultKind::ArenaLimit],

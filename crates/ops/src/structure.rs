@@ -4,7 +4,7 @@ use crate::array::{edge_parts, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{
-    BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Structure, Typing, ex, param,
+    BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Structure, Typing, UNARY, ex, param,
 };
 use crate::derivative::{FIRST, FLAT, SECOND};
 use crate::function::HIGHER_ORDER;
@@ -37,7 +37,7 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("(1, 2.5f32, \"a\")", "(1, 2.5, 'a')")],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 /// What only typing takes apart has no types of its own.
@@ -54,7 +54,7 @@ const FUNCTION: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static LAMBDA: OpDef = OpDef {
@@ -110,7 +110,7 @@ pub(crate) static GET_NTH: OpDef = OpDef {
         ex("core.get_nth(missing[i32], 1)", "0"),
     ],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static IDENTITY: OpDef = OpDef {
@@ -127,6 +127,7 @@ pub(crate) static IDENTITY: OpDef = OpDef {
     examples: &[ex("core.identity(5)", "5")],
     over_arrays: OverArrays::Own,
     derivative: Some(FIRST),
+    ..UNARY
 };
 
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -168,6 +169,7 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     examples: &[ex("zeros_like(missing[f32])", "f32?{0}")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(FLAT),
+    ..UNARY
 };
 
 pub(crate) static ONES_LIKE: OpDef = OpDef {
@@ -184,6 +186,7 @@ pub(crate) static ONES_LIKE: OpDef = OpDef {
     examples: &[ex("ones_like(7i64)", "i64{1}"), ex("ones_like(false)", "true")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(FLAT),
+    ..UNARY
 };
 
 fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scalar, TypeFault> {
@@ -213,7 +216,7 @@ pub(crate) static SHAPE_OF: OpDef = OpDef {
     laws: &[],
     examples: &[ex("shape_of(5)", "scalar_shape"), ex("shape_of(missing[text])", "optional_scalar_shape")],
     over_arrays: OverArrays::Kernel(&edge_parts::SHAPE_OF),
-    derivative: None,
+    ..UNARY
 };
 
 fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -266,7 +269,7 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     laws: &[],
     examples: &[ex("empty_like(5)", "i32?{NA}")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -298,6 +301,7 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
     examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "f64?{1}")],
     over_arrays: OverArrays::Elementwise,
     derivative: Some(SECOND),
+    ..UNARY
 };
 
 pub(crate) static BROADCAST_LIKE: OpDef = OpDef {

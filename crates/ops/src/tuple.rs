@@ -2,7 +2,7 @@
 //! results have no names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::derivative::FIRST;
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -64,7 +64,7 @@ const TUPLE: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {

@@ -198,9 +198,11 @@ impl OpDef {
             Typing::Promote(_) if self.takes_quoted(args) => {
                 return self.first_fit(args).map_err(|fault| {
                     let types: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
-                    fault.hint(written_as(&types).unwrap_or_else(|| {
-                        "days are of type i32, microseconds of i64; `cast` makes a date of a timestamp".to_owned()
-                    }))
+                    fault.hint(
+                        written_as(&types).unwrap_or_else(|| {
+                            "days are integers; `to_date(..)` makes a date of a timestamp".to_owned()
+                        }),
+                    )
                 });
             }
             Typing::Promote(promotion) => return self.promote(promotion, args),
@@ -285,6 +287,9 @@ impl OpDef {
         }
         let takes_text = self.overloads().iter().any(|overload| overload.args.iter().any(|arg| arg.scalar.is_string()));
         let makes = self.overloads().first().map(|overload| overload.ret.scalar);
+        if let Some(hint) = beside_times(&signature.operands) {
+            return fault.hint(hint);
+        }
         match (signature.operands.as_slice(), makes.and_then(read_of_text)) {
             ([of], Some(parse)) if !takes_text && of.scalar() == Some(Scalar::Text) => {
                 fault.hint(format!("a text is read by `{parse}(..)`"))
@@ -446,7 +451,31 @@ fn read_of_text(scalar: Scalar) -> Option<&'static str> {
         Scalar::Float64 | Scalar::WeakFloat => "strings.parse_float64",
         Scalar::Date => "strings.parse_date",
         Scalar::Timestamp => "strings.parse_timestamp",
+        Scalar::Duration => "strings.parse_duration",
         _ => return None,
+    })
+}
+
+/// How two operands, one of which is a duration or a timestamp, are written to meet each other.
+fn beside_times(operands: &[QType]) -> Option<String> {
+    let has = |wanted: &dyn Fn(Scalar) -> bool| operands.iter().any(|of| of.of_each().scalar().is_some_and(wanted));
+    let [is_date, is_timestamp, is_duration] =
+        [Scalar::Date, Scalar::Timestamp, Scalar::Duration].map(|scalar| has(&|found| found == scalar));
+    let is_number = has(&|scalar: Scalar| scalar.is_number());
+    Some(match () {
+        () if is_timestamp && is_number => {
+            "write a duration: `t + 5us`, and `t + n * 1us` for microseconds that are a number".to_owned()
+        }
+        () if is_date && is_duration => {
+            "write `d + 30` for 30 days later; `to_timestamp(d)` is the midnight of a date, which a duration is added to".to_owned()
+        }
+        () if is_date && is_timestamp => {
+            "`to_date(..)` is the day of a timestamp, `to_timestamp(..)` the midnight of a date".to_owned()
+        }
+        () if is_duration && is_number => {
+            "write a unit: `30s`, and `n * 1s` for seconds that are a number; `duration.seconds(d)` is a number".to_owned()
+        }
+        () => return None,
     })
 }
 
@@ -455,10 +484,12 @@ fn read_of_text(scalar: Scalar) -> Option<&'static str> {
 fn written_as(types: &[&QType]) -> Option<String> {
     let scalars = || types.iter().filter_map(|qtype| qtype.of_each().scalar());
     let has = |wanted: fn(Scalar) -> bool| scalars().find(|scalar| wanted(*scalar));
-    let is_time = |scalar| matches!(scalar, Scalar::Date | Scalar::Timestamp);
     let is_text = has(|scalar| scalar == Scalar::Text).is_some();
-    if is_text && let Some(time) = has(is_time) {
+    if is_text && let Some(time) = has(Scalar::is_quoted) {
         let (name, parse) = (time.short_name(), read_of_text(time)?);
+        if time == Scalar::Duration {
+            return Some(format!("a duration is written `1d 12h`, and read from a text by `{parse}(..)`"));
+        }
         let example = if time == Scalar::Date { "2026-01-31" } else { "2026-01-31T10:15:00Z" };
         return Some(format!("a {name} is written `{name}\"{example}\"`, and read from a text by `{parse}(..)`"));
     }
@@ -471,8 +502,9 @@ fn written_as(types: &[&QType]) -> Option<String> {
     if is_text && has(|scalar| scalar == Scalar::Boolean).is_some() {
         return Some("a boolean is written `true` or `false`, without quotes".to_owned());
     }
-    if has(|scalar| scalar == Scalar::Date).is_some() && has(|scalar| scalar == Scalar::Timestamp).is_some() {
-        return Some("`to_date(..)` is the day of a timestamp, `to_timestamp(..)` the midnight of a date".to_owned());
+    let types: Vec<QType> = types.iter().map(|qtype| (*qtype).clone()).collect();
+    if let Some(hint) = beside_times(&types) {
+        return Some(hint);
     }
     if has(|scalar| scalar == Scalar::Boolean).is_some() && has(Scalar::is_numeric).is_some() {
         return Some("a boolean is a condition by itself; as a number it is `to_int32(..)`".to_owned());

@@ -1,7 +1,7 @@
 //! Operators on whole tensors, as the text language calls them: names, parameters and what they do in a sentence. They have no values and
 //! no kernels: a model with tensors is lowered to a graph of tensors, which is where each is defined once.
 
-use crate::definition::{Example, Meaning, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or};
+use crate::definition::{Example, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::typing::TypeFault;
 use cembra_expr::Parameter;
 use cembra_value::{Code, ScalarValue, Value};
@@ -31,7 +31,7 @@ const WHOLE: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 const AXES: Parameter = param_or("axes", Value::Unspecified);

@@ -4,7 +4,7 @@
 use crate::pass::bind;
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
-use cembra_ops::{Argument, Effects, Meaning, OpId, OverArrays, Registry, Resolved, TypeFault, id};
+use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, Resolved, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{Promise, ScalarValue, Value};
 use foldhash::fast::RandomState;
@@ -354,14 +354,12 @@ impl TypedGraph {
     /// # Errors
     /// The operator does not take these types.
     pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
-        let op = match registry.get(op).meaning {
-            Meaning::Choose(choose) => {
-                registry.get(op).check_count(operands.len())?;
-                let types: SmallVec<[&QType; 4]> = operands.iter().map(|operand| self.qtype(*operand)).collect();
-                choose(&types)
-            }
-            _ => op,
-        };
+        let mut op = op;
+        if registry.get(op).may_be_another() {
+            registry.get(op).check_count(operands.len())?;
+            let types: SmallVec<[&QType; 4]> = operands.iter().map(|operand| self.qtype(*operand)).collect();
+            op = registry.meant(op, &types);
+        }
         bind(self, registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 

@@ -10,7 +10,7 @@ mod tensors;
 use crate::pass::evaluate_constant;
 use crate::{Id, Kind, Options, TypedGraph, TypedModel};
 use cembra_expr::{FunctionBodies, Graph, Node, NodeId, Program, place_within};
-use cembra_ops::{Meaning, OpId, OverArrays, Registry, Typing, id};
+use cembra_ops::{OpId, OverArrays, Registry, Typing, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, Warnings};
 use smallvec::SmallVec;
@@ -50,9 +50,11 @@ pub fn find_warnings(
 
 /// The operator that a written one stands for on the operands of a node.
 fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
-    let Meaning::Choose(choose) = registry.get(op).meaning else { return op };
+    if !registry.get(op).may_be_another() {
+        return op;
+    }
     let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
-    choose(&types)
+    registry.meant(op, &types)
 }
 
 /// An operator as it is written.

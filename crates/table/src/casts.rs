@@ -10,7 +10,8 @@ use arrow_array::builder::GenericByteBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, BinaryType, ByteArrayType, Date32Type, Date64Type, Decimal32Type, Decimal64Type,
-    Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Decimal128Type, Decimal256Type, DecimalType, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, LargeBinaryType, LargeUtf8Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, Utf8Type,
 };
@@ -71,6 +72,22 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, Ar
                 }
             };
             Some(Arc::new(moments.with_data_type(wanted.clone())) as ArrayRef)
+        }
+        (Scalar::Duration, DataType::Duration(unit)) => {
+            let lengths: PrimitiveArray<DurationMicrosecondType> = match unit {
+                TimeUnit::Second => {
+                    values.as_primitive::<DurationSecondType>().unary_opt(|count| count.checked_mul(1_000_000))
+                }
+                TimeUnit::Millisecond => {
+                    values.as_primitive::<DurationMillisecondType>().unary_opt(|count| count.checked_mul(1_000))
+                }
+                TimeUnit::Microsecond => values.as_primitive::<DurationMicrosecondType>().clone(),
+                // No digit is lost.
+                TimeUnit::Nanosecond => values
+                    .as_primitive::<DurationNanosecondType>()
+                    .unary_opt(|count| (count % 1_000 == 0).then_some(count / 1_000)),
+            };
+            Some(Arc::new(lengths) as ArrayRef)
         }
         (Scalar::Text, DataType::Utf8) => Some(Arc::new(StringViewArray::from(values.as_string::<i32>())) as ArrayRef),
         (Scalar::Text, DataType::LargeUtf8) => {

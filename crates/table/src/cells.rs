@@ -3,16 +3,17 @@
 
 use super::types;
 use arrow_array::builder::{
-    ArrayBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Float32Builder, Float64Builder, Int32Builder,
-    Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder, UInt64Builder,
+    ArrayBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, DurationMicrosecondBuilder, Float32Builder,
+    Float64Builder, Int32Builder, Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder, UInt64Builder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+    Date32Type, DurationMicrosecondType, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, StringViewArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use cembra_runtime::{ArrayKind, Date, Fields, QType, Scalar, Timestamp};
+use cembra_runtime::{ArrayKind, Date, Duration, Fields, QType, Scalar, Timestamp};
 use cembra_value::{ScalarValue, Value, ValueRef};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -122,6 +123,7 @@ impl<'a> Scalars<'a> {
             Scalar::Date => Lane::Int32(array.as_primitive_opt::<Date32Type>()?.values()),
             Scalar::Int64 => Lane::Int64(array.as_primitive_opt::<Int64Type>()?.values()),
             Scalar::Timestamp => Lane::Int64(array.as_primitive_opt::<TimestampMicrosecondType>()?.values()),
+            Scalar::Duration => Lane::Int64(array.as_primitive_opt::<DurationMicrosecondType>()?.values()),
             Scalar::UInt64 => Lane::UInt64(array.as_primitive_opt::<UInt64Type>()?.values()),
             Scalar::Float32 => Lane::Float32(array.as_primitive_opt::<Float32Type>()?.values()),
             Scalar::Float64 | Scalar::WeakFloat => Lane::Float64(array.as_primitive_opt::<Float64Type>()?.values()),
@@ -143,6 +145,7 @@ impl<'a> Scalars<'a> {
             (Lane::Int32(values), Scalar::Date) => ValueRef::Date(Date(values[row])),
             (Lane::Int32(values), _) => ValueRef::Int32(values[row]),
             (Lane::Int64(values), Scalar::Timestamp) => ValueRef::Timestamp(Timestamp(values[row])),
+            (Lane::Int64(values), Scalar::Duration) => ValueRef::Duration(Duration(values[row])),
             (Lane::Int64(values), _) => ValueRef::Int64(values[row]),
             (Lane::UInt64(values), _) => ValueRef::UInt64(values[row]),
             (Lane::Float32(values), _) => ValueRef::Float32(values[row]),
@@ -189,6 +192,8 @@ pub enum ScalarBuilder {
     Int64(Int64Builder),
     /// Moments.
     Timestamp(TimestampMicrosecondBuilder),
+    /// Lengths of time.
+    Duration(DurationMicrosecondBuilder),
     /// Numbers.
     UInt64(UInt64Builder),
     /// Numbers.
@@ -301,6 +306,7 @@ impl ScalarBuilder {
                 let builder = TimestampMicrosecondBuilder::with_capacity(rows);
                 ScalarBuilder::Timestamp(builder.with_data_type(types::of_scalar(scalar)))
             }
+            Scalar::Duration => ScalarBuilder::Duration(DurationMicrosecondBuilder::with_capacity(rows)),
             Scalar::UInt64 => ScalarBuilder::UInt64(UInt64Builder::with_capacity(rows)),
             Scalar::Float32 => ScalarBuilder::Float32(Float32Builder::with_capacity(rows)),
             Scalar::Float64 | Scalar::WeakFloat => ScalarBuilder::Float64(Float64Builder::with_capacity(rows)),
@@ -327,6 +333,7 @@ impl ScalarBuilder {
             (ScalarBuilder::UInt64(builder), value) => builder.append_value(value.bits()),
             (ScalarBuilder::Int64(builder), value) => builder.append_value(value.bits().cast_signed()),
             (ScalarBuilder::Timestamp(builder), value) => builder.append_value(value.bits().cast_signed()),
+            (ScalarBuilder::Duration(builder), value) => builder.append_value(value.bits().cast_signed()),
             (ScalarBuilder::Int32(builder), value) => builder.append_value((value.bits() as u32).cast_signed()),
             (ScalarBuilder::Date(builder), value) => builder.append_value((value.bits() as u32).cast_signed()),
             // Of another type: whoever builds has promised that there is none.
@@ -342,6 +349,7 @@ impl ScalarBuilder {
             ScalarBuilder::Date(builder) => builder.append_null(),
             ScalarBuilder::Int64(builder) => builder.append_null(),
             ScalarBuilder::Timestamp(builder) => builder.append_null(),
+            ScalarBuilder::Duration(builder) => builder.append_null(),
             ScalarBuilder::UInt64(builder) => builder.append_null(),
             ScalarBuilder::Float32(builder) => builder.append_null(),
             ScalarBuilder::Float64(builder) => builder.append_null(),
@@ -359,6 +367,7 @@ impl ScalarBuilder {
             ScalarBuilder::Date(builder) => builder.len(),
             ScalarBuilder::Int64(builder) => builder.len(),
             ScalarBuilder::Timestamp(builder) => builder.len(),
+            ScalarBuilder::Duration(builder) => builder.len(),
             ScalarBuilder::UInt64(builder) => builder.len(),
             ScalarBuilder::Float32(builder) => builder.len(),
             ScalarBuilder::Float64(builder) => builder.len(),
@@ -375,6 +384,7 @@ impl ScalarBuilder {
             ScalarBuilder::Date(builder) => Arc::new(builder.finish()),
             ScalarBuilder::Int64(builder) => Arc::new(builder.finish()),
             ScalarBuilder::Timestamp(builder) => Arc::new(builder.finish()),
+            ScalarBuilder::Duration(builder) => Arc::new(builder.finish()),
             ScalarBuilder::UInt64(builder) => Arc::new(builder.finish()),
             ScalarBuilder::Float32(builder) => Arc::new(builder.finish()),
             ScalarBuilder::Float64(builder) => Arc::new(builder.finish()),

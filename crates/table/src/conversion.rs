@@ -372,9 +372,9 @@ impl Reading {
     }
 }
 
-/// True for days and moments.
+/// True for days, moments and lengths of time.
 const fn is_moment(of: &DataType) -> bool {
-    matches!(of, DataType::Date32 | DataType::Timestamp(..))
+    matches!(of, DataType::Date32 | DataType::Timestamp(..) | DataType::Duration(_))
 }
 
 /// True if values of an Arrow type may become values of a type of models.
@@ -399,6 +399,7 @@ fn becomes(found: &DataType, qtype: &QType) -> bool {
             Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat => found.is_numeric(),
             Scalar::Date => matches!(found, DataType::Date32 | DataType::Date64),
             Scalar::Timestamp => matches!(found, DataType::Timestamp(_, _)),
+            Scalar::Duration => matches!(found, DataType::Duration(_)),
             Scalar::Text => matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
             Scalar::Bytes => matches!(
                 found,

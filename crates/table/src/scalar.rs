@@ -145,6 +145,7 @@ pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
         Scalar::Boolean => Some("booleans are written `true` and `false`"),
         Scalar::Bytes => Some("bytes are written in base64, padded with `=`"),
         Scalar::Date => Some("dates are written as `2026-11-20`, of the years 0001 to 9999"),
+        Scalar::Duration => Some("durations are written as `P1DT12H` or `PT0.5S`, without months and years"),
         Scalar::Timestamp => Some("timestamps are written as `2026-11-20T10:15:00Z`, of the years 0001 to 9999"),
         // Whatever the standard parser takes beyond our numbers is some spelling of infinity or NaN.
         _ if scalar.is_float() => found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`"),
@@ -177,6 +178,7 @@ pub fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
         ValueRef::Text(text) => out.extend_from_slice(text.as_bytes()),
         ValueRef::Bytes(bytes) => out.extend_from_slice(BASE64.encode(bytes).as_bytes()),
         ValueRef::Date(v) => out.extend_from_slice(v.to_string().as_bytes()),
+        ValueRef::Duration(v) => out.extend_from_slice(v.to_string().as_bytes()),
         ValueRef::Timestamp(v) => out.extend_from_slice(v.to_string().as_bytes()),
         _ => {}
     }
@@ -444,7 +446,8 @@ mod tests {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             // Those that are shifted are of years that have texts.
             let moments = [Scalar::Date, Scalar::Timestamp];
-            let numbers = [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64].into_iter().chain(moments);
+            let numbers = [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64, Scalar::Duration];
+            let numbers = numbers.into_iter().chain(moments);
             let spread = numbers.map(|scalar| (scalar, 0)).chain([(moments[0], 43), (moments[1], 7)]);
             for (scalar, shift) in spread {
                 let value = ScalarValue::from_bits(scalar, bits.rotate_left(17) >> shift).expect("a number has bits");

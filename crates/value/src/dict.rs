@@ -2,7 +2,7 @@
 //! from the dictionary.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
-use cembra_runtime::{Date, QType, Scalar, Timestamp};
+use cembra_runtime::{Date, Duration, QType, Scalar, Timestamp};
 use foldhash::fast::RandomState;
 use foldhash::quality::RandomState as SharedState;
 use std::any::Any;
@@ -291,6 +291,7 @@ fn least(scalar: Scalar) -> ScalarValue {
         Scalar::WeakFloat => ScalarValue::WeakFloat(f64::NEG_INFINITY),
         Scalar::Date => ScalarValue::Date(Date(i32::MIN)),
         Scalar::Timestamp => ScalarValue::Timestamp(Timestamp(i64::MIN)),
+        Scalar::Duration => ScalarValue::Duration(Duration(i64::MIN)),
         Scalar::Text => ScalarValue::Text("".into()),
         _ => ScalarValue::Float64(f64::NEG_INFINITY),
     }
@@ -307,6 +308,7 @@ fn order(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
         (ScalarValue::WeakFloat(a), ScalarValue::WeakFloat(b)) => a.partial_cmp(b),
         (ScalarValue::Date(a), ScalarValue::Date(b)) => Some(a.0.cmp(&b.0)),
         (ScalarValue::Timestamp(a), ScalarValue::Timestamp(b)) => Some(a.0.cmp(&b.0)),
+        (ScalarValue::Duration(a), ScalarValue::Duration(b)) => Some(a.0.cmp(&b.0)),
         (ScalarValue::Text(a), ScalarValue::Text(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
         _ => None,
     }

@@ -66,6 +66,7 @@ macro_rules! scalar_values {
                     ScalarValue::Unit => f.write_str("unit"),
                     ScalarValue::Text(v) => write!(f, "'{}'", v.escape_debug()),
                     ScalarValue::Bytes(v) => write!(f, "b'{}'", v.escape_ascii()),
+                    ScalarValue::Duration(v) => write!(f, "{}", v.literal()),
                     spelled => spelled.write_spelled(f),
                 }
             }
@@ -185,6 +186,7 @@ impl fmt::Display for ScalarValue {
             | ScalarValue::Boolean(_)
             | ScalarValue::Int32(_)
             | ScalarValue::Float32(_)
+            | ScalarValue::Duration(_)
             | ScalarValue::Text(_)
             | ScalarValue::Bytes(_) => self.fmt_bare(f),
             _ => {

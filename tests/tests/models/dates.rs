@@ -1,11 +1,11 @@
 //! The calendar against that of a library: interpreted, in native code and with its rules played on bits, on dates of all
 //! years that have texts and on any others.
 
-use cembra::{Backend, Cell, Date, Input, Model, Options, Output, Registry, Tape, Timestamp, Value};
+use cembra::{Backend, Cell, Date, Duration, Input, Model, Options, Output, Registry, Tape, Timestamp, Value};
 use cembra_ops::{Argument, call, record};
 use cembra_runtime::QType;
 use cembra_tape::Outcome;
-use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Timelike, Utc};
 use fastrand::Rng;
 
 const OF_DATES: [&str; 5] = ["date.year", "date.month", "date.day", "date.weekday", "date.day_of_year"];
@@ -379,4 +379,106 @@ fn operators_that_take_a_date_are_known() {
          bool.equal bool.not_equal bool.less bool.less_equal bool.greater bool.greater_equal core.presence_or \
          date.months_between date.years_between"
     );
+}
+
+/// A hundred thousand lengths of time, in all backends, against 128-bit integers and against the library.
+#[test]
+fn durations_are_those_of_a_library_and_of_wider_integers() {
+    let outputs = [
+        ("sum", "d + e"),
+        ("difference", "d - e"),
+        ("product", "d * n"),
+        ("quotient", "d / n"),
+        ("scaled", "d * x"),
+        ("ratio", "d / e"),
+        ("times", "d // e"),
+        ("rest", "d % e"),
+        ("later", "t + d"),
+        ("earlier", "t - d"),
+        ("negative", "-d"),
+        ("written", "strings.as_text(d)"),
+    ];
+    let models = outputs.map(|(_, of)| {
+        let text = format!("input d, e: duration; input n: i64; input x: f64; input t: timestamp; {of}");
+        Model::parse(&text).expect("a model")
+    });
+    let mut random = Rng::with_seed(41);
+    let mut length = || Duration(random.i64(..) >> random.u32(..60));
+    let pairs: Vec<(Duration, Duration)> = (0..100_000).map(|_| (length(), length())).collect();
+    let rows: Vec<(Duration, Duration, i64, f64, Timestamp)> = pairs
+        .into_iter()
+        .map(|(d, e)| {
+            let n = random.i64(..) >> random.u32(..64);
+            (d, e, if n == 0 { 1 } else { n }, (random.f64() - 0.5) * 8.0, Timestamp(random.i64(..) >> 2))
+        })
+        .collect();
+    let micros = |exact: i128| i64::try_from(exact).ok().map(Duration);
+    let half_even = |x: i128, by: i128| {
+        let (quotient, rest) = (x.div_euclid(by), x.rem_euclid(by));
+        let size = by.abs();
+        // What is rounded up is nearer to the next multiple.
+        let is_up = 2 * rest > size || (2 * rest == size && quotient % 2 != 0);
+        if is_up { quotient + by.signum() } else { quotient }
+    };
+    let mut faults = 0;
+    for backend in [Backend::Interpreter, Backend::Native] {
+        for (at, (name, _)) in outputs.iter().enumerate() {
+            let options = Options::default().backend(backend);
+            let executor = models[at].compile(&options).expect("an executor");
+            let names: Vec<&str> = executor.inputs().iter().map(|input| &*input.name).collect();
+            let mut session = executor.session();
+            for (d, e, n, x, t) in &rows {
+                let [dx, ex, nx, tx] = [d.0, e.0, *n, t.0].map(i128::from);
+                let expected = match at {
+                    0 => micros(dx + ex).map(Value::from),
+                    1 => micros(dx - ex).map(Value::from),
+                    2 => micros(dx * nx).map(Value::from),
+                    3 => micros(half_even(dx, nx)).map(Value::from),
+                    4 => micros((d.0 as f64 * x).round_ties_even() as i128).map(Value::from),
+                    5 => Some(Value::from(d.0 as f64 / e.0 as f64)),
+                    6 | 7 if e.0 == 0 => None,
+                    6 => i64::try_from(dx.div_euclid(ex) - i128::from(ex < 0 && dx.rem_euclid(ex) != 0))
+                        .ok()
+                        .map(Value::from),
+                    7 => {
+                        let rest = dx.rem_euclid(ex);
+                        micros(if ex < 0 && rest != 0 { rest + ex } else { rest }).map(Value::from)
+                    }
+                    8 => micros(tx + dx).map(|sum| Value::from(Timestamp(sum.0))),
+                    9 => micros(tx - dx).map(|difference| Value::from(Timestamp(difference.0))),
+                    10 => micros(-dx).map(Value::from),
+                    _ => Some(Value::text(d.to_string())),
+                };
+                let given = names.iter().map(|name| match *name {
+                    "d" => Value::from(*d),
+                    "e" => Value::from(*e),
+                    "n" => Value::from(*n),
+                    "x" => Value::from(*x),
+                    _ => Value::from(*t),
+                });
+                let given: Vec<Value> = given.collect();
+                match (session.evaluate(&given), expected) {
+                    (Ok(found), Some(expected)) => assert!(found[0].same(&expected), "{name} of {given:?}: {found:?}"),
+                    (Err(error), None) => {
+                        faults += 1;
+                        assert_eq!(
+                            error.code(),
+                            if e.0 == 0 && (6..=7).contains(&at) { "div-by-zero" } else { "time-range" },
+                            "{name} of {given:?}"
+                        );
+                    }
+                    (found, expected) => panic!("{name} of {given:?}: {found:?}, not {expected:?}"),
+                }
+            }
+        }
+    }
+    assert!(faults > 1000, "{faults}");
+    for (d, ..) in &rows {
+        let theirs = TimeDelta::from(*d);
+        assert_eq!(Duration::try_from(theirs), Ok(*d));
+        assert_eq!(theirs.num_microseconds(), Some(d.0));
+        // Theirs writes days and seconds, as `P1DT43200S`.
+        assert_eq!(theirs.to_string().parse(), Ok(*d), "{theirs}");
+    }
+    assert!(Duration::try_from(TimeDelta::MAX).is_err());
 }

@@ -194,7 +194,7 @@ fn texts_of_more_than_two_gibibytes_have_long_offsets() {
 fn what_has_no_place_in_a_model_is_said() {
     let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(1), None, Some(i64::MAX)]));
     let error = identity(&times, None).unwrap_err().to_string();
-    assert_eq!(error, "column `x` has a moment in row 2 that does not fit into microseconds");
+    assert_eq!(error, "column `x` has a value in row 2 that does not fit into microseconds");
     let table = RecordBatch::try_from_iter([("y", times)]).unwrap();
     let batch = Model::parse("input x: i64; x").unwrap().batch(&Options::default()).unwrap();
     assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "the table has no column for input `x`");

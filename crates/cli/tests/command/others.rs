@@ -141,9 +141,12 @@ fn ops_finds_operators_by_every_name() {
     let shell = Shell::new();
     let detail = shell.stdout(&["ops", "math.floordiv"]);
     snapshot!("ops_floordiv", &detail);
-    for name in ["floordiv", "M.math.floordiv", "//"] {
+    for name in ["M.math.floordiv", "//"] {
         assert_eq!(shell.stdout(&["ops", name]), detail, "{name}");
     }
+    // The same of durations is listed behind it.
+    let both = shell.stdout(&["ops", "floordiv"]);
+    assert!(both.starts_with(&detail) && both[detail.len()..].trim_start().starts_with("duration.floordiv "), "{both}");
     let list = shell.stdout(&["ops"]);
     assert!(list.lines().any(|line| line.starts_with("core._plus ") && line.contains(" x + y ")), "{list}");
     assert!(list.lines().any(|line| line.starts_with("math.add ") && line.contains(" add ")), "{list}");

@@ -15,13 +15,14 @@ impl Cursor<'_> {
     /// True where a literal of an array begins, as `[i32?]{1, NA, 3}`: nothing else has a brace right behind the type of an array.
     pub(super) fn at_array_literal(&self) -> bool {
         let mut ahead = self.ahead();
+        if self.token.kind != TokenKind::OpenSquare || !self.is_type_name(&ahead.next()) {
+            return false;
+        }
         let mut next_is = |kind| {
             let token = ahead.next();
             (token.kind == kind).then_some(token.span)
         };
-        self.token.kind == TokenKind::OpenSquare
-            && next_is(TokenKind::Type).is_some()
-            && next_is(TokenKind::Question).is_some()
+        next_is(TokenKind::Question).is_some()
             && next_is(TokenKind::CloseSquare).zip(next_is(TokenKind::OpenCurly)).is_some_and(|(a, b)| a.end == b.start)
     }
 

@@ -44,7 +44,7 @@ impl Cursor<'_> {
         let bracket = ahead.next();
         let is_near = bracket.span.start == span.end;
         // Of something else of this name there is an index: no type, and but one.
-        let mut is_type = || ahead.next().kind == TokenKind::Type && ahead.next().kind == TokenKind::Comma;
+        let mut is_type = || self.is_type_name(&ahead.next()) && ahead.next().kind == TokenKind::Comma;
         is_near && (bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type())
     }
 
@@ -86,7 +86,7 @@ impl Cursor<'_> {
     }
 
     pub(super) fn read_scalar_type(&mut self, expected: &str) -> Result<Scalar, Stop> {
-        let name = if self.token.kind == TokenKind::Type { types::named(self.text(self.token.span)) } else { None };
+        let name = if self.at_type_name() { types::named(self.text(self.token.span)) } else { None };
         let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
         self.advance();
         Ok(scalar)

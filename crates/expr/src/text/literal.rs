@@ -25,7 +25,7 @@ use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{array_literal, dict_literal, number, quoted};
 use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
-use cembra_runtime::{ArrayKind, EDGE_WORD, EdgeType, Excerpt, Extent, Fields, QType, Scalar};
+use cembra_runtime::{ArrayKind, Duration, EDGE_WORD, EdgeType, Excerpt, Extent, Fields, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 use std::fmt::Write;
 
@@ -52,11 +52,16 @@ impl<'s> Cursor<'s> {
     /// The type named before a `{` by what is a name elsewhere, as in `float64{1}` and `edge{0, 2}`.
     fn type_before_brace(&self) -> Option<TypeName> {
         let span = self.token.span;
-        let brace = Span::new(span.end, span.end + 1);
-        if self.text(brace) != "{" {
+        let at = |start: u32, len: u32| self.text(Span::new(start, start + len));
+        let is_optional = at(span.end, 1) == "?";
+        if at(span.end + u32::from(is_optional), 1) != "{" {
             return None;
         }
         let word = self.text(span);
+        if is_optional {
+            // Every other name of a type that has an optional one is reserved.
+            return types::named(word);
+        }
         if word == EDGE_WORD {
             return Some(TypeName::Of(QType::Edge(EdgeType::Arrays(ArrayKind::Dense))));
         }
@@ -390,7 +395,8 @@ impl<'s> Cursor<'s> {
 
     /// The value that a text spells, if it is one of the type; else the problem is recorded.
     fn spelled(&mut self, scalar: Scalar, text: &str, span: Span) -> Option<ScalarValue> {
-        let value = ScalarValue::spelled(scalar, text);
+        let literal = || Duration::from_literal(text).ok().filter(|_| scalar == Scalar::Duration);
+        let value = ScalarValue::spelled(scalar, text).or_else(|| literal().map(ScalarValue::from));
         if value.is_none() {
             let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
@@ -408,6 +414,9 @@ impl<'s> Cursor<'s> {
         let Token { kind, span, .. } = self.advance();
         let whole = minus.unwrap_or(span).to(span);
         let negative = minus.is_some();
+        if kind == TokenKind::Number && want.is_none() && number::is_with_unit(self.text(span)) {
+            return self.read_duration(minus, span);
+        }
         if kind == TokenKind::Number {
             match number::read(self.text(span), negative, want) {
                 Ok(value) => return Some(value),
@@ -436,6 +445,26 @@ impl<'s> Cursor<'s> {
             return self.read_nan_bits(scalar);
         }
         Some(value)
+    }
+
+    /// Reads what is left of a duration, behind its first part: the parts that are on the same line. The minus is of all of them.
+    fn read_duration(&mut self, minus: Option<Span>, mut parts: Span) -> Option<ScalarValue> {
+        while self.token.kind == TokenKind::Number
+            && !self.token.first_on_line
+            && number::is_with_unit(self.text(self.token.span))
+        {
+            parts = parts.to(self.advance().span);
+        }
+        let whole = minus.unwrap_or(parts).to(parts);
+        let sign = if minus.is_some() { "-" } else { "" };
+        match Duration::from_literal(&[sign, self.text(parts)].concat()) {
+            Ok(duration) => Some(duration.into()),
+            Err(fault) => {
+                let message = format!("`{}` is no duration", Excerpt::quoted(self.text(whole)));
+                self.report(Diagnostic::new(Code::Literal, message).at(whole).hint(fault.to_string()));
+                None
+            }
+        }
     }
 
     /// Reads the bits of a NaN: `0x7fc00001`.
@@ -550,6 +579,8 @@ pub(crate) fn write_value(out: &mut String, value: &Value, spelling: Spelling) {
             spelling.write_type(out, qtype);
             out.push('}');
         }
+        // The short name is a name too.
+        Value::Type(qtype) if qtype.scalar().is_some_and(types::is_name_too) => out.push_str(&qtype.name().to_string()),
         Value::Type(qtype) => spelling.write_type(out, qtype),
         Value::Nothing => out.push_str("missing"),
         Value::Unspecified => out.push_str("UNSPECIFIED{}"),
@@ -572,7 +603,7 @@ fn write_scalar(out: &mut String, value: &ScalarValue, spelling: Spelling) {
             return out.push('}');
         }
         ScalarValue::Int64(_) | ScalarValue::UInt64(_) => scalar.short_name(),
-        _ if scalar.is_quoted() => {
+        _ if scalar.is_quoted() && scalar != Scalar::Duration => {
             out.push_str(scalar.short_name());
             out.push('"');
             write_bare(out, value);
@@ -606,6 +637,7 @@ pub(super) fn write_bare(out: &mut String, value: &ScalarValue) {
             quoted::write(out, text);
             Ok(())
         }
+        ScalarValue::Duration(duration) => write!(out, "{}", duration.literal()),
         spelled => spelled.write_spelled(out),
     };
 }
@@ -625,6 +657,7 @@ pub(super) fn level(value: &Value) -> Level {
         Value::Type(_) => return NUMBER,
         Value::Scalar(ScalarValue::Int32(v)) => *v < 0,
         Value::Scalar(ScalarValue::Int64(v)) => *v < 0,
+        Value::Scalar(ScalarValue::Duration(v)) => v.0 < 0,
         Value::Scalar(ScalarValue::UInt64(_)) => false,
         Value::Scalar(ScalarValue::Float32(v)) if v.is_finite() => v.is_sign_negative(),
         Value::Scalar(ScalarValue::Float64(v)) if v.is_finite() => v.is_sign_negative(),

@@ -2,7 +2,7 @@
 //! rounds correctly; a number of a known type is read at that type, so nothing is rounded twice.
 
 use super::lexer::continues_word;
-use cembra_runtime::Scalar;
+use cembra_runtime::{Duration, Scalar};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
@@ -49,6 +49,12 @@ pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
     Scan { digits_end: end, end: skip(end, continues_word), float, bare_dot }
 }
 
+/// True for a number with a unit of time behind it, as `12h`.
+pub(super) fn is_with_unit(text: &str) -> bool {
+    let scan = scan(text.as_bytes(), 0, false);
+    Duration::is_unit(&text[scan.digits_end..])
+}
+
 /// Why digits are not a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misread {
@@ -80,10 +86,7 @@ impl Misread {
                 (format!("`{text}` has no digits after the dot"), Some(format!("write `{digits}.0`")))
             }
             Misread::Radix => (format!("`{text}` is not decimal"), Some("numbers are written in decimal".into())),
-            Misread::Suffix => (
-                format!("`{text}` is not a number"),
-                Some("a number may end in `i32`, `i64`, `f32` or `f64`, and in nothing else".into()),
-            ),
+            Misread::Suffix => (format!("`{text}` is not a number"), Some(behind_number(text))),
             Misread::Negative(scalar) => (format!("`{text}` is below 0, and {scalar} is not"), None),
             Misread::OtherType(scalar) => (format!("`{text}` is not of type {scalar}"), None),
             Misread::Fraction(scalar) => {
@@ -100,6 +103,25 @@ impl Misread {
                 Some("with a fraction, as in `1.0`, a number is a float, which goes further".into()),
             ),
         }
+    }
+}
+
+/// What to write for a number with letters behind it that mean nothing.
+fn behind_number(text: &str) -> String {
+    let letters = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    let first = letters.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    match first {
+        "m" | "minute" | "minutes" => {
+            "minutes are written `5min`; months have no length: `date.add_months(d, 1)`".into()
+        }
+        "mo" | "mon" | "month" | "months" | "y" | "yr" | "year" | "years" | "M" | "Y" => {
+            "months and years have no length: `date.add_months(d, 1)`, `date.add_years(d, 1)`".into()
+        }
+        unit if Duration::is_unit(unit) && unit.len() < letters.len() => {
+            "a blank is between the parts of a duration: `1d 12h`".into()
+        }
+        _ => "a number may end in `i32`, `i64`, `f32` or `f64`, and a duration is written `1w 2d 3h 4min 5s 6ms 7us`"
+            .into(),
     }
 }
 

@@ -77,6 +77,14 @@ fn dict_named(rest: &str) -> Option<QType> {
     })
 }
 
+/// The type whose name is reserved nowhere, so that an input may be called so: it is a type where one is expected.
+const NAME_TOO: Scalar = Scalar::Duration;
+
+/// True for the type whose short name is no reserved one.
+pub(super) fn is_name_too(scalar: Scalar) -> bool {
+    scalar == NAME_TOO
+}
+
 /// True if the word is reserved for a type.
 pub(super) fn is_reserved(word: &str) -> bool {
     // Most words are neither capital and long, nor begin like a type and are as long as one: they need no search.
@@ -85,7 +93,7 @@ pub(super) fn is_reserved(word: &str) -> bool {
         [first, ..] => FIRST & bit(*first as usize) != 0 && LENGTHS & bit(word.len()) != 0,
         _ => false,
     };
-    may_be && named(word).is_some()
+    may_be && word != NAME_TOO.short_name() && named(word).is_some()
 }
 
 const fn bit(at: usize) -> u128 {
@@ -155,6 +163,16 @@ struct Open<'s> {
 }
 
 impl<'s> Cursor<'s> {
+    /// True at the name of a type, where a type is expected.
+    pub(super) fn at_type_name(&self) -> bool {
+        self.is_type_name(&self.token)
+    }
+
+    /// True for the name of a type, where a type is expected.
+    pub(super) fn is_type_name(&self, token: &Token) -> bool {
+        token.kind == TokenKind::Type || token.kind == TokenKind::Word && self.text(token.span) == NAME_TOO.short_name()
+    }
+
     /// Reads a type that promises nothing: that of a value, or of what is no input.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
         self.read_input_type().map(|(qtype, _)| qtype)
@@ -250,7 +268,7 @@ impl<'s> Cursor<'s> {
     fn read_single_type(&mut self) -> Result<(QType, Promise), Stop> {
         let start = self.token.span;
         match self.token.kind {
-            TokenKind::Type => {
+            TokenKind::Type | TokenKind::Word if self.at_type_name() => {
                 let word = self.text(start);
                 let name = named(word);
                 self.advance();
@@ -289,7 +307,7 @@ impl<'s> Cursor<'s> {
         self.advance();
         let start = self.token.span;
         let name = match self.token.kind {
-            TokenKind::Type => named(self.text(start)),
+            TokenKind::Type | TokenKind::Word if self.at_type_name() => named(self.text(start)),
             TokenKind::Word => return Err(self.stop(misnamed(self.text(start)).at(start))),
             _ => None,
         };
@@ -506,7 +524,7 @@ mod tests {
                 (plain.name().to_string(), plain),
                 (optional.name().to_string(), optional),
             ] {
-                assert!(is_reserved(&word), "{word}");
+                assert_eq!(is_reserved(&word), word != "duration", "{word}");
                 assert_eq!(named(&word), Some(TypeName::Of(qtype)), "{word}");
             }
         }

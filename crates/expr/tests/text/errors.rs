@@ -322,7 +322,7 @@ fn literals() {
         code,
         "7x",
         "`7x` is not a number",
-        "a number may end in `i32`, `i64`, `f32` or `f64`, and in nothing else",
+        "a number may end in `i32`, `i64`, `f32` or `f64`, and a duration is written `1w 2d 3h 4min 5s 6ms 7us`",
     );
     one("1.5i32", code, "1.5i32", "`1.5i32` is not an integer, and i32 is a type of integers", "");
     one("i64{1f32}", code, "1f32", "`1f32` is not of type i64", "");
@@ -359,7 +359,7 @@ fn literals() {
 
 #[test]
 fn types() {
-    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `bytes`, `text`, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`";
+    let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `duration`, `bytes`, `text`, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`";
     let code = Code::UnknownName;
     one("input x: [[f32]]; x", Code::Syntax, "[", "expected the type of an array's elements, found `[`", "");
     one("input x: [f32]?; x", Code::Syntax, "?", "an array is never missing, only its elements are", "write `[f64?]`");

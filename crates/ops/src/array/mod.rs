@@ -7,6 +7,7 @@ pub(crate) mod collapse;
 pub(crate) mod compose;
 pub(crate) mod composites;
 pub(crate) mod distinct;
+pub(crate) mod durations;
 pub(crate) mod edge_parts;
 pub(crate) mod edges;
 pub(crate) mod elements;
@@ -37,7 +38,7 @@ pub(crate) use limits::string_bytes;
 pub use operands::ArrayOperands;
 use strip::InStrips;
 
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, param};
+use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
@@ -114,7 +115,7 @@ pub(crate) const ARRAY: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Own,
-    derivative: None,
+    ..UNARY
 };
 
 /// The array of an operand.

@@ -10,6 +10,7 @@ use super::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
+use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
@@ -154,6 +155,7 @@ pub(crate) static SUM: OpDef = OpDef {
         ex("sum([1, missing, 3])", "4"),
         ex("sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
     ],
+    of_durations: Some(id::DURATION_SUM),
     ..AGGREGATION
 };
 
@@ -210,6 +212,7 @@ pub(crate) static MEAN: OpDef = OpDef {
         },
     }),
     examples: &[ex("mean([1, missing, 4])", "f32?{2.5}")],
+    of_durations: Some(id::DURATION_MEAN),
     ..AGGREGATION
 };
 

@@ -49,6 +49,7 @@ pub(crate) static DIVIDE: OpDef = OpDef {
         let of_y = d.apply(id::MULTIPLY, &[of_x, quotient])?;
         all([of_x, d.minus(of_y)?])
     }),
+    of_durations: Some(id::DURATION_DIVIDE),
     ..BINARY
 };
 
@@ -72,7 +73,7 @@ pub(crate) static FMOD: OpDef = OpDef {
     ..BINARY
 };
 
-const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
+pub(crate) const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
 
 /// Faults on a zero divisor and returns one that can be divided by: 1 in place of 0 and of -1.
 fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
@@ -85,17 +86,18 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
 }
 
 /// A division of integers that truncates, and where the one that rounds down differs from it.
-struct Truncated {
-    quotient: Val,
-    rest: Val,
+pub(crate) struct Truncated {
+    pub(crate) quotient: Val,
+    pub(crate) rest: Val,
     /// There is a rest, and the signs differ.
     rounded_up: cembra_tape::Mask,
-    divisor: Val,
+    /// 1 in the place of 0 and of -1.
+    pub(crate) divisor: Val,
     /// The true divisor is -1, for which the quotient may not be representable.
-    by_minus_one: cembra_tape::Mask,
+    pub(crate) by_minus_one: cembra_tape::Mask,
 }
 
-fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
+pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     let (divisor, by_minus_one) = guard(t, y);
     let quotient = t.bin(Bin::Div, x, divisor);
     let product = t.bin(Bin::Mul, quotient, divisor);
@@ -107,7 +109,7 @@ fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     Truncated { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
 }
 
-const INT_FLOORDIV_RULE: Rule = |t, a| {
+pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
     let one = t.konst_like(y, 1.0);
@@ -117,7 +119,7 @@ const INT_FLOORDIV_RULE: Rule = |t, a| {
     Cell::num(t.select_rare(by_minus_one, negative, floor))
 };
 
-const INT_MOD_RULE: Rule = |t, a| {
+pub(crate) const INT_MOD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let Truncated { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);
     let moved = t.bin(Bin::Add, rest, divisor);
@@ -146,6 +148,16 @@ macro_rules! int_mod {
         let rest = x.wrapping_rem(y);
         Ok(if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest })
     }};
+}
+
+/// The quotient of two integers, rounded towards minus infinity.
+pub(crate) fn floored_quotient(x: i64, y: i64) -> Result<i64, Fault> {
+    int_floordiv!(x, y)
+}
+
+/// What that quotient leaves of the first.
+pub(crate) fn floored_rest(x: i64, y: i64) -> Result<i64, Fault> {
+    int_mod!(x, y)
 }
 
 macro_rules! float_floordiv {
@@ -273,6 +285,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
         ex("missing[i32] // 0", "i32?{NA}"),
     ],
     derivative: Some(FLAT),
+    of_durations: Some(id::DURATION_FLOORDIV),
     ..BINARY
 };
 
@@ -289,5 +302,6 @@ pub(crate) static MOD: OpDef = OpDef {
     ]),
     examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "f64{1}")],
     derivative: Some(REMAINDER),
+    of_durations: Some(id::DURATION_MOD),
     ..BINARY
 };

@@ -3,7 +3,7 @@
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;
 use crate::{Rule, derivative, id};
-use cembra_runtime::{Date, Timestamp};
+use cembra_runtime::{Date, Duration, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape};
 
 // `FMax(y, x)` is `y > x ? y : x`: the first operand of the operator on ties, and on a NaN first operand. A NaN second
@@ -41,7 +41,7 @@ macro_rules! minimum {
 pub(crate) static MAXIMUM: OpDef = OpDef {
     name: "math.maximum",
     aliases: &["maximum", "max"],
-    summary: "The larger of two numbers, or the later of two dates or timestamps; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    summary: "The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
@@ -49,6 +49,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { maximum!(x, y) }, FLOAT_MAX_RULE),
         strict!(|x: Date, y: Date| -> Date { x.max(y) }, INT_MAX_RULE),
         strict!(|x: Timestamp, y: Timestamp| -> Timestamp { x.max(y) }, INT_MAX_RULE),
+        strict!(|x: Duration, y: Duration| -> Duration { x.max(y) }, INT_MAX_RULE),
     ]),
     examples: &[
         ex("max(3, 5)", "5"),
@@ -63,7 +64,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
 pub(crate) static MINIMUM: OpDef = OpDef {
     name: "math.minimum",
     aliases: &["minimum", "min"],
-    summary: "The smaller of two numbers, or the earlier of two dates or timestamps; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    summary: "The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),
@@ -71,6 +72,7 @@ pub(crate) static MINIMUM: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { minimum!(x, y) }, FLOAT_MIN_RULE),
         strict!(|x: Date, y: Date| -> Date { x.min(y) }, INT_MIN_RULE),
         strict!(|x: Timestamp, y: Timestamp| -> Timestamp { x.min(y) }, INT_MIN_RULE),
+        strict!(|x: Duration, y: Duration| -> Duration { x.min(y) }, INT_MIN_RULE),
     ]),
     examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "f64{nan}")],
     derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),

@@ -7,7 +7,7 @@ use crate::id;
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, QType, Scalar, Text, Timestamp};
+use cembra_runtime::{Bytes, Context, Date, Duration, Fault, FaultKind, QType, Scalar, Text, Timestamp};
 use cembra_value::Value;
 use smallvec::smallvec;
 use std::fmt::{Display, LowerExp, Write};
@@ -148,6 +148,7 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
         strict!(try in context |x: f64| -> Text<'static> { with_float(x, |text| copied(context, text)) }),
         strict!(try in context |x: Date| -> Text<'static> { moment(context, x, x.has_text(), x.0.into()) }),
         strict!(try in context |x: Timestamp| -> Text<'static> { moment(context, x, x.has_text(), x.0) }),
+        strict!(try in context |x: Duration| -> Text<'static> { moment(context, x, true, x.0) }),
     ]),
     examples: &[
         ex("strings.as_text(1.10)", "'1.1'"),

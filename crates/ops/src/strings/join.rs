@@ -1,7 +1,7 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -87,7 +87,7 @@ pub(crate) static JOIN_FEW: OpDef = OpDef {
     laws: &[],
     examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static JOIN: OpDef = OpDef {
@@ -106,7 +106,7 @@ pub(crate) static JOIN: OpDef = OpDef {
         ex("strings.join(b\"a\", missing[bytes])", "bytes?{NA}"),
     ],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
@@ -127,7 +127,7 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
     laws: &[],
     examples: &[ex("strings.join_with_separator(\", \", \"a\", \"b\", \"c\")", "'a, b, c'")],
     over_arrays: OverArrays::Elementwise,
-    derivative: None,
+    ..UNARY
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::convert::utf8;
 use super::text_fault;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use cembra_runtime::{Bytes, Fault, FaultKind, Misspelled, Text};
+use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Misspelled, Text};
 use std::str::FromStr;
 
 /// The standard library's grammar is the one wanted: a sign of either kind, digits, for floats also a fraction, an
@@ -71,6 +71,17 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     typing: Typing::Overloads,
     meaning: parse!(f64),
     examples: &[ex("strings.parse_float64(\"0.1\")", "f64{0.1}")],
+    ..UNARY
+};
+
+pub(crate) static PARSE_DURATION: OpDef = OpDef {
+    name: "strings.parse_duration",
+    aliases: &["parse_duration"],
+    summary: "The duration that the string spells as ISO 8601 has it, `P1DT12H` or `-PT0.5S`, without months and years; an error if it spells none.",
+    faults: FAULTS,
+    typing: Typing::Overloads,
+    meaning: parse!(Duration),
+    examples: &[ex("strings.parse_duration(\"P1DT12H\")", "1d 12h")],
     ..UNARY
 };
 

@@ -1,10 +1,10 @@
-//! Numbers from strings that may be anything: missing where the operator that reads them otherwise fails.
+//! Numbers and durations from strings that may be anything: missing where the operator that reads them otherwise fails.
 
 use super::convert::utf8;
 use super::parse::parsed;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::kernel::strict;
-use cembra_runtime::{Bytes, Text};
+use cembra_runtime::{Bytes, Duration, Text};
 
 macro_rules! try_parse {
     ($name:literal, $alias:literal, $summary:literal, $ty:ty, [$($example:expr),*]) => {
@@ -53,4 +53,15 @@ pub(crate) static FLOAT64: OpDef = try_parse!(
     "The f64 nearest to the number that the string spells; missing if it spells none.",
     f64,
     [ex("strings.try_parse_float64(\"0.1\") ?? 0.0", "f64{0.1}"), ex("strings.try_parse_float64(\"n/a\")", "f64?{NA}")]
+);
+
+pub(crate) static DURATION: OpDef = try_parse!(
+    "strings.try_parse_duration",
+    "try_parse_duration",
+    "The duration that the string spells as ISO 8601 has it, without months and years; missing if it spells none.",
+    Duration,
+    [
+        ex("strings.try_parse_duration(\"-PT0.5S\")", "duration?{-0.5s}"),
+        ex("strings.try_parse_duration(\"P1M\")", "duration?{NA}")
+    ]
 );

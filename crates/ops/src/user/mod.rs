@@ -236,6 +236,7 @@ impl Registry {
             examples: &[],
             over_arrays: OverArrays::Elementwise,
             derivative: None,
+            of_durations: None,
         })
     }
 }

@@ -186,17 +186,17 @@ fn records_are_complete() {
         let (_, short) = def.name.rsplit_once('.').expect("family.name");
         assert!(
             matches!(family, "math" | "core" | "bool" | "bitwise" | "strings" | "namedtuple" | "annotation" | "seq")
-                || matches!(family, "qtype" | "derived_qtype" | "random" | "date" | "timestamp")
+                || matches!(family, "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "duration")
                 || matches!(family, "array" | "edge" | "dict" | "tensor"),
             "{family}"
         );
         // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
         // their own, `where`, `round`, `ceil`, `floor` and `trunc` take more by their short names, one counts more than bits, what a year or a second is of should be seen, and that an annotation, chance or
-        // an operator on types is one. What the names of operators on arrays and edges mean is too common a word alone.
+        // an operator on types is one, and what is done to durations has the short name of what is done to numbers. What the names of operators on arrays and edges mean is too common a word alone.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
             || matches!(
                 family,
-                "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "array" | "edge" | "tensor"
+                "qtype" | "derived_qtype" | "random" | "date" | "timestamp" | "duration" | "array" | "edge" | "tensor"
             )
             || matches!(
                 def.name,
@@ -289,6 +289,6 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
         date.year date.month date.day date.day_of_year date.quarter date.iso_year date.iso_week date.is_leap_year date.days_in_month \
         date.start_of_month date.end_of_month date.add_months date.add_years date.months_between date.years_between date.make \
         date._start_of_year date._start_of_quarter date._start_of_month date._start_of_week date._start_of_hour date._start_of_minute \
-        date._start_of_second timestamp.make"
+        date._start_of_second duration.divide timestamp.make"
     );
 }

@@ -2,12 +2,12 @@
 //! bound to their overloads, with implicit casts written out. All
 //! problems are reported together, each at the text that caused it. Functions are taken apart on the way: see `function`.
 
+mod days;
 mod external;
 mod free;
 mod function;
 mod instance;
 mod map;
-mod moment;
 mod partial;
 
 use crate::graph::Operand;
@@ -20,9 +20,9 @@ use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
+use days::Days;
 use external::Externs;
 use function::{EnvironmentId, Functions};
-use moment::Moments;
 use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ struct Typer<'a> {
     /// What literals became where they were last cast.
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
-    moments: Moments,
+    days: Days,
 }
 
 impl<'a> Typer<'a> {
@@ -235,7 +235,7 @@ impl<'a> Typer<'a> {
             typed: vec![None; graph.len()],
             cast_literals: vec![None; graph.len()],
             functions: Functions::of(graph, options.registry)?,
-            moments: Moments::of(graph, options.registry),
+            days: Days::of(graph, options.registry),
         })
     }
 }
@@ -325,7 +325,7 @@ impl Typer<'_> {
                     });
                 }
                 let op = self.meant(model, node, op, &given)?;
-                self.leave_beside_moments(model, node, environment, op, &mut given)?;
+                self.leave_beside_dates(model, node, environment, op, &mut given)?;
                 self.applied(model, node, op, &given)
             }
         }
@@ -333,13 +333,15 @@ impl Typer<'_> {
 
     /// The operator that a written one is of these operands; `None` if it does not take so many, which is reported.
     fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
-        let Meaning::Choose(choose) = self.registry.get(op).meaning else { return Some(op) };
+        if !self.registry.get(op).may_be_another() {
+            return Some(op);
+        }
         // What it stands for may take another number of operands.
         if let Err(fault) = self.registry.get(op).check_count(given.len()) {
             self.unresolved(model, node, op, given, &fault);
             return None;
         }
-        Some(self.choose(model, choose, given))
+        Some(self.choose(model, op, given))
     }
 
     /// An operator on operands that are typed.
@@ -351,7 +353,7 @@ impl Typer<'_> {
     }
 
     /// The operator that another one stands for.
-    fn choose(&mut self, model: &mut TypedModel, choose: fn(&[&QType]) -> OpId, given: &[Operand<'_>]) -> OpId {
+    fn choose(&mut self, model: &mut TypedModel, written: OpId, given: &[Operand<'_>]) -> OpId {
         let types: SmallVec<[&QType; 4]> = given
             .iter()
             .map(|operand| match operand {
@@ -359,9 +361,9 @@ impl Typer<'_> {
                 Operand::Literal { qtype, .. } => qtype,
             })
             .collect();
-        let op = choose(&types);
+        let op = self.registry.meant(written, &types);
         drop(types);
-        if !self.chosen.contains(&op) {
+        if op != written && !self.chosen.contains(&op) {
             self.chosen.push(op);
             // The same may have been written by its own name.
             if self.operators.contains(&Some(op)) {

@@ -3,7 +3,7 @@
 
 use super::{Written, as_integer, asks_for_floats, compared, is_comparison, is_small, lost, rounded};
 use cembra_expr::{Node, NodeId, Program};
-use cembra_ops::{Argument, Meaning, OpId, Registry, Typing};
+use cembra_ops::{Argument, OpId, Registry, Typing};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Value, Warnings, common_scalar};
 use smallvec::SmallVec;
@@ -51,10 +51,12 @@ fn scalars(of: &Elements) -> Option<SmallVec<[QType; 4]>> {
 
 /// The operator that a written one stands for on such elements.
 fn chosen(registry: &Registry, op: OpId, of: &Elements) -> OpId {
-    let Meaning::Choose(choose) = registry.get(op).meaning else { return op };
+    if !registry.get(op).may_be_another() {
+        return op;
+    }
     match scalars(of) {
         Some(types) if registry.get(op).check_count(types.len()).is_ok() => {
-            choose(&types.iter().collect::<SmallVec<[&QType; 4]>>())
+            registry.meant(op, &types.iter().collect::<SmallVec<[&QType; 4]>>())
         }
         _ => op,
     }

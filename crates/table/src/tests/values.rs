@@ -6,7 +6,7 @@ use ::parquet::basic::ConvertedType;
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use arrow_schema::DataType;
 use cembra::tensor::Tensor;
-use cembra_runtime::{Date, Timestamp};
+use cembra_runtime::{Date, Duration, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -57,6 +57,7 @@ fn sample(scalar: Scalar) -> ScalarValue {
         Scalar::Bytes => ScalarValue::Bytes([0xff, 0].as_slice().into()),
         Scalar::Date => ScalarValue::Date(Date(20_000)),
         Scalar::Timestamp => ScalarValue::Timestamp(Timestamp(1_700_000_000_123_000)),
+        Scalar::Duration => ScalarValue::Duration(Duration(129_600_500_000)),
     }
 }
 

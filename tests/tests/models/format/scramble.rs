@@ -162,6 +162,9 @@ pub(crate) fn scrambled(text: &str, random: &mut Rng) -> (String, Vec<String>) {
         // What makes these a literal is that the bracket is next to them.
         let is_stuck =
             token.gap.is_empty() && last.ends_with(is_word) && token.text.starts_with(['{', '[']) && last != "missing";
+        // Parts of a duration, which is on one line.
+        let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        let is_stuck = is_stuck || is_number(last) && is_number(token.text);
         let goes_on = depth > 0
             || (OPEN_ENDED.contains(&last) || CONTINUING.contains(&token.text))
                 && token.text != "let"

@@ -182,7 +182,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["extract", "datepart", "dt"], "write `date.year(d)`, `date.month(d)` or `date.day(d)`"),
     call(
         &["datediff", "datedif", "days", "daysbetween", "timestampdiff"],
-        "write `e - d`: days between dates, microseconds between timestamps; in full months or years `date.months_between(d, e)`, \
+        "write `e - d`: days between dates, a duration between timestamps; in full months or years `date.months_between(d, e)`, \
          `date.years_between(d, e)`",
     ),
     call(
@@ -203,7 +203,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["dateadd", "datesub", "adddate", "adddays", "interval", "duration", "timedelta"],
-        "write `d + 30` for 30 days, `date.add_months(d, 1)` for a month, `m + 3_600_000_000` for an hour in microseconds",
+        "write `d + 30` for 30 days, `date.add_months(d, 1)` for a month, `m + 1h` for an hour",
     ),
     call(&["edate", "addmonths", "plusmonths"], "write `date.add_months(d, 1)`"),
     call(&["addyears", "plusyears"], "write `date.add_years(d, 1)`"),
@@ -223,7 +223,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["epoch", "unixtimestamp", "mktime", "toepoch"],
-        "write `d - date\"1970-01-01\"` for days, `m - timestamp\"1970-01-01T00:00:00Z\"` for microseconds",
+        "write `d - date\"1970-01-01\"` for days, `duration.seconds(m - timestamp\"1970-01-01T00:00:00Z\")` for seconds",
     ),
     // Numbers.
     call(&["ln", "naturallog"], "write `log(x)`"),

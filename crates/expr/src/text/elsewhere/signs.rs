@@ -59,7 +59,7 @@ pub(super) const WORDS: &[Foreign] = &[
         &["int", "float", "double", "string", "bool"],
         "write `let total = x * z`, or with a type `let total: f64 = x * z`",
     ),
-    word(&["interval"], "write `d + 30` for 30 days, `m + 3_600_000_000` for an hour in microseconds"),
+    word(&["interval"], "write `d + 30` for 30 days, `m + 1h` for an hour"),
     word(&["date"], "write `date\"2026-01-31\"`, without a space"),
     word(&["timestamp"], "write `timestamp\"2026-01-31T10:15:00Z\"`, without a space"),
     argument(

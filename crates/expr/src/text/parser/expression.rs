@@ -9,8 +9,8 @@ use super::constant::Written;
 use super::declared::Declared;
 use super::reach::PartId;
 use crate::infix::{
-    AT, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE, Operation,
-    WHERE,
+    AT, CAST, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE,
+    Operation, WHERE,
 };
 use crate::text::cursor::{OF_AXES, Stop, ends_text};
 use crate::text::elsewhere::{ForeignUse, foreign_form};
@@ -169,6 +169,10 @@ impl<'s> Parser<'s, '_> {
         let token = self.cursor.token;
         match token.kind {
             TokenKind::Word if self.keyword() => Ok(Expect::Operand),
+            TokenKind::Word if self.cursor.at_type_name() && self.at_argument_of(CAST, 1) => {
+                let qtype = self.cursor.read_type()?;
+                self.push_literal(Some(Value::Type(qtype)), token.span)
+            }
             TokenKind::Word if !self.cursor.at_literal() => self.word(),
             TokenKind::Type if self.type_begins_path() => {
                 self.cursor.advance();

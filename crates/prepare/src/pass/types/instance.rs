@@ -48,14 +48,12 @@ impl Instance<'_, '_, '_> {
             return make(self, args);
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
-        let op = match self.typer.registry.get(op).meaning {
-            Meaning::Choose(choose) => {
-                self.typer.registry.get(op).check_count(args.len())?;
-                let types: SmallVec<[&QType; 4]> = operands.iter().map(|id| self.model.graph.qtype(*id)).collect();
-                choose(&types)
-            }
-            _ => op,
-        };
+        let mut op = op;
+        if self.typer.registry.get(op).may_be_another() {
+            self.typer.registry.get(op).check_count(args.len())?;
+            let types: SmallVec<[&QType; 4]> = operands.iter().map(|id| self.model.graph.qtype(*id)).collect();
+            op = self.typer.registry.meant(op, &types);
+        }
         if let [x, y] = *operands
             && let Some(value) = self.typer.compare_types(self.model, op, [x, y]).map_err(exceeded)?
         {

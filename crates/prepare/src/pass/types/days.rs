@@ -1,6 +1,6 @@
-//! What is added to a date or a timestamp, or subtracted from it: days or microseconds, whatever type a statement declares. In
-//! `output late: i64 = today - (due + 30)` the `30` is marked as reached by the type, and stays an i32 because `due` is a date.
-//! The parser knows no types, so that the marks are taken off here.
+//! What is added to a date, or subtracted from it: days, whatever type a statement declares. In `output late: i64 = today - (due + 30)`
+//! the `30` is marked as reached by the type, and stays an i32 because `due` is a date. The parser knows no types, so that the marks are
+//! taken off here.
 
 use super::{Typer, function::EnvironmentId, scalar_literal};
 use crate::graph::Operand;
@@ -13,46 +13,31 @@ use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// What is added to or subtracted from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Moment {
-    /// A date: days are an i32, and are not reached.
-    Date,
-    /// A timestamp: microseconds are an i64, and an i32 among what they are made of becomes one, as by a declared i64.
-    Timestamp,
+/// True for a date, or dates.
+fn is_date(qtype: &QType) -> bool {
+    qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
-impl Moment {
-    /// What a value is, or each element of it.
-    fn of(qtype: &QType) -> Option<Self> {
-        match qtype.of_each().scalar() {
-            Some(Scalar::Date) => Some(Moment::Date),
-            Some(Scalar::Timestamp) => Some(Moment::Timestamp),
-            _ => None,
-        }
-    }
-}
-
-/// What is known of marked operands beside moments.
+/// What is known of marked operands beside dates.
 #[derive(Default)]
-pub(super) struct Moments {
+pub(super) struct Days {
     /// The name of the mark; none if nothing is marked.
     mark: Option<NameId>,
-    /// What nodes became beside a moment, by where the parameters that they depend on have values.
-    typed: FxHashMap<(EnvironmentId, NodeId, Moment), Option<Id>>,
+    /// What nodes became beside a date, by where the parameters that they depend on have values.
+    typed: FxHashMap<(EnvironmentId, NodeId), Option<Id>>,
     /// The values of operators on written numbers, by the position of what they became.
     values: FxHashMap<usize, Value>,
 }
 
-impl Moments {
+impl Days {
     pub(super) fn of(graph: &Graph, registry: &Registry) -> Self {
-        Moments { mark: graph.find_name(registry.get(id::DECLARED_OPERAND).name), ..Moments::default() }
+        Days { mark: graph.find_name(registry.get(id::DECLARED_OPERAND).name), ..Days::default() }
     }
 }
 
 impl<'a> Typer<'a> {
-    /// Replaces the operand beside a date or a timestamp by one that no declared type reaches.
-    pub(super) fn leave_beside_moments(
+    /// Replaces the operand beside a date by one that no declared type reaches.
+    pub(super) fn leave_beside_dates(
         &mut self,
         model: &mut TypedModel,
         node: NodeId,
@@ -60,38 +45,32 @@ impl<'a> Typer<'a> {
         op: OpId,
         given: &mut [Operand<'_>],
     ) -> Option<()> {
-        let (Some(_), id::ADD | id::SUBTRACT, [Operand::Node(x), Operand::Node(y)]) = (self.moments.mark, op, &given)
+        let (Some(_), id::ADD | id::SUBTRACT, [Operand::Node(x), Operand::Node(y)]) = (self.days.mark, op, &given)
         else {
             return Some(());
         };
-        let (at, moment) = match [*x, *y].map(|id| Moment::of(model.graph.qtype(id))) {
-            [Some(moment), None] => (1, moment),
-            [None, Some(moment)] => (0, moment),
+        let at = match [*x, *y].map(|id| is_date(model.graph.qtype(id))) {
+            [true, false] => 1,
+            [false, true] => 0,
             _ => return Some(()),
         };
         let operand = *self.graph.operands(node).get(at)?;
-        given[at] = Operand::Node(self.beside(model, operand, environment, moment)?);
+        given[at] = Operand::Node(self.beside(model, operand, environment)?);
         Some(())
     }
 
-    /// What a node is without the marks that reach it from the statement in which it stands beside a moment.
-    fn beside(
-        &mut self,
-        model: &mut TypedModel,
-        root: NodeId,
-        environment: EnvironmentId,
-        moment: Moment,
-    ) -> Option<Id> {
+    /// What a node is without the marks that reach it from the statement in which it stands beside a date.
+    fn beside(&mut self, model: &mut TypedModel, root: NodeId, environment: EnvironmentId) -> Option<Id> {
         let mut stack = vec![root];
         while let Some(&node) = stack.last() {
-            let key = (self.functions.home(environment, node), node, moment);
-            if self.moments.typed.contains_key(&key) {
+            let key = (self.functions.home(environment, node), node);
+            if self.days.typed.contains_key(&key) {
                 stack.pop();
                 continue;
             }
             let waiting = stack.len();
             for part in self.reached_parts(model, node, environment) {
-                if !self.moments.typed.contains_key(&(self.functions.home(environment, *part), *part, moment)) {
+                if !self.days.typed.contains_key(&(self.functions.home(environment, *part), *part)) {
                     stack.push(*part);
                 }
             }
@@ -101,46 +80,32 @@ impl<'a> Typer<'a> {
                     self.report(node, problem.at(self.graph.span(node)));
                     return None;
                 }
-                let made = self.unmarked(model, node, environment, moment);
-                self.moments.typed.insert(key, made);
+                let made = self.unmarked(model, node, environment);
+                self.days.typed.insert(key, made);
             }
         }
         let home = self.functions.home(environment, root);
-        self.moments.typed.get(&(home, root, moment)).copied().flatten()
+        self.days.typed.get(&(home, root)).copied().flatten()
     }
 
-    /// The operands of a node that a type of its statement reaches. A sum with a moment in it is left as it is: it was looked at.
+    /// The operands of a node that a type of its statement reaches. A sum with a date in it is left as it is: it was looked at.
     fn reached_parts(&mut self, model: &TypedModel, node: NodeId, environment: EnvironmentId) -> &'a [NodeId] {
         let graph = self.graph;
         let Node::Operator(name, operands) = graph.node(node) else { return &[] };
         let parts = reached_operands(graph.name(name), operands);
         let mut types = parts.iter().filter_map(|part| self.known(environment, *part).flatten());
-        if types.any(|id| Moment::of(model.graph.qtype(id)).is_some()) { &[] } else { parts }
+        if types.any(|id| is_date(model.graph.qtype(id))) { &[] } else { parts }
     }
 
     /// A node whose parts are without marks.
-    fn unmarked(
-        &mut self,
-        model: &mut TypedModel,
-        node: NodeId,
-        environment: EnvironmentId,
-        moment: Moment,
-    ) -> Option<Id> {
+    fn unmarked(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         let graph = self.graph;
         let Node::Operator(name, operands) = graph.node(node) else { return self.as_typed(model, node, environment) };
-        if Some(name) == self.moments.mark {
+        if Some(name) == self.days.mark {
             let of = self.as_typed(model, *operands.first()?, environment)?;
-            return match moment {
-                Moment::Date => {
-                    let marked = self.as_typed(model, node, environment)?;
-                    self.written_number(model, marked);
-                    Some(of)
-                }
-                Moment::Timestamp => {
-                    let long = model.graph.literal(Value::Type(QType::Scalar(Scalar::Int64)), node);
-                    self.applied(model, node, id::DECLARED_OPERAND, &[Operand::Node(of), Operand::Node(long)])
-                }
-            };
+            let marked = self.as_typed(model, node, environment)?;
+            self.written_number(model, marked);
+            return Some(of);
         }
         if self.reached_parts(model, node, environment).is_empty() {
             return self.as_typed(model, node, environment);
@@ -148,7 +113,7 @@ impl<'a> Typer<'a> {
         let mut given: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
         for operand in operands {
             let home = self.functions.home(environment, *operand);
-            let is_part = self.moments.typed.get(&(home, *operand, moment)).copied();
+            let is_part = self.days.typed.get(&(home, *operand)).copied();
             given.push(Operand::Node(match is_part {
                 Some(made) => made?,
                 None => self.as_typed(model, *operand, environment)?,
@@ -156,26 +121,24 @@ impl<'a> Typer<'a> {
         }
         let op = self.meant(model, node, self.operators[name.index()]?, &given)?;
         let made = self.applied(model, node, op, &given)?;
-        if moment == Moment::Date {
-            let marked = self.as_typed(model, node, environment)?;
-            let [wide, days] = [marked, made].map(|id| self.written_number(model, id));
-            // Days that were written and that an i32 does not hold are refused, as where no type is declared.
-            if days.is_some() && wide.is_some_and(|wide| days != Some(wide)) {
-                return Some(marked);
-            }
+        let marked = self.as_typed(model, node, environment)?;
+        let [wide, days] = [marked, made].map(|id| self.written_number(model, id));
+        // Days that were written and that an i32 does not hold are refused, as where no type is declared.
+        if days.is_some() && wide.is_some_and(|wide| days != Some(wide)) {
+            return Some(marked);
         }
         Some(made)
     }
 
     /// The number that a node is, if it is made of written ones; an i64 is rounded.
     fn written_number(&mut self, model: &TypedModel, id: Id) -> Option<f64> {
-        let Moments { values, .. } = &self.moments;
+        let Days { values, .. } = &self.days;
         let known = |id: Id| model.graph.value(id).or_else(|| values.get(&id.index()));
         let made = match known(id) {
             Some(value) => value.clone(),
             None => {
                 let made = evaluate_constant(&model.graph, self.registry, id, known)?;
-                self.moments.values.insert(id.index(), made.clone());
+                self.days.values.insert(id.index(), made.clone());
                 made
             }
         };
