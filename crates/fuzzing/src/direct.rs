@@ -6,7 +6,6 @@ use crate::subject::Row;
 use cembra_expr::Program;
 use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
 use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph, TypedModel};
-use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 use std::collections::HashMap;
 
@@ -90,7 +89,7 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
                 let def: &OpDef = Registry::standard().get(op);
                 match op {
                     id::DICT_TABLE => looked_up(&args)?,
-                    id::DICT_SEGMENT => segment_of(&args)?,
+                    id::DICT_RANGED => ranged(&args)?,
                     _ => call(def, &Resolved { signature, overload, lifted }, &args)?.ok()?,
                 }
             }
@@ -131,8 +130,8 @@ fn looked_up(args: &[Value]) -> Option<Value> {
     Some(Value::optional(dict.values().scalar(), value))
 }
 
-/// The number of the last segment whose bound is not above the key.
-fn segment_of(args: &[Value]) -> Option<Value> {
+/// The value of the last range whose bound is not above the key.
+fn ranged(args: &[Value]) -> Option<Value> {
     let [Value::Dict(dict), key] = args else { return None };
     let is_from = |bound: &ScalarValue, key: &ScalarValue| match (bound, key) {
         (ScalarValue::Text(bound), ScalarValue::Text(key)) => bound.as_bytes() <= key.as_bytes(),
@@ -147,7 +146,7 @@ fn segment_of(args: &[Value]) -> Option<Value> {
     };
     let key = key.as_scalar();
     let last = key.and_then(|key| dict.entries().filter(|(bound, _)| is_from(bound, key)).last()?.1);
-    Some(Value::optional(Scalar::Int64, last))
+    Some(Value::optional(dict.values().scalar(), last))
 }
 
 /// A loop: its state, and what each round makes anew.

@@ -212,7 +212,7 @@ operators! {
     DICT_MAKE = dict::MAKE;
     DICT_ROWS = dict::ROWS;
     DICT_RANGES = dict::RANGES;
-    DICT_SEGMENT = dict::SEGMENT;
+    DICT_RANGED = dict::RANGED;
     DICT_CHECKED = dict::CHECKED;
     IN = dict::IN;
     IN_RANGE = dict::IN_RANGE;

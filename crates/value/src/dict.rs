@@ -28,8 +28,6 @@ pub struct Dict {
     /// A text may name one dictionary very often: whatever takes as long as it is large is done once.
     hash: OnceLock<u64>,
     wide: OnceLock<Arc<Dict>>,
-    segments: OnceLock<Arc<Dict>>,
-    by_segment: OnceLock<Arc<Dict>>,
     compiled: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -98,16 +96,7 @@ impl Dict {
     }
 
     fn of(keys: Array, values: Array, ranges: Option<Array>) -> Dict {
-        Dict {
-            keys,
-            values,
-            ranges,
-            hash: OnceLock::new(),
-            wide: OnceLock::new(),
-            segments: OnceLock::new(),
-            by_segment: OnceLock::new(),
-            compiled: OnceLock::new(),
-        }
+        Dict { keys, values, ranges, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() }
     }
 
     /// The dictionary of ranges, each from a bound on and below another. A missing lower bound of the first range is below all keys, a missing
@@ -174,20 +163,6 @@ impl Dict {
     #[must_use]
     pub const fn ranges(&self) -> Option<&Array> {
         self.ranges.as_ref()
-    }
-
-    /// Of a dictionary of ranges, the numbers of the segments by their bounds.
-    #[must_use]
-    pub fn segments(&self) -> Arc<Dict> {
-        let numbers = || Arc::new(Dict::of(self.keys.clone(), numbers_to(self.len()), self.ranges.clone()));
-        self.segments.get_or_init(numbers).clone()
-    }
-
-    /// Of a dictionary of ranges, the values by the numbers of their segments.
-    #[must_use]
-    pub fn by_segment(&self) -> Arc<Dict> {
-        let values = || Arc::new(Dict::of(numbers_to(self.len()), self.values.clone(), None));
-        self.by_segment.get_or_init(values).clone()
     }
 
     /// The dictionary that has a unit for each key that this one has, or that is in one of its ranges.
@@ -274,11 +249,6 @@ impl Dict {
         };
         same_ranges && self.keys.same(&other.keys) && self.values.same(&other.values)
     }
-}
-
-/// The integers from 0 on.
-fn numbers_to(count: usize) -> Array {
-    Array::from_scalars(Scalar::Int64, (0..count as i64).map(|number| Some(ScalarValue::Int64(number))))
 }
 
 /// What is below all others of a type, or is the first of them.
@@ -393,8 +363,6 @@ mod tests {
         };
         let dict = of(&[None, Some(1.0), Some(7.0)], &[Some(1.0), Some(5.0), None]).unwrap();
         assert_eq!(dict.to_string(), "ranges{-inf: 0, 1: 1, 5: NA, 7: 2}");
-        assert_eq!(dict.segments().to_string(), "ranges{-inf: 0, 1: 1, 5: 2, 7: 3}");
-        assert_eq!(dict.by_segment().to_string(), "dict{0: 0, 1: 1, 2: NA, 3: 2}");
         assert_eq!(
             dict.of_units().values().iter().map(|unit| unit.is_some()).collect::<Vec<_>>(),
             [true, true, false, true]

@@ -146,7 +146,7 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: a line of a table has three fields, this one has 2");
     assert_eq!(
         problems(&[("m", "table t: ranges of bool -> i32 = \"t\"; 1"), ("t", "k,v")]),
-        ["m `bool`: ranges are of numbers, dates, timestamps or texts, not of bool"]
+        ["m `bool`: ranges are of numbers, dates, timestamps, durations or texts, not of bool"]
     );
     assert_eq!(
         problems(&[("m", "table t: ranges -> i32 = \"t\"; 1"), ("t", "k,v")]),

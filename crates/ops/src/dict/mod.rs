@@ -7,7 +7,7 @@ mod rows;
 mod table;
 
 pub(crate) use membership::{IN, IN_RANGE, IN_VALUE};
-pub(crate) use ranges::{RANGES, SEGMENT};
+pub(crate) use ranges::{RANGED, RANGES};
 pub(crate) use rows::{CHECKED, MAKE, ROWS};
 
 use crate::array::composites::cast;
@@ -119,6 +119,11 @@ fn get_known(g: &mut dyn Expansion, found: Arc<Dict>, dict: NodeHandle, key: Nod
         dict = g.literal(Value::Dict(found.with_wide_keys()));
     }
     let found = g.apply(id::DICT_TABLE, &[dict, key])?;
+    or_absent(g, found, absent)
+}
+
+/// What was found, or what there is instead.
+fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> Made {
     match g.value(absent) {
         Some(Value::Missing(_) | Value::Nothing) => Ok(found),
         _ => g.apply(id::PRESENCE_OR, &[found, absent]),

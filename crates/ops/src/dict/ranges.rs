@@ -1,8 +1,8 @@
-//! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. Up to nine bounds of numbers are compared
-//! one after the other, by the operators of comparison. More bounds are bisected for the segment of the key, and a list has the values by segment.
+//! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. A few bounds of numbers are compared
+//! one after the other, by the operators of comparison, which takes many keys at a time. More bounds are bisected, by one call for each key.
 
-use super::{DICT, FEW, Made, as_key, dict_types, get_known};
-use crate::Lower;
+use super::table::Found;
+use super::{DICT, Made, as_key, dict_types, or_absent};
 use crate::array::array_argument;
 use crate::definition::{
     Compile, CompiledFrom, CompiledLiteral, Expansion, Meaning, NodeHandle, OpDef, OverArrays, Overload, PresenceRule,
@@ -11,7 +11,8 @@ use crate::definition::{
 use crate::id;
 use crate::kernel::{Body, Repr};
 use crate::typing::{Signature, TypeFault};
-use cembra_runtime::{Context, Fault, Plain, QType, Scalar, Text};
+use crate::{Lower, OperandType};
+use cembra_runtime::{Bytes, Context, Fault, FaultKind, Plain, QType, Scalar, Text};
 use cembra_value::{Array, Dict, ScalarValue, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -22,16 +23,17 @@ pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, abs
     let (common, key) = as_key(g, bounds, key)?;
     let found = if common == bounds { found.clone() } else { found.with_wide_keys() };
     let is_compared = common.machine_type().is_some() && found.values().scalar().machine_type().is_some();
-    // Eight ranges that leave no gaps have nine bounds.
-    if is_compared && found.len() <= FEW + 1 {
+    if is_compared && found.len() <= COMPARED {
         return compared(g, &found, key, absent);
     }
-    let bounds = g.literal(Value::Dict(found.segments()));
-    let segment = g.apply(id::DICT_SEGMENT, &[bounds, key])?;
-    let of_segments = found.by_segment();
-    let dict = g.literal(Value::Dict(of_segments.clone()));
-    get_known(g, of_segments, dict, segment, absent)
+    let dict = g.literal(Value::Dict(found));
+    let made = g.apply(id::DICT_RANGED, &[dict, key])?;
+    or_absent(g, made, absent)
 }
+
+/// How many bounds are compared at most: those of 16 ranges that leave no gaps, and an end. Beyond that a call that bisects is as fast for
+/// one key, and many keys at a time gain little.
+const COMPARED: usize = 17;
 
 /// The value of the last segment whose bound is not above the key. NaN is above no bound.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> Made {
@@ -84,7 +86,9 @@ pub(crate) static RANGES: OpDef = OpDef {
         let (_, values) = array_argument(RANGES.name, args, 2)?;
         if from != to || !Dict::may_be_bounds(from) {
             let message = format!("{} expects bounds of one type, found {from} and {to}", RANGES.name);
-            return Err(TypeFault::mismatch(message, Some(1)).hint("bounds are numbers, dates, timestamps or texts"));
+            return Err(
+                TypeFault::mismatch(message, Some(1)).hint("bounds are numbers, dates, timestamps, durations or texts")
+            );
         }
         Ok(Signature::unchanged(args, QType::Dict(bound_type(from), values)))
     }),
@@ -146,70 +150,101 @@ impl Bound for Text<'static> {
     }
 }
 
-/// The segment of a key, counted from 0; none below the first bound, and of NaN.
-struct Segment<K>(PhantomData<K>);
+/// Bounds and the values of the segments that begin there.
+struct Ranged<K: Bound, V: Found> {
+    bounds: Box<[K::Kept]>,
+    values: Box<[V::Kept]>,
+    /// Whether each value is there; none if all are, so that nothing waits for it.
+    presence: Option<Box<[bool]>>,
+}
 
-impl<K: Bound> Body for Segment<K> {
-    type Data = Box<[K::Kept]>;
+/// The value of the segment that a key is in; none below the first bound, and of NaN.
+struct InRanges<K, V>(PhantomData<(K, V)>);
+
+impl<K: Bound, V: Found> Body for InRanges<K, V>
+where
+    Option<V>: Repr,
+{
+    type Data = Ranged<K, V>;
     type Args = (K,);
-    type Ret = Option<i64>;
+    type Ret = Option<V>;
     const STRICT: bool = true;
     const LOWER: Lower = Lower::Kernel;
 
     #[inline]
-    fn run(bounds: &Box<[K::Kept]>, _: &mut Context, (key,): (K,)) -> Result<Option<i64>, Fault> {
+    fn run(ranged: &Ranged<K, V>, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
         // The standard library bisects without branches.
-        let behind = bounds.partition_point(|bound| K::is_from(bound, &key));
-        Ok((behind as i64).checked_sub(1).filter(|segment| *segment >= 0))
+        let behind = ranged.bounds.partition_point(|bound| K::is_from(bound, &key));
+        let Some(segment) = behind.checked_sub(1) else { return Ok(None) };
+        let is_there = ranged.presence.as_ref().is_none_or(|presence| presence.get(segment) == Some(&true));
+        let found = ranged.values.get(segment).filter(|_| is_there);
+        found.map(|kept| V::give(kept, context)).transpose()
     }
 }
 
-impl<K: Bound> Segment<K> {
+impl<K: Bound, V: Found> InRanges<K, V>
+where
+    Option<V>: Repr,
+{
+    /// A dictionary counts as what its values are.
+    const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
+
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
+        let ranged = |dict: &Dict| {
+            let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
+            let values = dict.entries().map(|(_, value)| value.as_ref().map(V::keep).unwrap_or_default()).collect();
+            let is_full = dict.entries().all(|(_, value)| value.is_some());
+            let presence = || dict.entries().map(|(_, value)| value.is_some()).collect();
+            Arc::new(Ranged::<K, V> { bounds, values, presence: (!is_full).then(presence) })
+        };
         match literal {
-            Value::Dict(dict) => {
-                let bounds =
-                    |dict: &Dict| -> Box<[K::Kept]> { dict.entries().map(|(bound, _)| K::keep(&bound)).collect() };
-                let bounds = |dict: &Dict| Arc::new(bounds(dict));
-                // However many look for a segment in it, there is one list.
-                match dict.compiled(|dict| bounds(dict)).downcast::<Box<[K::Kept]>>() {
-                    Ok(bounds) => Ok(CompiledLiteral::shared(bounds)),
-                    Err(_) => Ok(CompiledLiteral::shared(bounds(dict))),
-                }
-            }
+            // However many look something up in it, there is one list: a dictionary is of one type.
+            Value::Dict(dict) => match dict.compiled(|dict| ranged(dict)).downcast::<Ranged<K, V>>() {
+                Ok(ranged) => Ok(CompiledLiteral::shared(ranged)),
+                Err(_) => Ok(CompiledLiteral::shared(ranged(dict))),
+            },
             other => Err(format!("{other} is no dictionary")),
         }
     }
 
     const OVERLOAD: Overload = Overload {
-        // A dictionary counts as what its values are; whatever they are, bounds alone are looked at.
-        args: &[<i64 as Repr>::OPERAND, K::OPERAND],
+        args: Self::ARGS,
         compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
         ..Overload::of::<Self>()
     };
 }
 
-pub(crate) static SEGMENT: OpDef = OpDef {
-    name: "dict._segment",
-    summary: "The segment between two bounds that a key is in, counted from 0; missing below the first bound. `bounds` is a dictionary of ranges by their segments.",
-    params: &[param("bounds"), param("key")],
+macro_rules! overloads {
+    ($($key:ty),*) => {
+        &[$(
+            InRanges::<$key, ()>::OVERLOAD,
+            InRanges::<$key, bool>::OVERLOAD,
+            InRanges::<$key, i32>::OVERLOAD,
+            InRanges::<$key, i64>::OVERLOAD,
+            InRanges::<$key, u64>::OVERLOAD,
+            InRanges::<$key, f32>::OVERLOAD,
+            InRanges::<$key, f64>::OVERLOAD,
+            InRanges::<$key, Text<'static>>::OVERLOAD,
+            InRanges::<$key, Bytes<'static>>::OVERLOAD,
+        )*]
+    };
+}
+
+pub(crate) static RANGED: OpDef = OpDef {
+    name: "dict._ranged",
+    summary: "The value of the range that a key is in; missing where it is in none. `ranges` is a known dictionary of ranges, and the key of the type of its bounds.",
+    params: &[param("ranges"), param("key")],
     presence: PresenceRule::Strict,
+    faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| {
-        let (bounds, _) = dict_types(SEGMENT.name, args, 0)?;
+        let (bounds, values) = dict_types(RANGED.name, args, 0)?;
         if args[1].qtype.scalar() != Some(bounds) {
             let found = args[1].qtype;
-            return Err(TypeFault::mismatch(format!("{} expects {bounds}, found {found}", SEGMENT.name), Some(1)));
+            return Err(TypeFault::mismatch(format!("{} expects {bounds}, found {found}", RANGED.name), Some(1)));
         }
-        Ok(Signature::unchanged(args, QType::Optional(Scalar::Int64)))
+        Ok(Signature::unchanged(args, QType::Optional(values)))
     }),
-    meaning: Meaning::Overloads(&[
-        Segment::<i32>::OVERLOAD,
-        Segment::<i64>::OVERLOAD,
-        Segment::<u64>::OVERLOAD,
-        Segment::<f32>::OVERLOAD,
-        Segment::<f64>::OVERLOAD,
-        Segment::<Text<'static>>::OVERLOAD,
-    ]),
-    examples: &[ex("dict._segment(dict{3: 0i64, 5: 1i64}, 4)", "i64?{0}")],
+    meaning: Meaning::Overloads(overloads!(i32, i64, u64, f32, f64, Text<'static>)),
+    examples: &[ex("dict._ranged(dict{3: 10, 5: 20}, 4)", "i32?{10}")],
     ..DICT
 };

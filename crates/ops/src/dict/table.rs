@@ -104,7 +104,7 @@ fn string(value: &ScalarValue) -> &[u8] {
 /// A type of values.
 pub(super) trait Found: Repr + 'static {
     /// A value as a table keeps it.
-    type Kept: Send + Sync + 'static;
+    type Kept: Default + Send + Sync + 'static;
 
     /// A value of a dictionary, to be kept.
     fn keep(value: &ScalarValue) -> Self::Kept;

@@ -3,6 +3,7 @@
 
 use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
+use smallvec::SmallVec;
 
 /// Calls the kernel for the rows that the segment says. False if a call fails.
 ///
@@ -19,10 +20,13 @@ pub(super) unsafe fn call_rows(
 ) -> bool {
     // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller, for all that follows.
     unsafe {
+        let mut stores: SmallVec<[Store; 4]> = SmallVec::new();
         for store in &segment.stores {
             let ty = program.column(store.column).ty;
             let bytes = if ty == MachineType::Flag { rows.div_ceil(64) * 8 } else { rows * ty.size() };
-            addresses[store.column.index()].write_bytes(0, bytes);
+            let address = addresses[store.column.index()];
+            address.write_bytes(0, bytes);
+            stores.push(Store { address, ty, offset: store.offset, is_presence: store.is_presence, word: 0 });
         }
         let mut loads = Vec::with_capacity(segment.loads.len());
         for load in &segment.loads {
@@ -40,40 +44,57 @@ pub(super) unsafe fn call_rows(
             }
         }
         let call = segment.call.call(0);
-        let call_row = |row: usize, context: &mut Context| {
-            for (address, ty, offset) in &loads {
-                frame.write_bits(*ty, *offset, element(*address, *ty, row));
-            }
-            if call.run(context, frame) != STATUS_OK {
-                return false;
-            }
-            for store in &segment.stores {
-                let ty = program.column(store.column).ty;
-                let bits = frame.read_bits(ty, store.offset);
-                set_element(addresses[store.column.index()], ty, row, bits);
-                if store.is_presence && bits == 0 {
-                    // What is behind it is not looked at.
+        let asked = match segment.rows.map(|asked| (addresses[asked.index()], program.column(asked).port)) {
+            Some((address, Port::Shared)) if *address == 0 => return true,
+            Some((address, port)) if port != Port::Shared => Some(address),
+            _ => None,
+        };
+        for start in (0..rows).step_by(64) {
+            let all = u64::MAX >> (64 - (rows - start).min(64));
+            let mut left = asked.map_or(all, |address| word(address, start, rows));
+            let mut is_done = true;
+            while left != 0 {
+                let at = left.trailing_zeros() as usize;
+                for (address, ty, offset) in &loads {
+                    frame.write_bits(*ty, *offset, element(*address, *ty, start + at));
+                }
+                is_done = call.run(context, frame) == STATUS_OK;
+                if !is_done {
                     break;
                 }
-            }
-            true
-        };
-        let Some(asked) = segment.rows else { return (0..rows).all(|row| call_row(row, context)) };
-        let address = addresses[asked.index()];
-        if program.column(asked).port == Port::Shared {
-            return *address == 0 || (0..rows).all(|row| call_row(row, context));
-        }
-        for start in (0..rows).step_by(64) {
-            let mut left = word(address, start, rows);
-            while left != 0 {
-                if !call_row(start + left.trailing_zeros() as usize, context) {
-                    return false;
+                for store in &mut stores {
+                    let bits = frame.read_bits(store.ty, store.offset);
+                    match store.ty {
+                        // Flags of 64 rows are written at once.
+                        MachineType::Flag => store.word |= bits << at,
+                        ty => set_element(store.address, ty, start + at, bits),
+                    }
+                    if store.is_presence && bits == 0 {
+                        // What is behind it is not looked at.
+                        break;
+                    }
                 }
                 left &= left - 1;
+            }
+            for store in stores.iter_mut().filter(|store| store.ty == MachineType::Flag) {
+                store.address.cast::<u64>().add(start / 64).write_unaligned(std::mem::take(&mut store.word).to_le());
+            }
+            if !is_done {
+                return false;
             }
         }
         true
     }
+}
+
+/// Where results go.
+struct Store {
+    address: *mut u8,
+    ty: MachineType,
+    offset: u32,
+    is_presence: bool,
+    /// Of flags, those of the rows at hand.
+    word: u64,
 }
 
 /// The bits of up to 64 rows, read no further than the byte of the last.
@@ -117,7 +138,7 @@ pub(super) unsafe fn element(first: *const u8, ty: MachineType, row: usize) -> u
     }
 }
 
-/// Sets the element of a row whose bits are all 0.
+/// Sets the element of a row, which is no flag.
 ///
 /// # Safety
 /// COLUMNS: it is there.
@@ -126,7 +147,6 @@ unsafe fn set_element(first: *mut u8, ty: MachineType, row: usize, bits: u64) {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe {
         match ty.size() {
-            1 => *first.add(row / 8) |= u8::from(bits != 0) << (row % 8),
             4 => first.cast::<u32>().add(row).write_unaligned(bits as u32),
             _ => first.cast::<u64>().add(row).write_unaligned(bits),
         }

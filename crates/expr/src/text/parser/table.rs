@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
         let key_span = self.cursor.token.span;
         let key = self.cursor.read_scalar_type("the type of the table's keys")?;
         if is_of_ranges && !Dict::may_be_bounds(key) {
-            let message = format!("ranges are of numbers, dates, timestamps or texts, not of {key}");
+            let message = format!("ranges are of numbers, dates, timestamps, durations or texts, not of {key}");
             return Err(self.cursor.stop(Diagnostic::new(Code::Literal, message).at(key_span)));
         }
         if !is_of_ranges && !Dict::may_be_keys(key) {
