@@ -6,7 +6,7 @@
 use super::{options_with_types, print, print_json};
 use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report, WarningArgs};
-use crate::command::eval::{open, open_dataset};
+use crate::command::eval::{OnErrorChoice, open, open_dataset};
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;
@@ -60,6 +60,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     data_options: DataOptions,
 
+    /// What happens to a row of DATA that cannot be read, or whose evaluation fails: it ends the run, or is left out
+    #[arg(long, value_enum, default_value_t)]
+    on_error: OnErrorChoice,
+
     /// Seeds the random rows
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -77,10 +81,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
+    let goes_on = !matches!(args.on_error, OnErrorChoice::Fail);
     let feed = match data {
         None => None,
         Some(path) => {
-            let dataset = open_dataset(open(&path)?, &path, &args.data_options, text.limits().array_bytes)?;
+            let most_bytes = text.limits().array_bytes;
+            let dataset = open_dataset(open(&path)?, &path, &args.data_options, most_bytes, goes_on)?;
             let types = args.model.types().collect();
             let sources =
                 Sources { types, constants: &[], data: Some(dataset), outputs: &[], keep: Keep::None, verbatim: true };
@@ -90,12 +96,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let of_data = feed.is_some().then(|| data_name(args));
-    let (rows, failing) = rows(&text, &model, &options, feed, args.seed)?;
+    let (rows, failing) = rows(&text, &model, &options, feed, goes_on, args.seed)?;
     args.warnings.tell(&text, &model, &options);
     let measured = measure(&text, &model, &options, &rows)?;
     match args.format {
         Report::Text => {
             let from = match of_data {
+                Some(name) if failing > 0 => format!("{} of {name}; {failing} that fail left out", rows.len()),
                 Some(name) => format!("{} of {name}", rows.len()),
                 None => random_rows(rows.len(), failing, args.seed),
             };
@@ -124,12 +131,13 @@ fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model)
     model.compile(&options.clone().backend(backend)).map_err(|error| text.blame(&error))
 }
 
-/// The rows to measure with: values for the inputs of the executor; and how many random ones were left out because they fail.
+/// The rows to measure with: values for the inputs of the executor; and how many were left out because they fail.
 fn rows(
     text: &ModelText,
     model: &Model,
     options: &Options,
     feed: Option<Feed>,
+    goes_on: bool,
     seed: u64,
 ) -> Result<(Vec<Vec<Value>>, usize), Failure> {
     let executor = subject(options, Backend::Interpreter, text, model)?;
@@ -141,15 +149,22 @@ fn rows(
     if let Some(mut feed) = feed {
         let wanted = feed.positions(executor.inputs());
         let mut source = feed.take_rows();
+        let mut failing = 0;
         while rows.len() < most
             && let Some(piece) = source.next()?
         {
-            let Decoded { batch, error, .. } = piece.decode();
+            let Decoded { batch, error, failures } = piece.decode();
             let left = most - rows.len();
             for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {
-                let evaluated = session.evaluate(&row);
-                evaluated.map_err(|error| feed.explain_row(text.blame(&error), &batch.slice(at, 1)))?;
-                rows.push(row);
+                // A row that fails stops early and would flatter the model.
+                let is_row = failures.binary_search_by_key(&at, |(row, _)| *row).is_err();
+                match session.evaluate(&row) {
+                    Ok(_) if is_row => rows.push(row),
+                    Err(error) if !goes_on => {
+                        return Err(feed.explain_row(text.blame(&error), &batch.slice(at, 1)));
+                    }
+                    _ => failing += 1,
+                }
             }
             if rows.len() < most
                 && let Some(error) = error
@@ -157,7 +172,7 @@ fn rows(
                 return Err(error.into());
             }
         }
-        return Ok((rows, 0));
+        return Ok((rows, failing));
     }
     let mut random = fastrand::Rng::with_seed(seed);
     let mut fault = None;

@@ -148,7 +148,7 @@ pub(super) enum OutputFormat {
 }
 
 #[derive(Clone, Copy, ValueEnum, Default, Debug)]
-enum OnErrorChoice {
+pub(crate) enum OnErrorChoice {
     /// It ends the run
     #[default]
     Fail,
@@ -242,7 +242,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let bar = progress.bar().clone();
             let input = input.through(|reader| bar.wrap_read(reader));
             let most_bytes = text.limits().array_bytes;
-            Some(open_tolerant(input, path, &args.data_options, most_bytes, on_error != OnError::Fail)?)
+            Some(open_dataset(input, path, &args.data_options, most_bytes, on_error != OnError::Fail)?)
         }
         _ => None,
     };
@@ -358,18 +358,8 @@ pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
 }
 
 /// Opens the rows in the form asked for, or that of the file's name, or that it looks like. At most so many bytes of them are in memory
-/// at once.
+/// at once. With `tolerant`, rows that are no rows are passed over.
 pub(crate) fn open_dataset(
-    input: Input,
-    path: &Path,
-    options: &DataOptions,
-    most_bytes: u64,
-) -> Result<Dataset, Failure> {
-    open_tolerant(input, path, options, most_bytes, false)
-}
-
-/// The same; with `tolerant`, rows that are no rows are passed over.
-fn open_tolerant(
     input: Input,
     path: &Path,
     options: &DataOptions,

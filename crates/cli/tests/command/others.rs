@@ -184,6 +184,12 @@ fn bench_measures_both_backends() {
     let table = shell.stdout(&["bench", "-e", "x * 2 + 1", "rows.csv"]);
     assert!(table.contains("interpreter") && table.contains("native"), "{table}");
     assert!(table.ends_with("medians of 15 rounds\nrows: 3 of rows.csv\n"), "{table}");
+    // Rows that cannot be read, and those whose evaluation fails, end the run or are left out.
+    let shell = shell.file("holes.csv", "x\n1\nq\n0\n5\n");
+    let failing = ["bench", "-e", "input x: i64; 10 // x", "holes.csv"];
+    assert!(shell.run(&failing).stderr.contains("expected i64, found `q`"), "{}", shell.run(&failing));
+    let left_out = shell.stdout(&[&failing[..], &["--on-error", "skip"]].concat());
+    assert!(left_out.ends_with("rows: 2 of holes.csv; 2 that fail left out\n"), "{left_out}");
     let random = shell.stdout(&["bench", "-e", "input x: i32; 10 // x", "--seed", "7"]);
     let rows = random.lines().last().expect("a line");
     assert!(
