@@ -38,7 +38,7 @@ fn batch(source: &str) -> Result<Batch, Error> {
     Model::parse(source)?.batch(&Options::default())
 }
 
-/// A model that looks a number up in a table of so many ranges.
+/// A model with a table of `ranges` ranges, in which it looks `x` up.
 fn lookup(ranges: usize) -> Result<Batch, Error> {
     let mut rows = "from,value\n".to_owned();
     for at in 0..ranges {

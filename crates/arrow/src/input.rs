@@ -169,19 +169,27 @@ fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
         }
         DataType::Timestamp(unit, _) => match unit {
             TimeUnit::Microsecond => numbers::<TimestampMicrosecondType>(Scalar::Timestamp, array),
-            TimeUnit::Second => moments::<TimestampSecondType>(name, array, |seconds| seconds.checked_mul(1_000_000))?,
-            TimeUnit::Millisecond => moments::<TimestampMillisecondType>(name, array, |ms| ms.checked_mul(1_000))?,
-            TimeUnit::Nanosecond => {
-                moments::<TimestampNanosecondType>(name, array, |nanos| Some(nanos.div_euclid(1_000)))?
+            TimeUnit::Second => converted::<TimestampSecondType>(name, array, Scalar::Timestamp, |seconds| {
+                seconds.checked_mul(1_000_000)
+            })?,
+            TimeUnit::Millisecond => {
+                converted::<TimestampMillisecondType>(name, array, Scalar::Timestamp, |ms| ms.checked_mul(1_000))?
             }
+            TimeUnit::Nanosecond => converted::<TimestampNanosecondType>(name, array, Scalar::Timestamp, |nanos| {
+                Some(nanos.div_euclid(1_000))
+            })?,
         },
         DataType::Duration(unit) => match unit {
             TimeUnit::Microsecond => numbers::<DurationMicrosecondType>(Scalar::Duration, array),
-            TimeUnit::Second => lengths::<DurationSecondType>(name, array, |seconds| seconds.checked_mul(1_000_000))?,
-            TimeUnit::Millisecond => lengths::<DurationMillisecondType>(name, array, |ms| ms.checked_mul(1_000))?,
-            TimeUnit::Nanosecond => {
-                lengths::<DurationNanosecondType>(name, array, |nanos| (nanos % 1_000 == 0).then_some(nanos / 1_000))?
+            TimeUnit::Second => converted::<DurationSecondType>(name, array, Scalar::Duration, |seconds| {
+                seconds.checked_mul(1_000_000)
+            })?,
+            TimeUnit::Millisecond => {
+                converted::<DurationMillisecondType>(name, array, Scalar::Duration, |ms| ms.checked_mul(1_000))?
             }
+            TimeUnit::Nanosecond => converted::<DurationNanosecondType>(name, array, Scalar::Duration, |nanos| {
+                (nanos % 1_000 == 0).then_some(nanos / 1_000)
+            })?,
         },
         DataType::Utf8 => offsets_32(Scalar::Text, array.as_string::<i32>()),
         DataType::LargeUtf8 => offsets_64(Scalar::Text, array.as_string::<i64>()),
@@ -216,22 +224,7 @@ where
     Data::Int32(array.as_primitive::<T>().values().iter().map(|value| (*value).into()).collect())
 }
 
-fn moments<'a, T: ArrowPrimitiveType<Native = i64>>(
-    name: &str,
-    array: &'a dyn Array,
-    microseconds: impl Fn(i64) -> Option<i64>,
-) -> Result<Data<'a>, Error> {
-    converted::<T>(name, array, Scalar::Timestamp, microseconds)
-}
-
-fn lengths<'a, T: ArrowPrimitiveType<Native = i64>>(
-    name: &str,
-    array: &'a dyn Array,
-    microseconds: impl Fn(i64) -> Option<i64>,
-) -> Result<Data<'a>, Error> {
-    converted::<T>(name, array, Scalar::Duration, microseconds)
-}
-
+/// Counts of another unit as microseconds.
 fn converted<'a, T: ArrowPrimitiveType<Native = i64>>(
     name: &str,
     array: &'a dyn Array,

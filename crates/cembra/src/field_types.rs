@@ -13,7 +13,8 @@ mod sealed {
 }
 
 /// A type that models have, for types of one's own to stand for: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`,
-/// [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration) and `String`. Nobody else can implement it.
+/// [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration)
+/// and `String`. The trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "a type of a field cannot stand for a `{Self}`",
     label = "not a type that models have",

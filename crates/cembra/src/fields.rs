@@ -381,8 +381,8 @@ impl OutputField {
 
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
-/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration),
-/// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are read in place, and what is moved through the frame:
+/// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are read in place, and what is moved through the frame:
 /// `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option`
 /// of all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
 /// Of models with arrays they may also be `&[T]` and `Vec<T>` of the plain types, of `Optional` of them, and of texts, and
@@ -399,8 +399,8 @@ pub unsafe trait Input {
 
 /// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
-/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration),
-/// [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
+/// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
+/// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
 /// frame: `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of
 /// all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
 /// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask), of models with tensors

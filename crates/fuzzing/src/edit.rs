@@ -136,8 +136,7 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
                     }
                     _ => {
                         let given: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
-                        let op = if registry.get(op).may_be_another() { registry.meant(op, &given) } else { op };
-                        registry.get(op).resolve(&args).ok()?.signature.ret
+                        registry.get(registry.meant(op, &given)).resolve(&args).ok()?.signature.ret
                     }
                 }
             }

@@ -402,8 +402,8 @@ operators! {
     DURATION_MOD = calendar::durations::MOD;
     DURATION_NEG = calendar::durations::NEG;
     DURATION_ABS = calendar::durations::ABS;
-    DURATION_SUM = calendar::durations::SUM;
-    DURATION_MEAN = calendar::durations::MEAN;
+    DURATION_SUM = array::durations::SUM;
+    DURATION_MEAN = array::durations::MEAN;
     DURATION_DAYS = calendar::durations::DAYS;
     DURATION_HOURS = calendar::durations::HOURS;
     DURATION_MINUTES = calendar::durations::MINUTES;

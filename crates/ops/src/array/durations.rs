@@ -1,8 +1,9 @@
-//! Sums and means of durations: added exactly in 128 bits, which as many elements as memory has cannot exceed. So neither depends on the order
-//! of the elements.
+//! Sums and means of durations. They are added exactly in 128 bits, which hold the sum of all elements that fit into memory. So the order of the
+//! elements does not matter.
 
-use super::reduce::{aggregate_types, as_integers, results};
+use super::reduce::{AGGREGATION, aggregate_types, as_integers, results};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_of};
+use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::Value;
 
@@ -22,34 +23,45 @@ const fn is_duration(scalar: Scalar) -> bool {
     matches!(scalar, Scalar::Duration)
 }
 
-/// `duration.sum`.
-pub(crate) static SUM_OVER_ARRAYS: ArrayOperator = ArrayOperator {
-    form: ArrayForm::Reduce(Order::First),
-    in_strips: None,
-    typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, true),
-    full: FullRule::Always,
-    evaluate: |args, ret: &QType| -> Result<Value, Fault> {
-        let bits = |(sum, _): (i128, i128)| match i64::try_from(sum) {
-            Ok(sum) => Ok(Some(sum.cast_unsigned())),
-            Err(_) => Err(Fault::new(FaultKind::TimeRange)),
-        };
-        results(sums(args)?.into_iter().map(bits).collect::<Result<_, _>>()?, ret)
-    },
+pub(crate) static SUM: OpDef = OpDef {
+    name: "duration.sum",
+    summary: "The sum of the durations that are there, of each group of the edge `into` or of all; `0s` if there are none. An error if it does not fit into 64 bits of microseconds; sums on the way may be beyond.",
+    faults: &[FaultKind::TimeRange],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        in_strips: None,
+        typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, true),
+        full: FullRule::Always,
+        evaluate: |args, ret: &QType| -> Result<Value, Fault> {
+            let bits = |(sum, _): (i128, i128)| match i64::try_from(sum) {
+                Ok(sum) => Ok(Some(sum.cast_unsigned())),
+                Err(_) => Err(Fault::new(FaultKind::TimeRange)),
+            };
+            results(sums(args)?.into_iter().map(bits).collect::<Result<_, _>>()?, ret)
+        },
+    }),
+    examples: &[ex("sum([1h, missing, 30min])", "1h 30min")],
+    ..AGGREGATION
 };
 
-/// `duration.mean`.
-pub(crate) static MEAN_OVER_ARRAYS: ArrayOperator = ArrayOperator {
-    form: ArrayForm::Reduce(Order::First),
-    in_strips: None,
-    typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, false),
-    full: FullRule::Never,
-    evaluate: |args, ret: &QType| -> Result<Value, Fault> {
-        let mean = |(sum, count): (i128, i128)| {
-            // A sum of as many durations is as near to 0 as a mean of them needs.
-            let (quotient, rest) = (sum.checked_div_euclid(count)?, sum.rem_euclid(count));
-            let is_up = 2 * rest > count || (2 * rest == count && quotient % 2 != 0);
-            Some(((quotient + i128::from(is_up)) as i64).cast_unsigned())
-        };
-        results(sums(args)?.into_iter().map(mean).collect(), ret)
-    },
+pub(crate) static MEAN: OpDef = OpDef {
+    name: "duration.mean",
+    summary: "The mean of the durations that are there, of each group or of all, rounded to microseconds, halves to even; missing if there are none.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Reduce(Order::First),
+        in_strips: None,
+        typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, false),
+        full: FullRule::Never,
+        evaluate: |args, ret: &QType| -> Result<Value, Fault> {
+            let mean = |(sum, count): (i128, i128)| {
+                // None where nothing is. A mean of numbers of 64 bits has 64 bits.
+                let (quotient, rest) = (sum.checked_div_euclid(count)?, sum.rem_euclid(count));
+                let is_up = 2 * rest > count || (2 * rest == count && quotient % 2 != 0);
+                Some(((quotient + i128::from(is_up)) as i64).cast_unsigned())
+            };
+            results(sums(args)?.into_iter().map(mean).collect(), ret)
+        },
+    }),
+    examples: &[ex("mean([1h, missing, 30min])", "duration?{45min}")],
+    ..AGGREGATION
 };

@@ -3,9 +3,7 @@
 
 use super::civil::{float, number};
 use crate::Rule;
-use crate::array::durations::{MEAN_OVER_ARRAYS, SUM_OVER_ARRAYS};
-use crate::array::reduce::AGGREGATION;
-use crate::definition::{BINARY, Example, Law, Meaning, OpDef, OverArrays, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Example, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::math::division::{
     INT_FLOORDIV_RULE, INT_MOD_RULE, Truncated, ZERO, floored_quotient, floored_rest, truncated,
@@ -56,34 +54,30 @@ const fn binary(
     summary: &'static str,
     faults: &'static [FaultKind],
     meaning: Meaning,
-    laws: &'static [Law],
     examples: &'static [Example],
 ) -> OpDef {
-    OpDef { name, summary, faults, typing: Typing::Overloads, meaning, laws, examples, ..BINARY }
+    OpDef { name, summary, faults, typing: Typing::Overloads, meaning, examples, ..BINARY }
 }
 
 const TIME_RANGE: &[FaultKind] = &[FaultKind::TimeRange];
 const TIME_RANGE_OR_ZERO: &[FaultKind] = &[FaultKind::TimeRange, FaultKind::DivisionByZero];
+
+/// A sum or difference that fails where 64 bits do not hold it.
+macro_rules! exact {
+    ($x:ident, $y:ident => $ret:ident, $checked:ident, $rule:expr) => {
+        strict!(try |x: $x, y: $y| -> $ret { x.0.$checked(y.0).map($ret).ok_or(beyond(x.0)) }, $rule)
+    };
+}
 
 pub(crate) static ADD: OpDef = binary(
     "duration.add",
     "The sum of two durations, or of a timestamp and a duration. An error if it does not fit into 64 bits of microseconds.",
     TIME_RANGE,
     Meaning::Overloads(&[
-        strict!(
-            try |x: Duration, y: Duration| -> Duration { x.0.checked_add(y.0).map(Duration).ok_or(beyond(x.0)) },
-            ADD_RULE
-        ),
-        strict!(
-            try |x: Timestamp, y: Duration| -> Timestamp { x.0.checked_add(y.0).map(Timestamp).ok_or(beyond(x.0)) },
-            ADD_RULE
-        ),
-        strict!(
-            try |x: Duration, y: Timestamp| -> Timestamp { x.0.checked_add(y.0).map(Timestamp).ok_or(beyond(x.0)) },
-            ADD_RULE
-        ),
+        exact!(Duration, Duration => Duration, checked_add, ADD_RULE),
+        exact!(Timestamp, Duration => Timestamp, checked_add, ADD_RULE),
+        exact!(Duration, Timestamp => Timestamp, checked_add, ADD_RULE),
     ]),
-    &[],
     &[ex("1h + 30min", "1h 30min"), ex("timestamp\"2026-11-20T10:15:00Z\" + 1d", "timestamp{2026-11-21T10:15:00Z}")],
 );
 
@@ -92,20 +86,10 @@ pub(crate) static SUBTRACT: OpDef = binary(
     "The difference of two durations, the duration from one timestamp to another, or the timestamp so much earlier. An error if it does not fit into 64 bits of microseconds.",
     TIME_RANGE,
     Meaning::Overloads(&[
-        strict!(
-            try |x: Duration, y: Duration| -> Duration { x.0.checked_sub(y.0).map(Duration).ok_or(beyond(x.0)) },
-            SUBTRACT_RULE
-        ),
-        strict!(
-            try |x: Timestamp, y: Timestamp| -> Duration { x.0.checked_sub(y.0).map(Duration).ok_or(beyond(x.0)) },
-            SUBTRACT_RULE
-        ),
-        strict!(
-            try |x: Timestamp, y: Duration| -> Timestamp { x.0.checked_sub(y.0).map(Timestamp).ok_or(beyond(x.0)) },
-            SUBTRACT_RULE
-        ),
+        exact!(Duration, Duration => Duration, checked_sub, SUBTRACT_RULE),
+        exact!(Timestamp, Timestamp => Duration, checked_sub, SUBTRACT_RULE),
+        exact!(Timestamp, Duration => Timestamp, checked_sub, SUBTRACT_RULE),
     ]),
-    &[],
     &[
         ex("1h - 30min", "30min"),
         ex("timestamp\"2026-11-20T10:15:00Z\" - timestamp\"2026-11-19T09:00:00Z\"", "1d 1h 15min"),
@@ -113,13 +97,17 @@ pub(crate) static SUBTRACT: OpDef = binary(
     ],
 );
 
-const NEG_RULE: Rule = |t, a| {
+/// The opposite or the magnitude, which the least number has not.
+fn without_sign(t: &mut Tape, a: &[Cell], op: Un) -> Cell {
     let x = a[0].val(t);
     let least = t.konst(MachineType::I64, i64::MIN.cast_unsigned());
     let is_least = t.cmp(Cmp::Eq, x, least);
     fault_beyond(t, a, is_least);
-    Cell::num(t.un(Un::Neg, x))
-};
+    Cell::num(t.un(op, x))
+}
+
+const NEG_RULE: Rule = |t, a| without_sign(t, a, Un::Neg);
+const ABS_RULE: Rule = |t, a| without_sign(t, a, Un::Abs);
 
 pub(crate) static NEG: OpDef = OpDef {
     name: "duration.neg",
@@ -132,14 +120,6 @@ pub(crate) static NEG: OpDef = OpDef {
     )]),
     examples: &[ex("-(1d 12h)", "-1d 12h")],
     ..UNARY
-};
-
-const ABS_RULE: Rule = |t, a| {
-    let x = a[0].val(t);
-    let least = t.konst(MachineType::I64, i64::MIN.cast_unsigned());
-    let is_least = t.cmp(Cmp::Eq, x, least);
-    fault_beyond(t, a, is_least);
-    Cell::num(t.un(Un::Abs, x))
 };
 
 pub(crate) static ABS: OpDef = OpDef {
@@ -158,8 +138,8 @@ pub(crate) static ABS: OpDef = OpDef {
 const TIMES_INTEGER_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let product = t.bin(Bin::Mul, x, y);
-    // What wrapped is off by two to the power of 64 or more. The product as a float is off by far less than half of that, or so large
-    // that nothing of 64 bits is near it.
+    // A product that wrapped is off by 2 to the power of 64 or more. The product as a float is off by less than 2 to the power of 62, or is
+    // further than that from every number of 64 bits.
     let [wide, other, made] = [x, y, product].map(|x| t.un(Un::Convert(MachineType::F64), x));
     let expected = t.bin(Bin::Mul, wide, other);
     let difference = t.bin(Bin::Sub, made, expected);
@@ -212,7 +192,6 @@ pub(crate) static MULTIPLY: OpDef = binary(
             TIMES_FLOAT_RULE
         ),
     ]),
-    &[],
     &[ex("1h * 36", "1d 12h"), ex("0.5 * 1d", "12h"), ex("1us * 2.5", "0.000002s")],
 );
 
@@ -283,7 +262,6 @@ pub(crate) static DIVIDE: OpDef = binary(
         ),
         strict!(|x: Duration, y: Duration| -> f64 { x.0 as f64 / y.0 as f64 }, RATIO_RULE),
     ]),
-    &[],
     &[ex("1d / 7", "3h 25min 42.857143s"), ex("1d 12h / 1.5", "1d"), ex("1d 12h / 1d", "f64{1.5}")],
 );
 
@@ -309,7 +287,6 @@ pub(crate) static FLOORDIV: OpDef = binary(
         },
         FLOORDIV_RULE
     )]),
-    &[],
     &[ex("1d // 7h", "i64{3}"), ex("-1s // 1min", "i64{-1}")],
 );
 
@@ -321,11 +298,10 @@ pub(crate) static MOD: OpDef = binary(
         try |x: Duration, y: Duration| -> Duration { floored_rest(x.0, y.0).map(Duration) },
         INT_MOD_RULE
     )]),
-    &[],
     &[ex("1d % 7h", "3h"), ex("-1s % 1min", "59s")],
 );
 
-/// The length in a unit, which is so many microseconds.
+/// The length as a number of units of `unit` microseconds each.
 fn in_units(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
     let (x, unit) = (float(t, a[0]), number(t, unit));
     Cell::num(t.bin(Bin::Div, x, unit))
@@ -389,21 +365,4 @@ pub(crate) static TIMESTAMP_OF_MICROS: OpDef = OpDef {
     meaning: Meaning::Overloads(&[strict!(|x: i64| -> Timestamp { Timestamp(x) }, SAME)]),
     examples: &[ex("M.timestamp._of_micros(1500000i64)", "timestamp{1970-01-01T00:00:01.5Z}")],
     ..RAW
-};
-
-pub(crate) static SUM: OpDef = OpDef {
-    name: "duration.sum",
-    summary: "The sum of the durations that are there, of each group of the edge `into` or of all; `0s` if there are none. An error if it does not fit into 64 bits of microseconds; sums on the way may be beyond.",
-    faults: TIME_RANGE,
-    over_arrays: OverArrays::Kernel(&SUM_OVER_ARRAYS),
-    examples: &[ex("sum([1h, missing, 30min])", "1h 30min")],
-    ..AGGREGATION
-};
-
-pub(crate) static MEAN: OpDef = OpDef {
-    name: "duration.mean",
-    summary: "The mean of the durations that are there, of each group or of all, rounded to microseconds, halves to even; missing if there are none.",
-    over_arrays: OverArrays::Kernel(&MEAN_OVER_ARRAYS),
-    examples: &[ex("mean([1h, missing, 30min])", "duration?{45min}")],
-    ..AGGREGATION
 };

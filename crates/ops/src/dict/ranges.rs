@@ -1,7 +1,7 @@
 //! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. A few bounds of numbers are compared
 //! one after the other, by the operators of comparison, which takes many keys at a time. More bounds are bisected, by one call for each key.
 
-use super::table::Found;
+use super::table::{Found, compiled, overloads};
 use super::{DICT, Made, as_key, dict_types, or_absent};
 use crate::array::array_argument;
 use crate::definition::{
@@ -158,6 +158,16 @@ struct Ranged<K: Bound, V: Found> {
     presence: Option<Box<[bool]>>,
 }
 
+impl<K: Bound, V: Found> Ranged<K, V> {
+    fn of(dict: &Dict) -> Self {
+        let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
+        let values = dict.entries().map(|(_, value)| value.as_ref().map(V::keep).unwrap_or_default()).collect();
+        let is_full = dict.entries().all(|(_, value)| value.is_some());
+        let presence = || dict.entries().map(|(_, value)| value.is_some()).collect();
+        Ranged { bounds, values, presence: (!is_full).then(presence) }
+    }
+}
+
 /// The value of the segment that a key is in; none below the first bound, and of NaN.
 struct InRanges<K, V>(PhantomData<(K, V)>);
 
@@ -190,43 +200,13 @@ where
     const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
 
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        let ranged = |dict: &Dict| {
-            let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
-            let values = dict.entries().map(|(_, value)| value.as_ref().map(V::keep).unwrap_or_default()).collect();
-            let is_full = dict.entries().all(|(_, value)| value.is_some());
-            let presence = || dict.entries().map(|(_, value)| value.is_some()).collect();
-            Arc::new(Ranged::<K, V> { bounds, values, presence: (!is_full).then(presence) })
-        };
-        match literal {
-            // However many look something up in it, there is one list: a dictionary is of one type.
-            Value::Dict(dict) => match dict.compiled(|dict| ranged(dict)).downcast::<Ranged<K, V>>() {
-                Ok(ranged) => Ok(CompiledLiteral::shared(ranged)),
-                Err(_) => Ok(CompiledLiteral::shared(ranged(dict))),
-            },
-            other => Err(format!("{other} is no dictionary")),
-        }
+        compiled(literal, Ranged::<K, V>::of)
     }
 
     const OVERLOAD: Overload = Overload {
         args: Self::ARGS,
         compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
         ..Overload::of::<Self>()
-    };
-}
-
-macro_rules! overloads {
-    ($($key:ty),*) => {
-        &[$(
-            InRanges::<$key, ()>::OVERLOAD,
-            InRanges::<$key, bool>::OVERLOAD,
-            InRanges::<$key, i32>::OVERLOAD,
-            InRanges::<$key, i64>::OVERLOAD,
-            InRanges::<$key, u64>::OVERLOAD,
-            InRanges::<$key, f32>::OVERLOAD,
-            InRanges::<$key, f64>::OVERLOAD,
-            InRanges::<$key, Text<'static>>::OVERLOAD,
-            InRanges::<$key, Bytes<'static>>::OVERLOAD,
-        )*]
     };
 }
 
@@ -244,7 +224,7 @@ pub(crate) static RANGED: OpDef = OpDef {
         }
         Ok(Signature::unchanged(args, QType::Optional(values)))
     }),
-    meaning: Meaning::Overloads(overloads!(i32, i64, u64, f32, f64, Text<'static>)),
+    meaning: Meaning::Overloads(overloads!(InRanges of i32, i64, u64, f32, f64, Text<'static>)),
     examples: &[ex("dict._ranged(dict{3: 10, 5: 20}, 4)", "i32?{10}")],
     ..DICT
 };

@@ -253,17 +253,7 @@ where
     const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
 
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        match literal {
-            Value::Dict(dict) => {
-                let table = |dict: &Dict| Arc::new(Table::<K, V>::of(dict));
-                // However many look something up in it, there is one table: a dictionary is of one type.
-                match dict.compiled(|dict| table(dict)).downcast::<Table<K, V>>() {
-                    Ok(table) => Ok(CompiledLiteral::shared(table)),
-                    Err(_) => Ok(CompiledLiteral::shared(table(dict))),
-                }
-            }
-            other => Err(format!("{other} is no dictionary")),
-        }
+        compiled(literal, Table::<K, V>::of)
     }
 
     const OVERLOAD: Overload = Overload {
@@ -273,24 +263,40 @@ where
     };
 }
 
+/// The overloads of a lookup for keys of some types, each with values of every type.
 macro_rules! overloads {
-    ($($key:ty),*) => {
-        /// Looking up keys of each type in dictionaries of values of each.
-        pub(super) static OVERLOADS: &[Overload] = &[$(
-            Get::<$key, ()>::OVERLOAD,
-            Get::<$key, bool>::OVERLOAD,
-            Get::<$key, i32>::OVERLOAD,
-            Get::<$key, i64>::OVERLOAD,
-            Get::<$key, u64>::OVERLOAD,
-            Get::<$key, f32>::OVERLOAD,
-            Get::<$key, f64>::OVERLOAD,
-            Get::<$key, Text<'static>>::OVERLOAD,
-            Get::<$key, Bytes<'static>>::OVERLOAD,
-        )*];
+    ($lookup:ident of $($key:ty),*) => {
+        &[$(
+            $lookup::<$key, ()>::OVERLOAD,
+            $lookup::<$key, bool>::OVERLOAD,
+            $lookup::<$key, i32>::OVERLOAD,
+            $lookup::<$key, i64>::OVERLOAD,
+            $lookup::<$key, u64>::OVERLOAD,
+            $lookup::<$key, f32>::OVERLOAD,
+            $lookup::<$key, f64>::OVERLOAD,
+            $lookup::<$key, Text<'static>>::OVERLOAD,
+            $lookup::<$key, Bytes<'static>>::OVERLOAD,
+        )*]
     };
 }
 
-overloads!(bool, i32, i64, u64, Text<'static>, Bytes<'static>);
+pub(super) use overloads;
+
+/// Looking up keys of each type in dictionaries of values of each.
+pub(super) static OVERLOADS: &[Overload] = overloads!(Get of bool, i32, i64, u64, Text<'static>, Bytes<'static>);
+
+/// What a lookup makes of a literal dictionary. However many lookups share the dictionary, it is made once.
+pub(super) fn compiled<T: Send + Sync + 'static>(
+    literal: &Value,
+    make: fn(&Dict) -> T,
+) -> Result<CompiledLiteral, String> {
+    let Value::Dict(dict) = literal else { return Err(format!("{literal} is no dictionary")) };
+    match dict.compiled(|dict| Arc::new(make(dict))).downcast::<T>() {
+        Ok(made) => Ok(CompiledLiteral::shared(made)),
+        // Another lookup made something else of it.
+        Err(_) => Ok(CompiledLiteral::shared(Arc::new(make(dict)))),
+    }
+}
 
 #[cfg(test)]
 mod tests {

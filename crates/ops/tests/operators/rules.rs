@@ -190,9 +190,10 @@ fn records_are_complete() {
                 || matches!(family, "array" | "edge" | "dict" | "tensor"),
             "{family}"
         );
-        // `bool` has the names of `core`, those of `strings` and `seq` mean other things elsewhere, named tuples have forms of
-        // their own, `where`, `round`, `ceil`, `floor` and `trunc` take more by their short names, one counts more than bits, what a year or a second is of should be seen, and that an annotation, chance or
-        // an operator on types is one, and what is done to durations has the short name of what is done to numbers. What the names of operators on arrays and edges mean is too common a word alone.
+        // These families have no short names. `bool` has the names of `core`. Those of `strings` and `seq` mean other things elsewhere.
+        // Named tuples have forms of their own. `where`, `round`, `ceil`, `floor` and `trunc` take more by their short names. `count` counts
+        // more than bits. A reader should see what a year or a second is taken of, and that an operator is an annotation, is one of chance, or is on
+        // types. Durations share the short names of numbers. The names of operators on arrays and edges are too common as words.
         let shared = matches!(family, "bool" | "strings" | "namedtuple" | "annotation" | "seq")
             || matches!(
                 family,

@@ -1,5 +1,5 @@
-//! `x in [a, b]`, `x in a..b` and `x in e` for an array, a dictionary or a table `e`, and all with `not in`. They bind like comparisons. Inside of the value of a local name, `in` ends
-//! that value: there they stand in brackets.
+//! `x in [a, b]`, `x in a..b` and `x in e` for an array, a dictionary or a table `e`, and all with `not in`. They bind like comparisons.
+//! Inside of the value of a local name, `in` ends that value: there they stand in brackets.
 
 use super::Parser;
 use super::call::Target;
