@@ -142,7 +142,7 @@ pub(super) const CASES: &[Case] = &[
         json("{\"operator\":\"math.add\",\"operands\":[4294967295]}")
     }),
     slow("5 million JSON nodes", "limit nodes", || json(&listed("{\"leaf\":\"x\"}", 5_000_000))),
-    quick("5 million JSON inputs", "limit nodes", || {
+    slow("5 million JSON inputs", "limit nodes", || {
         let inputs = listed("{\"name\":\"x\"}", 5_000_000);
         Source::Json(format!(
             "{{\"format\": \"cembra-program\", \"version\": 1, \"inputs\": [{inputs}], \"nodes\": [], \"outputs\": []}}"

@@ -72,7 +72,7 @@ pub(super) const CASES: &[Case] = &[
     quick("tuples doubled 18 times", "value", || {
         lines("input t0: f64", 1..19, |n| format!("let t{n} = (t{0}, t{0})", n - 1), "t18")
     }),
-    quick("tuples of literals doubled 18 times", "value", || {
+    slow("tuples of literals doubled 18 times", "value", || {
         lines("let t0 = 1", 1..19, |n| format!("let t{n} = (t{0}, t{0})", n - 1), "t18")
     }),
     quick("100,000 tuples inside each other", "limit tuple_nesting", || {
@@ -147,7 +147,7 @@ pub(super) const CASES: &[Case] = &[
     slow("250,000 inputs of texts", "value", || {
         lines("", 0..MILLION / 4, |n| format!("input x{n}: text"), &joined(0..MILLION / 4, "|", |n| format!("x{n}")))
     }),
-    quick("250,000 functions", "value", || {
+    slow("250,000 functions", "value", || {
         lines("", 0..MILLION / 4, |n| format!("fn g{n}(x, y) = x * y + {n}"), "g1(1, 2)")
     }),
     quick("a function of 100,000 parameters", "value", || {

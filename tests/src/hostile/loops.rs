@@ -19,7 +19,7 @@ pub(super) const CASES: &[Case] = &[
             .fold("i + x".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + {inner}, seq.range(2), x)"));
         Source::Text(format!("input x, i: i64\n{inner}"))
     }),
-    quick("60 functions that call the one before twice", "limit instantiation", || {
+    slow("60 functions that call the one before twice", "limit instantiation", || {
         lines(
             "input a: f64\nlet g0 = fn(x) = x * x",
             1..60,

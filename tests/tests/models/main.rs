@@ -1,7 +1,6 @@
 //! Both backends, the evaluator on bits and the lanes held against each other and against calendars, libraries and limits.
 
 mod ahead_of_time;
-mod array_crates;
 mod dates;
 mod explain;
 mod first_tries;

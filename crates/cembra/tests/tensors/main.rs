@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "the bytes held are for other programs")]
 mod counting;
 
+#[cfg(feature = "ndarray")]
+mod array_crates;
 mod compiled;
 mod conditionals;
 mod custom_gradients;

@@ -1,8 +1,7 @@
 //! Tensors as the arrays of other crates, and their arrays as tensors: the same elements, and in memory of their own only where it is said.
 
 use cembra::Error;
-use cembra::tensor::{Slice, Tensor, TensorErrorKind, as_mat_ref, from_mat_ref};
-use faer::{Mat, MatRef};
+use cembra::tensor::{Slice, Tensor, TensorErrorKind};
 use ndarray::{Array, Array2, Array3, ArrayD, ArrayView, ArrayViewD, Axis, Ix1, IxDyn, array, s};
 
 fn counted(extents: &[usize]) -> Tensor {
@@ -145,8 +144,11 @@ fn what_comes_back_is_what_was_given() {
     assert_eq!(back.strides(), [1, 2]);
 }
 
+#[cfg(feature = "faer")]
 #[test]
 fn matrices_of_faer_are_views_of_tensors() {
+    use cembra::tensor::{as_mat_ref, from_mat_ref};
+    use faer::{Mat, MatRef};
     for tensor in views() {
         if tensor.extents().len() != 2 {
             assert_eq!(kind(as_mat_ref::<f64>(&tensor)), TensorErrorKind::RankMismatch);
