@@ -265,10 +265,11 @@ fn bind_whole<S>(
     absent: Vec<OutputField>,
     has_listener: bool,
 ) -> Result<Bound<S>, Error> {
+    let executor = Executor::from(executable()?);
+    let only_sessions = || only_sessions([executor.inputs(), executor.outputs()]);
     if has_listener {
         return Err(only_sessions());
     }
-    let executor = Executor::from(executable()?);
     let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|output| (&*output.name, &output.qtype)).collect();
     check_outputs(&found, &|at, _, found| fields[at].wanted(found))?;
     let mut inputs = Vec::with_capacity(executor.inputs().len());

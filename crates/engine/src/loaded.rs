@@ -35,7 +35,7 @@ impl<'v> LoadedRows<'v> {
     pub fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
         let inner = executor.shared();
         if inner.is_whole() {
-            return Err(only_sessions());
+            return Err(only_sessions([executor.inputs(), executor.outputs()]));
         }
         let mut frames = Vec::with_capacity(rows.len());
         for row in rows {

@@ -1,12 +1,14 @@
 //! The stages from a program to a plan, with the options of a model.
 
 use crate::compile_options::Started;
+use crate::signature::Field;
 use crate::spans::StageSpan;
 use cembra_expr::Program;
 use cembra_plan::{Plan, PlanError};
 #[cfg(feature = "tensors")]
 use cembra_prepare::TypedModel;
 use cembra_prepare::{Pass, Placed, Prepared};
+use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 
@@ -38,11 +40,16 @@ pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
     plan(&placed, program, options)
 }
 
-/// The error of a loader or listener for a model with arrays or tensors.
+/// The error of a loader or listener for a model with arrays or tensors, whose inputs and outputs these are.
 #[cold]
-pub fn only_sessions() -> Error {
-    let problem =
-        Diagnostic::new(Code::Arrays, "the model has arrays or tensors, which loaders and listeners do not take");
+pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
+    let mut types = fields.into_iter().flatten().map(|field| &field.qtype);
+    let (code, kind) = if types.any(|qtype| matches!(qtype, QType::Tensor(..))) {
+        (Code::Tensors, "tensors")
+    } else {
+        (Code::Arrays, "arrays")
+    };
+    let problem = Diagnostic::new(code, format!("the model has {kind}, which loaders and listeners do not take"));
     problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 
@@ -57,7 +64,7 @@ pub fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Pla
         PlanError::Compile { origin, .. } => {
             Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
         }
-        PlanError::Arrays => only_sessions(),
+        PlanError::Arrays => only_sessions([&[], &[]]),
         other => Error::from(Diagnostic::new(Code::Extension, other.to_string())),
     })?;
     span.made("steps", plan.step_count());

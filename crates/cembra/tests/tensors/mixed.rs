@@ -287,6 +287,24 @@ fn what_is_made_of_tensors_becomes_tensors_again() {
     assert_eq!((made[5].to_string().as_str(), &made[6]), ("('750ab', f64{55})", &Value::from("AB")));
 }
 
+/// Floats that are written in an array are `f64` as a tensor: a number alone takes on the type beside it, a tensor does not.
+#[test]
+fn arrays_of_plain_floats_are_tensors() {
+    let text = "
+        input t: tensor[f32, 1], x: f64?
+        output sum = tensor.sum(tensor.of_array([0.1, 0.2]))
+        output shifted = t + tensor.of_array([0.1, 0.2])
+        output filled = tensor.of_array([0.1, x ?? 0.5])";
+    let small = Value::from(Tensor::new(&[2], vec![1.0_f32, 2.0]).expect("fits"));
+    let made = evaluated(text, &[("t", small), ("x", Value::from(None::<f64>))]);
+    assert_eq!(made, [Value::from(0.1 + 0.2), floats(&[2], &[1.1, 2.2]), floats(&[2], &[0.1, 0.5])]);
+    let text = "input t: tensor[f32, 1]; let a: tensor[f32, 1] = tensor.of_array([0.1, 0.2]); output y = t + a";
+    assert_eq!(refused(text).0, "type-mismatch");
+    // An array that is known only when it runs, of which every element is a plain float.
+    let text = "input c: bool; output t = tensor.of_array(where(c == true, [0.25], [0.5]))";
+    assert_eq!(evaluated(text, &[("c", true.into())]), [floats(&[1], &[0.25])]);
+}
+
 #[test]
 fn tensors_without_axes_are_numbers_elsewhere() {
     let text = "input s: tensor[f64, 0]; output t = strings.as_text(s); output u = s * strings.length(t)";

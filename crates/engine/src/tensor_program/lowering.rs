@@ -402,9 +402,9 @@ impl<'p> Lowering<'p> {
     }
 }
 
-/// The type of the elements of an array that is a tensor of one axis.
+/// The type of the elements of an array that is a tensor of one axis. Weak floats are `f64`, as they are in memory.
 fn element_of(array: &Array) -> Result<Scalar, Error> {
-    let scalar = array.scalar();
+    let scalar = if array.scalar() == Scalar::WeakFloat { Scalar::Float64 } else { array.scalar() };
     if !scalar.is_tensor_element() {
         let message = format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
         return Err(

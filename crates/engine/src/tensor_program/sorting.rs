@@ -122,16 +122,17 @@ impl Lowering<'_> {
     }
 
     fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, Error> {
-        let (scalar, is_weak) = match qtype {
-            QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => (Scalar::Float64, true),
-            QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => (scalar, false),
+        let scalar = match qtype {
+            // An input of the next part, which has a type of its own.
+            QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => Scalar::Float64,
+            QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => scalar,
             _ => {
                 let message = format!("tensor.of_array takes an array of bool, i32, i64, f32 or f64, found {qtype}");
                 return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
             }
         };
         let leaf = self.graph.leaf("", scalar, &[1])?;
-        Ok(self.keep_import(node, qtype, Whole { is_weak, ..Whole::of(leaf) }))
+        Ok(self.keep_import(node, qtype, Whole::of(leaf)))
     }
 
     /// A node that is the array of a tensor.

@@ -339,7 +339,7 @@ fn graphs_are_compiled_as_models_are() {
     assert_eq!(executor.prepare_for(&[&[2], &[], &[2]]).expect_err("2 for 3").code(), "shape");
     assert_eq!(executor.prepare_for(&[&[3], &[]]).expect_err("two").code(), "shape");
     assert_eq!(executor.batch().expect_err("no rows").code(), "tensors");
-    assert_eq!(LoadedRows::of(&executor, &[values.to_vec()]).expect_err("no frames").code(), "arrays");
+    assert_eq!(LoadedRows::of(&executor, &[values.to_vec()]).expect_err("no frames").code(), "tensors");
     // The graph may be changed or dropped behind it.
     drop(g);
     assert!(executor.session().evaluate(&values).is_ok());
