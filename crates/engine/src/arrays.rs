@@ -1,7 +1,7 @@
 //! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
 //! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
 
-use crate::array_run::{Host, Played, RunMemory, SweepRunners, most_units, run};
+use crate::array_run::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::evaluation::EvaluationLimits;
@@ -118,7 +118,7 @@ impl Compiled {
         }
         let (arrays, played) = (&self.program, &self.parts[..]);
         let threads = memory.threads;
-        let mut host = Host { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
+        let mut host = ArrayHost { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
         let made = run(&mut host, &self.sweeps, inputs, &mut memory.run, results);
         made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
@@ -285,7 +285,7 @@ mod tests {
             assert!(run(&wide, &small, &mut memory).is_err() && run(&other, &large, &mut memory).is_err());
         }
         let mut parts = Vec::new();
-        let mut of_other = Host {
+        let mut of_other = ArrayHost {
             arrays: &wide.compiled.program,
             played: &wide.compiled.parts,
             program: &program,

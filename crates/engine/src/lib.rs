@@ -61,10 +61,9 @@ mod tensor_program;
 #[cfg(feature = "tensors")]
 mod tensor_session;
 #[cfg(feature = "tensors")]
-mod tensor_threads;
 #[cfg(feature = "tensors")]
 mod tensors;
-mod thread_count;
+mod threads;
 mod tiers;
 mod whole;
 
@@ -101,5 +100,5 @@ pub use tensor_program::{MOST_MODEL_NODES, TensorProgram};
 #[cfg(feature = "tensors")]
 pub use tensor_session::Written;
 #[cfg(feature = "tensors")]
-pub use tensors::{Evaluator, Host, matrices};
+pub use tensors::{Evaluator, TensorHost, matrices};
 pub use whole::{WholeMemory, WholeModel};

@@ -15,7 +15,7 @@ use crate::rows::{
 };
 use crate::signature::Field;
 use crate::sites::operator_name;
-use crate::thread_count::useful_threads;
+use crate::threads::{on_threads, useful_threads};
 use crate::whole::WholeModel;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 use cembra_expr::Program;
@@ -23,7 +23,6 @@ use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
 use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Value};
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -207,11 +206,7 @@ impl ListRows {
                 failed_first.fetch_min(at, Ordering::Relaxed);
             })
         };
-        let done: Vec<Result<Part, Error>> = match (&parts[..], how.pool) {
-            ([_], _) => parts.iter().enumerate().map(one).collect(),
-            (several, Some(pool)) => pool.install(|| several.par_iter().enumerate().map(one).collect()),
-            (several, None) => several.par_iter().enumerate().map(one).collect(),
-        };
+        let done = on_threads(how.pool, parts.iter().enumerate(), one);
         let mut all: Option<Part> = None;
         for part in done {
             let part = part?;

@@ -4,14 +4,21 @@
 use crate::body_session::in_elements;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
-use crate::tensor_lines::{InputLine, Line, OneLine, OneTarget, Soon};
-use crate::tensor_threads::Threads;
+use crate::tensor_lines::{InputLine, Line, OneTarget, Soon};
 use cembra_runtime::{Cancellation, Chains};
 use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// How many threads runs of tensor plans have, and how many elements are worth one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Threads {
+    pub(crate) count: usize,
+    /// The fewest elements for which a thread takes a turn.
+    pub(crate) min_elements: usize,
+}
 
 /// Which input of a body each input of its plan is.
 type Order = SmallVec<[usize; 4]>;
@@ -88,7 +95,7 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 impl BodyLines {
     /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
     /// looked at.
-    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
 
@@ -141,7 +148,7 @@ impl BodySums {
 impl BodySums {
     /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
     /// looked at.
-    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<dyn OneLine>> {
+    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
@@ -160,9 +167,9 @@ impl BodySums {
     }
 }
 
-/// A body on one line of memory of somebody else.
+/// A body on one line of tensors, mapped or summed, with as little around it as there can be.
 #[derive(Debug)]
-struct BodyLine {
+pub(crate) struct BodyLine {
     call: LineCall,
     /// The lines that the call wants.
     lines: SmallVec<[InputLine; 4]>,
@@ -175,20 +182,20 @@ impl BodyLine {
         strips: &Strips,
         inputs: &[InputLine],
         length: usize,
-    ) -> Option<Box<dyn OneLine>> {
+    ) -> Option<Box<BodyLine>> {
         let call = strips.one_line(length, plan.context())?;
         let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
         // Whoever lies otherwise is seen when its line is found.
         let all = (0..inputs.len()).all(|input| wanted.contains(&input));
         let lines =
             wanted.iter().map(|input| inputs.get(*input).cloned()).collect::<Option<SmallVec<[InputLine; 4]>>>()?;
-        all.then(|| -> Box<dyn OneLine> { Box::new(BodyLine { call, lines }) })
+        all.then(|| Box::new(BodyLine { call, lines }))
     }
-}
 
-impl OneLine for BodyLine {
+    /// Evaluates it on tensors, as many as when it was made. False if that cannot be done, because one has other elements or
+    /// other strides, or an element fails or may: then the target has any elements.
     #[inline]
-    fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
+    pub(crate) fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
         let BodyLine { call, lines } = self;
         let starts = lines.iter().map_while(|line| line.find(tensors).map(|(data, first)| start(data, first)));
         match to {
@@ -216,7 +223,7 @@ pub(crate) fn run(
         columns.push(column);
     }
     let places = outputs.iter_mut().map(|to| Some(column_mut(to.reborrow()))).collect();
-    let settings = threads.map_or_else(|| RowSettings::new(0), Threads::settings);
+    let settings = RowSettings { threads: threads.map_or(1, |threads| threads.count), ..RowSettings::new(0) };
     let settings = RowSettings { token: token.cloned(), ..settings };
     plan.run(&columns, places, rows, &settings).map_err(|error| in_elements(&error))?;
     Ok(())

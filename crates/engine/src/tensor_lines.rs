@@ -1,9 +1,8 @@
-//! Lines of elements: where they lie in memory, and an expression of elements that is evaluated on one of them. Which lines a plan
-//! has, and how expressions are compiled, is decided elsewhere.
+//! Lines of elements: their place in memory, that of a line of an input, and the target of a line. Which lines a plan has is decided by
+//! its binding; `tensor_kernels.rs` evaluates bodies on them.
 
 use cembra_runtime::Chains;
 use cembra_tensor::{Data, DataMut, Layout, Tensor};
-use std::fmt::Debug;
 
 /// Elements of memory: one, and how far it is to each other one.
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +61,6 @@ pub(crate) enum OneTarget<'d> {
     Elements(DataMut<'d>),
     /// Added to chains, that of element `i` to chain `i` modulo the number of chains, none of which is -0 before.
     Sums(&'d mut Chains),
-}
-
-/// An expression of elements on one line, with as little around it as there can be.
-pub(crate) trait OneLine: Send + Debug {
-    /// Evaluates it on tensors, as many as when it was made. False if that cannot be done, because one has other elements or
-    /// lies otherwise, or an element fails or may: then what is in the target is anything.
-    fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool;
 }
 
 /// Memory that is read soon: while a line is summed, as much of it as the line has may be fetched from a position on. There may be nothing.

@@ -8,7 +8,7 @@ use crate::tensor_access::Reader;
 use crate::tensor_plan::TensorPlan;
 use crate::tensor_program::{TensorProgram, misfit, shape_of};
 use crate::tensor_session::{TensorRuns, Written};
-use crate::tensors::{Evaluator, Host, RunTerms, made_in_time};
+use crate::tensors::{Evaluator, RunTerms, TensorHost, made_in_time};
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
@@ -215,7 +215,7 @@ impl TensorModel {
     /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
     /// if one of them does: the first is found in as many runs as its number has bits.
     #[cold]
-    fn first_failure(&self, failed: Error, inputs: &[Tensor], host: &Host<'_>) -> Error {
+    fn first_failure(&self, failed: Error, inputs: &[Tensor], host: &TensorHost<'_>) -> Error {
         let is_of_element =
             |error: &Error| matches!(error.tensor_kind(), Some(TensorErrorKind::Evaluation | TensorErrorKind::Index));
         let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed };

@@ -3,7 +3,7 @@
 
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_product::ProductCounters;
-use crate::tensors::{Evaluator, Host, RunTerms};
+use crate::tensors::{Evaluator, RunTerms, TensorHost};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{
     Elements, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
@@ -97,7 +97,7 @@ impl TensorPlan {
     }
 
     /// The plan bound to tensors of these extents and strides, with memory of its own, which is kept.
-    pub(crate) fn bind(&self, inputs: &[Tensor], host: &Host<'_>) -> Result<KeptPlan, Error> {
+    pub(crate) fn bind(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<KeptPlan, Error> {
         Ok(BoundPlan::of(&self.plan, &self.graph, inputs, host)?.kept())
     }
 
@@ -106,7 +106,7 @@ impl TensorPlan {
         &self,
         inputs: &mut [Tensor],
         target: usize,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<Option<BoundPlan>, Error> {
         BoundPlan::bind_over(&self.plan, &self.graph, inputs, target, host)
     }

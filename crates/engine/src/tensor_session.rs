@@ -3,7 +3,7 @@
 
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_plan::TensorPlan;
-use crate::tensors::{Host, RunTerms};
+use crate::tensors::{RunTerms, TensorHost};
 use cembra_tensor::{Tensor, TensorErrorKind};
 use cembra_value::Error;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl TensorRuns {
     pub(crate) fn run(
         &mut self,
         inputs: &[Tensor],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         plan: impl FnOnce() -> Result<Arc<TensorPlan>, Error>,
     ) -> Result<(), Error> {
         if let Some(bound) = &mut self.bound
@@ -76,7 +76,7 @@ impl TensorRuns {
         &mut self,
         inputs: &mut Vec<Tensor>,
         target: usize,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         plan: &Arc<TensorPlan>,
     ) -> Result<Written, Error> {
         let leaves = plan.leaves();
@@ -105,7 +105,7 @@ impl TensorRuns {
         &mut self,
         inputs: &mut [Tensor],
         target: usize,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         plan: &TensorPlan,
     ) -> Result<bool, Error> {
         if let Some(bound) = &mut self.over

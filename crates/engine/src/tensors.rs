@@ -8,11 +8,10 @@ use crate::cache::{Cache, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::plan_rows::PlanRows;
-use crate::tensor_kernels::{BodyLines, BodySums, joined, run};
+use crate::tensor_kernels::{BodyLines, BodySums, Threads, joined, run};
 use crate::tensor_lines::Line;
 use crate::tensor_product::{MatrixProduct, ProductCounters, Products};
-use crate::tensor_threads::Threads;
-use crate::thread_count::useful_threads;
+use crate::threads::useful_threads;
 use cembra_expr::Sources;
 use cembra_native::Tier;
 use cembra_ops::Registry;
@@ -145,14 +144,14 @@ impl Evaluator {
     /// The evaluator for a run that nothing ends before it is done.
     #[must_use]
     #[inline]
-    pub fn host(&self) -> Host<'_> {
-        Host { evaluator: self, token: None, asked: None, threads: self.threads, most_bytes: self.most_bytes() }
+    pub fn host(&self) -> TensorHost<'_> {
+        TensorHost { evaluator: self, token: None, asked: None, threads: self.threads, most_bytes: self.most_bytes() }
     }
 
     /// The evaluator for a run with the token, the thread count and the limit of bytes of these terms.
     #[inline]
-    pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> Host<'r> {
-        let mut host = Host { token: terms.token, ..self.host() };
+    pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> TensorHost<'r> {
+        let mut host = TensorHost { token: terms.token, ..self.host() };
         if terms.threads > 0 {
             host.threads.count = terms.threads;
         }
@@ -252,7 +251,7 @@ pub(crate) struct RunTerms<'r> {
 
 /// An evaluator for one run: what ends the run, how many threads it has, and how many bytes its tensors may have.
 #[derive(Clone, Copy)]
-pub struct Host<'e> {
+pub struct TensorHost<'e> {
     evaluator: &'e Evaluator,
     token: Option<&'e Cancellation>,
     /// Asked whether to go on, beside the token.
@@ -261,15 +260,15 @@ pub struct Host<'e> {
     most_bytes: u64,
 }
 
-impl<'e> Host<'e> {
+impl<'e> TensorHost<'e> {
     /// The same, which asks a function whether to go on, wherever a token is looked at.
     #[must_use]
-    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> Host<'e> {
-        Host { asked: Some(asked), ..self }
+    pub fn asking(self, asked: &'e (dyn Fn() -> Result<(), Error> + Sync)) -> TensorHost<'e> {
+        TensorHost { asked: Some(asked), ..self }
     }
 
     /// The evaluator for what nothing ends before it is done.
-    pub(crate) fn uninterrupted(&self) -> Host<'e> {
+    pub(crate) fn uninterrupted(&self) -> TensorHost<'e> {
         self.evaluator.host()
     }
 
@@ -321,7 +320,7 @@ impl<'e> Host<'e> {
     }
 }
 
-impl Elements for Host<'_> {
+impl Elements for TensorHost<'_> {
     fn map_into(
         &self,
         body: &Body,

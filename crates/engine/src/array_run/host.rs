@@ -7,7 +7,7 @@ use crate::once::{OnceMemory, OncePlan};
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use crate::sites::operator_name;
-use crate::thread_count::useful_threads;
+use crate::threads::useful_threads;
 use cembra_array::{ArrayProgram, PartId, Step};
 use cembra_expr::Program;
 use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
@@ -25,7 +25,7 @@ pub(crate) enum Played {
 
 /// What a run of an array program asks for.
 #[derive(Debug)]
-pub(crate) struct Host<'r> {
+pub(crate) struct ArrayHost<'r> {
     /// The program that is run.
     pub(crate) arrays: &'r ArrayProgram,
     /// For each plan of it, what runs the plan.
@@ -40,7 +40,7 @@ pub(crate) struct Host<'r> {
     pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
-impl Host<'_> {
+impl ArrayHost<'_> {
     /// Runs a plan over rows; the strings that it makes may take `strings` bytes.
     fn rows(&self, part: PartId, args: &[&Value], rows: usize, strings: u64) -> Result<Vec<OutputColumn>, Error> {
         let part_of = self.arrays.part(part);

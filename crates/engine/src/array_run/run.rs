@@ -1,6 +1,6 @@
 //! Running an array program: its steps in order, values in slots. The host runs the plans, and `sweep.rs` a sweep.
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::memory::{RunMemory, RunParts, Slots};
 use super::runner::{SweepRunner, SweepRunners};
 use super::sweep::Swept;
@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 ///
 /// # Errors
 /// That of the first step that fails; then there are no results. Of values of other types, and sweeps of another program,
-/// [`Host::unsure`].
+/// [`ArrayHost::unsure`].
 pub(crate) fn run(
-    host: &mut Host<'_>,
+    host: &mut ArrayHost<'_>,
     sweeps: &SweepRunners,
     inputs: &[Value],
     memory: &mut RunMemory,
@@ -51,7 +51,7 @@ struct Open<'p> {
 fn run_blocks(
     program: &ArrayProgram,
     sweeps: &[Option<SweepRunner>],
-    host: &mut Host<'_>,
+    host: &mut ArrayHost<'_>,
     run: &mut RunParts<'_>,
 ) -> Result<(), Error> {
     let mut rounds = host.most_rounds();
@@ -128,12 +128,17 @@ fn next_state(made: &Value) -> Option<Value> {
 }
 
 /// Counts what a step made.
-fn count(host: &mut Host<'_>, step: &Step, run: &mut RunParts<'_>) -> Result<(), Error> {
+fn count(host: &mut ArrayHost<'_>, step: &Step, run: &mut RunParts<'_>) -> Result<(), Error> {
     if run.count(&step.outs, host.most_array_bytes()) { Ok(()) } else { Err(host.exceeds(step)) }
 }
 
 /// Runs a step that is no conditional, no loop and no sweep.
-fn evaluate(program: &ArrayProgram, host: &mut Host<'_>, step: &Step, run: &mut RunParts<'_>) -> Result<(), Error> {
+fn evaluate(
+    program: &ArrayProgram,
+    host: &mut ArrayHost<'_>,
+    step: &Step,
+    run: &mut RunParts<'_>,
+) -> Result<(), Error> {
     // An earlier step that failed may have left results.
     run.results.clear();
     let is_new = matches!(step.action, Action::Map(_) | Action::Operator(_));
@@ -154,7 +159,7 @@ fn evaluate(program: &ArrayProgram, host: &mut Host<'_>, step: &Step, run: &mut 
 /// `room` bytes.
 fn results(
     program: &ArrayProgram,
-    host: &mut Host<'_>,
+    host: &mut ArrayHost<'_>,
     step: &Step,
     slots: &Slots<'_>,
     room: u64,

@@ -1,7 +1,7 @@
 //! What runs a sweep: its layout, the machine code of its plans, and the memory that runs use. Code is made for the forms of
 //! columns, when they are first met, and kept. How strips go through the stages is in `sweep.rs`.
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::place::{Memory, Place};
 use crate::cache::{Cache, Made, hash_of};
 use cembra_array::{ArrayProgram, Lane, Origin, Port, ProgramId, Storage, SweepLayout, Work};
@@ -120,7 +120,7 @@ impl SweepRunner {
 
     /// The functions for arrays of which those with bits of presence have a bit set in `with_bits`, by their columns; none if
     /// a plan has no function.
-    fn variant(&self, host: &Host<'_>, with_bits: u128) -> Option<Arc<Variant>> {
+    fn variant(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Arc<Variant>> {
         let functions = |adds: bool| {
             let functions = self.functions(host, with_bits, adds)?;
             Some(Arc::new(Variant { functions, adds, strip: self.strip_rows(adds) }))
@@ -145,7 +145,7 @@ impl SweepRunner {
     }
 
     /// A function for each plan, of columns of the forms of such arrays.
-    fn functions(&self, host: &Host<'_>, with_bits: u128, adds: bool) -> Option<Vec<Box<dyn BatchFunction>>> {
+    fn functions(&self, host: &ArrayHost<'_>, with_bits: u128, adds: bool) -> Option<Vec<Box<dyn BatchFunction>>> {
         let function = |work: &Work| {
             let Work::Map { part, inputs, outputs, .. } = work else { return None };
             let mut forms: SmallVec<[ColumnForm; 8]> = inputs.iter().map(|port| self.form(*port, with_bits)).collect();
@@ -197,7 +197,7 @@ impl SweepRunner {
     }
 
     /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
-    pub(super) fn workspace(&self, host: &Host<'_>, with_bits: u128) -> Option<Box<Workspace>> {
+    pub(super) fn workspace(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(host, with_bits)?;
         let accumulators = self.layout.accumulators().iter().map(|of| Accumulator::new(of.gathers, of.scalar));
         let scanners = self.layout.scanners().iter().map(|of| Scanner::new(of.scan, of.scalar));

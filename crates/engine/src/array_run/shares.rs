@@ -1,12 +1,12 @@
 //! Shares of a run, for several threads: whole blocks of a sum, or whole groups, so that no result depends on the number of
 //! shares. Each is done in a workspace of its own; arrays that are made are those of one.
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::runner::Workspace;
 use super::sweep::{Bounds, Run};
+use crate::threads::on_threads;
 use cembra_array::{Lane, Origin, Over, Side, Storage};
 use cembra_runtime::SUM_BLOCK;
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use smallvec::{SmallVec, smallvec};
 
 /// How many groups are looked at for one that a share may begin with.
@@ -63,7 +63,7 @@ impl Run<'_> {
 
     /// Goes through the strips of all shares, each on a thread if there are as many; false if something failed, or the run was
     /// cancelled.
-    pub(super) fn strips_of_shares(&self, workspace: &mut Workspace, shares: &[Bounds], host: &Host<'_>) -> bool {
+    pub(super) fn strips_of_shares(&self, workspace: &mut Workspace, shares: &[Bounds], host: &ArrayHost<'_>) -> bool {
         let mut others = std::mem::take(&mut workspace.others);
         while others.len() + 1 < shares.len() {
             let Some(other) = self.runner.workspace(host, self.with_bits) else { return false };
@@ -75,8 +75,7 @@ impl Run<'_> {
         }
         host.ready(&mut workspace.context);
         let workspaces = std::iter::once(&mut *workspace).chain(&mut others);
-        let work: Vec<(&mut Workspace, &Bounds)> = workspaces.zip(shares).collect();
-        let succeeds = work.into_par_iter().all(|(workspace, share)| {
+        let done = on_threads(None, workspaces.zip(shares), |(workspace, share)| {
             self.begin_share(workspace, share);
             self.strips(workspace, share)
         });
@@ -86,6 +85,6 @@ impl Run<'_> {
             }
         }
         workspace.others = others;
-        succeeds
+        done.into_iter().all(|succeeds| succeeds)
     }
 }

@@ -1,7 +1,7 @@
 //! A run of a sweep: sizes are compared, memory is made, and strips of elements go through the stages, one after the other
 //! (`strip.rs`). A sweep that meets anything that fails gives up: its caller has the program run in another way, which says what failed.
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::memory::{Found, RunParts, Slots, Spares};
 use super::place::{HAS_STREAMS, Place, finish};
 use super::runner::{SweepRunner, Workspace};
@@ -70,7 +70,7 @@ impl SweepRunner {
         program: &ArrayProgram,
         number: SweepId,
         memory: &mut RunParts<'_>,
-        host: &Host<'_>,
+        host: &ArrayHost<'_>,
     ) -> Result<Swept, Error> {
         let room = memory.room(host.most_array_bytes());
         let kept = memory.take_workspace(number);

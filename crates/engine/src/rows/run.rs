@@ -8,12 +8,12 @@ use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::strip::Strip;
 use crate::rows::target::{Made, Target};
 use crate::rows::{ColumnMut, InputColumn, Misfit};
+use crate::threads::on_threads;
 use cembra_plan::Plan;
 use cembra_runtime::{
     Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,
     QType, STRIP_ROWS, Scratch, drain_past_caches,
 };
-use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -335,7 +335,7 @@ impl RowPlan {
         let ready = &*job;
         let ranges = ranges(ready, player, settings.threads, settings.strip);
         let failed_first = AtomicUsize::new(usize::MAX);
-        let one = |start: usize, end: usize| {
+        let one = |(start, end): (usize, usize)| {
             // Rows behind one that stops the run are of no use to anybody.
             if failed_first.load(Ordering::Relaxed) < start {
                 return Range::empty(0);
@@ -346,13 +346,7 @@ impl RowPlan {
             }
             range
         };
-        let done: SmallVec<[Range<E>; 1]> = match (&ranges[..], settings.pool) {
-            ([(start, end)], _) => smallvec![one(*start, *end)],
-            (several, Some(pool)) => {
-                pool.install(|| several.par_iter().map(|(start, end)| one(*start, *end)).collect::<Vec<_>>()).into()
-            }
-            (several, None) => several.par_iter().map(|(start, end)| one(*start, *end)).collect::<Vec<_>>().into(),
-        };
+        let done = on_threads(settings.pool, ranges, one);
         let (mut failed, mut failures) = (Vec::new(), Vec::new());
         let mut made: SmallVec<[_; 1]> = SmallVec::new();
         for range in done {

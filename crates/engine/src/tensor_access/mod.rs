@@ -7,7 +7,7 @@ mod folding;
 mod run;
 
 use crate::body_session::BodySession;
-use crate::tensors::{Evaluator, Host};
+use crate::tensors::{Evaluator, TensorHost};
 use cell::Cell;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{check_inputs, evaluate};
@@ -33,7 +33,7 @@ pub struct Reader<'e> {
     graph: TensorGraph,
     output: TensorNodeId,
     inputs: Vec<Tensor>,
-    host: Host<'e>,
+    host: TensorHost<'e>,
     layout: Layout,
     /// How the nodes that have loops or expressions are computed.
     cells: FxHashMap<TensorNodeId, Cell>,
@@ -86,7 +86,7 @@ impl<'e> Reader<'e> {
         graph: &TensorGraph,
         node: TensorNodeId,
         inputs: &[Tensor],
-        host: Host<'e>,
+        host: TensorHost<'e>,
         is_fused: bool,
     ) -> Result<Reader<'e>, Error> {
         check_inputs(graph, inputs)?;

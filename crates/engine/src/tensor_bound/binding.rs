@@ -9,7 +9,7 @@ use super::product::{self, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
 use super::{BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
 use cembra_tensor::{
@@ -25,7 +25,7 @@ const STRIP: usize = 1 << 15;
 /// What is known while a plan is bound.
 pub(super) struct Binding<'b> {
     pub(super) graph: &'b TensorGraph,
-    pub(super) host: &'b Host<'b>,
+    pub(super) host: &'b TensorHost<'b>,
     /// Where nodes have their values.
     values: FxHashMap<TensorNodeId, Seen>,
     pub(super) slots: Slots,
@@ -46,7 +46,7 @@ impl BoundPlan {
     ///
     /// # Errors
     /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
-    pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &Host<'_>) -> Result<BoundPlan, Error> {
+    pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<BoundPlan, Error> {
         BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
@@ -56,7 +56,7 @@ impl BoundPlan {
         graph: &TensorGraph,
         inputs: &[Tensor],
         over: Option<usize>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<BoundPlan, Error> {
         let bound = Bound::of(plan, graph, inputs, over, host)?;
         debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
@@ -72,7 +72,7 @@ impl BoundPlan {
         plan: &Plan,
         graph: &TensorGraph,
         inputs: &[Tensor],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<BoundPlan, Error> {
         let wrong = |flaw: &dyn std::fmt::Display| {
             Error::tensors(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
@@ -91,7 +91,7 @@ impl Bound {
         graph: &TensorGraph,
         inputs: &[Tensor],
         over: Option<usize>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<Bound, Error> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();

@@ -5,8 +5,8 @@ use super::map::no_room;
 use super::memory::{Memory, Sources};
 use super::together::{Folding, LongRuns, Together, Way, finish, fold_parts, folds};
 use crate::tensor_product::ProductCounters;
-use crate::tensor_threads::{Task, Threads};
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
+use crate::threads::on_threads;
 use cembra_tensor::DataMut;
 use cembra_value::Error;
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl Together {
     }
 
     /// Combines the elements of some of the blocks.
-    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &Host<'_>) -> Blocks {
+    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &TensorHost<'_>) -> Blocks {
         let Together { members, way: Way::LongRuns(runs), .. } = self else { return Err(no_room()) };
         let (mut made, mut succeeds) = (Vec::new(), true);
         let of_each = runs.blocks();
@@ -70,7 +70,7 @@ impl Together {
     pub(super) fn run_blocks(
         workers: &mut [Together],
         sources: &Sources<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         to: &mut [DataMut<'_>],
     ) -> Result<(), Error> {
         let mut made = some_by_each(workers, sources, host)?;
@@ -92,21 +92,15 @@ impl LongRuns {
 }
 
 /// What all blocks have become. The error is that of the first that fails.
-fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, host: &Host<'_>) -> Blocks {
+fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, host: &TensorHost<'_>) -> Blocks {
     let count = workers[0].blocks();
     let each = count.div_ceil(workers.len());
-    let mut results: Vec<Blocks> = Vec::new();
-    results.resize_with(workers.len(), || Ok(None));
-    let mut tasks: Vec<Task<'_>> = Vec::with_capacity(workers.len());
-    for (at, (worker, result)) in workers.iter_mut().zip(&mut results).enumerate() {
-        tasks.push(Box::new(move || {
-            let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
-            *result = worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, host);
-        }));
-    }
-    Threads::together(tasks);
+    let done = on_threads(None, workers.iter_mut().enumerate(), |(at, worker)| {
+        let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
+        worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, host)
+    });
     let mut all = Vec::with_capacity(count);
-    for result in results {
+    for result in done {
         let Some(blocks) = result? else { return Ok(None) };
         all.extend(blocks);
     }

@@ -6,7 +6,7 @@ use super::cut::Cut;
 use super::memory::{Place, Seen, Slot, Slots, Sources};
 use super::{Binding, BoundPlan, BoundWork, Part, PartWork, Worker, map, no_pieces, run_pieces};
 use crate::tensor_product::ProductCounters;
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
 use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Region, Step, Work};
 use cembra_tensor::{Data, Elements, Extents, Layout, Node, Plan, Tensor, TensorGraph, TensorNodeId};
@@ -48,7 +48,7 @@ impl BoundPlan {
         graph: &TensorGraph,
         inputs: &mut [Tensor],
         target: usize,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<Option<BoundPlan>, Error> {
         let leaves = graph.leaves().len();
         let leaf = graph.leaves().get(target).map(|leaf| leaf.node);
@@ -78,7 +78,7 @@ impl BoundPlan {
         &mut self,
         inputs: &mut [Tensor],
         target: usize,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<Option<ProductCounters>, Error> {
         let fits = |over: &InPlace| over.target == target && inputs.get_mut(target).is_some_and(|own| over.fits(own));
         let len = self.inputs.len();
@@ -159,7 +159,7 @@ impl InPlace {
         &mut self,
         inputs: &mut [Tensor],
         slots: &[Slot],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         let InPlace { workers, within, target, way, .. } = self;

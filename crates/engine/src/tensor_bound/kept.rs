@@ -5,7 +5,7 @@ use super::memory::Place;
 use super::one::OneCall;
 use super::{BoundPlan, Seen};
 use crate::tensor_product::ProductCounters;
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
 use cembra_tensor::{Elements, Tensor};
 use cembra_value::Error;
 use smallvec::SmallVec;
@@ -80,7 +80,7 @@ impl KeptPlan {
     ///
     /// # Errors
     /// As for [`BoundPlan::run`].
-    pub(crate) fn run(&mut self, inputs: &[Tensor], host: &Host<'_>) -> Result<bool, Error> {
+    pub(crate) fn run(&mut self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<bool, Error> {
         let KeptPlan { bound, outputs, slots, takes_turns, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > host.most_bytes() {
             return Ok(false);

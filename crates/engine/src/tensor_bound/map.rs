@@ -3,9 +3,9 @@
 
 use super::cut::Cut;
 use super::memory::{Memory, Operand, Place};
-use crate::tensor_kernels::BodyLines;
-use crate::tensor_lines::{Line, OneLine};
-use crate::tensors::Host;
+use crate::tensor_kernels::{BodyLine, BodyLines};
+use crate::tensor_lines::Line;
+use crate::tensors::TensorHost;
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
 use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorErrorKind};
@@ -101,7 +101,7 @@ impl MapPiece {
         body: &Body,
         operands: impl Iterator<Item = Operand>,
         extents: &[usize],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<MapPiece, Error> {
         let operands: SmallVec<[Operand; 4]> = operands.collect();
         let count: usize = extents.iter().product();
@@ -148,7 +148,7 @@ impl MapPiece {
     }
 
     /// What computes all of it, if that is one line of each of these inputs.
-    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<dyn OneLine>> {
+    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let Way::One { kernel, .. } = &self.way else { return None };
         kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
     }
@@ -157,7 +157,7 @@ impl MapPiece {
     pub(super) fn run(
         &mut self,
         memory: &Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
@@ -273,7 +273,12 @@ fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
 }
 
 impl Blocks {
-    fn of(body: &Body, operands: &[Operand], axes: &[(usize, Strides)], host: &Host<'_>) -> Result<Blocks, Error> {
+    fn of(
+        body: &Body,
+        operands: &[Operand],
+        axes: &[(usize, Strides)],
+        host: &TensorHost<'_>,
+    ) -> Result<Blocks, Error> {
         let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
         let mut steps = Strides::new();
         let mut copies = SmallVec::new();
@@ -314,7 +319,7 @@ impl Blocks {
         &mut self,
         memory: &Memory<'_>,
         operands: &[Operand],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {

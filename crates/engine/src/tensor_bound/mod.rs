@@ -18,8 +18,8 @@ mod together;
 mod verify;
 
 use crate::tensor_product::ProductCounters;
-use crate::tensor_threads::{Task, Threads};
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
+use crate::threads::on_threads;
 use binding::{Binding, Bound, no_pieces};
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
@@ -109,7 +109,7 @@ impl Part {
     fn run(
         &mut self,
         memory: &mut Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
@@ -144,7 +144,7 @@ impl Worker {
         &mut self,
         which: Range<usize>,
         sources: &Sources<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         within: usize,
         mut to: DataMut<'_>,
         counters: &mut ProductCounters,
@@ -184,7 +184,7 @@ impl BoundPlan {
     pub fn run(
         &mut self,
         inputs: &[Tensor],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         counters: &mut ProductCounters,
     ) -> Result<Option<Vec<Tensor>>, Error> {
         if self.over.is_some() || !self.fits(inputs) || self.peak > host.most_bytes() {
@@ -206,7 +206,12 @@ impl BoundPlan {
     }
 
     /// Runs all steps but one that writes over a tensor.
-    fn run_steps(&mut self, inputs: &[Tensor], host: &Host<'_>, counters: &mut ProductCounters) -> Result<(), Error> {
+    fn run_steps(
+        &mut self,
+        inputs: &[Tensor],
+        host: &TensorHost<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
         for step in &mut self.steps {
             host.go_on()?;
             if step.guard.is_empty() || step.is_wanted(inputs, &self.slots)? {
@@ -259,7 +264,7 @@ impl BoundStep {
         &mut self,
         inputs: &[Tensor],
         slots: &mut [Slot],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         match &mut self.work {
@@ -298,7 +303,7 @@ fn run_pieces(
     workers: &mut [Worker],
     which: Range<usize>,
     sources: &Sources<'_>,
-    host: &Host<'_>,
+    host: &TensorHost<'_>,
     within: usize,
     to: DataMut<'_>,
     counters: &mut ProductCounters,
@@ -308,18 +313,20 @@ fn run_pieces(
     }
     let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
     let each = (end - first).div_ceil(workers.len());
-    let mut results: Vec<(ProductCounters, Result<(), Error>)> = Vec::new();
-    results.resize_with(workers.len(), || (ProductCounters::default(), Ok(())));
-    let (mut tasks, mut rest): (Vec<Task<'_>>, _) = (Vec::with_capacity(workers.len()), to);
-    for (at, (worker, (took, result))) in workers.iter_mut().zip(&mut results).enumerate() {
+    let (mut shares, mut rest) = (Vec::with_capacity(workers.len()), to);
+    for (at, worker) in workers.iter_mut().enumerate() {
         let which = (first + at * each).min(end)..(first + (at + 1) * each).min(end);
         let len = worker.cut.indices(which.clone()) * within;
         let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
         rest = others;
-        tasks.push(Box::new(move || *result = worker.run(which, sources, host, within, own, took)));
+        shares.push((worker, which, own));
     }
-    Threads::together(tasks);
-    for (took, result) in results {
+    let done = on_threads(None, shares, |(worker, which, own)| {
+        let mut took = ProductCounters::default();
+        let result = worker.run(which, sources, host, within, own, &mut took);
+        (took, result)
+    });
+    for (took, result) in done {
         *counters += took;
         result?;
     }

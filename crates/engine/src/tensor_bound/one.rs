@@ -3,14 +3,15 @@
 
 use super::reduce::put_total;
 use super::{BoundPlan, BoundWork, PartWork};
-use crate::tensor_lines::{OneLine, OneTarget};
+use crate::tensor_kernels::BodyLine;
+use crate::tensor_lines::OneTarget;
 use cembra_runtime::Chains;
 use cembra_tensor::{DataMut, Tensor};
 
 /// A plan that is one line.
 #[derive(Debug)]
 pub(super) struct OneCall {
-    line: Box<dyn OneLine>,
+    line: Box<BodyLine>,
     inputs: usize,
     /// Zeros between runs; none where elements are written.
     chains: Option<Box<Chains>>,

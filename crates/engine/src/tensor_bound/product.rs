@@ -5,7 +5,7 @@
 use super::Binding;
 use super::memory::{Memory, Operand, Seen};
 use crate::tensor_product::PlannedProduct;
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{self, check_size};
 use cembra_tensor::{
@@ -130,7 +130,7 @@ impl ProductPiece {
     pub(super) fn run(
         &self,
         memory: &mut Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {

@@ -6,9 +6,8 @@ use super::ahead::Fetched;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
 use super::memory::{Memory, Operand};
-use crate::tensor_kernels::BodySums;
-use crate::tensor_lines::OneLine;
-use crate::tensors::Host;
+use crate::tensor_kernels::{BodyLine, BodySums};
+use crate::tensors::TensorHost;
 use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order, sum_blocks};
 use cembra_tensor::plan::Region;
 use cembra_tensor::sums::{self, Order, Reduced, SIDE_BY_SIDE, extend, take_lines, take_row};
@@ -105,7 +104,7 @@ impl ReducePiece {
         of: &Region,
         operands: impl Iterator<Item = Operand>,
         whole: &[usize],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<ReducePiece, Error> {
         ReducePiece::bound(reduction, of, operands.collect(), whole, host, true)
     }
@@ -115,7 +114,7 @@ impl ReducePiece {
         of: &Region,
         operands: SmallVec<[Operand; 4]>,
         whole: &[usize],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         at_once: bool,
     ) -> Result<ReducePiece, Error> {
         let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
@@ -194,7 +193,7 @@ impl ReducePiece {
     }
 
     /// What adds all of it to chains, if that is one line of each of these inputs, summed as it is computed and at once.
-    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<dyn OneLine>> {
+    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let Way::Sums(sums) = &self.way else { return None };
         if !sums.axes.is_empty() || sums.length > SUM_BLOCK {
             return None;
@@ -206,7 +205,7 @@ impl ReducePiece {
     pub(super) fn run(
         &mut self,
         memory: &Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
@@ -287,7 +286,7 @@ impl Sums {
     fn run(
         &mut self,
         memory: &Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         operands: &[Operand],
         to: &mut DataMut<'_>,

@@ -10,7 +10,7 @@ use super::{Binding, BoundGuard, BoundStep, BoundWork};
 use crate::tensor_kernels::BodySums;
 use crate::tensor_lines::Line;
 use crate::tensor_product::ProductCounters;
-use crate::tensors::Host;
+use crate::tensors::TensorHost;
 use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
 use cembra_tensor::plan::{Step, Work};
 use cembra_tensor::sums::{Folded, Order, Reduced, SIDE_BY_SIDE, extend, take_row};
@@ -108,7 +108,7 @@ pub(super) struct Added {
 }
 
 impl Piece {
-    fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &Host<'_>) -> Result<Piece, Error> {
+    fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &TensorHost<'_>) -> Result<Piece, Error> {
         let operand = body.outputs.first().and_then(|(output, _)| operands.get(*output as usize));
         let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
             return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, host)?)));
@@ -127,7 +127,7 @@ impl Piece {
         (reduction, body, _): &Reduce<'_>,
         operands: &[Operand],
         extents: &[usize],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
     ) -> Result<Option<Piece>, Error> {
         let is_float = matches!(body.outputs.first(), Some((_, Scalar::Float32 | Scalar::Float64)));
         let Some((count, _)) = extents.split_last().filter(|_| *reduction == Reduction::Sum && is_float) else {
@@ -143,7 +143,7 @@ impl Piece {
     fn fold(
         &mut self,
         memory: &Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         block: &mut Data,
         fold: &mut dyn Folding,
@@ -162,7 +162,7 @@ impl Piece {
     fn run<'p>(
         &mut self,
         memory: &'p Memory<'_>,
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         starts: &[usize],
         block: &'p mut Data,
     ) -> Result<(&'p Data, usize, usize), Error> {
@@ -379,7 +379,7 @@ pub(super) fn run(
     workers: &mut [Together],
     targets: &Targets,
     (inputs, slots): (&[Tensor], &mut [Slot]),
-    host: &Host<'_>,
+    host: &TensorHost<'_>,
 ) -> Result<(), Error> {
     let mut made = SmallVec::<[_; 4]>::new();
     for (target, len) in targets {
@@ -409,7 +409,7 @@ impl Together {
         reduces: &[Reduce<'_>],
         axes: &[Axis],
         whole: &[usize],
-        host: &Host<'_>,
+        host: &TensorHost<'_>,
         at_once: bool,
     ) -> Result<Together, Error> {
         let (order, turned) = turned(axes, whole.len());
@@ -468,7 +468,7 @@ impl Together {
     }
 
     /// Combines all elements, and writes the result of each reduction to its memory.
-    fn run(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
+    fn run(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
         if self.succeeds(memory, host, to)? {
             return Ok(());
         }
@@ -477,14 +477,14 @@ impl Together {
     }
 
     /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
-    pub(super) fn otherwise(&self, host: &Host<'_>) -> Result<Together, Error> {
+    pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<Together, Error> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
         Together::of(&own, axes, whole, host, false)
     }
 
     /// False if elements cannot be added as they are computed.
-    fn succeeds(&mut self, memory: &Memory<'_>, host: &Host<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
+    fn succeeds(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
         let Together { members, way, .. } = self;
         let mut succeeds = true;
         match way {
@@ -526,7 +526,7 @@ fn line_pieces(
     reduces: &[Reduce<'_>],
     operands: &[SmallVec<[Operand; 4]>],
     extents: &[usize],
-    host: &Host<'_>,
+    host: &TensorHost<'_>,
     at_once: bool,
 ) -> Result<Pieces, Error> {
     let piece = |(reduce, operands): (&Reduce<'_>, &SmallVec<[Operand; 4]>)| {
@@ -550,7 +550,7 @@ pub(super) fn fold_parts(
     (parts, which): (&mut Cut<Pieces>, Range<usize>),
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,
-    host: &Host<'_>,
+    host: &TensorHost<'_>,
     starts: impl Fn(&[usize]) -> Vec<usize>,
 ) -> Result<bool, Error> {
     let mut succeeds = true;

@@ -1,0 +1,63 @@
+//! Work of one run that is shared out to threads: rows, lists, strips of arrays, blocks of tensors. How the work is divided is decided by
+//! those who have it, without regard to the number of threads where a sum depends on it; here it is only done.
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::prelude::IndexedParallelIterator;
+use smallvec::{SmallVec, smallvec};
+
+/// So many shares for each thread that there is leave none without work, however they are asked for.
+const SHARES: usize = 4;
+
+/// So many threads as are asked for, or as are of use in a pool: the process's own, or that in which the caller is, if there is none.
+/// Memory is made for each, so no more count than there can be work for at the same time.
+pub(crate) fn useful_threads(asked: usize, pool: Option<&rayon::ThreadPool>) -> usize {
+    if asked <= 1 {
+        return 1;
+    }
+    let there_are = pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
+    asked.min(there_are.saturating_mul(SHARES)).max(1)
+}
+
+/// What is made of each share, in the order of the shares. A single one is done by the caller; several are jobs of a pool: the
+/// process's own, or that in which the caller is, if there is none.
+pub(crate) fn on_threads<W: Send, R: Send>(
+    pool: Option<&rayon::ThreadPool>,
+    shares: impl IntoIterator<Item = W>,
+    one: impl Fn(W) -> R + Sync,
+) -> SmallVec<[R; 1]> {
+    let mut shares: SmallVec<[W; 1]> = shares.into_iter().collect();
+    if shares.len() <= 1 {
+        return shares.pop().map_or_else(SmallVec::new, |share| smallvec![one(share)]);
+    }
+    let several = || shares.into_vec().into_par_iter().with_max_len(1).map(&one).collect::<Vec<R>>();
+    match pool {
+        Some(pool) => pool.install(several).into(),
+        None => several().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_count_than_are_of_use() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let useful = |asked| useful_threads(asked, Some(&pool));
+        assert_eq!([0, 1, 2, 12, 13, 1 << 62, usize::MAX].map(useful), [1, 1, 2, 12, 12, 12, 12]);
+        assert!((1..=4 * rayon::current_num_threads()).contains(&useful_threads(usize::MAX, None)));
+    }
+
+    #[test]
+    fn shares_are_done_by_the_caller_or_by_the_pool_in_their_order() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let done = |count: usize| on_threads(Some(&pool), 0..count, |share| (share, pool.current_thread_index()));
+        assert!(done(0).is_empty());
+        assert_eq!(done(1)[..], [(0, None)]);
+        let several = done(20);
+        assert!(
+            several.iter().enumerate().all(|(at, (share, thread))| at == *share && thread.is_some_and(|of| of < 3))
+        );
+        assert_eq!(on_threads(None, [3, 4], |share| share * 2)[..], [6, 8]);
+    }
+}
