@@ -421,6 +421,13 @@ pub struct OpDef {
     pub of_durations: Option<OpId>,
 }
 
+/// True for durations and timestamps, and for arrays of them.
+#[inline]
+pub(crate) fn is_of_durations(qtype: &QType) -> bool {
+    let (QType::Scalar(scalar) | QType::Optional(scalar) | QType::Array(_, scalar)) = qtype else { return false };
+    matches!(scalar, Scalar::Duration | Scalar::Timestamp)
+}
+
 impl std::fmt::Debug for OpDef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
@@ -460,10 +467,12 @@ impl OpDef {
         matches!((self.over_arrays, &self.meaning), (OverArrays::Kernel(_), Meaning::Overloads([])))
     }
 
-    /// True if it may stand for another operator, which the types of its operands choose: see [`Registry::meant`](crate::Registry::meant).
+    /// True if it may stand for another operator on operands of these types: see [`Registry::meant`](crate::Registry::meant).
     #[must_use]
-    pub const fn may_be_another(&self) -> bool {
-        matches!(self.meaning, Meaning::Choose(_)) || self.of_durations.is_some()
+    #[inline]
+    pub fn may_be_another<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
+        matches!(self.meaning, Meaning::Choose(_))
+            || self.of_durations.is_some() && types.into_iter().any(is_of_durations)
     }
 
     /// True if no argument can make it fail.

@@ -2,7 +2,7 @@
 
 use crate::Effects;
 use crate::cast::cast_operator;
-use crate::definition::{Meaning, OpDef, Structure};
+use crate::definition::{Meaning, OpDef, Structure, is_of_durations};
 use crate::list::{STANDARD, id};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
@@ -115,10 +115,8 @@ impl Registry {
             Meaning::Choose(choose) => choose(types),
             _ => id,
         };
-        let is_of_time =
-            |qtype: &&QType| matches!(qtype.of_each().scalar(), Some(Scalar::Duration | Scalar::Timestamp));
         match self.get(op).of_durations {
-            Some(other) if types.iter().any(is_of_time) => other,
+            Some(other) if types.iter().any(|qtype| is_of_durations(qtype)) => other,
             _ => op,
         }
     }

@@ -355,10 +355,10 @@ impl TypedGraph {
     /// The operator does not take these types.
     pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
         let mut op = op;
-        if registry.get(op).may_be_another() {
+        let types = operands.iter().map(|operand| self.qtype(*operand));
+        if registry.get(op).may_be_another(types.clone()) {
             registry.get(op).check_count(operands.len())?;
-            let types: SmallVec<[&QType; 4]> = operands.iter().map(|operand| self.qtype(*operand)).collect();
-            op = registry.meant(op, &types);
+            op = registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
         }
         bind(self, registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
@@ -598,6 +598,17 @@ pub(crate) enum Operand<'a> {
     Node(Id),
     /// A literal of the program. It becomes a node of the type that it is used as.
     Literal { node: NodeId, value: &'a Value, qtype: &'static QType },
+}
+
+impl Operand<'_> {
+    /// Its type, in the graph of its node.
+    #[inline]
+    pub(crate) fn qtype<'g>(&self, graph: &'g TypedGraph) -> &'g QType {
+        match self {
+            Operand::Node(id) => graph.qtype(*id),
+            Operand::Literal { qtype, .. } => qtype,
+        }
+    }
 }
 
 fn hash_literal(seed: &RandomState, value: &Value) -> u64 {

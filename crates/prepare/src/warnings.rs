@@ -50,11 +50,11 @@ pub fn find_warnings(
 
 /// The operator that a written one stands for on the operands of a node.
 fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
-    if !registry.get(op).may_be_another() {
+    let types = graph.operands(id).iter().map(|operand| graph.qtype(*operand));
+    if !registry.get(op).may_be_another(types.clone()) {
         return op;
     }
-    let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
-    registry.meant(op, &types)
+    registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>())
 }
 
 /// An operator as it is written.

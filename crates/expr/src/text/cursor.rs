@@ -118,6 +118,13 @@ impl<'s> Cursor<'s> {
         }
     }
 
+    /// The byte at a place of the text being read; 0 behind its end.
+    #[inline]
+    pub(super) fn byte(&self, at: u32) -> u8 {
+        let place = (at as usize).checked_sub(self.source.start);
+        place.and_then(|place| self.source.text.as_bytes().get(place)).copied().unwrap_or(0)
+    }
+
     /// Reads the current token and moves to the next.
     pub(super) fn advance(&mut self) -> Token {
         let read = self.token;

@@ -37,15 +37,15 @@ impl Cursor<'_> {
     /// True where a dictionary or its type begins: the word, and the bracket right behind it that makes it one.
     pub(super) fn at_dict(&self) -> bool {
         let span = self.token.span;
-        if self.token.kind != TokenKind::Word || self.text(span) != DICT_WORD {
+        let is_near = matches!(self.byte(span.end), b'{' | b'[');
+        if self.token.kind != TokenKind::Word || !is_near || self.text(span) != DICT_WORD {
             return false;
         }
         let mut ahead = self.ahead();
         let bracket = ahead.next();
-        let is_near = bracket.span.start == span.end;
         // Of something else of this name there is an index: no type, and but one.
         let mut is_type = || self.is_type_name(&ahead.next()) && ahead.next().kind == TokenKind::Comma;
-        is_near && (bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type())
+        bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type()
     }
 
     /// Reads a dictionary, or the type of one, that begins here.

@@ -52,11 +52,11 @@ impl<'s> Cursor<'s> {
     /// The type named before a `{` by what is a name elsewhere, as in `float64{1}` and `edge{0, 2}`.
     fn type_before_brace(&self) -> Option<TypeName> {
         let span = self.token.span;
-        let at = |start: u32, len: u32| self.text(Span::new(start, start + len));
-        let is_optional = at(span.end, 1) == "?";
-        if at(span.end + u32::from(is_optional), 1) != "{" {
-            return None;
-        }
+        let is_optional = match self.byte(span.end) {
+            b'{' => false,
+            b'?' if self.byte(span.end + 1) == b'{' => true,
+            _ => return None,
+        };
         let word = self.text(span);
         if is_optional {
             // Every other name of a type that has an optional one is reserved.

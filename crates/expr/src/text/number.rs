@@ -22,35 +22,41 @@ pub(super) struct Scan {
 /// Scans the number that begins at `start`, where a digit stands. After a dot only plain digits belong to it.
 pub(super) fn scan(bytes: &[u8], start: usize, after_dot: bool) -> Scan {
     let at = |position: usize| bytes.get(position).copied().unwrap_or(0);
-    let skip = |mut position: usize, belongs: fn(u8) -> bool| {
-        while belongs(at(position)) {
-            position += 1;
-        }
-        position
-    };
-    let digit: fn(u8) -> bool = |b| b.is_ascii_digit() || b == b'_';
-    let mut end = skip(start, digit);
+    let digit = |b: u8| b.is_ascii_digit() || b == b'_';
+    let mut end = skip(bytes, start, digit);
     let (mut float, mut bare_dot) = (false, false);
     if !after_dot {
         // Two dots are those of a range.
         if at(end) == b'.' && at(end + 1) != b'.' {
             bare_dot = !at(end + 1).is_ascii_digit();
             float = true;
-            end = skip(end + 1, digit);
+            end = skip(bytes, end + 1, digit);
         }
         if matches!(at(end), b'e' | b'E') {
             let sign = usize::from(matches!(at(end + 1), b'+' | b'-'));
             if at(end + 1 + sign).is_ascii_digit() {
                 float = true;
-                end = skip(end + 1 + sign, digit);
+                end = skip(bytes, end + 1 + sign, digit);
             }
         }
     }
-    Scan { digits_end: end, end: skip(end, continues_word), float, bare_dot }
+    Scan { digits_end: end, end: skip(bytes, end, continues_word), float, bare_dot }
+}
+
+/// Where the bytes end that belong to something, from `start` on.
+#[inline]
+fn skip(bytes: &[u8], start: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    let behind = bytes.get(start..).unwrap_or_default();
+    start + behind.iter().position(|byte| !belongs(*byte)).unwrap_or(behind.len())
 }
 
 /// True for a number with a unit of time behind it, as `12h`.
+#[inline]
 pub(super) fn is_with_unit(text: &str) -> bool {
+    // Most numbers end with a digit.
+    if text.bytes().next_back().is_none_or(|last| last.is_ascii_digit()) {
+        return false;
+    }
     let scan = scan(text.as_bytes(), 0, false);
     Duration::is_unit(&text[scan.digits_end..])
 }

@@ -170,7 +170,10 @@ impl<'s> Cursor<'s> {
 
     /// True for the name of a type, where a type is expected.
     pub(super) fn is_type_name(&self, token: &Token) -> bool {
-        token.kind == TokenKind::Type || token.kind == TokenKind::Word && self.text(token.span) == NAME_TOO.short_name()
+        let too = NAME_TOO.short_name();
+        // Every name of a model comes here, so its length is compared first.
+        let may_be = token.kind == TokenKind::Word && (token.span.end - token.span.start) as usize == too.len();
+        token.kind == TokenKind::Type || may_be && self.text(token.span) == too
     }
 
     /// Reads a type that promises nothing: that of a value, or of what is no input.

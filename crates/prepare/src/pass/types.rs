@@ -333,7 +333,7 @@ impl Typer<'_> {
 
     /// The operator that a written one is of these operands; `None` if it does not take so many, which is reported.
     fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
-        if !self.registry.get(op).may_be_another() {
+        if !self.registry.get(op).may_be_another(given.iter().map(|operand| operand.qtype(&model.graph))) {
             return Some(op);
         }
         // What it stands for may take another number of operands.
@@ -354,13 +354,7 @@ impl Typer<'_> {
 
     /// The operator that another one stands for.
     fn choose(&mut self, model: &mut TypedModel, written: OpId, given: &[Operand<'_>]) -> OpId {
-        let types: SmallVec<[&QType; 4]> = given
-            .iter()
-            .map(|operand| match operand {
-                Operand::Node(id) => model.graph.qtype(*id),
-                Operand::Literal { qtype, .. } => qtype,
-            })
-            .collect();
+        let types: SmallVec<[&QType; 4]> = given.iter().map(|operand| operand.qtype(&model.graph)).collect();
         let op = self.registry.meant(written, &types);
         drop(types);
         if op != written && !self.chosen.contains(&op) {
@@ -522,11 +516,7 @@ impl Typer<'_> {
 
     /// Reports that an operator does not take these operands.
     fn unresolved(&mut self, model: &TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>], fault: &TypeFault) {
-        let qtype = |operand: &Operand<'_>| match operand {
-            Operand::Node(id) => model.graph.qtype(*id).clone(),
-            Operand::Literal { qtype, .. } => (*qtype).clone(),
-        };
-        let types: Vec<QType> = given.iter().map(qtype).collect();
+        let types: Vec<QType> = given.iter().map(|operand| operand.qtype(&model.graph).clone()).collect();
         let alike = matches!(self.registry.get(op).typing, Typing::Promote(_));
         self.fault(node, fault, &types, alike);
     }

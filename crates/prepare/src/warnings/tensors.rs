@@ -51,11 +51,8 @@ fn scalars(of: &Elements) -> Option<SmallVec<[QType; 4]>> {
 
 /// The operator that a written one stands for on such elements.
 fn chosen(registry: &Registry, op: OpId, of: &Elements) -> OpId {
-    if !registry.get(op).may_be_another() {
-        return op;
-    }
     match scalars(of) {
-        Some(types) if registry.get(op).check_count(types.len()).is_ok() => {
+        Some(types) if registry.get(op).may_be_another(&types) && registry.get(op).check_count(types.len()).is_ok() => {
             registry.meant(op, &types.iter().collect::<SmallVec<[&QType; 4]>>())
         }
         _ => op,

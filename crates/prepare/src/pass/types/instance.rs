@@ -49,10 +49,10 @@ impl Instance<'_, '_, '_> {
         }
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let mut op = op;
-        if self.typer.registry.get(op).may_be_another() {
+        let types = operands.iter().map(|id| self.model.graph.qtype(*id));
+        if self.typer.registry.get(op).may_be_another(types.clone()) {
             self.typer.registry.get(op).check_count(args.len())?;
-            let types: SmallVec<[&QType; 4]> = operands.iter().map(|id| self.model.graph.qtype(*id)).collect();
-            op = self.typer.registry.meant(op, &types);
+            op = self.typer.registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
         }
         if let [x, y] = *operands
             && let Some(value) = self.typer.compare_types(self.model, op, [x, y]).map_err(exceeded)?
