@@ -221,6 +221,57 @@ fn what_goes_on_in_the_next_line_is_indented() {
 }
 
 #[test]
+fn conditions_that_are_too_long_are_broken_before_brackets_are() {
+    check(
+        r#"
+        let short = if amount > limit then amount * some_long_name_of_a_rate else limit * another_name_of_a
+        let branches = if amount > limit then amount * some_long_name_of_a_rate + other else limit * another_name
+        let chain = if amount > limit then amount * rate else if amount > other_limit then amount else if amount > 0 then 1 else 0
+        let both = if amount * some_long_name_of_a_rate + other > limit * another_name then amount * some_long_name - 1 else limit
+        let call = any(if amount > limit then any(amount, rate) else any(limit * another_name_of_a_rate, other), 5)
+        let inside = (if amount > limit and amount > other then some_long_name_of_a_rate else other) * 100 + another_name
+        let nested = if amount > limit then if amount > other_limit then amount * rate else amount + other_rate else limit + rate
+        let kept = if amount > limit
+        then amount else if amount > another_limit then amount * some_long_name_of_a_rate - other_rate else 0
+        let late = if a then b else any(some_long_name_of_a_rate, another_name_of_a_rate, a_third_name_of_a_rate, 1)
+        let field = any(row.then, row.else, some_long_name_of_a_rate, another_name_of_a_rate, a_third_name_of_rate)
+        -----
+        let short = if amount > limit then amount * some_long_name_of_a_rate else limit * another_name_of_a
+        let branches = if amount > limit then amount * some_long_name_of_a_rate + other
+            else limit * another_name
+        let chain = if amount > limit then amount * rate
+            else if amount > other_limit then amount
+            else if amount > 0 then 1
+            else 0
+        let both = if amount * some_long_name_of_a_rate + other > limit * another_name
+            then amount * some_long_name - 1
+            else limit
+        let call = any(
+            if amount > limit then any(amount, rate) else any(limit * another_name_of_a_rate, other),
+            5
+        )
+        let inside = (if amount > limit and amount > other then some_long_name_of_a_rate
+            else other) * 100 + another_name
+        let nested = if amount > limit
+            then if amount > other_limit then amount * rate else amount + other_rate
+            else limit + rate
+        let kept = if amount > limit
+            then amount else if amount > another_limit then amount * some_long_name_of_a_rate - other_rate
+            else 0
+        let late = if a then b
+            else any(some_long_name_of_a_rate, another_name_of_a_rate, a_third_name_of_a_rate, 1)
+        let field = any(
+            row.then,
+            row.else,
+            some_long_name_of_a_rate,
+            another_name_of_a_rate,
+            a_third_name_of_rate
+        )
+        "#,
+    );
+}
+
+#[test]
 fn brackets_are_flat_or_broken() {
     check(
         r#"
@@ -448,7 +499,14 @@ fn long_and_deep_texts_are_formatted() {
     let lines = format!("let a = 1{}\n", "\n    + a".repeat(300_000));
     assert_eq!(formatted(&lines), lines);
     let limits = Limits { nesting: 200_000, source_bytes: 1 << 30, ..Limits::default() };
-    for (open, close) in [("(", ")"), ("any(1, ", ")"), ("(if a then ", ")"), ("(\n", "\n)"), ("(let a = 1 in ", ")")] {
+    for (open, close) in [
+        ("(", ")"),
+        ("any(1, ", ")"),
+        ("(if a then ", ")"),
+        ("if a then if b then ", ""),
+        ("(\n", "\n)"),
+        ("(let a = 1 in ", ")"),
+    ] {
         let text = [open.repeat(100_000), close.repeat(100_000)].join("1");
         let made = format(&text, &Operators, &limits).unwrap_or_else(|problems| panic!("{problems}"));
         let again = format(&made, &Operators, &limits).unwrap_or_else(|problems| panic!("{problems}"));

@@ -1,8 +1,10 @@
 //! The layout: which tokens begin a line, how far it is indented, and what stands between tokens of a line.
 //!
 //! What a line end means decides: outside of brackets, and between the cases of a table, every line ends where it did,
-//! and none ends elsewhere but for a `;`. Inside of brackets line ends mean nothing. A bracket is broken, with each of
-//! its operands on a line of its own, if it was, or if it is too long; whatever else was broken there stays so.
+//! and none ends elsewhere but for a `;`, and before a `then` or `else`, which go on with a statement wherever they stand.
+//! Inside of brackets line ends mean nothing. A bracket is broken, with each of its operands on a line of its own, if it
+//! was, or if it is too long; whatever else was broken there stays so. A condition that is too long is broken before the
+//! brackets in it are: before each `else`, and before a `then` whose line would be too long still.
 
 use super::lines::Lines;
 use super::structure::{Bracket, BracketKind, Structure};
@@ -64,6 +66,8 @@ struct Begun {
     part: Part,
     /// The indentation of lines that begin with one of its words.
     indentation: usize,
+    /// True if each `else` begins a line, because all of it on one line is too long.
+    is_broken: bool,
 }
 
 /// What comes before a token.
@@ -127,7 +131,7 @@ impl<'t, 's> Layout<'t, 's> {
         if role.begins_statement {
             self.begun.clear();
         }
-        let word = if role.is_name { TokenKind::Word } else { kind };
+        let word = self.word(index);
         self.close_conditions(word, role.binds);
         let before = self.before(index);
         let is_line = self.lines.is_empty() || matches!(before, Before::Line { .. });
@@ -141,7 +145,7 @@ impl<'t, 's> Layout<'t, 's> {
             }
             _ => {}
         }
-        self.begin_conditions(word, is_line, role.begins_statement);
+        self.begin_conditions(index, word, is_line);
         self.lines.write(self.tokens.text(index));
         self.last = Some(index);
     }
@@ -149,6 +153,11 @@ impl<'t, 's> Layout<'t, 's> {
     /// How many conditions are begun outside of the innermost bracket.
     fn begun_outside(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.begun)
+    }
+
+    /// A token as it stands here: a word of the language that is a name is any word.
+    fn word(&self, index: usize) -> TokenKind {
+        if self.structure.roles[index].is_name { TokenKind::Word } else { self.tokens.kind(index) }
     }
 
     /// The innermost condition that is begun in the innermost bracket.
@@ -174,17 +183,30 @@ impl<'t, 's> Layout<'t, 's> {
     }
 
     /// Notes what begins with this word, or which part of it.
-    fn begin_conditions(&mut self, word: TokenKind, is_line: bool, begins_statement: bool) {
+    fn begin_conditions(&mut self, index: usize, word: TokenKind, is_line: bool) {
+        let begins_statement = self.structure.roles[index].begins_statement;
+        // A bracket of several operands that is not broken would be, if a line ended in it.
+        let may_break = self.frames.last().is_none_or(|frame| match frame.mode {
+            Mode::Broken => true,
+            Mode::Flat => frame.bracket.commas == 0,
+            Mode::Filled | Mode::Raw | Mode::Table => false,
+        });
+        let is_too_long = word == TokenKind::If && may_break && !self.condition_fits(index, false);
         let indentation = self.lines.indentation + if is_line { 0 } else { STEP };
         let follows_else = self.last.is_some_and(|last| self.tokens.kind(last) == TokenKind::Else) && !is_line;
         match (word, self.innermost()) {
-            (TokenKind::If, Some(begun)) if follows_else && begun.part == Part::Else => begun.part = Part::Condition,
-            (TokenKind::If, _) => self.begun.push(Begun { part: Part::Condition, indentation }),
+            (TokenKind::If, Some(begun)) if follows_else && begun.part == Part::Else => {
+                begun.part = Part::Condition;
+                begun.is_broken |= is_too_long;
+            }
+            (TokenKind::If, _) => {
+                self.begun.push(Begun { part: Part::Condition, indentation, is_broken: is_too_long });
+            }
             (TokenKind::Then, Some(begun)) => begun.part = Part::Then,
             (TokenKind::Else, Some(begun)) => begun.part = Part::Else,
             (TokenKind::Let, _) if !begins_statement => {
                 let indentation = self.going_on(TokenKind::Let);
-                self.begun.push(Begun { part: Part::Local, indentation });
+                self.begun.push(Begun { part: Part::Local, indentation, is_broken: false });
             }
             _ => {}
         }
@@ -195,9 +217,20 @@ impl<'t, 's> Layout<'t, 's> {
         let base = self.frames.last().map_or(STEP, Frame::going_on);
         match self.innermost() {
             None => base,
-            Some(Begun { part: Part::Local, indentation }) => *indentation,
+            Some(Begun { part: Part::Local, indentation, .. }) => *indentation,
             Some(begun) if matches!(word, TokenKind::Then | TokenKind::Else) => begun.indentation,
             Some(begun) => begun.indentation + STEP,
+        }
+    }
+
+    /// True if a line begins with a token because the condition that it belongs to is too long.
+    fn breaks_condition(&mut self, index: usize, word: TokenKind) -> bool {
+        let is_broken = self.innermost().is_some_and(|begun| begun.is_broken);
+        match word {
+            TokenKind::Else => is_broken,
+            // A blank is before it.
+            TokenKind::Then => is_broken && !self.condition_fits(index, true),
+            _ => false,
         }
     }
 
@@ -206,8 +239,8 @@ impl<'t, 's> Layout<'t, 's> {
         let Some(last) = self.last else { return Before::Blank("") };
         let role = self.structure.roles[index];
         let line = |indentation| Before::Line { indentation, may_be_apart: true };
-        let begins_line = self.tokens.at(index).first_on_line;
-        let word = if role.is_name { TokenKind::Word } else { self.tokens.kind(index) };
+        let word = self.word(index);
+        let begins_line = self.tokens.at(index).first_on_line || self.breaks_condition(index, word);
         let Some(frame) = self.frames.last().copied() else {
             return match role.begins_statement {
                 true => line(0),
@@ -336,13 +369,43 @@ impl<'t, 's> Layout<'t, 's> {
 
     /// True if the bracket that opens here, and what follows it up to where a line may end, fits on the line.
     fn fits(&self, open: usize) -> bool {
-        let mut column = self.lines.column;
+        self.fits_from(open, false, false)
+    }
+
+    /// True if what begins with this `if` or `then` fits on the line: all of it with what follows, or what is before its `else`.
+    fn condition_fits(&self, index: usize, to_else: bool) -> bool {
+        self.fits_from(index, true, to_else)
+    }
+
+    /// True if what is from a token on fits on the line, up to where a line may end. A condition may not end one at the brackets in it.
+    fn fits_from(&self, open: usize, of_condition: bool, to_else: bool) -> bool {
+        let mut column = self.lines.column + usize::from(to_else);
         let mut next_bracket = self.next_bracket;
+        // Conditions of the same bracket whose `else` is still to come: those that are begun, the innermost last, and those from here on.
+        let begun = self.begun[self.begun_outside()..].iter();
+        let mut begun = begun.rev().filter(|begun| matches!(begun.part, Part::Condition | Part::Then)).peekable();
+        let follows_else = open.checked_sub(1).is_some_and(|before| self.word(before) == TokenKind::Else);
+        let mut own = usize::from(self.word(open) == TokenKind::If && !follows_else);
         // The brackets that opened since, and how many of those before closed.
         let mut inside: Vec<Bracket> = Vec::new();
         let mut outside = self.frames.len();
         for index in open..self.tokens.len() {
             let token = self.tokens.at(index);
+            if index > open && inside.is_empty() && outside == self.frames.len() {
+                let goes_on = self.tokens.kind(index + 1) == TokenKind::If;
+                match self.word(index) {
+                    TokenKind::If if self.word(index - 1) != TokenKind::Else => own += 1,
+                    TokenKind::Else if own > 0 => own -= usize::from(!goes_on),
+                    TokenKind::Else if to_else => return true,
+                    TokenKind::Else => {
+                        let of = if goes_on { begun.peek().copied() } else { begun.next() };
+                        if of.is_some_and(|begun| begun.is_broken) {
+                            return true;
+                        }
+                    }
+                    _ => {}
+                }
+            }
             if index > open {
                 let around = outside.checked_sub(1).map(|outside| self.frames[outside]);
                 let mode = match (inside.last(), around) {
@@ -366,7 +429,8 @@ impl<'t, 's> Layout<'t, 's> {
                     let bracket = self.structure.brackets[next_bracket];
                     next_bracket += 1;
                     let is_other = index > open;
-                    if is_other && (bracket.is_broken() || inside.is_empty() && bracket.may_break()) {
+                    let may_break = !of_condition && inside.is_empty() && bracket.may_break();
+                    if is_other && (bracket.is_broken() || may_break) {
                         return true;
                     }
                     inside.push(bracket);
