@@ -1,33 +1,124 @@
-//! Rows that failed and did not end the run: counted, and each a line of a CSV if that is asked for.
+//! Rows that failed and did not end the run: counted, and each a line of a CSV if that is asked for, with the columns that are carried
+//! through.
 
 use crate::inputs::Feed;
-use crate::pipeline::{Failed, Problem};
+use crate::pipeline::{Failed, Problem, TEXT_BYTES, unreadable};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+use arrow_schema::SchemaRef;
+use cembra::{QType, Scalar};
 use cembra_table::error::DataError;
 use cembra_table::output::Output;
-use std::io::{BufWriter, Write};
+use cembra_table::sink::{self, Sink, WriteOptions};
+use cembra_table::{Form, Format, Named, types, written};
 use std::path::Path;
+use std::sync::Arc;
 
-/// The columns of the file.
-const HEADER: &str = "file,line,row,column,code,message\n";
+/// The columns of the file, in front of those that are carried through.
+const COLUMNS: [(&str, Scalar); 6] = [
+    ("file", Scalar::Text),
+    ("line", Scalar::Int64),
+    ("row", Scalar::Int64),
+    ("column", Scalar::Text),
+    ("code", Scalar::Text),
+    ("message", Scalar::Text),
+];
 
 /// The failures of a run.
 pub(crate) struct Failures {
-    file: Option<BufWriter<Output>>,
+    file: Option<File>,
     count: u64,
     /// The first, in words.
     first: Option<String>,
 }
 
+/// The file of failures.
+struct File {
+    sink: Sink,
+    schema: SchemaRef,
+    /// The columns that are carried through.
+    kept: SchemaRef,
+    /// The most bytes of the text of a row.
+    most_bytes: u64,
+}
+
+impl File {
+    fn create(path: &Path, feed: &Feed, most_bytes: u64) -> Result<File, DataError> {
+        let (mut columns, mut fields) = (Vec::new(), Vec::new());
+        for (name, scalar) in COLUMNS {
+            let qtype = QType::Optional(scalar);
+            fields.push(types::stored_field(name, &qtype, false)?);
+            columns.push(Named { name: name.to_owned(), form: Form::Values(qtype) });
+        }
+        let kept: Vec<_> =
+            (feed.first_kept()..).map_while(|at| feed.stored(at)).take(feed.kept().len()).cloned().collect();
+        fields.extend(kept.iter().cloned());
+        columns.extend(feed.kept().iter().cloned());
+        let (schema, kept) = (types::schema(fields), types::schema(kept));
+        let options = WriteOptions { format: Format::Csv, null: None, delimiter: None };
+        let sink = sink::open(&options, Output::create(path)?, &columns, &schema)?;
+        Ok(File { sink, schema, kept, most_bytes })
+    }
+
+    /// Writes failures, a line each.
+    fn write(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
+        let place = |one: &Failed| feed.file_and_line(one.place);
+        let text = |of: &dyn Fn(&Failed) -> Option<String>| -> ArrayRef {
+            Arc::new(failures.iter().map(of).collect::<StringViewArray>())
+        };
+        let number = |of: &dyn Fn(&Failed) -> Option<u64>| -> ArrayRef {
+            Arc::new(failures.iter().map(|one| of(one).map(u64::cast_signed)).collect::<Int64Array>())
+        };
+        let mut columns = vec![
+            text(&|one| Some(place(one).0.to_owned())),
+            number(&|one| place(one).1),
+            number(&|one| Some(one.number)),
+            text(&|one| one.problem.column().map(str::to_owned)),
+            text(&|one| Some(one.problem.code().to_owned())),
+            text(&|one| Some(one.problem.message())),
+        ];
+        let kept = arrow_select::concat::concat_batches(&self.kept, failures.iter().map(|one| &one.kept))
+            .map_err(unreadable)?;
+        columns.extend(kept.columns().iter().cloned());
+        let rows: RecordBatch = cembra_table::batch(&self.schema, columns, failures.len())?;
+        let mut first = 0;
+        for count in written::cuts(&rows, TEXT_BYTES, self.most_bytes)? {
+            self.sink.write(&rows.slice(first, count))?;
+            first += count;
+        }
+        Ok(())
+    }
+}
+
+impl Problem {
+    fn column(&self) -> Option<&str> {
+        match self {
+            Problem::Data(error) => error.column(),
+            Problem::Evaluation(_) => None,
+        }
+    }
+
+    fn code(&self) -> &str {
+        match self {
+            Problem::Data(error) => error.code().as_str(),
+            Problem::Evaluation(error) => error.code(),
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Problem::Data(error) => error.message(),
+            Problem::Evaluation(error) => error.to_string(),
+        }
+    }
+}
+
 impl Failures {
-    /// No failures yet, to be told in a file if one is named.
+    /// No failures yet, to be told in a file if one is named, where no row has more than so many bytes.
     ///
     /// # Errors
     /// Nothing can be written there.
-    pub(crate) fn new(path: Option<&Path>) -> Result<Failures, DataError> {
-        let mut file = path.map(Output::create).transpose()?.map(BufWriter::new);
-        if let Some(file) = &mut file {
-            file.write_all(HEADER.as_bytes()).map_err(failed)?;
-        }
+    pub(crate) fn new(path: Option<&Path>, feed: &Feed, most_bytes: u64) -> Result<Failures, DataError> {
+        let file = path.map(|path| File::create(path, feed, most_bytes)).transpose()?;
         Ok(Failures { file, count: 0, first: None })
     }
 
@@ -36,23 +127,13 @@ impl Failures {
     /// # Errors
     /// They cannot be written.
     pub(crate) fn add(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
-        for one in failures {
-            self.count += 1;
-            let (column, code, message) = match &one.problem {
-                Problem::Data(error) => (error.column(), error.code().as_str(), error.message()),
-                Problem::Evaluation(error) => (None, error.code(), error.to_string()),
-            };
-            let place = || feed.place(one.place);
-            self.first.get_or_insert_with(|| format!("{}: {message}", place()));
-            let Some(file) = &mut self.file else { continue };
-            let (name, line) = feed.file_and_line(one.place);
-            let line = line.map(|line| line.to_string()).unwrap_or_default();
-            let number = one.number.to_string();
-            let fields = [name, &line, &number, column.unwrap_or_default(), code, &message];
-            let fields: Vec<String> = fields.into_iter().map(quoted).collect();
-            writeln!(file, "{}", fields.join(",")).map_err(failed)?;
+        let Some(first) = failures.first() else { return Ok(()) };
+        self.count += failures.len() as u64;
+        self.first.get_or_insert_with(|| format!("{}: {}", feed.place(first.place), first.problem.message()));
+        match &mut self.file {
+            Some(file) => file.write(failures, feed),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Puts the file into its place.
@@ -61,7 +142,7 @@ impl Failures {
     /// It cannot be written.
     pub(crate) fn finish(&mut self) -> Result<(), DataError> {
         match self.file.take() {
-            Some(file) => file.into_inner().map_err(|error| failed(error.into_error()))?.commit(),
+            Some(file) => file.sink.finish()?.commit(),
             None => Ok(()),
         }
     }
@@ -71,17 +152,4 @@ impl Failures {
         let first = self.first.as_ref()?;
         Some(format!("note: {} of {rows} rows failed; the first is {first}", self.count))
     }
-}
-
-/// A field as CSV has it.
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
-fn failed(cause: std::io::Error) -> DataError {
-    DataError::io("cannot write the failures", cause)
 }

@@ -5,7 +5,7 @@
 use crate::evaluate::Evaluator;
 use crate::turns::{EndOfTurns, HELD_SHARE, Turns};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::{Batch, Decoded, Held, Piece, Source, written};
@@ -46,6 +46,8 @@ pub(crate) struct Recipe {
     pub(crate) schema: SchemaRef,
     /// Where each comes from.
     pub(crate) origins: Vec<Origin>,
+    /// The columns of the data that are said of a row that failed.
+    pub(crate) kept: Vec<usize>,
     /// What happens to rows that fail.
     pub(crate) on_error: OnError,
     /// How many rows are read at most.
@@ -63,6 +65,8 @@ pub(crate) struct Failed {
     pub(crate) place: u64,
     /// What happened.
     pub(crate) problem: Problem,
+    /// The columns of it that are carried through, as a batch of one row.
+    pub(crate) kept: RecordBatch,
 }
 
 /// What happened to a row.
@@ -114,7 +118,7 @@ impl Spent {
 }
 
 /// About how many bytes of text are made of results at once; one row may have more.
-const TEXT_BYTES: u64 = 64 << 20;
+pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
 /// What makes of results what is to be written, on the threads that computed them.
 pub(crate) struct Finish<T> {
@@ -366,16 +370,20 @@ impl Worker {
         let mut found: Vec<(usize, Problem)> = data.chain(faults).collect();
         found.sort_by_key(|(row, _)| *row);
         let rows = self.results(&batch.rows.slice(0, read), &evaluated.outputs, &found);
-        let place = |(row, problem)| Failed { number: row as u64 + 1, place: batch.places.at(row), problem };
-        let mut results = Results {
-            rows: RecordBatch::new_empty(self.recipe.schema.clone()),
-            read: read as u64,
-            failures: found.into_iter().map(place).collect(),
-        };
+        let kept = batch.rows.project(&self.recipe.kept).map_err(unreadable);
+        let no_rows = RecordBatch::new_empty(self.recipe.schema.clone());
+        let mut results = Results { rows: no_rows, read: read as u64, failures: Vec::new() };
         let is_last = fails.is_some() || read == batch.rows.num_rows();
         let mut done_by = fails;
-        match rows {
-            Ok(rows) => results.rows = rows,
+        match rows.and_then(|rows| Ok((rows, kept?))) {
+            Ok((rows, kept)) => {
+                let failure = |(row, problem)| {
+                    let (number, place) = (row as u64 + 1, batch.places.at(row));
+                    Failed { number, place, problem, kept: kept.slice(row, 1) }
+                };
+                results.failures = found.into_iter().map(failure).collect();
+                results.rows = rows;
+            }
             Err(error) => {
                 results.read = 0;
                 return Done { results, stop: Some(Stop::Data(error)), enough: *enough, is_last: true };
@@ -432,9 +440,13 @@ impl Worker {
         }
         let failed: BTreeSet<usize> = failures.iter().map(|(row, _)| *row).collect();
         let left: BooleanArray = (0..count).map(|row| Some(!failed.contains(&row))).collect();
-        arrow_select::filter::filter_record_batch(&rows, &left)
-            .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
+        arrow_select::filter::filter_record_batch(&rows, &left).map_err(unreadable)
     }
+}
+
+/// The error that Arrow's own functions cannot do what is asked of them.
+pub(crate) fn unreadable(error: ArrowError) -> DataError {
+    DataError::new(DataCode::Unreadable, error.to_string())
 }
 
 /// The one value of an array so many times.
@@ -500,8 +512,14 @@ mod tests {
             Model::parse("output y = 1").and_then(|model| model.compile(&Options::default())).expect("a model");
         let evaluators =
             (0..4).map(|_| Evaluator::new(&executor, Vec::new(), false, None, Limits::default())).collect();
-        let recipe =
-            Recipe { schema, origins: vec![Origin::Data(0)], on_error: OnError::Fail, limit: None, most_bytes };
+        let recipe = Recipe {
+            schema,
+            origins: vec![Origin::Data(0)],
+            kept: Vec::new(),
+            on_error: OnError::Fail,
+            limit: None,
+            most_bytes,
+        };
         let alive = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
         let source = Box::new(Pieces { rows, left: pieces, bytes: held, alive: alive.clone() });
         let finish = Finish { make: Arc::new(|rows: RecordBatch| rows.num_rows()), text_bytes: Some(most_bytes) };

@@ -8,7 +8,7 @@ use crate::tensor_session::TensorRuns;
 use crate::whole::WholeMemory;
 #[cfg(feature = "tensors")]
 use crate::whole::WholeTerms;
-use cembra_runtime::{Cancellation, Context, Frame};
+use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_value::Error;
 use cembra_value::Value;
 use std::sync::Arc;
@@ -71,7 +71,17 @@ impl Session {
     }
 
     /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
-    /// The results are in the order of the executor's outputs.
+    /// The results are in the order of the executor's outputs. Values at the end may be left out, if their inputs have defaults.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Value};
+    ///
+    /// let model = Model::parse("input price: f64, rate: f64? = 0.5; price * rate")?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// assert_eq!(session.evaluate(&[Value::from(3.0), Value::from(Some(2.0))])?, [Value::from(6.0)]);
+    /// assert_eq!(session.evaluate(&[Value::from(3.0)])?, [Value::from(1.5)]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
@@ -87,6 +97,11 @@ impl Session {
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
     pub fn evaluate_into(&mut self, inputs: &[Value], outputs: &mut Vec<Value>) -> Result<(), Error> {
+        if inputs.len() < self.inner.inputs.len()
+            && let Some(all) = self.with_defaults(inputs)
+        {
+            return self.evaluate_into(&all, outputs);
+        }
         if self.inner.is_whole() {
             let mut made = std::mem::take(&mut self.made);
             self.run_whole(inputs, &mut made)?;
@@ -109,6 +124,11 @@ impl Session {
     /// # Errors
     /// A fault of the evaluation; or values that do not fit.
     pub fn listen(&mut self, inputs: &[Value], listener: &mut dyn FnMut(&str, Value)) -> Result<Value, Error> {
+        if inputs.len() < self.inner.inputs.len()
+            && let Some(all) = self.with_defaults(inputs)
+        {
+            return self.listen(&all, listener);
+        }
         if self.inner.is_whole() {
             let mut made = Vec::new();
             self.run_whole(inputs, &mut made)?;
@@ -206,6 +226,17 @@ impl Session {
         #[cfg(not(feature = "tensors"))]
         let runs = 0;
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + runs
+    }
+
+    /// The values with missing ones behind them, for which the model takes the defaults; none if an input that is left out has no default.
+    #[cold]
+    fn with_defaults(&self, inputs: &[Value]) -> Option<Vec<Value>> {
+        let left_out = self.inner.inputs.get(inputs.len()..)?.iter();
+        let missing = left_out.map(|field| match (&field.default, &field.qtype) {
+            (Some(_), QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
+            _ => None,
+        });
+        inputs.iter().cloned().map(Some).chain(missing).collect()
     }
 
     /// Evaluates a model with arrays or tensors.

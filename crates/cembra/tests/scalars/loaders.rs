@@ -2,8 +2,8 @@
 //! backends.
 
 use cembra::{
-    Accessor, AccessorsLoader, Backend, Chain, Error, Fields, Filtered, Json, Loader, Model, Options, QType, Scalar,
-    Value, ValueRef,
+    Accessor, AccessorsLoader, Array, Backend, Chain, Error, Fields, Filtered, Json, Loader, Model, Options, QType,
+    Scalar, ScalarValue, Value, ValueRef,
 };
 use serde_json::json;
 use std::borrow::Cow;
@@ -185,6 +185,38 @@ fn json_rows_of_every_type() {
         wrong["p"] = json!([4]);
         let error = run.listen(&wrong, &mut sink).unwrap_err();
         assert_eq!(error.to_string(), "input `p` is (i32, text?), found [4]");
+    }
+}
+
+#[test]
+fn values_at_the_end_may_be_left_out_where_inputs_have_defaults() {
+    let scalars = "input x: f64? = 0.5, name: text, y: f64? = 10, tail: text? = \"!\"; output sum = x + y; output said = name + tail";
+    let arrays = "input x: f64? = 0.5, name: text, y: f64? = 10, tail: text? = \"!\"; input a: [f64]? = missing";
+    assert!(Model::parse(arrays).is_err(), "an array has no default");
+    let arrays = "input a: [f64], y: f64? = 10; output sum = math.sum(a) + y; output said = strings.as_text(y)";
+    let sum_and_text = |made: Vec<Value>| made.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
+    for options in backends() {
+        let mut session = Model::parse(scalars).unwrap().compile(&options).unwrap().session();
+        let (x, name) = (Value::from(Some(1.0)), Value::from("Ann"));
+        let all = [
+            x,
+            name,
+            Value::from(Some(2.0)),
+            Value::optional(Scalar::Text, Some(ScalarValue::from(Arc::<str>::from("?")))),
+        ];
+        assert_eq!(sum_and_text(session.evaluate(&all).unwrap()), "f64{3} 'Ann?'");
+        assert_eq!(sum_and_text(session.evaluate(&all[..3]).unwrap()), "f64{3} 'Ann!'");
+        assert_eq!(sum_and_text(session.evaluate(&all[..2]).unwrap()), "f64{11} 'Ann!'");
+        // The name has no default, and is in the middle.
+        let error = session.evaluate(&all[..1]).unwrap_err();
+        assert_eq!((error.code(), error.to_string().as_str()), ("values", "the model takes 4 inputs, found 1"));
+        assert!(session.evaluate(&[]).is_err());
+        let mut told = Vec::new();
+        let mut session = Model::parse(arrays).unwrap().compile(&options).unwrap().session();
+        let a = Value::from(Array::from_scalars(Scalar::Float64, [1.0, 2.5].map(|of| Some(ScalarValue::Float64(of)))));
+        let main =
+            session.listen(std::slice::from_ref(&a), &mut |name, value| told.push(format!("{name} {value}"))).unwrap();
+        assert_eq!((main.to_string().as_str(), &told[..]), ("f64{13.5}", &["said '10'".to_owned()][..]));
     }
 }
 

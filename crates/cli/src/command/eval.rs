@@ -273,8 +273,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let null = args.data_options.null.first().map(String::as_str);
     let write = WriteOptions { format, null, delimiter: None };
     let mut sink = sink::open(&write, output, &results.columns, &results.recipe.schema)?;
-    let mut failures = Failures::new(args.errors.as_deref())?;
     let most_bytes = text.limits().array_bytes;
+    let mut failures = Failures::new(args.errors.as_deref(), &feed, most_bytes)?;
     let recipe = Recipe { limit: args.limit, most_bytes, ..results.recipe };
     let goes_on = on_error != OnError::Fail;
     let deadline = Deadline::start(args.time_limit);
@@ -419,7 +419,8 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
         origins.push(Origin::Output(at));
         columns.push(Named { name: output.name.to_string(), form: Form::Values(qtype) });
     }
-    let recipe = Recipe { schema: types::schema(schema), origins, on_error, limit: None, most_bytes: 0 };
+    let kept = (feed.first_kept()..feed.first_kept() + feed.kept().len()).collect();
+    let recipe = Recipe { schema: types::schema(schema), origins, kept, on_error, limit: None, most_bytes: 0 };
     Ok(Made { columns, recipe })
 }
 

@@ -264,7 +264,9 @@ fn arrays(
     most_bytes: u64,
 ) -> Result<Vec<(String, Tensor)>, DataError> {
     if numpy::is_npz(&bytes.first) {
-        let is_wanted = |name: &str| model.inputs().iter().any(|field| *field.name == *name);
+        // What the command line gives replaces the array of the archive.
+        let is_wanted =
+            |name: &str| !given.contains_key(name) && model.inputs().iter().any(|field| *field.name == *name);
         return numpy::read_npz(bytes.file, is_wanted, most_bytes);
     }
     if !numpy::is_npy(&bytes.first) {

@@ -153,13 +153,15 @@ fn rows_that_fail_end_the_run_or_are_missing_or_are_left_out() {
         let errors = shell.read("errors.csv");
         let lines: Vec<&str> = errors.lines().collect();
         assert_eq!(lines.len(), 5, "{errors}");
-        assert_eq!(lines[0], "file,line,row,column,code,message");
+        // The columns that are kept stand behind what is wrong.
+        assert_eq!(lines[0], "file,line,row,column,code,message,id");
         assert!(
             lines[1].starts_with("rows.csv,3,2,,div-by-zero,") && lines[1].contains("division by zero"),
             "{errors}"
         );
-        assert_eq!(lines[2], "rows.csv,4,3,x,column-type,\"expected i32, found `zero`\"");
-        assert_eq!(lines[3], "rows.csv,5,4,,unreadable,\"expected 2 fields, one for each column, found 1\"");
+        assert!(lines[1].ends_with(",b") && lines[4].ends_with(",f"), "{errors}");
+        assert_eq!(lines[2], "rows.csv,4,3,x,column-type,\"expected i32, found `zero`\",c");
+        assert_eq!(lines[3], "rows.csv,5,4,,unreadable,\"expected 2 fields, one for each column, found 1\",d");
         assert!(lines[4].starts_with("rows.csv,8,6,,div-by-zero,"), "{errors}");
         let skipped = run(&["--keep", "id", "--on-error", "skip", "--threads", threads]);
         assert_eq!(skipped.stdout, "id,y\na,2\ne,4\n", "{skipped}");

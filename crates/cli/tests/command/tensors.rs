@@ -41,6 +41,9 @@ fn arrays_come_from_files_and_go_into_files() {
     // What was written is read: names and all.
     let read = "input c: tensor[f64, 2], total: f64; output d = tensor.transpose(c) / total";
     assert_eq!(shell.stdout(&["eval", "-e", read, "c.npz"]), "d: f64 [1, 2]\n[[nan, nan]]\n");
+    // What the command line gives replaces what the archive has.
+    let given = ["eval", "-e", read, "c.npz", "--input", "c=a.npy", "-s", "total=2"];
+    assert_eq!(shell.stdout(&given), "d: f64 [2, 2]\n[[0.5, 1.5],\n [1, 2]]\n");
     let read = "input c: tensor[f64, 2]; output least = tensor.min(c)";
     assert_eq!(shell.stdout(&["eval", "-e", read, "c.npy"]), "least: f64 = inf\n");
 }

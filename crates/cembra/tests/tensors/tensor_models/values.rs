@@ -196,13 +196,16 @@ fn scalars_that_are_not_given_have_their_defaults() {
     assert_eq!(made[0].to_vec::<f64>().expect("floats"), [-2.5, 2.0]);
     let made = evaluated(text, &tensors([("x", x.clone()), ("is_up", Tensor::scalar(false))]));
     assert_eq!(made[0].to_vec::<f64>().expect("floats"), [1.0, 10.0]);
-    // By position all are given, and whatever is given is of the type.
+    // Tensors by position are all given, and each is of its type.
     let executor = compiled(text);
     let declared: Vec<String> = executor.inputs().iter().map(Field::declaration).collect();
     assert_eq!(declared, ["tensor[f64, 1]", "f64? = 2.0", "i32? = -3", "f32? = 0.1", "bool? = true"]);
     let mut session = executor.session();
     let error = session.run_tensors(std::slice::from_ref(&x)).expect_err("by position");
     assert_eq!(error.to_string(), "1 tensors for 5 inputs");
+    // Values are not: those at the end have their defaults.
+    let made = session.evaluate(&[x.clone().into(), Value::from(Some(0.5))]).expect("values");
+    assert_eq!(made[0].as_tensor().expect("a tensor").to_vec::<f64>().expect("floats"), [-2.5, 2.0]);
     let wrong = inputs_of(&executor, &tensors([("x", x.clone()), ("by", Tensor::scalar(1))]));
     let error = session.run_tensors(&wrong).expect_err("another type");
     assert_eq!(error.to_string(), "input `by` is f64? = 2.0, and is given as i32 of []");
