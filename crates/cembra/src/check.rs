@@ -10,46 +10,34 @@ use cembra_runtime::QType;
 use cembra_value::{Diagnostic, Span, Warnings};
 use std::collections::HashSet;
 
-/// What there is to say of a model.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// What it takes and gives, or what is wrong with it.
-    pub signature: Result<Signature, Error>,
-    /// Its warnings, without those at a place that is wrong anyway.
-    pub warnings: Vec<Diagnostic>,
-    /// How many more warnings there are than are kept.
-    pub more: usize,
-}
-
 impl Model {
-    /// What is wrong with the model and what was probably not meant, found without compiling it. Tests that cannot pass are
-    /// warnings: those with names that the model does not have, with values of other types, and with codes that no error has.
+    /// What the model takes and gives, or what is wrong with it; and what was probably not meant, without warnings at a place that is
+    /// wrong. It is found without compiling the model. Tests that cannot pass are warnings: those with names that the model does not have,
+    /// with values of other types, and with codes that no error has.
     ///
     /// ```
     /// use cembra::{Code, Model, Options};
     ///
-    /// let checked = Model::parse("input x: f64; let y = 1; x + 1")?.check(&Options::default());
-    /// assert!(checked.signature.is_ok());
-    /// assert_eq!(checked.warnings[0].code(), Code::UnusedLet);
+    /// let (signature, warnings) = Model::parse("input x: f64; let y = 1; x + 1")?.check(&Options::default());
+    /// assert!(signature.is_ok());
+    /// assert_eq!(warnings.as_slice()[0].code(), Code::UnusedLet);
     ///
-    /// let checked = Model::parse("input x: i64; output y = x; test 't' { x = 0.5 } => { y = 0 }")?.check(&Options::default());
-    /// assert_eq!(checked.warnings[0].message(), "input `x` is i64, and the test has `0.5`");
+    /// let model = Model::parse("input x: i64; output y = x; test 't' { x = 0.5 } => { y = 0 }")?;
+    /// let (_, warnings) = model.check(&Options::default());
+    /// assert_eq!(warnings.as_slice()[0].message(), "input `x` is i64, and the test has `0.5`");
     /// # Ok::<(), cembra::Error>(())
     /// ```
-    #[must_use]
-    pub fn check(&self, options: &Options) -> Checked {
+    pub fn check(&self, options: &Options) -> (Result<Signature, Error>, Warnings) {
         let signature = self.signature(options);
         let mut found = self.warnings(options);
         self.find_unfit_tests(signature.as_ref().ok(), &mut found);
         found.sort();
         // Of what is wrong at a place, a warning says no more.
-        let wrong: Vec<Span> = match &signature {
-            Ok(_) => Vec::new(),
-            Err(error) => error.diagnostics().iter().filter_map(Diagnostic::span).collect(),
-        };
-        let is_further = |warning: &&Diagnostic| warning.span().is_none_or(|span| !wrong.contains(&span));
-        let warnings = found.as_slice().iter().filter(is_further).cloned().collect();
-        Checked { signature, warnings, more: found.count() - found.as_slice().len() }
+        if let Err(error) = &signature {
+            let wrong: HashSet<Span> = error.diagnostics().iter().filter_map(Diagnostic::span).collect();
+            found.retain(|warning| warning.span().is_none_or(|span| !wrong.contains(&span)));
+        }
+        (signature, found)
     }
 
     /// Warnings: names with typos, definitions that nobody uses, comparisons that never hold. They are in the order of the text.

@@ -25,6 +25,7 @@ chapters! {
     GuideTensorOperations: "tensor-operations.md"
     GuideErrors: "errors.md"
     GuideServices: "services.md"
+    GuideAsync: "async.md"
     GuideBackends: "backends.md"
     GuideObserving: "observing.md"
     GuideExtending: "extending.md"
@@ -199,9 +200,9 @@ struct LimitsPage;
 ///                 let of = |code: &Code| code.as_str() == name;
 ///                 let others = Code::WARNINGS.iter().filter(|code| !of(code));
 ///                 let options = others.fold(Options::default(), |options, code| options.allow(*code));
-///                 let warnings = Model::parse(model).unwrap().check(&options).warnings;
+///                 let (_, warnings) = Model::parse(model).unwrap().check(&options);
 ///                 assert!(!warnings.is_empty(), "{model}");
-///                 warnings
+///                 warnings.as_slice().to_vec()
 ///             } else {
 ///                 let error = run(model, &given).expect_err(model);
 ///                 assert_eq!(error.code(), name, "{model}");

@@ -98,7 +98,6 @@ pub use cembra_value::{
     CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,
     Tensor, Value, ValueRef, Warnings,
 };
-pub use check::Checked;
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};
 pub use coverage::Branch;

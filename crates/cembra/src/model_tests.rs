@@ -3,9 +3,7 @@
 
 use crate::names::unknown_name;
 use crate::{Error, Executor, Model, Options, RunOptions, Session, cast_literal, literal_type};
-use cembra_expr::{
-    Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_type, print_value,
-};
+use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_value};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value, dashed_code};
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,7 +191,7 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
     let mut row = Vec::with_capacity(executor.inputs().len());
     let given = given(case);
     for field in executor.inputs() {
-        let (name, qtype) = (&field.name, print_type(&field.qtype));
+        let (name, qtype) = (&field.name, field.spelled_type());
         let value = match (given.get(&**name).copied(), &field.qtype) {
             (Some(literal), _) => cast_literal(literal, &field.qtype).ok_or_else(|| {
                 format!("input `{name}` is {qtype}, and the test gives it `{}`", print_literal(literal))

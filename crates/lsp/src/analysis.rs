@@ -32,9 +32,9 @@ impl Analysis {
         let mut problems = read.problems;
         // Types are found of what can be read.
         if problems.is_empty() {
-            let checked = model.check(&Options::default().limits(*limits));
-            problems.extend(checked.signature.err().iter().flat_map(cembra::Error::diagnostics));
-            problems.extend(checked.warnings);
+            let (signature, warnings) = model.check(&Options::default().limits(*limits));
+            problems.extend(signature.err().iter().flat_map(cembra::Error::diagnostics));
+            problems.extend(warnings.as_slice().iter().cloned());
         }
         let (types, positions) = (OnceCell::new(), RefCell::default());
         Analysis { sources, looked_for, model, names: read.names, problems, types, encoding, positions }

@@ -58,6 +58,13 @@ impl Warnings {
         self.kept.sort_by_key(Diagnostic::span);
     }
 
+    /// Drops those of the kept for which this does not hold: they no longer count.
+    pub fn retain(&mut self, holds: impl FnMut(&Diagnostic) -> bool) {
+        let before = self.kept.len();
+        self.kept.retain(holds);
+        self.count -= before - self.kept.len();
+    }
+
     /// The warnings that are kept.
     #[must_use]
     pub fn as_slice(&self) -> &[Diagnostic] {

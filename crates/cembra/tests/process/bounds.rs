@@ -62,7 +62,7 @@ fn a_short_model_takes_no_more_memory_than_the_limit() {
             let mut session = executor.session();
             let before = peak();
             let error = session.evaluate(&[Value::from(1_000_000_i64)]).expect_err(text);
-            let taken = peak() - before;
+            let taken = peak().saturating_sub(before);
             assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
             assert!(taken < beyond(), "{text}: {taken} KiB on {backend:?}, {error}");
             // And few are made.
@@ -92,7 +92,7 @@ fn lists_of_rows_take_no_more_memory_than_the_limit() {
             assert_eq!(rows(2).unwrap().columns[0].rows(), 2);
             let before = peak();
             let error = rows(1_000_000).expect_err(text);
-            let taken = peak() - before;
+            let taken = peak().saturating_sub(before);
             assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
             assert!(taken < beyond(), "{text}: {taken} KiB on {backend:?}, {error}");
         }
@@ -126,7 +126,7 @@ fn wide_values_of_rows_take_no_more_memory_than_the_limit() {
             assert!(rows(100).unwrap().columns[0].value(1).is_some());
             let before = peak();
             let error = rows(200_000).map(drop).expect_err(text);
-            let taken = peak() - before;
+            let taken = peak().saturating_sub(before);
             assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
             assert!(taken < beyond(), "{text}: {taken} KiB on {backend:?}, {error}");
         }
@@ -148,7 +148,7 @@ fn strings_that_nobody_needs_are_given_back() {
         let before = peak();
         let made =
             executor.session().evaluate(&[Value::from(50_000_i64)]).expect("two arrays at a time are within the limit");
-        let taken = peak() - before;
+        let taken = peak().saturating_sub(before);
         assert_eq!(made, [Value::from(50_000_i64)]);
         assert!(taken < beyond(), "{taken} KiB on {backend:?}");
     }
@@ -170,7 +170,7 @@ fn a_large_group_takes_no_more_memory_than_the_limit() {
         for n in [10, 500_000, 1000] {
             let before = peak();
             let made = session.evaluate(&[Value::from(n)]).expect("four arrays at a time are within the limit");
-            let taken = peak() - before;
+            let taken = peak().saturating_sub(before);
             assert_eq!(made[0].to_string(), format!("[{}]", sum(n)));
             assert!(taken < beyond(), "{taken} KiB on {backend:?}");
         }

@@ -325,7 +325,8 @@ fn an_entry_that_is_larger_than_code_may_be_is_not_read() {
     let (with, cache) = cached();
     assert_eq!(evaluate(PLUS, &with), expected);
     assert_eq!(counted(&cache), (0, 1, 1));
-    assert!(crate::peak() - before < 100 << 10, "{before} {}", crate::peak());
+    // The kernel counts pages by thread, and adds them up late: the peak that it gives may be a little lower than the one before.
+    assert!(crate::peak().saturating_sub(before) < 100 << 10, "{before} {}", crate::peak());
     assert!(fs::metadata(&entry).expect("made anew").len() < 1 << 20);
     // A pipe that nobody writes to would be waited for.
     fs::remove_file(&entry).expect("removed");

@@ -5,7 +5,7 @@ use crate::arguments::{ModelArgs, Report};
 use crate::diagnose;
 use crate::failure::Failure;
 use crate::source::ModelText;
-use cembra::{Checked, Code, Diagnostic, Field, Signature};
+use cembra::{Code, Diagnostic, Error, Field, Signature, Warnings};
 use cembra_value::dashed_code;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
@@ -87,14 +87,11 @@ impl TypedValueParser for WhichParser {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let checked = check(args);
     match args.format {
-        Report::Text => {
-            let (text, checked) = checked?;
-            tell(text, checked, args)
-        }
+        Report::Text => tell(checked?, args),
         Report::Json => {
-            let (text, checked) = checked.map_err(tell_json)?;
-            let warnings = diagnose::to_json(&checked.warnings, text.sources());
-            let signature = match &checked.signature {
+            let Checked { text, signature, warnings: found } = checked.map_err(tell_json)?;
+            let warnings = diagnose::to_json(found.as_slice(), text.sources());
+            let signature = match &signature {
                 Ok(signature) => signature,
                 Err(error) => {
                     let problems = text.advise(error);
@@ -105,21 +102,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             };
             let (inputs, outputs) = (told(&signature.inputs), told(&signature.outputs));
             print_json(&Told { inputs, outputs, warnings })?;
-            let is_denied = checked.warnings.iter().any(|one| is_denied(one, args));
+            let is_denied = found.as_slice().iter().any(|one| is_denied(one, args));
             if is_denied { Err(Failure::Told) } else { Ok(()) }
         }
     }
 }
 
-fn check(args: &Args) -> Result<(ModelText, Checked), Failure> {
+/// A model, and what there is to say of it.
+struct Checked {
+    text: ModelText,
+    signature: Result<Signature, Error>,
+    warnings: Warnings,
+}
+
+fn check(args: &Args) -> Result<Checked, Failure> {
     let text = args.model.load(NAME)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
     for code in args.allow.iter().flat_map(|which| which.codes()) {
         options = options.allow(code);
     }
-    let checked = model.check(&options);
-    Ok((text, checked))
+    let (signature, warnings) = model.check(&options);
+    Ok(Checked { text, signature, warnings })
 }
 
 fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
@@ -127,11 +131,12 @@ fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
 }
 
 /// Tells of a model for people: warnings and errors on standard error, what it takes and gives on standard output.
-fn tell(text: ModelText, checked: Checked, args: &Args) -> Result<(), Failure> {
-    let Checked { signature, warnings, more } = checked;
+fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
+    let Checked { text, signature, warnings } = checked;
+    let more = warnings.count() - warnings.as_slice().len();
     // With an error there is a failure already.
     let (denied, shown): (Vec<_>, Vec<_>) =
-        warnings.into_iter().partition(|warning| signature.is_ok() && is_denied(warning, args));
+        warnings.as_slice().iter().cloned().partition(|warning| signature.is_ok() && is_denied(warning, args));
     if !shown.is_empty() {
         let shown = diagnose::render_warnings(&shown, more, text.sources(), diagnose::stderr_takes_colour());
         // With standard error closed there is nobody to tell.

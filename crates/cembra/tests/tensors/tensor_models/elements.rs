@@ -302,9 +302,9 @@ fn a_definition_that_nothing_needs_is_read_as_in_a_model_without_tensors() {
         [("x: f64", "x + \"a\""), ("x: tensor[f64, 1]", "x + \"a\""), ("x: tensor[f64, 1]", "tensor.sum(x, 7)")]
     {
         let model = Model::parse(&format!("input {inputs}; let t = {unused}; output y = x")).expect("a model");
-        let checked = model.check(&Options::default());
-        assert!(checked.signature.is_ok(), "{unused}");
-        let warnings: Vec<&str> = checked.warnings.iter().map(|warning| warning.message()).collect();
+        let (signature, warnings) = model.check(&Options::default());
+        assert!(signature.is_ok(), "{unused}");
+        let warnings: Vec<&str> = warnings.as_slice().iter().map(|warning| warning.message()).collect();
         assert_eq!(warnings, ["nothing uses `t`"]);
     }
     assert!(try_compiled("input x: tensor[f64, 1]; let t(\"i\") = x(\"i\"; output y = x").is_err());
