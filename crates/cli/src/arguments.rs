@@ -45,7 +45,7 @@ impl ModelArgs {
                 let message = format!("there are two models: `-e EXPR` and the file {}", path.display());
                 Err(usage(command, message))
             }
-            (Some(path), None) => ModelText::read(path, limits),
+            (Some(path), None) => Ok(ModelText::read(path, limits)?),
             (None, expression) => Ok(ModelText::expression(expression.as_deref().unwrap_or_default(), limits)),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::diagnose;
 use crate::source::ModelText;
-use cembra::Diagnostic;
+use cembra::{Diagnostic, Error, Model, Registry};
 use cembra_table::error::DataError;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
@@ -29,6 +29,33 @@ pub(crate) enum Failure {
     Data(DataError),
     /// What the command already told among its results.
     Told,
+}
+
+impl ModelText {
+    /// The model.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn parse(&self) -> Result<Model, Failure> {
+        self.read_again().map_err(|error| self.blame(&error))
+    }
+
+    /// The text in its canonical layout.
+    ///
+    /// # Errors
+    /// What cannot be read of it.
+    pub(crate) fn format(&self) -> Result<String, Failure> {
+        cembra::format(self.sources().main(), Registry::standard(), &self.limits()).map_err(|problems| Failure::Model {
+            source: self.clone(),
+            problems: problems.diagnostics(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// The failure of an error that the library found with this model.
+    pub(crate) fn blame(&self, error: &Error) -> Failure {
+        Failure::Model { source: self.clone(), problems: self.advise(error), notes: Vec::new() }
+    }
 }
 
 impl From<DataError> for Failure {

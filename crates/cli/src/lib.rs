@@ -12,12 +12,11 @@ mod failure;
 mod inputs;
 mod pipeline;
 mod progress;
-mod session;
 mod source;
 mod turns;
 
 use clap::{Parser, Subcommand};
-use command::{bench, build, check, completions, eval, explain, fmt, fuzz, lsp, ops, repl, test};
+use command::{bench, build, check, completions, eval, eval_arguments, explain, fmt, fuzz, lsp, ops, repl, test};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
@@ -40,7 +39,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Eval(eval::Args),
+    Eval(eval_arguments::Args),
     Check(check::Args),
     Explain(explain::Args),
     Build(build::Args),

@@ -1,6 +1,5 @@
 //! The text of a model: read from a file, standard input or the command line, and its name for messages.
 
-use crate::failure::Failure;
 use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, read_text, without_mark};
 use cembra_table::error::{DataCode, DataError};
 use std::fs::File;
@@ -29,7 +28,7 @@ impl ModelText {
     ///
     /// # Errors
     /// It cannot be read, or is not UTF-8.
-    pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, DataError> {
         let (name, text) = text_at(path, limits, Some("an expression is given as `-e EXPR`"))?;
         Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STDIN), limits))
     }
@@ -38,7 +37,7 @@ impl ModelText {
     ///
     /// # Errors
     /// It cannot be read, or is not UTF-8.
-    pub(crate) fn read_alone(path: &Path, limits: Limits) -> Result<Self, Failure> {
+    pub(crate) fn read_alone(path: &Path, limits: Limits) -> Result<Self, DataError> {
         let (name, text) = text_at(path, limits, None)?;
         let sources = Arc::new(Sources::alone(&name, text));
         Ok(ModelText { name, sources, limits: Box::new(limits) })
@@ -61,26 +60,6 @@ impl ModelText {
         ModelText { name: name.to_owned(), sources: Arc::new(sources), limits: Box::new(limits) }
     }
 
-    /// The model.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
-    pub(crate) fn parse(&self) -> Result<Model, Failure> {
-        self.read_again().map_err(|error| self.blame(&error))
-    }
-
-    /// The text in its canonical layout.
-    ///
-    /// # Errors
-    /// What cannot be read of it.
-    pub(crate) fn format(&self) -> Result<String, Failure> {
-        cembra::format(self.sources.main(), Registry::standard(), &self.limits).map_err(|problems| Failure::Model {
-            source: self.clone(),
-            problems: problems.diagnostics(),
-            notes: Vec::new(),
-        })
-    }
-
     /// The model, read once more.
     ///
     /// # Errors
@@ -89,12 +68,7 @@ impl ModelText {
         Model::parse_sources(self.sources.clone(), Registry::standard(), &self.limits)
     }
 
-    /// The failure of an error that the library found with this model.
-    pub(crate) fn blame(&self, error: &Error) -> Failure {
-        Failure::Model { source: self.clone(), problems: self.advise(error), notes: Vec::new() }
-    }
-
-    /// The problems of such an error, with what this command offers to mend them.
+    /// The problems of an error that the library found with this model, with what this command offers to mend them.
     pub(crate) fn advise(&self, error: &Error) -> Vec<Diagnostic> {
         error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect()
     }
@@ -134,7 +108,7 @@ impl ModelText {
 
 /// The name for messages and the text of a file, or of standard input, with the byte order mark that it may begin with. `hint` is
 /// what to do where there is no such file.
-fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, String), Failure> {
+fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, String), DataError> {
     if path.as_os_str() == STDIN {
         let name = "<stdin>".to_owned();
         let text = text_of(&name, io::stdin(), limits)?;
@@ -150,13 +124,13 @@ fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, S
     Ok((name, text))
 }
 
-fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, Failure> {
-    Ok(read_text(reader, limits.source_bytes).map_err(|cause| {
+fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, DataError> {
+    read_text(reader, limits.source_bytes).map_err(|cause| {
         let Some(wrong) = cause.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
             return DataError::io("cannot read the model", cause).in_file(name);
         };
         let error = DataError::new(DataCode::Unreadable, format!("the model is {}", wrong.message())).in_file(name);
         let error = wrong.line().into_iter().fold(error, |error, line| error.on_line(line as u64));
         error.hint("an editor may have saved it as Latin-1, Windows-1252 or UTF-16")
-    })?)
+    })
 }

@@ -223,26 +223,6 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
     }
 }
 
-/// Other values for the next row, of the same sizes: integers, which may be places and sizes, change order only.
-pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value {
-    match value {
-        Value::Array(kind, values) if values.scalar().is_integer() => {
-            let mut places: Vec<usize> = (0..values.len()).collect();
-            random.shuffle(&mut places);
-            Value::Array(*kind, values.take(places.into_iter().map(Some)).into())
-        }
-        Value::Array(kind, values) => Value::Array(*kind, array(random, values.scalar(), values.len(), config).into()),
-        Value::Edge(of) if of.parent_size() > 0 && matches!(of.edge_type(), EdgeType::Arrays(_)) => {
-            let made = edge(random, of.kind(), of.child_size(), of.parent_size());
-            // A promise is about the form.
-            let is_alike = std::mem::discriminant(of.form()) == std::mem::discriminant(made.form());
-            if is_alike { made.into() } else { value.clone() }
-        }
-        Value::ArrayShape(..) | Value::Edge(_) => value.clone(),
-        other => values::row_value(random, &other.qtype(), config),
-    }
-}
-
 /// What an input with this value may promise; at last the most.
 pub(crate) fn kept_promises(value: &Value) -> Vec<Promise> {
     let all = [Promise::Nothing, Promise::Full, Promise::Mapping, Promise::Splits];

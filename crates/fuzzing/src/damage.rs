@@ -3,6 +3,7 @@
 //! panic; what damage left well-typed is a program like any other.
 
 use crate::Config;
+use crate::any_value;
 use crate::config::pick;
 use crate::edit::{Edit, edited, takes_functions};
 use crate::judge::read;
@@ -55,7 +56,7 @@ pub(crate) fn damaged(random: &mut Rng, program: &Program, config: &Config) -> P
         }
         (5, Some(place)) => {
             let qtype = values::input_type(random, 1);
-            (operands[place], Edit::Literal(values::value(random, &qtype, config)))
+            (operands[place], Edit::Literal(any_value::value(random, &qtype, config)))
         }
         (_, Some(place)) => {
             operands[place] = earlier;

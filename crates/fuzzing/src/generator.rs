@@ -12,6 +12,7 @@ mod types;
 pub(crate) use arrays::{array_program, array_rows};
 
 use crate::Config;
+use crate::any_value;
 use crate::catalogue::{Catalogue, Entry, Form, Wanted};
 use crate::config::{chance, pick};
 use crate::subject::Row;
@@ -83,7 +84,7 @@ pub(crate) fn rows(random: &mut Rng, config: &Config, inputs: &[Input]) -> Vec<R
             let size = values::row_size(random, inputs);
             let value = |input: &Input| {
                 let qtype = input.qtype.clone().unwrap_or(QType::FLOAT64);
-                (input.name.clone(), values::sized_row_value(random, &qtype, config, size))
+                (input.name.clone(), any_value::sized_row_value(random, &qtype, config, size))
             };
             Row::new(inputs.iter().map(value).collect())
         })
@@ -176,7 +177,7 @@ impl<'r> Pool<'r> {
     }
 
     fn literal(&mut self, qtype: &QType) -> NodeId {
-        let value = values::value(self.random, qtype, self.config);
+        let value = any_value::value(self.random, qtype, self.config);
         self.exactly(value)
     }
 
@@ -475,7 +476,7 @@ fn add_defaults(inputs: &mut [Input], seed: u64, config: &Config) {
     for input in inputs {
         let Some(qtype @ QType::Scalar(scalar)) = &input.qtype else { continue };
         if *scalar != Scalar::WeakFloat && random.u32(..8) == 0 {
-            input.default = values::value(&mut random, qtype, config).as_scalar().cloned();
+            input.default = any_value::value(&mut random, qtype, config).as_scalar().cloned();
             input.qtype = Some(QType::Optional(*scalar));
         }
     }

@@ -16,6 +16,7 @@
 //! assert!(report.mismatch().is_none(), "{report}");
 //! ```
 
+mod any_value;
 mod arrays;
 mod batches;
 mod catalogue;

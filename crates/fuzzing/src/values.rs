@@ -2,7 +2,6 @@
 //! numbers too; the special ones are where mistakes live.
 
 use crate::Config;
-use crate::arrays;
 use crate::config::{chance, pick};
 use cembra_expr::{ArgumentForm, Input};
 use cembra_runtime::{Fields, MachineType, Names, QType, Scalar};
@@ -309,34 +308,6 @@ pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     })
 }
 
-/// A random value; arrays are short. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
-pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
-    let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
-    of_size(random, qtype, config, len)
-}
-
-/// A random value whose arrays have so many elements.
-fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
-    // Generated types nest a few levels.
-    match qtype {
-        QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
-        QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
-        QType::Optional(of) => Value::Present(scalar(random, *of, config)),
-        QType::Tuple(fields) => Value::Tuple(fields.map(|field| of_size(random, field, config, len))),
-        QType::Shape(shape) => Value::Shape(*shape),
-        QType::Array(kind, of) => Value::Array(*kind, arrays::array(random, *of, len, config).into()),
-        QType::ArrayShape(kind) => Value::ArrayShape(*kind, len),
-        QType::Edge(of) => arrays::edge_of(random, *of, len).into(),
-        QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Dict(..)
-        | QType::Sequence(_)
-        | QType::Tensor(..) => Value::Nothing,
-    }
-}
-
 /// A random text of a form, if that is one of texts: any text at all would get no further than the check of that form.
 pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static str> {
     let texts = match form {
@@ -365,27 +336,6 @@ pub(crate) fn has_arrays(qtype: &QType) -> bool {
 pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
     let some = inputs.iter().any(|input| input.qtype.as_ref().is_some_and(has_arrays));
     if some { random.usize(..7) * random.usize(..20) } else { 0 }
-}
-
-/// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.
-pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
-    let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
-    sized_row_value(random, qtype, config, len)
-}
-
-/// A random value of a row whose arrays have so many elements.
-pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
-    let made = of_size(random, qtype, config, len);
-    let payload = |random: &mut Rng, v: ScalarValue| match v {
-        ScalarValue::Float32(v) if v.is_nan() => ScalarValue::Float32(f32::from_bits(v.to_bits() | random.u32(..))),
-        ScalarValue::Float64(v) if v.is_nan() => ScalarValue::Float64(f64::from_bits(v.to_bits() | random.u64(..))),
-        other => other,
-    };
-    match made {
-        Value::Scalar(v) => Value::Scalar(payload(random, v)),
-        Value::Present(v) => Value::Present(payload(random, v)),
-        other => other,
-    }
 }
 
 /// A random type that an input can have.

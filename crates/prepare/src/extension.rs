@@ -1,7 +1,6 @@
 //! Extensions: rewrites that a user of the library adds to preparation, run after the optimiser on the lowered graph. What
 //! an operator computes is no matter of theirs: new operators are registered.
 
-use crate::pass::bind;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
 use cembra_ops::Registry;
@@ -99,6 +98,6 @@ impl<'g> Rewriter<'g> {
         if operands.iter().any(|operand| self.known(*operand).is_none()) {
             return Err(refused("an operand is a node of another compilation".to_owned()));
         }
-        bind(self.graph, self.registry, op, operands, self.origin).map_err(refused)
+        self.graph.bind(self.registry, op, operands, self.origin).map_err(refused)
     }
 }

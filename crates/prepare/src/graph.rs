@@ -1,7 +1,6 @@
 //! The typed graph that passes rewrite: hash-consed like the expression graph, operands before users, every node with
 //! its type and with the expression node it came from, so that errors point at what the user wrote.
 
-use crate::pass::bind;
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
 use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, Resolved, TypeFault, id};
@@ -347,20 +346,6 @@ impl TypedGraph {
         };
         matches!(over_arrays, OverArrays::Elementwise | OverArrays::Expanded)
             && self.operands(id).iter().any(|operand| matches!(self.qtype(*operand), QType::Array(..)))
-    }
-
-    /// Adds an operator on operands of any types that it takes, with casts, bound to what computes it.
-    ///
-    /// # Errors
-    /// The operator does not take these types.
-    pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
-        let mut op = op;
-        let types = operands.iter().map(|operand| self.qtype(*operand));
-        if registry.get(op).may_be_another(types.clone()) {
-            registry.get(op).check_count(operands.len())?;
-            op = registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
-        }
-        bind(self, registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
     /// What typing knows of a node.

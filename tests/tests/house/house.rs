@@ -298,43 +298,43 @@ fn uses(name: &str, depth: usize) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// A circle of modules, if there is one.
-fn circle(uses: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
+/// The modules that are in a circle, or between two.
+fn circle(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut left = uses.clone();
     loop {
         let before = left.len();
         let open: BTreeSet<String> = left.keys().cloned().collect();
         left.retain(|_, used| used.iter().any(|used| open.contains(used)));
-        if left.is_empty() {
-            return None;
-        }
+        let used: BTreeSet<String> = left.values().flatten().cloned().collect();
+        left.retain(|module, _| used.contains(module));
         if left.len() == before {
-            return Some(left.into_keys().collect());
+            return left.into_keys().collect();
         }
     }
 }
 
+/// How many files and folders of `src` of a crate are in circles, of those crates that have any. The list may only become shorter, and its numbers
+/// smaller.
+const IN_CIRCLES: [(&str, usize); 5] =
+    [("crates/expr", 9), ("crates/ops", 35), ("crates/tensor", 12), ("crates/value", 7), ("runtime", 15)];
+
 #[test]
 fn no_modules_use_each_other_in_a_circle() {
-    let without = [
-        "crates/array",
-        "crates/arrow",
-        "crates/cembra",
-        "crates/derive",
-        "crates/engine",
-        "crates/interp",
-        "crates/lsp",
-        "crates/native",
-        "crates/plan",
-        "crates/record",
-        "crates/table",
-        "crates/tape",
-        "crates/wide",
-    ];
-    for name in without {
+    let crates: BTreeSet<String> = sources()
+        .into_iter()
+        .filter_map(|(path, _)| Some(path.split_once("/src/")?.0.to_owned()))
+        .filter(|name| name == "runtime" || name.starts_with("crates/"))
+        .collect();
+    assert!(crates.len() >= 21, "{crates:?}");
+    for name in crates {
+        if let Some((_, most)) = IN_CIRCLES.iter().find(|(known, _)| *known == name) {
+            let found = circle(&uses(&name, 1));
+            assert_eq!(found.len(), *most, "{name}: {found:?}");
+            continue;
+        }
         for depth in [1, 2, 3] {
-            let uses = uses(name, depth);
-            assert_eq!(circle(&uses), None, "{name}, modules of depth {depth}: {uses:#?}");
+            let uses = uses(&name, depth);
+            assert_eq!(circle(&uses), BTreeSet::new(), "{name}, modules of depth {depth}: {uses:#?}");
         }
     }
 }

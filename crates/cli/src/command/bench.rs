@@ -6,7 +6,9 @@
 use super::{options_with_types, print, print_json};
 use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report, WarningArgs};
-use crate::command::eval::{OnErrorChoice, open, open_dataset};
+use crate::command::eval::open_dataset;
+use crate::command::eval_arguments::{OnErrorChoice, open};
+
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;

@@ -1,9 +1,10 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
-use super::eval_tensors::{self, ArrayFile};
+use super::eval_arguments::{Args, open};
+use super::eval_tensors;
 use super::options_with_types_of;
-use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice, WarningArgs};
-use crate::deadline::{Deadline, parse_seconds};
+use crate::arguments::DataOptions;
+use crate::deadline::Deadline;
 use crate::evaluate::{Evaluator, Feeding, output_type};
 use crate::failed_rows::Failures;
 use crate::failure::{Failure, usage};
@@ -16,198 +17,14 @@ use cembra_table::error::DataError;
 use cembra_table::input::Input;
 use cembra_table::output::Output;
 use cembra_table::sink::{self, Sink, WriteOptions};
-use cembra_table::{BATCH_ROWS, Dataset, Form, Format, Keep, Named, ReadOptions, types};
-use clap::ValueEnum;
+use cembra_table::{BATCH_ROWS, Dataset, Form, Format, Named, ReadOptions, types};
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
-use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const NAME: &str = "eval";
-
-/// The most threads that compute: each takes memory, and more than there are processors are of no use.
-const MOST_THREADS: usize = 256;
-
-/// Evaluates a model on every row of the data
-///
-/// DATA is CSV (or TSV) with a header, an array of JSON objects, one JSON object on each line, Parquet or Arrow, and may be
-/// compressed with gzip or zstd; its columns are matched to the inputs of the model by name. It may be larger than memory.
-/// Without DATA the model is evaluated once, on the values of `-s`.
-///
-/// A model with tensors is evaluated once: DATA is an archive of NumPy (`.npz`) with an array for each input, or one array (`.npy`).
-///
-/// Standard output carries the results and nothing else: the model's outputs in the order they are written.
-#[derive(clap::Args, Debug)]
-#[command(
-    override_usage = "cembra eval [OPTIONS] <MODEL> [DATA]\n       cembra eval [OPTIONS] -e <EXPR> [DATA]",
-    after_help = "Exit status: 0 done, 1 a problem with the model or the data, 2 a wrong command line."
-)]
-pub(crate) struct Args {
-    #[command(flatten)]
-    model: ModelArgs,
-
-    /// The file with the rows; `-` is standard input
-    #[arg(value_name = "DATA")]
-    data: Option<PathBuf>,
-
-    /// A value for an input, the same for all rows: `-s x=1.5`, `-s 'name="Ann"'`
-    #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
-    pub(super) set: Vec<Assignment>,
-
-    /// A `.npy` file of NumPy for an input that is a tensor: `--input a=a.npy`; may be given several times
-    #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
-    pub(super) input: Vec<ArrayFile>,
-
-    /// What runs the model; all give the same bits
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendChoice,
-
-    /// What plays the rows of large tables; all give the same bits
-    #[arg(long, value_enum, default_value_t)]
-    isa: PlayerChoice,
-
-    /// The form of the results; by default that of the output file's name, else a table on a terminal, else CSV
-    #[arg(long, value_enum)]
-    pub(super) format: Option<OutputFormat>,
-
-    #[command(flatten)]
-    data_options: DataOptions,
-
-    /// Compute and print only these outputs, in this order
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    pub(super) only: Vec<String>,
-
-    /// Print the inputs too, before the outputs (one that an output has the name of is left out)
-    #[arg(long)]
-    pub(super) keep_inputs: bool,
-
-    /// Print these columns of DATA too, before everything else, whether the model uses them or not
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', conflicts_with = "keep_all")]
-    pub(super) keep: Vec<String>,
-
-    /// Print all columns of DATA too
-    #[arg(long)]
-    pub(super) keep_all: bool,
-
-    /// What happens to a row that cannot be read, or whose evaluation fails
-    #[arg(long, value_enum, default_value_t)]
-    on_error: OnErrorChoice,
-
-    /// Write a CSV of the rows that failed to a file
-    #[arg(long, value_name = "FILE")]
-    pub(super) errors: Option<PathBuf>,
-
-    /// How many threads compute; by default as many as there are processors
-    #[arg(long, value_name = "N")]
-    pub(super) threads: Option<NonZero<usize>>,
-
-    /// Write the results to a file, which appears only when it is whole
-    #[arg(short = 'o', long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
-
-    /// Stop after so many rows
-    #[arg(long, value_name = "N")]
-    pub(super) limit: Option<u64>,
-
-    /// End with an error if the evaluation takes more than so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub(super) time_limit: Option<Duration>,
-
-    /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
-    #[arg(long)]
-    compat: bool,
-
-    #[command(flatten)]
-    pub(super) warnings: WarningArgs,
-
-    /// Say on standard error what ran, and for how long
-    #[arg(short, long)]
-    verbose: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum, Debug)]
-pub(super) enum OutputFormat {
-    /// A table for people
-    Table,
-    /// Comma-separated values under a header
-    Csv,
-    /// An array of objects
-    Json,
-    /// One object on each line
-    Jsonl,
-    /// Parquet
-    Parquet,
-    /// Arrow, as a file
-    Arrow,
-    /// An array of NumPy, of a model with tensors
-    Npy,
-    /// Named arrays of NumPy, of a model with tensors
-    Npz,
-}
-
-#[derive(Clone, Copy, ValueEnum, Default, Debug)]
-pub(crate) enum OnErrorChoice {
-    /// It ends the run
-    #[default]
-    Fail,
-    /// Its outputs are missing
-    Missing,
-    /// It is left out
-    Skip,
-}
-
-impl From<OnErrorChoice> for OnError {
-    fn from(choice: OnErrorChoice) -> OnError {
-        match choice {
-            OnErrorChoice::Fail => OnError::Fail,
-            OnErrorChoice::Missing => OnError::Missing,
-            OnErrorChoice::Skip => OnError::Skip,
-        }
-    }
-}
-
-impl Args {
-    /// The form of the results.
-    fn format(&self) -> Result<Format, Failure> {
-        Ok(match self.format {
-            Some(OutputFormat::Table) => Format::Table,
-            Some(OutputFormat::Csv) => Format::Csv,
-            Some(OutputFormat::Json) => Format::Json,
-            Some(OutputFormat::Jsonl) => Format::JsonLines,
-            Some(OutputFormat::Parquet) => Format::Parquet,
-            Some(OutputFormat::Arrow) => Format::Arrow,
-            Some(OutputFormat::Npy | OutputFormat::Npz) => {
-                return Err(usage(NAME, "files of NumPy are written of models with tensors, not of rows"));
-            }
-            None => match &self.output {
-                Some(path) => Format::of_path(path).unwrap_or(Format::Csv),
-                None if io::stdout().is_terminal() => Format::Table,
-                None => Format::Csv,
-            },
-        })
-    }
-
-    /// Which columns of the data are carried through.
-    fn keep(&self) -> Keep {
-        match (self.keep_all, self.keep.as_slice()) {
-            (true, _) => Keep::All,
-            (false, []) => Keep::None,
-            (false, names) => Keep::These(names.to_vec()),
-        }
-    }
-
-    /// How many threads compute.
-    pub(super) fn threads(&self) -> usize {
-        match self.threads.or(std::thread::available_parallelism().ok()) {
-            // The rows are counted in order.
-            _ if self.limit.is_some() => 1,
-            Some(threads) => threads.get().min(MOST_THREADS),
-            None => 1,
-        }
-    }
-}
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -350,11 +167,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// The error with the name of the data, where it has none.
 fn in_file(error: DataError, feed: &Feed) -> DataError {
     if error.file().is_some() { error } else { error.in_file(feed.file_and_line(0).0) }
-}
-
-/// Opens the file of rows.
-pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
-    if path.as_os_str() == "-" { Ok(Input::stdin()) } else { Ok(Input::file(path)?) }
 }
 
 /// Opens the rows in the form asked for, or that of the file's name, or that it looks like. At most so many bytes of them are in memory

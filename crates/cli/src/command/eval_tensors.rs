@@ -1,7 +1,7 @@
 //! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
 //! are no rows: the model is evaluated once, on whole tensors.
 
-use super::eval::{Args, OutputFormat, open};
+use super::eval_arguments::{Args, OutputFormat, open};
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
@@ -15,7 +15,7 @@ use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 const NAME: &str = "eval";
@@ -23,24 +23,6 @@ const NAME: &str = "eval";
 /// The file endings of NumPy's files.
 const NPY: &str = "npy";
 const NPZ: &str = "npz";
-
-/// A file of an array for an input: `a=a.npy`.
-#[derive(Clone, Debug)]
-pub(super) struct ArrayFile {
-    name: String,
-    path: PathBuf,
-}
-
-impl ArrayFile {
-    pub(super) fn parse(argument: &str) -> Result<ArrayFile, String> {
-        match argument.split_once('=') {
-            Some((name, path)) if !name.trim().is_empty() && !path.is_empty() => {
-                Ok(ArrayFile { name: name.trim().to_owned(), path: path.into() })
-            }
-            _ => Err("expected a name and a file, as in `a=a.npy`".to_owned()),
-        }
-    }
-}
 
 /// The form of the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

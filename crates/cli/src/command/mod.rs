@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod eval;
+pub(crate) mod eval_arguments;
 mod eval_tensors;
 pub(crate) mod explain;
 mod explain_tensors;
@@ -14,6 +15,7 @@ pub(crate) mod lsp;
 pub(crate) mod ops;
 mod overview;
 pub(crate) mod repl;
+mod session;
 pub(crate) mod test;
 
 use crate::arguments::ModelArgs;

@@ -2,9 +2,9 @@
 //! means is decided in `session`.
 
 use super::print;
+use super::session::{Answer, COMMANDS, Session, is_incomplete};
 use crate::diagnose;
 use crate::failure::Failure;
-use crate::session::{Answer, COMMANDS, Session, is_incomplete};
 use cembra::{Registry, reference};
 use cembra_table::error::DataError;
 use rustyline::completion::Completer;

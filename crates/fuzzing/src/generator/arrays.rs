@@ -8,6 +8,7 @@ mod operands;
 
 use super::{Pool, TRIES};
 use crate::Config;
+use crate::any_value;
 use crate::arrays;
 use crate::catalogue::{Catalogue, Entry, Form, Wanted};
 use crate::config::{chance, pick};
@@ -81,7 +82,7 @@ pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], fi
         rows.push(first.clone());
     } else {
         let redrawn = first_values.iter().map(|(name, value)| {
-            let value = if random.bool() { arrays::redrawn(random, value, config) } else { value.clone() };
+            let value = if random.bool() { any_value::redrawn(random, value, config) } else { value.clone() };
             (name.clone(), value)
         });
         rows.push(Row::new(redrawn.collect()));

@@ -5,21 +5,40 @@
 use crate::pass::wheres::unseen;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
-use cembra_ops::{Argument, OpId, Registry, Resolved, Signature, call, id};
+use cembra_ops::{Argument, OpId, Registry, Resolved, Signature, TypeFault, call, id};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// Adds an operator on operands of any types it takes, with casts, bound to its overload.
-pub(crate) fn bind(
-    graph: &mut TypedGraph,
-    registry: &Registry,
-    op: OpId,
-    operands: &[Id],
-    origin: NodeId,
-) -> Result<Id, String> {
-    let resolved = graph.resolve(registry, op, operands).map_err(|fault| fault.message)?;
-    bind_resolved(graph, registry, op, &resolved, operands, origin)
+impl TypedGraph {
+    /// Adds an operator on operands of any types that it takes, with casts, bound to what computes it.
+    ///
+    /// # Errors
+    /// The operator does not take these types.
+    pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
+        let mut op = op;
+        let types = operands.iter().map(|operand| self.qtype(*operand));
+        if registry.get(op).may_be_another(types.clone()) {
+            registry.get(op).check_count(operands.len())?;
+            op = registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
+        }
+        self.bind(registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
+    }
+
+    /// The same, of an operator that is what it is written as.
+    ///
+    /// # Errors
+    /// In words, that the operator does not take these types.
+    pub(crate) fn bind(
+        &mut self,
+        registry: &Registry,
+        op: OpId,
+        operands: &[Id],
+        origin: NodeId,
+    ) -> Result<Id, String> {
+        let resolved = self.resolve(registry, op, operands).map_err(|fault| fault.message)?;
+        bind_resolved(self, registry, op, &resolved, operands, origin)
+    }
 }
 
 /// Adds an operator that was resolved for these operands, with casts. What has no overload takes its operands as they are:
@@ -81,7 +100,7 @@ pub(super) fn conditional_of_arrays(
             if let Some(unseen) = unseen(graph.qtype(operands[at])).filter(|_| is_computed) {
                 let unseen = graph.literal(unseen, origin);
                 let arms = if on { [unseen, operands[at]] } else { [operands[at], unseen] };
-                chosen[at] = bind(graph, registry, id::WHERE, &[operands[0], arms[0], arms[1]], origin)?;
+                chosen[at] = graph.bind(registry, id::WHERE, &[operands[0], arms[0], arms[1]], origin)?;
             }
         }
         _ => {}

@@ -12,7 +12,6 @@ mod select;
 mod types;
 mod wheres;
 
-pub(crate) use cast::bind;
 pub(crate) use fold::evaluate_constant;
 pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};

@@ -9,6 +9,7 @@ mod function;
 mod instance;
 mod map;
 mod partial;
+mod passed;
 
 use crate::graph::Operand;
 use crate::pass::cast::{cast_by, cast_to, conditional_of_arrays, literal_as};
@@ -22,7 +23,8 @@ use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
 use days::Days;
 use external::Externs;
-use function::{EnvironmentId, Functions};
+use function::Functions;
+use passed::EnvironmentId;
 use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 //! makes of the operator alone.
 
 use super::{Grower, TOO_LARGE};
+use crate::any_value;
 use crate::arrays;
 use crate::edit::stripped;
 use crate::generator::HIDDEN;
 use crate::panics::caught;
 use crate::subject::{Row, Subject};
-use crate::values;
 use cembra::{Backend, Model, Options};
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
 use cembra_runtime::QType;
@@ -123,7 +123,7 @@ impl Grower<'_> {
         if let Some((_, value)) = self.row.iter().find(|(known, _)| known == name) {
             return value.clone();
         }
-        let value = values::row_value(self.pool.random, qtype, self.pool.config);
+        let value = any_value::row_value(self.pool.random, qtype, self.pool.config);
         self.row.push((name.clone(), value.clone()));
         value
     }

@@ -2,7 +2,6 @@
 //! nodes carry the origin of the node that is replaced; what is kept of it keeps its own.
 
 use super::{Run, rules_of};
-use crate::pass::cast::bind;
 use crate::pass::fold::fold;
 use crate::{Id, TypedGraph};
 use cembra_expr::NodeId;
@@ -68,7 +67,7 @@ impl<'g> Site<'g> {
 
     /// The operator with its operands cast, the casts simplified.
     fn bound(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
-        let node = bind(self.graph, self.run.registry, op, operands, self.origin).ok()?;
+        let node = self.graph.bind(self.run.registry, op, operands, self.origin).ok()?;
         if self.graph.operands(node) == operands {
             return Some(node);
         }

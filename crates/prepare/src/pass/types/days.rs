@@ -2,7 +2,7 @@
 //! the `30` is marked as reached by the type, and stays an i32 because `due` is a date. The parser knows no types, so that the marks are
 //! taken off here.
 
-use super::{Typer, function::EnvironmentId, scalar_literal};
+use super::{Typer, passed::EnvironmentId, scalar_literal};
 use crate::graph::Operand;
 use crate::pass::evaluate_constant;
 use crate::{Id, TypedModel};

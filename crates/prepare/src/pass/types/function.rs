@@ -7,7 +7,8 @@
 use super::free::{Free, SetId};
 use super::{
     Typer,
-    instance::{Instance, exceeded},
+    instance::{Instance, exceeded, too_much},
+    passed::{EnvironmentId, Passed},
 };
 use crate::{Id, Kind, TypedModel};
 use cembra_expr::{Calls, Graph, NameId, Node, NodeId};
@@ -28,32 +29,12 @@ const MEMBERS_OF_A_STEP: usize = 16;
 /// The most calls inside each other: what the stack is large enough for. Fewer if `Limits::nesting` says so.
 const NESTING: usize = 64;
 
-/// The arguments of one call, and where else to look for names.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct EnvironmentId(u32);
-
-impl EnvironmentId {
-    /// Outside of all functions.
-    pub(super) const ROOT: EnvironmentId = EnvironmentId(0);
-}
-
 struct Environment {
     parent: EnvironmentId,
     arguments: FxHashMap<NodeId, Id>,
     typed: FxHashMap<NodeId, Option<Id>>,
     /// Where the members of sets of parameters are at home.
     homes: FxHashMap<SetId, EnvironmentId>,
-}
-
-/// What only operators on functions and sequences take.
-#[derive(Clone)]
-pub(super) enum Passed {
-    /// A function of the text, and where its captured names have values.
-    Lambda { node: NodeId, environment: EnvironmentId },
-    /// An operator.
-    Operator(OpId),
-    /// A sequence.
-    Sequence(Rc<Sequence>),
 }
 
 /// Everything about functions that typing keeps.
@@ -369,9 +350,4 @@ impl Typer<'_> {
             self.problems.push(shown);
         }
     }
-}
-
-pub(super) fn too_much(message: String) -> Stop {
-    let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };
-    Stop::Fault(fault.hint("split the model, or call fewer functions"))
 }

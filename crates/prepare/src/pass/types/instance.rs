@@ -2,7 +2,7 @@
 //! Loops are made here, and the type of their state is found.
 
 use super::Typer;
-use super::function::{Passed, too_much};
+use super::passed::Passed;
 use crate::graph::LoopId;
 use crate::pass::cast::bind_resolved;
 use crate::{Id, Kind, TypedModel};
@@ -11,7 +11,7 @@ use cembra_ops::{
     Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type, id,
 };
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Diagnostic, Value};
+use cembra_value::{Code, Diagnostic, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -33,6 +33,12 @@ pub(super) fn id_of(arg: NodeHandle) -> Id {
 pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
+}
+
+/// The fault of a model whose calls make too much.
+pub(super) fn too_much(message: String) -> Stop {
+    let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };
+    Stop::Fault(fault.hint("split the model, or call fewer functions"))
 }
 
 pub(super) fn arg_of(id: Id) -> NodeHandle {

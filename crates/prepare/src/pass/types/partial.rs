@@ -3,7 +3,7 @@
 
 use super::{Typer, find_leaves, scalar_literal};
 use crate::pass::Options;
-use crate::pass::types::function::EnvironmentId;
+use crate::pass::types::passed::EnvironmentId;
 use crate::{TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;

@@ -6,9 +6,9 @@
 
 mod given;
 
+use super::bench::seconds;
+use super::{explain, test};
 use crate::arguments::Assignment;
-use crate::command::bench::seconds;
-use crate::command::{explain, test};
 use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;

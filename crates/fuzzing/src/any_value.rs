@@ -1,0 +1,79 @@
+//! Random values of any type: scalars, arrays, edges, and tuples of them, for literals and for rows.
+
+use crate::config::chance;
+use crate::values::{has_arrays, scalar};
+use crate::{Config, arrays};
+use cembra_runtime::{EdgeType, QType};
+use cembra_value::{ScalarValue, Value};
+use fastrand::Rng;
+
+/// A random value; arrays are short. `Nothing` for the type of an untyped `missing`; no values are of the type of types.
+pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
+    let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
+    of_size(random, qtype, config, len)
+}
+
+/// A random value whose arrays have so many elements.
+fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
+    // Generated types nest a few levels.
+    match qtype {
+        QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
+        QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
+        QType::Optional(of) => Value::Present(scalar(random, *of, config)),
+        QType::Tuple(fields) => Value::Tuple(fields.map(|field| of_size(random, field, config, len))),
+        QType::Shape(shape) => Value::Shape(*shape),
+        QType::Array(kind, of) => Value::Array(*kind, arrays::array(random, *of, len, config).into()),
+        QType::ArrayShape(kind) => Value::ArrayShape(*kind, len),
+        QType::Edge(of) => arrays::edge_of(random, *of, len).into(),
+        QType::Meta
+        | QType::Nothing
+        | QType::Unspecified
+        | QType::Function
+        | QType::Dict(..)
+        | QType::Sequence(_)
+        | QType::Tensor(..) => Value::Nothing,
+    }
+}
+
+/// A random value of a row: as `value`, and NaNs of every sign and payload, which no literal can spell.
+pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
+    let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
+    sized_row_value(random, qtype, config, len)
+}
+
+/// A random value of a row whose arrays have so many elements.
+pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
+    let made = of_size(random, qtype, config, len);
+    let payload = |random: &mut Rng, v: ScalarValue| match v {
+        ScalarValue::Float32(v) if v.is_nan() => ScalarValue::Float32(f32::from_bits(v.to_bits() | random.u32(..))),
+        ScalarValue::Float64(v) if v.is_nan() => ScalarValue::Float64(f64::from_bits(v.to_bits() | random.u64(..))),
+        other => other,
+    };
+    match made {
+        Value::Scalar(v) => Value::Scalar(payload(random, v)),
+        Value::Present(v) => Value::Present(payload(random, v)),
+        other => other,
+    }
+}
+
+/// Other values for the next row, of the same sizes: integers, which may be places and sizes, change order only.
+pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value {
+    match value {
+        Value::Array(kind, values) if values.scalar().is_integer() => {
+            let mut places: Vec<usize> = (0..values.len()).collect();
+            random.shuffle(&mut places);
+            Value::Array(*kind, values.take(places.into_iter().map(Some)).into())
+        }
+        Value::Array(kind, values) => {
+            Value::Array(*kind, arrays::array(random, values.scalar(), values.len(), config).into())
+        }
+        Value::Edge(of) if of.parent_size() > 0 && matches!(of.edge_type(), EdgeType::Arrays(_)) => {
+            let made = arrays::edge(random, of.kind(), of.child_size(), of.parent_size());
+            // A promise is about the form.
+            let is_alike = std::mem::discriminant(of.form()) == std::mem::discriminant(made.form());
+            if is_alike { made.into() } else { value.clone() }
+        }
+        Value::ArrayShape(..) | Value::Edge(_) => value.clone(),
+        other => row_value(random, &other.qtype(), config),
+    }
+}
