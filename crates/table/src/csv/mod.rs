@@ -218,7 +218,7 @@ impl CsvData {
             }
             QType::Array(..) => {
                 let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is an array, as {qtype} is"));
-                Err(error.in_column(&place.path).hint("arrays are read from JSON"))
+                Err(error.in_column(&place.path).hint("arrays are read from JSON, Parquet and Arrow"))
             }
             QType::Shape(_)
             | QType::ArrayShape(_)
