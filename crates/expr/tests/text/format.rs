@@ -231,6 +231,7 @@ fn conditions_that_are_too_long_are_broken_before_brackets_are() {
         let call = any(if amount > limit then any(amount, rate) else any(limit * another_name_of_a_rate, other), 5)
         let inside = (if amount > limit and amount > other then some_long_name_of_a_rate else other) * 100 + another_name
         let nested = if amount > limit then if amount > other_limit then amount * rate else amount + other_rate else limit + rate
+        let inner = if amount > limit then if amount > other then amount * rate else if amount > 0 then 1 else some_long_name else 0
         let kept = if amount > limit
         then amount else if amount > another_limit then amount * some_long_name_of_a_rate - other_rate else 0
         let late = if a then b else any(some_long_name_of_a_rate, another_name_of_a_rate, a_third_name_of_a_rate, 1)
@@ -255,6 +256,9 @@ fn conditions_that_are_too_long_are_broken_before_brackets_are() {
         let nested = if amount > limit
             then if amount > other_limit then amount * rate else amount + other_rate
             else limit + rate
+        let inner = if amount > limit
+            then if amount > other then amount * rate else if amount > 0 then 1 else some_long_name
+            else 0
         let kept = if amount > limit
             then amount else if amount > another_limit then amount * some_long_name_of_a_rate - other_rate
             else 0

@@ -70,6 +70,17 @@ struct Begun {
     is_broken: bool,
 }
 
+/// Which tokens are to fit on a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stretch {
+    /// A bracket and what follows it. A line may end in a later bracket, which may be broken itself.
+    Bracket,
+    /// A condition, from its `if` on, and what follows it. No bracket in it is broken before the condition is.
+    Condition,
+    /// A branch, from its `then` up to the `else`.
+    Branch,
+}
+
 /// What comes before a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before<'s> {
@@ -191,7 +202,7 @@ impl<'t, 's> Layout<'t, 's> {
             Mode::Flat => frame.bracket.commas == 0,
             Mode::Filled | Mode::Raw | Mode::Table => false,
         });
-        let is_too_long = word == TokenKind::If && may_break && !self.condition_fits(index, false);
+        let is_too_long = word == TokenKind::If && may_break && !self.fits(index, Stretch::Condition);
         let indentation = self.lines.indentation + if is_line { 0 } else { STEP };
         let follows_else = self.last.is_some_and(|last| self.tokens.kind(last) == TokenKind::Else) && !is_line;
         match (word, self.innermost()) {
@@ -228,8 +239,7 @@ impl<'t, 's> Layout<'t, 's> {
         let is_broken = self.innermost().is_some_and(|begun| begun.is_broken);
         match word {
             TokenKind::Else => is_broken,
-            // A blank is before it.
-            TokenKind::Then => is_broken && !self.condition_fits(index, true),
+            TokenKind::Then => is_broken && !self.fits(index, Stretch::Branch),
             _ => false,
         }
     }
@@ -354,7 +364,8 @@ impl<'t, 's> Layout<'t, 's> {
             BracketKind::Raw => Mode::Raw,
             BracketKind::Table => Mode::Table,
             BracketKind::Plain | BracketKind::Case => {
-                let is_broken = bracket.is_broken() || bracket.may_break() && !in_table && !self.fits(index);
+                let is_broken =
+                    bracket.is_broken() || bracket.may_break() && !in_table && !self.fits(index, Stretch::Bracket);
                 match is_broken {
                     true if bracket.is_filled && bracket.commas > 0 => Mode::Filled,
                     true => Mode::Broken,
@@ -367,22 +378,13 @@ impl<'t, 's> Layout<'t, 's> {
         self.frames.push(Frame { bracket, mode, indentation, begun: self.begun.len() });
     }
 
-    /// True if the bracket that opens here, and what follows it up to where a line may end, fits on the line.
-    fn fits(&self, open: usize) -> bool {
-        self.fits_from(open, false, false)
-    }
-
-    /// True if what begins with this `if` or `then` fits on the line: all of it with what follows, or what is before its `else`.
-    fn condition_fits(&self, index: usize, to_else: bool) -> bool {
-        self.fits_from(index, true, to_else)
-    }
-
-    /// True if what is from a token on fits on the line, up to where a line may end. A condition may not end one at the brackets in it.
-    fn fits_from(&self, open: usize, of_condition: bool, to_else: bool) -> bool {
-        let mut column = self.lines.column + usize::from(to_else);
+    /// True if a stretch of tokens that begins at `open` fits on the line, up to the next place at which a line may end.
+    fn fits(&self, open: usize, stretch: Stretch) -> bool {
+        // A `then` has a blank before it, which is not written yet.
+        let mut column = self.lines.column + usize::from(stretch == Stretch::Branch);
         let mut next_bracket = self.next_bracket;
         // Conditions of the same bracket whose `else` is still to come: those that are begun, the innermost last, and those from here on.
-        let begun = self.begun[self.begun_outside()..].iter();
+        let begun = self.begun.get(self.begun_outside()..).unwrap_or_default().iter();
         let mut begun = begun.rev().filter(|begun| matches!(begun.part, Part::Condition | Part::Then)).peekable();
         let follows_else = open.checked_sub(1).is_some_and(|before| self.word(before) == TokenKind::Else);
         let mut own = usize::from(self.word(open) == TokenKind::If && !follows_else);
@@ -396,7 +398,7 @@ impl<'t, 's> Layout<'t, 's> {
                 match self.word(index) {
                     TokenKind::If if self.word(index - 1) != TokenKind::Else => own += 1,
                     TokenKind::Else if own > 0 => own -= usize::from(!goes_on),
-                    TokenKind::Else if to_else => return true,
+                    TokenKind::Else if stretch == Stretch::Branch => return true,
                     TokenKind::Else => {
                         let of = if goes_on { begun.peek().copied() } else { begun.next() };
                         if of.is_some_and(|begun| begun.is_broken) {
@@ -429,7 +431,7 @@ impl<'t, 's> Layout<'t, 's> {
                     let bracket = self.structure.brackets[next_bracket];
                     next_bracket += 1;
                     let is_other = index > open;
-                    let may_break = !of_condition && inside.is_empty() && bracket.may_break();
+                    let may_break = stretch == Stretch::Bracket && inside.is_empty() && bracket.may_break();
                     if is_other && (bracket.is_broken() || may_break) {
                         return true;
                     }
