@@ -113,7 +113,7 @@ impl Problem {
 }
 
 impl Failures {
-    /// No failures yet, to be told in a file if one is named, where no row has more than so many bytes.
+    /// No failures yet. With a path they are written to a file there, in which the text of a row has at most `most_bytes` bytes.
     ///
     /// # Errors
     /// Nothing can be written there.

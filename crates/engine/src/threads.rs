@@ -1,15 +1,15 @@
-//! Work of one run that is shared out to threads: rows, lists, strips of arrays, blocks of tensors. How the work is divided is decided by
-//! those who have it, without regard to the number of threads where a sum depends on it; here it is only done.
+//! Work of one run that is shared out to threads: rows, lists, strips of arrays, blocks of tensors. The caller divides the work. Where a sum
+//! depends on the division, the caller does so without regard to the number of threads.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::prelude::IndexedParallelIterator;
 use smallvec::{SmallVec, smallvec};
 
-/// So many shares for each thread that there is leave none without work, however they are asked for.
+/// The most shares for each thread of a pool: with more, no thread would have more to do.
 const SHARES: usize = 4;
 
-/// So many threads as are asked for, or as are of use in a pool: the process's own, or that in which the caller is, if there is none.
-/// Memory is made for each, so no more count than there can be work for at the same time.
+/// The number of threads that a caller asks for, at most [`SHARES`] for each thread of the pool. Without a pool, that of the process
+/// counts, or that in which the caller runs. Memory is made for each thread that is asked for, so the number is bounded.
 pub(crate) fn useful_threads(asked: usize, pool: Option<&rayon::ThreadPool>) -> usize {
     if asked <= 1 {
         return 1;
@@ -18,8 +18,8 @@ pub(crate) fn useful_threads(asked: usize, pool: Option<&rayon::ThreadPool>) -> 
     asked.min(there_are.saturating_mul(SHARES)).max(1)
 }
 
-/// What is made of each share, in the order of the shares. A single one is done by the caller; several are jobs of a pool: the
-/// process's own, or that in which the caller is, if there is none.
+/// The results of all shares, in their order. The caller does a single share itself. Several are jobs of the pool: without one, of that of
+/// the process, or of that in which the caller runs.
 pub(crate) fn on_threads<W: Send, R: Send>(
     pool: Option<&rayon::ThreadPool>,
     shares: impl IntoIterator<Item = W>,

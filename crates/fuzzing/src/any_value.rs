@@ -13,7 +13,7 @@ pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     of_size(random, qtype, config, len)
 }
 
-/// A random value whose arrays have so many elements.
+/// A random value, whose arrays have `len` elements.
 fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
     // Generated types nest a few levels.
     match qtype {
@@ -41,7 +41,7 @@ pub(crate) fn row_value(random: &mut Rng, qtype: &QType, config: &Config) -> Val
     sized_row_value(random, qtype, config, len)
 }
 
-/// A random value of a row whose arrays have so many elements.
+/// A random value of a row, whose arrays have `len` elements.
 pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Value {
     let made = of_size(random, qtype, config, len);
     let payload = |random: &mut Rng, v: ScalarValue| match v {

@@ -1,6 +1,6 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
-use super::eval_arguments::{Args, open};
+use super::eval_arguments::{Args, NAME, open};
 use super::eval_tensors;
 use super::options_with_types_of;
 use crate::arguments::DataOptions;
@@ -23,8 +23,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-
-const NAME: &str = "eval";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {

@@ -12,7 +12,8 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NAME: &str = "eval";
+/// The name of the command, for its usage errors.
+pub(super) const NAME: &str = "eval";
 
 /// The most threads that compute: each takes memory, and more than there are processors are of no use.
 const MOST_THREADS: usize = 256;
@@ -94,11 +95,11 @@ pub(crate) struct Args {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// Stop after so many rows
+    /// Read at most N rows
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<u64>,
 
-    /// End with an error if the evaluation takes more than so many seconds
+    /// End with an error if the evaluation takes longer than SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) time_limit: Option<Duration>,
 

@@ -1,7 +1,7 @@
 //! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
 //! are no rows: the model is evaluated once, on whole tensors.
 
-use super::eval_arguments::{Args, OutputFormat, open};
+use super::eval_arguments::{Args, NAME, OutputFormat, open};
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
@@ -17,8 +17,6 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
-
-const NAME: &str = "eval";
 
 /// The file endings of NumPy's files.
 const NPY: &str = "npy";
