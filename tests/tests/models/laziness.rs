@@ -294,3 +294,21 @@ fn a_path_that_contradicts_itself_needs_nothing() {
         }
     }
 }
+
+/// A rewrite goes into the branches of `t`, which is still needed as it is by the condition: both ask whether `nz` holds, and the second
+/// asks the condition, too, which needs what they share.
+#[test]
+fn a_conditional_that_is_asked_again_by_its_own_value_stays_lazy() {
+    let t = "let t = where(nz, q, 0)\n";
+    line(&format!("{t}output y = (if t > 5 then missing[i32] else t) ?? -1"), [Some(0); 2], [3; 2]);
+    line(
+        &format!("{t}output y = (if u then (if t > 2 then missing[i32] else t) else k) ?? -1"),
+        [Some(0), Some(100)],
+        [-1, 100],
+    );
+    line(
+        &format!("{t}output y = (if t + k > 5 then (if u then missing[i32] else t) else t) ?? -1"),
+        [Some(-1), Some(0)],
+        [-1, 3],
+    );
+}

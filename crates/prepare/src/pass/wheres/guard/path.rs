@@ -16,6 +16,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MOST_LEVELS: usize = 64;
 /// The most conditions of a path.
 const MOST_CONDITIONS: usize = 8;
+/// The most paths of which each is compared with each.
+const MOST_COMPARED: usize = 64;
 /// The most operators that an inner condition may take to compute.
 const MOST_OPERATORS: usize = 16;
 
@@ -266,7 +268,8 @@ impl Path {
 }
 
 /// Drops paths that say no more than others do: the longer of two that begin alike, and two that part only at their last
-/// condition, for which what they share is left. All uses together may turn out to depend on nothing.
+/// condition, for which what they share is left. All uses together may turn out to depend on nothing. Of few paths, one that
+/// asks all that another one asks goes as well, whatever else it asks and in which order: what it asks may need the guarded node.
 pub(super) fn reduce(paths: &mut Vec<Path>) {
     let mut all: FxHashSet<Vec<(Id, bool)>> = paths.iter().map(|path| path.conditions.clone()).collect();
     for len in (1..=MOST_CONDITIONS).rev() {
@@ -288,6 +291,21 @@ pub(super) fn reduce(paths: &mut Vec<Path>) {
         let begins_alike = (0..conditions.len()).any(|len| all.contains(&conditions[..len]));
         !begins_alike && kept.insert(conditions.clone())
     });
+    if paths.len() > MOST_COMPARED {
+        return;
+    }
+    let mut at = 0;
+    while at < paths.len() {
+        let asks_less = |other: &Path| {
+            other.conditions.len() < paths[at].conditions.len()
+                && other.conditions.iter().all(|one| paths[at].conditions.contains(one))
+        };
+        if paths.iter().any(asks_less) {
+            paths.remove(at);
+        } else {
+            at += 1;
+        }
+    }
 }
 
 /// An operator on operands of exactly its types.
