@@ -182,6 +182,12 @@ impl Scalar {
         matches!(self, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64)
     }
 
+    /// True for integers, with a sign or without one.
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        matches!(self.facts().kind, Kind::Integer | Kind::Unsigned)
+    }
+
     /// True for what `core.cast` casts among each other: numbers, booleans and `UInt64`.
     #[must_use]
     pub const fn is_castable(self) -> bool {

@@ -345,6 +345,12 @@ impl Graph {
         self.places.first(id)
     }
 
+    /// Where the node was last written.
+    #[must_use]
+    pub(crate) fn last_span(&self, id: NodeId) -> Option<Span> {
+        self.places.last(id)
+    }
+
     /// Everywhere the node was written, the first place first.
     pub fn spans(&self, id: NodeId) -> impl Iterator<Item = Span> + '_ {
         self.places.all(id)

@@ -47,6 +47,11 @@ pub(crate) const DECLARED: &str = "core._declared";
 /// `x` in `let y: f64 = x / 2`; the operands are `x` and the type of numbers that it becomes, if it is a number.
 pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
 
+/// `x` in a file of `numbers f64`, where integers become f64.
+pub(crate) const WIDE: &str = "core._wide";
+/// `x` in a file of `numbers f64`, where integers beside floats become f64; the operands are `x` and what it is beside.
+pub(crate) const BESIDE: &str = "core._beside";
+
 /// `a("i,k")` for a tensor `a`; the labels of its axes are a `TEXT` literal.
 pub const AT_LABELS: &str = "tensor._at";
 /// `let t("i,j") = value`; the labels of the axes of what the value gives are a `TEXT` literal.

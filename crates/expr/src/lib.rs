@@ -35,7 +35,7 @@ pub use text::{
     parse_sources, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type,
     print_literal, print_type, print_value, tensor_form,
 };
-pub use vocabulary::{ArgumentForm, Callable, Parameter, Vocabulary};
+pub use vocabulary::{ArgumentForm, Callable, Integers, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};
 pub use wire::{read_binary, write_binary};
 #[cfg(feature = "json")]

@@ -65,6 +65,12 @@ impl Places {
         self.nodes.get(node.index())?.first
     }
 
+    /// The last place of a node.
+    pub(crate) fn last(&self, node: NodeId) -> Option<Span> {
+        let Place { first, last } = *self.nodes.get(node.index())?;
+        self.further.get(last as usize).map(|last| last.span).or(first)
+    }
+
     /// All places of a node, in the order they were noted.
     pub(crate) fn all(&self, node: NodeId) -> impl Iterator<Item = Span> + '_ {
         let Place { first, last } = self.nodes.get(node.index()).copied().unwrap_or(Place { first: None, last: NONE });

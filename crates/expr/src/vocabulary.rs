@@ -74,6 +74,20 @@ pub struct Callable<'v> {
     pub variadic: bool,
     /// The operator that the name means with but one of the parameters given, if that is another one.
     pub of_one: Option<&'v str>,
+    /// What becomes of integers among its operands in a file of `numbers f64`.
+    pub integers: Integers,
+}
+
+/// What becomes of integers among the operands of an operator in a file of `numbers f64`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Integers {
+    /// They stay integers.
+    #[default]
+    Stay,
+    /// They become f64, as those of `a / b` do.
+    Widen,
+    /// They become f64 if one of the operands from this position on is a float, as those of `a + b` do. Operands before it stay.
+    WidenBesideFloats(usize),
 }
 
 impl Callable<'_> {

@@ -1,6 +1,9 @@
 //! Types that a text declares of what it defines: `let x: f64 = ..`, parameters and results of functions, outputs. A value of
 //! another type becomes one of the declared type where an operator would cast it without being asked; all else is an error.
-//! A declared type of numbers reaches operands below it, which become of that type before they are computed with.
+//! A declared type of numbers reaches operands below it, which become of that type before they are computed with. What a file
+//! declares of all its numbers is in `numbers`.
+
+pub(crate) mod numbers;
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;

@@ -5,7 +5,7 @@ use crate::derivative::Derivative;
 use crate::sequence::Sequence;
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
 use crate::{OpId, Recording, RegisterFn};
-use cembra_expr::Parameter;
+use cembra_expr::{Integers, Parameter};
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 use cembra_tape::{Cell, Tape};
 use cembra_value::{ScalarValue, Value};
@@ -419,6 +419,9 @@ pub struct OpDef {
     pub derivative: Option<Derivative>,
     /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
     pub of_durations: Option<OpId>,
+    /// What becomes of integers among its operands in a file of `numbers f64`, if its typing does not say it already: see
+    /// [`OpDef::integers`].
+    pub integers: Integers,
 }
 
 /// True for durations and timestamps, and for arrays of them.
@@ -475,6 +478,18 @@ impl OpDef {
             || self.of_durations.is_some() && types.into_iter().any(is_of_durations)
     }
 
+    /// What becomes of integers among its operands in a file of `numbers f64`.
+    #[must_use]
+    pub fn integers(&self) -> Integers {
+        match self.typing {
+            Typing::Promote(Promotion::Float) => Integers::Widen,
+            Typing::Promote(Promotion::Numeric | Promotion::Comparable) if self.params.len() > 1 => {
+                Integers::WidenBesideFloats(0)
+            }
+            _ => self.integers,
+        }
+    }
+
     /// True if no argument can make it fail.
     #[must_use]
     pub fn is_total(&self) -> bool {
@@ -498,6 +513,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     over_arrays: OverArrays::Elementwise,
     derivative: None,
     of_durations: None,
+    integers: Integers::Stay,
 };
 
 /// The same on two numbers.

@@ -224,6 +224,8 @@ operators! {
     SOURCE_LOCATION = annotation::SOURCE_LOCATION;
     DECLARED = declared::DECLARED;
     DECLARED_OPERAND = declared::DECLARED_OPERAND;
+    WIDE = declared::numbers::WIDE;
+    BESIDE = declared::numbers::BESIDE;
     EXTERN = external::EXTERN;
     STRINGS_LENGTH = strings::slice::LENGTH;
     STRINGS_SUBSTR = strings::slice::SUBSTR;

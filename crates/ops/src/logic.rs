@@ -9,6 +9,7 @@ use crate::kernel::{custom, strict};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{OpId, Promotion, Rule, id};
+use cembra_expr::Integers;
 use cembra_runtime::{Bytes, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
 use cembra_value::{ScalarValue, Value};
@@ -171,6 +172,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
     summary: "`if_true`, `if_false` or `if_missing` as the condition is. All operands are evaluated.",
     params: &[param("condition"), param("if_true"), param("if_false"), param("if_missing")],
     presence: PresenceRule::Custom,
+    integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(logical_if_types),
     meaning: for_scalars!(logical_if!()),
     examples: &[
@@ -306,6 +308,7 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
     summary: "The `where` and `if` of the text language: `core.where`, whose condition may also be a boolean, meaning `condition == true`. Only the chosen branch is evaluated.",
     params: &[param("condition"), param("if_true"), crate::definition::param_or("if_false", Value::Nothing)],
     presence: PresenceRule::Custom,
+    integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(short_where_types),
     meaning: Meaning::Expand(|g, args| {
         let condition = as_mask(g, args[0])?;

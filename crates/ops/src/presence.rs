@@ -7,6 +7,7 @@ use crate::derivative::FIRST;
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_expr::Integers;
 use cembra_runtime::{Bytes, EdgeType, Fault, FaultKind, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
 use cembra_value::Value;
@@ -219,6 +220,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(presence_or_types),
     meaning: for_scalars!(presence_or!()),
     laws: &[],
@@ -334,6 +336,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     variadic: false,
     presence: PresenceRule::Custom,
     faults: &[],
+    integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(where_types),
     meaning: for_scalars!(wheres!()),
     laws: &[],

@@ -190,7 +190,7 @@ impl Vocabulary for Registry {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
         let def = self.get(self.find(name)?);
         let of_one = self.of_one.get(name).map(|op| self.get(*op).name);
-        Some(Callable { name: def.name, params: def.params, variadic: def.variadic, of_one })
+        Some(Callable { name: def.name, params: def.params, variadic: def.variadic, of_one, integers: def.integers() })
     }
 
     fn suggest(&self, name: &str) -> Vec<String> {

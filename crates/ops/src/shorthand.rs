@@ -8,7 +8,7 @@ use crate::derivative::{Cotangents, Derivative, Derived, FIRST, FLAT, all, extre
 use crate::math::decimal::{check_digits, literal_digits};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{OpId, Registry, id};
-use cembra_expr::ArgumentForm;
+use cembra_expr::{ArgumentForm, Integers};
 use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
@@ -38,6 +38,7 @@ fn plus(types: &[&QType]) -> OpId {
 pub(crate) static PLUS: OpDef = OpDef {
     name: "core._plus",
     summary: "The `+` of the text language: `strings.join` if one operand is a text or bytes, else `math.add`.",
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| {
         let types: SmallVec<[&QType; 2]> = args.iter().map(|arg| arg.qtype).collect();
         Ok(Registry::standard().get(Registry::standard().meant(id::PLUS, &types)).resolve(args)?.signature)
@@ -115,6 +116,7 @@ pub(crate) static CLAMP: OpDef = OpDef {
     aliases: &["clamp"],
     summary: "`x`, but not less than `lo` and then not more than `hi`: `minimum(maximum(x, lo), hi)`. NaN if one of them is NaN.",
     params: &[param("x"), param("lo"), param("hi")],
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| {
         let above = result(id::MAXIMUM, &[args[0].qtype, args[1].qtype])?;
         Ok(Signature::unchanged(args, result(id::MINIMUM, &[&above, args[2].qtype])?))
@@ -146,6 +148,7 @@ pub(crate) static COALESCE: OpDef = OpDef {
     summary: "The first value that is present, missing if none is: `x ?? y ?? ..`.",
     params: &[param("x"), param("rest")],
     variadic: true,
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| {
         let mut first = args[0].qtype.clone();
         for next in &args[1..] {

@@ -170,6 +170,8 @@ impl Session {
         let mut changed = self.definitions.clone();
         match changed.iter_mut().find(|(known, _)| known == name) {
             Some((_, text)) => input.clone_into(text),
+            // It is before all other statements, and of all that are typed from here on.
+            None if name == NUMBERS => changed.insert(0, (name.to_owned(), input.to_owned())),
             None => changed.push((name.to_owned(), input.to_owned())),
         }
         // The definitions and something to evaluate are a model; so is what already ends in something.
@@ -338,6 +340,9 @@ fn meant(name: &str) -> Option<String> {
     Some(format!("is `{command}` meant?"))
 }
 
+/// What the rule of a session of `numbers f64` is called among its definitions; no name is.
+const NUMBERS: &str = "numbers f64";
+
 /// True for a test: the word may also be a name.
 fn is_test(input: &str) -> bool {
     input.strip_prefix("test").is_some_and(|rest| rest.trim_start().starts_with(['"', '\'']))
@@ -351,6 +356,9 @@ fn defined(input: &str) -> Option<String> {
         return Some(input[..end].trim_end().to_owned());
     }
     let (word, rest) = input.split_once(char::is_whitespace)?;
+    if word == "numbers" && rest.trim() == "f64" {
+        return Some(NUMBERS.to_owned());
+    }
     if word == "use" && rest.trim_start().starts_with(['"', '\'']) {
         return Some(input.to_owned());
     }

@@ -17,6 +17,14 @@ fn a_session_remembers() {
 }
 
 #[test]
+fn numbers_of_a_session_may_be_wide() {
+    let input = "let d = 3\n:type d / 2\nnumbers f64\n:type d / 2\n1 / 3\nnumbers f32\n:type 1 / 3\n";
+    let (status, stdout, stderr) = said(input);
+    assert_eq!((status, &*stdout), (Some(1), "f32\nf64\n0.3333333333333333f64\nf64\n"));
+    assert!(stderr.contains("write `numbers f64`, or leave the statement out"), "{stderr}");
+}
+
+#[test]
 fn input_goes_on_while_it_must() {
     assert_eq!(said("(1 +\n\t2\n) * 3\n1 +\n2\n"), (Some(0), "9\n3\n".to_owned(), String::new()));
     // An empty line ends what would go on for ever.

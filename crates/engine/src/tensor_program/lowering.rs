@@ -11,6 +11,7 @@ use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{ElementOperator, Expression, Part, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
 use cembra_value::Error;
 use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
+use rustc_hash::FxHashMap;
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
 const OF_ELEMENTS: [(OpId, OpId); 12] = [
@@ -38,6 +39,10 @@ pub(super) struct Lowering<'p> {
     pub(super) made: Vec<Made>,
     /// How many parts all labelled expressions had: a definition is a part of each that it is used in, as often as it is.
     labelled: usize,
+    /// True if integers may become f64 where they are divided or meet floats.
+    pub(super) has_wide_numbers: bool,
+    /// The types of the elements of labelled expressions, where integers may become f64.
+    pub(super) labelled_types: FxHashMap<NodeId, Scalar>,
     /// What is known of values beside tensors; none once a program was taken apart.
     pub(super) apart: Option<Apart<'p>>,
 }
@@ -55,6 +60,10 @@ impl<'p> Lowering<'p> {
             has_extents,
             made: vec![Made::Nothing; program.len()],
             labelled: 0,
+            has_wide_numbers: [id::WIDE, id::BESIDE]
+                .iter()
+                .any(|op| program.find_name(registry.get(*op).name).is_some()),
+            labelled_types: FxHashMap::default(),
             apart: None,
         }
     }
@@ -339,6 +348,9 @@ impl<'p> Lowering<'p> {
                     if let (id::TENSOR_AT, &[of, labels]) = (op, operands) {
                         let of = self.whole(of)?;
                         expression.tensor(of.node, self.labels(labels).map_err(|error| error.at(span))?, span)?
+                    } else if let Some(&operand) = self.marked(op, operands) {
+                        let part = made.pop().ok_or_else(|| without_parts(span))?;
+                        self.wide_part(expression, node, operand, part, span)?
                     } else {
                         let operands = self.given(operands);
                         let with_texts = self.element_operator(op, operands);
@@ -365,7 +377,7 @@ impl<'p> Lowering<'p> {
             };
             made.push(part);
         }
-        made.pop().ok_or_else(|| Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(span))
+        made.pop().ok_or_else(|| without_parts(span))
     }
 
     /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.
@@ -393,6 +405,11 @@ impl<'p> Lowering<'p> {
             if let (Made::Labelled, Node::Operator(name, operands)) = (self.made[node.index()], self.program.node(node))
                 && !self.is_at(name)
             {
+                let op = self.registry.find(self.program.name(name)).unwrap_or(id::TENSOR_AT);
+                if let Some(operand) = self.marked(op, operands) {
+                    open.push(*operand);
+                    continue;
+                }
                 // Texts belong to the operator.
                 open.extend(self.given(operands).iter().filter(|operand| self.text(**operand).is_none()));
             }
@@ -434,6 +451,10 @@ pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
             cembra_tensor::Tensor::new(of, array.iter().map(is_true).collect())
         }
     }
+}
+
+fn without_parts(span: Span) -> Error {
+    Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(span)
 }
 
 /// The error of functions as values, and of what takes them.

@@ -7,6 +7,7 @@ mod calls;
 mod lowering;
 mod made;
 mod nodes;
+mod numbers;
 mod parts;
 mod sorting;
 

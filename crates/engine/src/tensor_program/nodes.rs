@@ -105,7 +105,10 @@ impl Lowering<'_> {
         };
         let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole::of(node)));
         match (op, operands) {
-            (id::TENSOR_AT, [_, _]) => Ok(Made::Labelled),
+            (id::TENSOR_AT, [_, _]) => {
+                self.note_labelled(op, operands, node);
+                Ok(Made::Labelled)
+            }
             (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
             (id::TENSOR_ASSIGN, &[old, of, labels]) => whole(self.assigned(old, of, self.labels(labels)?)),
             (_, &[of]) if let Some(number) = method(op) => whole(self.number_of(number, of, self.span(node))),
@@ -127,12 +130,15 @@ impl Lowering<'_> {
                 Err(error.hint("say it behind the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
             }
             _ if operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Labelled)) => {
+                self.note_labelled(op, operands, node);
                 Ok(Made::Labelled)
             }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, qtype, ..]) => {
                 let of = self.whole(of)?;
                 whole(self.typed(of, qtype, op == id::DECLARED))
             }
+            (id::WIDE, &[of]) => self.wide(of, None),
+            (id::BESIDE, &[of, other]) => self.wide(of, Some(other)),
             (id::DECLARED_OPERAND, &[of, qtype]) => {
                 let of = self.whole(of)?;
                 Ok(Made::Whole(self.reached(of, qtype)?))

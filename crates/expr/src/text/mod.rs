@@ -1,7 +1,7 @@
 //! The text language: what people write models in, and what programs print as.
 //!
 //! ```text
-//! program    = { statement ( line end | ";" ) }
+//! program    = [ "numbers" "f64" ( line end | ";" ) ] { statement ( line end | ";" ) }
 //! statement  = "input" NAME { "," NAME } [ ":" type [ "=" literal ] ] { "," .. }
 //!            | "let" NAME [ ":" type ] "=" expression
 //!            | "fn" NAME "(" [ parameter { "," parameter } ] ")" [ ":" type ] "=" expression

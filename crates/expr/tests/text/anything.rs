@@ -1,13 +1,19 @@
 //! A vocabulary in which every name is an operator.
 
-use cembra_expr::{Callable, Vocabulary};
+use cembra_expr::{Callable, Integers, Vocabulary};
 
 /// Every name, with any number of arguments.
 pub(crate) struct Anything;
 
 impl Vocabulary for Anything {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
-        Some(Callable { name: Box::leak(name.to_owned().into_boxed_str()), params: &[], variadic: true, of_one: None })
+        Some(Callable {
+            name: Box::leak(name.to_owned().into_boxed_str()),
+            params: &[],
+            variadic: true,
+            of_one: None,
+            integers: Integers::Stay,
+        })
     }
 
     fn suggest(&self, _: &str) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! What the tests of the text language share: a vocabulary, and graphs as nested lists.
 
-use cembra_expr::{Callable, Graph, Node, NodeId, Parameter, Program, Vocabulary, parse};
+use cembra_expr::{Callable, Graph, Integers, Node, NodeId, Parameter, Program, Vocabulary, parse};
 use cembra_value::{Limits, ScalarValue, Value};
 
 static ONE: [Parameter; 1] = [Parameter::new("x", None)];
@@ -17,19 +17,26 @@ pub(crate) struct Operators;
 
 impl Vocabulary for Operators {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
-        let known = |name, params| Callable { name, params, variadic: false, of_one: None };
+        let integers = match name {
+            "math.divide" | "math.sqrt" | "sqrt" => Integers::Widen,
+            "math.add" | "math.multiply" | "core.less" | "core._in" => Integers::WidenBesideFloats(0),
+            "core._where" | "where" => Integers::WidenBesideFloats(1),
+            _ => Integers::Stay,
+        };
+        let known = |name, params| Callable { name, params, variadic: false, of_one: None, integers };
         Some(match name {
             "sqrt" | "math.sqrt" => known("math.sqrt", &ONE),
             "where" | "core._where" => known("core._where", &WHERE),
             "clip" | "math.clip" => known("math.clip", &CLIP),
             "exp" => known("math.exp", &ONE),
-            "any" => Callable { name: "core.any", params: &[], variadic: true, of_one: None },
+            "any" => Callable { name: "core.any", params: &[], variadic: true, of_one: None, integers },
             // A test may leak its names.
             _ if name.contains('.') && !name.starts_with("no.") => Callable {
                 name: Box::leak(name.to_owned().into_boxed_str()),
                 params: &[],
                 variadic: true,
                 of_one: None,
+                integers,
             },
             _ => return None,
         })

@@ -31,6 +31,7 @@ fn tokens_have_one_blank_between_them_or_none() {
         let e: f64=- 1**2
         fn f( x,y:(f32,text ?) ):f64=not x and-y<3.5
         extern   fn fx . rate(text,text):f64 ?
+        numbers   f64
         use"common.cem"
         table vat : text - > f64="vat.csv"
         output"odd name"=a ?? b|c&d //e%f(y = 1 , x=-2,)
@@ -40,6 +41,7 @@ fn tokens_have_one_blank_between_them_or_none() {
         let e: f64 = -1 ** 2
         fn f(x, y: (f32, text?)): f64 = not x and -y < 3.5
         extern fn fx.rate(text, text): f64?
+        numbers f64
         use "common.cem"
         table vat: text -> f64 = "vat.csv"
         output "odd name" = a ?? b | c & d // e % f(y=1, x=-2,)

@@ -31,6 +31,50 @@ fn what_wraps_around_is_called_by_name() {
     reads_back(&program);
 }
 
+/// The outputs of a text as they are printed.
+fn printed_outputs(text: &str) -> Vec<String> {
+    let program = read(text);
+    reads_back(&program);
+    print(&program).lines().filter(|line| !line.starts_with("input")).map(str::to_owned).collect()
+}
+
+#[test]
+fn integers_of_a_file_of_wide_numbers_are_marked() {
+    for (text, marked) in [
+        ("a / 2", "core._wide(a) / 2.0f64"),
+        ("a / b", "core._wide(a) / core._wide(b)"),
+        ("sqrt(7)", "math.sqrt(7.0f64)"),
+        ("a * 0.5", "core._wide(a) * 0.5f64"),
+        ("a * 1", "a * core._beside(1, a)"),
+        ("2 * 3", "2 * 3"),
+        ("a * b", "core._beside(a, b) * core._beside(b, a)"),
+        ("a * a", "a * a"),
+        ("a < missing", "a < missing"),
+        ("a < \"b\"", "a < \"b\""),
+        ("a * 0.5f32", "core._wide(a) * 0.5f32"),
+        ("if c then a else 1.5", "if c then core._wide(a) else 1.5f64"),
+        ("if c then a", "if c then a"),
+        ("a / 2 / b", "core._wide(a) / 2.0f64 / core._wide(b)"),
+        ("core._wide(a) / 2", "core._wide(a) / 2.0f64"),
+        ("a in [1, 2.5]", "(core._wide(a) in [1.0f64, 2.5f64])"),
+        ("a in [1, b]", "let t0 = core._beside(a, b); (t0 in [core._beside(1, t0), core._beside(b, t0)])"),
+        ("WEAK_FLOAT{0.5}", "0.5"),
+        ("i64?{7} * 0.5", "core._wide(i64?{7}) * 0.5f64"),
+        ("[i32?]{1, 2} / 2", "core._wide([i32?]{1, 2}) / 2.0f64"),
+        ("-inf", "f64{-inf}"),
+        ("f64{1} * a", "1.0f64 * core._wide(a)"),
+    ] {
+        let found = printed_outputs(&format!("numbers f64; output y = {text}"));
+        assert_eq!(found.join("; ").replace("output y = ", ""), marked, "{text}");
+    }
+    // What a declared type reaches is of that type in any file.
+    for text in ["output y: f64 = (a * 2 + b) / 3", "output n: i64? = a * 2 + b"] {
+        assert_eq!(printed_outputs(&format!("numbers f64\n{text}")), printed_outputs(text));
+    }
+    // Elsewhere `numbers` is a name.
+    assert_eq!(printed_outputs("output y = numbers * 2"), ["output y = numbers * 2"]);
+}
+
 #[test]
 fn what_a_declared_type_reaches_is_kept() {
     for (text, again) in [

@@ -53,6 +53,44 @@ fn functions_and_constants_are_those_of_the_file() {
 }
 
 #[test]
+fn a_function_keeps_the_rule_of_the_file_that_defines_it() {
+    let narrow = ("narrow", "fn half(x) = x / 2\nlet k = 0.5");
+    let wide = ("wide", "numbers f64\nfn third(x) = x / 3\nlet l = 0.25");
+    let of_wide = "core._wide(i) / 3.0f64";
+    same(
+        &[
+            (
+                "m",
+                "use \"wide\"\nuse \"narrow\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, l, i / 7, 0.1)",
+            ),
+            narrow,
+            wide,
+        ],
+        &format!("input i: i32; output a = {of_wide}; output b = i / 2; output c = (0.5, 0.25f64, i / 7, 0.1)"),
+    );
+    same(
+        &[
+            (
+                "m",
+                "numbers f64\nuse \"narrow\"\nuse \"wide\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, i / 7)",
+            ),
+            narrow,
+            wide,
+        ],
+        &format!("input i: i32; output a = {of_wide}; output b = i / 2; output c = (0.5, core._wide(i) / 7.0f64)"),
+    );
+    let late = "`numbers f64` stands before all other statements of a file";
+    assert_eq!(
+        problems(&[("m", "use \"f\"; numbers f64; numbers i32; k"), ("f", "let k = 1; numbers f64")]),
+        [
+            format!("m `numbers f64`: {late}"),
+            "m `numbers i32`: numbers of a file are f64, or what their literals say".to_owned(),
+            format!("f `numbers f64`: {late}"),
+        ]
+    );
+}
+
+#[test]
 fn a_file_is_read_once_whoever_uses_it() {
     let files = [
         ("m", "use \"a\"\nuse \"b\"\nuse \"base\"\nfa(1) + fb(k)"),

@@ -8,6 +8,7 @@ use crate::cast::cast_operator;
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{OpId, id};
+use cembra_expr::Integers;
 use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -125,6 +126,7 @@ pub(crate) static VAR: OpDef = OpDef {
     name: "math.var",
     aliases: &["var"],
     summary: "The variance of the elements that are there, of each group or of all: their squared distances from the mean, summed, by their number, less one if it is `unbiased`; missing if that is not positive.",
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| variance_types(VAR.name, args)),
     meaning: Meaning::Expand(variance),
     examples: &[
@@ -138,6 +140,7 @@ pub(crate) static STD: OpDef = OpDef {
     name: "math.std",
     aliases: &["std"],
     summary: "The standard deviation of the elements that are there, of each group or of all: the root of `math.var`.",
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| variance_types(STD.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (variance, half) = (variance(g, args)?, number(g, 0.5));
@@ -151,6 +154,7 @@ pub(crate) static SKEW: OpDef = OpDef {
     name: "math.skew",
     aliases: &["skew"],
     summary: "The skewness of the elements that are there, of each group or of all, by the moments of all of them: 0 if they lie alike on both sides of the mean; NaN if they are all equal.",
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| moment_types(SKEW.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (x, into) = (args[0], args[1]);
@@ -172,6 +176,7 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
     name: "math.kurtosis",
     aliases: &["kurtosis"],
     summary: "The excess kurtosis of the elements that are there, of each group or of all, by the moments of all of them: about 0 if they are distributed normally; NaN if they are all equal.",
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| moment_types(KURTOSIS.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (x, into) = (args[0], args[1]);
@@ -202,6 +207,7 @@ pub(crate) static COVARIANCE: OpDef = OpDef {
     aliases: &["covariance"],
     summary: "The covariance of the elements that are there in both arrays, of each group or of all; missing if there are none, or but one and it is `unbiased`.",
     params: &[param("x"), param("y"), param_or("into", Value::Unspecified), param_or("unbiased", TRUE)],
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| {
         check_boolean(COVARIANCE.name, args, 3, "unbiased")?;
         pair_types(COVARIANCE.name, args, false)
@@ -228,6 +234,7 @@ pub(crate) static CORRELATION: OpDef = OpDef {
     aliases: &["correlation"],
     summary: "Pearson's correlation of the elements that are there in both arrays, of each group or of all, from -1 to 1; missing if there are none, NaN if those of one are all equal.",
     params: &[param("x"), param("y"), param_or("into", Value::Unspecified)],
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| pair_types(CORRELATION.name, args, false)),
     meaning: Meaning::Expand(|g, args| {
         let into = args[2];
@@ -257,6 +264,7 @@ pub(crate) static WEIGHTED_AVERAGE: OpDef = OpDef {
     aliases: &["weighted_average"],
     summary: "The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in f64 and rounded once. Without weight it is what the division makes of it: infinite or NaN.",
     params: &[param("values"), param("weights"), param_or("into", Value::Unspecified)],
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| pair_types(WEIGHTED_AVERAGE.name, args, true)),
     meaning: Meaning::Expand(|g, args| {
         let into = args[2];
@@ -291,6 +299,7 @@ pub(crate) static SOFTMAX: OpDef = OpDef {
         param_or("beta", Value::Scalar(ScalarValue::WeakFloat(1.0))),
         param_or("over", Value::Unspecified),
     ],
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| {
         let operator = SOFTMAX.name;
         let (kind, scalar) = array_argument(operator, args, 0)?;

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Value};
 
@@ -30,6 +31,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     summary: "An array of the operands, cast to what they have in common. Written `[a, b]`.",
     params: &[param("x0"), param("xs")],
     variadic: true,
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| of_elements(MAKE_DENSE_ARRAY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,

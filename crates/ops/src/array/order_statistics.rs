@@ -14,6 +14,7 @@ use super::{
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_expr::Integers;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, ScalarValue, Value};
 use smallvec::smallvec;
@@ -303,6 +304,7 @@ pub(crate) static CDF: OpDef = OpDef {
     name: "math.cdf",
     aliases: &["cdf"],
     summary: "Of each element, the share of its group, or of all, that is not greater; by weight, if there are weights. Elements without a weight do not count.",
+    integers: Integers::Widen,
     typing: Typing::Rule(|args| {
         let ret = cdf_types(CDF.name, args)?.ret;
         Ok(Signature::unchanged(args, ret))

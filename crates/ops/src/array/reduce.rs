@@ -12,6 +12,7 @@ use super::{
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::Integers;
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
@@ -192,6 +193,7 @@ pub(crate) static MEAN: OpDef = OpDef {
     name: "math.mean",
     aliases: &["mean"],
     summary: "The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32.",
+    integers: Integers::Widen,
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
         in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),

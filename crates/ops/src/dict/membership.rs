@@ -5,6 +5,7 @@ use crate::comparison::{EQUAL, LESS};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use cembra_expr::Integers;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
 use foldhash::fast::RandomState;
@@ -81,6 +82,7 @@ pub(crate) static IN: OpDef = OpDef {
     summary: "Present if `x` equals one of the elements: what `x in [a, b]` means. Many literals are looked up in a table.",
     params: &[param("x"), param("elements")],
     variadic: true,
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| compared_types(IN.name, args, &EQUAL)),
     meaning: Meaning::Expand(|g, args| {
         let (x, elements) = (args[0], &args[1..]);
@@ -105,6 +107,7 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     name: "core._in_range",
     summary: "Present if `x` is `from` or more, and less than `to`: what `x in from..to` means.",
     params: &[param("x"), param("from"), param("to")],
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| compared_types(IN_RANGE.name, args, &LESS)),
     meaning: Meaning::Expand(|g, args| {
         let is_from = g.apply(id::GREATER_EQUAL, &[args[0], args[1]])?;
@@ -119,6 +122,7 @@ pub(crate) static IN_VALUE: OpDef = OpDef {
     name: "core._in_value",
     summary: "Present if `x` is an element of an array, a key of a dictionary or of a table, or in one of its ranges: what `x in e` means. NaN is no element, nor is what is missing.",
     params: &[param("x"), param("value")],
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| {
         let [x, value] = [0, 1].map(|at| args[at].qtype);
         match value {

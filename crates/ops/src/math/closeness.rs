@@ -4,6 +4,7 @@ use crate::Rule;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::typing::{Argument, Signature, TypeFault};
+use cembra_expr::Integers;
 use cembra_runtime::{QType, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value};
@@ -52,6 +53,7 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
         param_or("rtol", Value::Scalar(ScalarValue::Float32(1e-5))),
         param_or("atol", Value::Scalar(ScalarValue::Float32(1e-8))),
     ],
+    integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(is_close_types),
     meaning: Meaning::Overloads(&[strict!(
         |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue {

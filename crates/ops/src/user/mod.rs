@@ -12,7 +12,7 @@ pub use recording::Recording;
 use crate::definition::{CompiledFrom, Lower, Meaning, OpDef, OverArrays, Overload, PresenceRule, Typing};
 use crate::kernel::Repr;
 use crate::{Compile, CompiledLiteral, OpId, Registry};
-use cembra_expr::Parameter;
+use cembra_expr::{Integers, Parameter};
 use cembra_runtime::{FaultKind, Text};
 use cembra_tape::{Cell, Tape};
 use cembra_value::{Code, Diagnostic, Error, ScalarValue, Value};
@@ -237,6 +237,7 @@ impl Registry {
             over_arrays: OverArrays::Elementwise,
             derivative: None,
             of_durations: None,
+            integers: Integers::Stay,
         })
     }
 }

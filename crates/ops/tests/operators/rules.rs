@@ -293,3 +293,48 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
         date._start_of_second duration.divide timestamp.make"
     );
 }
+
+/// What makes a float of 32 bits of integers alone says so, because in a file of `numbers f64` they become f64 before.
+#[test]
+fn what_makes_floats_of_integers_says_so() {
+    use cembra_expr::Integers;
+    use cembra_runtime::ArrayKind;
+    let forms = [
+        QType::Scalar(Scalar::Int32),
+        QType::Array(ArrayKind::Dense, Scalar::Int32),
+        QType::Edge(cembra_runtime::EdgeType::ToScalar(ArrayKind::Dense)),
+        QType::Scalar(Scalar::Unit),
+        QType::Scalar(Scalar::Boolean),
+        QType::Unspecified,
+    ];
+    let mut unsaid = Vec::new();
+    for (_, def) in Registry::standard().iter() {
+        let count = def.params.len();
+        // Their results are not asked again.
+        for forms in [&forms[..2], &[QType::Scalar(Scalar::Float64), QType::Scalar(Scalar::Duration)]] {
+            for qtype in forms.iter().filter(|_| def.integers() == Integers::Widen) {
+                let args = vec![Argument { qtype, literal: None }; count];
+                let ret = def.resolve(&args).ok().and_then(|resolved| resolved.signature.ret.of_each().scalar());
+                assert!(!ret.is_some_and(Scalar::is_whole), "{} makes integers", def.name);
+            }
+        }
+        let asks = matches!(def.name, "core.to_float32" | "core.float");
+        if count > 4 || asks || def.name.contains("._") {
+            continue;
+        }
+        let makes_floats = (0..forms.len().pow(count as u32)).any(|mut number| {
+            let mut types = Vec::new();
+            for _ in 0..count {
+                types.push(&forms[number % forms.len()]);
+                number /= forms.len();
+            }
+            let args: Vec<Argument<'_>> = types.into_iter().map(|qtype| Argument { qtype, literal: None }).collect();
+            let ret = def.resolve(&args).ok().map(|resolved| resolved.signature.ret);
+            ret.and_then(|ret| ret.of_each().scalar()) == Some(Scalar::Float32)
+        });
+        if makes_floats && def.integers() != Integers::Widen {
+            unsaid.push(def.name);
+        }
+    }
+    assert_eq!(unsaid, [""; 0]);
+}

@@ -405,3 +405,47 @@ fn gradients_by_expressions_are_by_what_is_used() {
     // Of 10 * (1 * s)^2 + (2 * s)^2 at 2.
     assert_eq!(f64s(9), [20.0 * 2.0 + 8.0 * 2.0]);
 }
+
+#[test]
+fn integers_of_a_file_of_wide_numbers_are_computed_in_f64() {
+    let text = r#"
+        numbers f64
+        input a: tensor[i32, 1], b: tensor[f32, 1], c: tensor[i32, 2], n: i32
+        let s("i") = a("i") / 2
+        output halves = s
+        output sums = a + b
+        output more = a * n + 1
+        output roots = sqrt(a)
+        output share = tensor.sum(a) / 3
+        output third = n / 3
+        output rest("i") = a("i") * a("i") - b("i") * 2
+        output along("i") = (c("i,j") * a("j")) / n
+        output chosen = if a > 3 then a else 0.5
+        output whole("i") = c("i,j") * a("j")
+        output square = (a("i") * a("i")).sum() / 2
+        output reached: f64 = (n * n) / 7"#;
+    let given = tensors([
+        ("a", Tensor::new(&[3], vec![1, 2, 16_777_217]).expect("a tensor")),
+        ("b", Tensor::new(&[3], vec![0.5_f32, 0.25, 0.125]).expect("a tensor")),
+        ("c", Tensor::new(&[2, 3], vec![1, 0, 0, 0, 1, 1]).expect("a tensor")),
+        ("n", Tensor::new(&[], vec![16_777_217]).expect("a tensor")),
+    ]);
+    let made = evaluated(text, &given);
+    let f64s = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    let n = 16_777_217.0_f64;
+    assert_eq!(f64s(0), [0.5, 1.0, n / 2.0]);
+    assert_eq!(f64s(1), [1.5, 2.25, n + 0.125]);
+    // Among integers it stays one, and wraps.
+    let wrapped = 16_777_217_i32.wrapping_mul(16_777_217).wrapping_add(1);
+    assert_eq!(made[2].to_vec::<i32>().expect("integers"), [16_777_218, 33_554_435, wrapped]);
+    assert_eq!(f64s(3), [1.0, 2.0_f64.sqrt(), n.sqrt()]);
+    assert_eq!(f64s(4), [(n + 3.0) / 3.0]);
+    assert_eq!(f64s(5), [n / 3.0]);
+    let square = f64::from(16_777_217_i32.wrapping_mul(16_777_217));
+    assert_eq!(f64s(6), [0.0, 3.5, square - 0.25]);
+    assert_eq!(f64s(7), [1.0 / n, (n + 2.0) / n]);
+    assert_eq!(f64s(8), [0.5, 0.5, n]);
+    assert_eq!(made[9].to_vec::<i32>().expect("integers"), [1, 16_777_219]);
+    assert_eq!(f64s(10), [f64::from(16_777_217_i32.wrapping_mul(16_777_217).wrapping_add(5)) / 2.0]);
+    assert_eq!(f64s(11), [n * n / 7.0]);
+}

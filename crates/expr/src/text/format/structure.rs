@@ -4,7 +4,7 @@
 
 use super::tokens::Tokens;
 use crate::infix::Operation;
-use crate::text::parser::{EXTERN, IN, TEST, begins_table, table::TABLE};
+use crate::text::parser::{EXTERN, IN, NUMBERS, TEST, begins_table, table::TABLE};
 use crate::text::sources::USE;
 use crate::text::token::TokenKind;
 use cembra_runtime::DICT_WORD;
@@ -260,8 +260,13 @@ impl Scan<'_, '_> {
     /// The same of a word that another token follows, perhaps behind something.
     fn word_before(&self, index: usize, next: usize) -> Option<&'static str> {
         let of = (self.tokens.text(index), self.tokens.kind(next));
-        let words =
-            [(TEST, TokenKind::Text), (USE, TokenKind::Text), (TABLE, TokenKind::Word), (EXTERN, TokenKind::Fn)];
+        let words = [
+            (TEST, TokenKind::Text),
+            (USE, TokenKind::Text),
+            (TABLE, TokenKind::Word),
+            (EXTERN, TokenKind::Fn),
+            (NUMBERS, TokenKind::Type),
+        ];
         words.into_iter().find(|known| *known == of).map(|(word, _)| word)
     }
 

@@ -84,6 +84,7 @@ impl Parser<'_, '_> {
     /// The value of an operator on written integers, of which one that does not fit is reported.
     pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<Written> {
         let made = match *operands {
+            _ if self.is_wide(operation) => return None,
             [Operand { written: Some(operand), .. }] => Written::prefixed(operation, operand),
             [Operand { written: Some(left), .. }, Operand { written: Some(right), .. }] => {
                 Written::combined(operation, left, right)

@@ -246,6 +246,7 @@ impl<'s> Parser<'s, '_> {
 
     fn push_literal(&mut self, value: Option<Value>, start: Span) -> Result<Expect, Stop> {
         let span = start.to(self.cursor.previous);
+        let value = value.map(|value| self.literal_of_file(value));
         let written = value.as_ref().and_then(Written::of);
         let node = match value {
             Some(value) => Some(self.literal(value, span)?),

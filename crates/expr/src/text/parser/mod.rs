@@ -16,6 +16,7 @@ mod labels;
 mod lambda;
 mod membership;
 mod method;
+mod numbers;
 mod reach;
 mod signature;
 pub(super) mod table;
@@ -25,6 +26,7 @@ mod used;
 pub(super) use constant::Written;
 pub(super) use external::EXTERN;
 pub(super) use lambda::IN;
+pub(super) use numbers::NUMBERS;
 pub(super) use test::{TEST, begins_table};
 
 use super::cursor::{Cursor, Stop};
@@ -42,6 +44,7 @@ use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, Span, Value};
 use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
 use function::Function;
+use numbers::FileRule;
 use reach::Noted;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -51,7 +54,7 @@ use used::Files;
 
 /// Words that mean something where they stand, and are names everywhere else.
 pub const POSITIONAL_WORDS: &[&str] =
-    &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, cembra_runtime::DICT_WORD];
+    &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, NUMBERS, cembra_runtime::DICT_WORD];
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";
@@ -100,6 +103,8 @@ type NameMap<K, V> = HashMap<K, V, RandomState>;
 pub(super) struct Parser<'s, 'v> {
     cursor: Cursor<'s>,
     files: Files<'s>,
+    /// The rule of the file being read.
+    rule: FileRule,
     vocabulary: &'v dyn Vocabulary,
     program: Program,
     symbols: NameMap<&'s str, Symbol>,
@@ -165,6 +170,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         Parser {
             cursor,
             files: Files::default(),
+            rule: FileRule::default(),
             vocabulary,
             program: Program { graph: Graph::with_capacity(nodes), ..Program::default() },
             symbols: NameMap::default(),
@@ -278,6 +284,10 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.locals.clear();
         self.open.clear();
         self.noted.clear();
+        if self.at_word_before(NUMBERS, TokenKind::Type) {
+            return self.numbers();
+        }
+        self.begin_statement();
         if let Some(assign) = self.assignment_ahead() {
             return self.only_definitions("outputs").and_then(|()| self.assignment(assign));
         }
@@ -491,8 +501,16 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.check_nodes(node, span)
     }
 
-    /// Makes an operator node.
+    /// Makes an operator node, of operands as the file makes them.
     fn operator(&mut self, name: NameId, operands: &[NodeId], span: Span) -> Result<NodeId, Stop> {
+        match self.marked_operands(name, operands, span)? {
+            Some(marked) => self.plain_operator(name, &marked, span),
+            None => self.plain_operator(name, operands, span),
+        }
+    }
+
+    /// Makes an operator node of operands as they are.
+    fn plain_operator(&mut self, name: NameId, operands: &[NodeId], span: Span) -> Result<NodeId, Stop> {
         let node = self.program.graph.operator_named(name, operands, Some(span));
         self.note_open(node, operands);
         self.check_nodes(node, span)

@@ -71,7 +71,9 @@ impl Parser<'_, '_> {
         }
         // What was left out has no place of its own.
         let operand = |(at, node): (usize, &NodeId)| {
-            operands.get(at).map_or((*node, None, span), |operand| (*node, operand.part, operand.span))
+            // What a declared type reaches needs no mark of a file of `numbers f64`.
+            let plain = |operand: &Operand| (operand.node.unwrap_or(*node), operand.part, operand.span);
+            operands.get(at).map_or((*node, None, span), plain)
         };
         let operands = made_of.iter().enumerate().map(operand).collect();
         self.noted.parts.push(Part { name, span, operands });
@@ -113,7 +115,7 @@ impl Parser<'_, '_> {
                     None => self.reached_operand(node, reach, place, declared)?,
                 });
             }
-            made.push(self.operator(name, &new, span)?);
+            made.push(self.plain_operator(name, &new, span)?);
         }
         Ok(Operand { node: made.pop().or(value.node), ..value })
     }

@@ -166,7 +166,7 @@ impl<'a> Signature<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Parameter;
+    use crate::{Integers, Parameter};
 
     static ROUND: [Parameter; 2] = [Parameter::new("x", None), Parameter::new("digits", Some(Value::Nothing))];
 
@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn arguments_find_their_parameters() {
-        let round = Callable { name: "math.round", params: &ROUND, variadic: false, of_one: None };
+        let round =
+            Callable { name: "math.round", params: &ROUND, variadic: false, of_one: None, integers: Integers::Stay };
         assert_eq!(bind(&round, 1, &[]).unwrap(), "[Argument(0), Default(Nothing)]");
         assert_eq!(bind(&round, 2, &["digits", "x"]).unwrap(), "[Argument(1), Argument(0)]");
         assert_eq!(bind(&round, 2, &["digits"]).unwrap(), "[Argument(0), Argument(1)]");
@@ -200,14 +201,14 @@ mod tests {
 
     #[test]
     fn a_variadic_parameter_takes_any_number() {
-        let or = Callable { name: "core.or", params: &ROUND, variadic: true, of_one: None };
+        let or = Callable { name: "core.or", params: &ROUND, variadic: true, of_one: None, integers: Integers::Stay };
         assert_eq!(bind(&or, 1, &[]).unwrap(), "[Argument(0)]");
         assert_eq!(bind(&or, 3, &[]).unwrap(), "[Argument(0), Argument(1), Argument(2)]");
         assert_eq!(
             bind(&or, 0, &[]).unwrap_err(),
             "`round` lacks the argument `x`; its form is `core.or(x, digits, ..)`"
         );
-        let any = Callable { name: "any", params: &[], variadic: true, of_one: None };
+        let any = Callable { name: "any", params: &[], variadic: true, of_one: None, integers: Integers::Stay };
         assert_eq!(bind(&any, 2, &[]).unwrap(), "[Argument(0), Argument(1)]");
     }
 
@@ -218,7 +219,8 @@ mod tests {
             Parameter::new("names", Some(Value::Nothing)),
             Parameter::new("**values", None),
         ];
-        let format = Callable { name: "format", params: &FORMAT, variadic: true, of_one: None };
+        let format =
+            Callable { name: "format", params: &FORMAT, variadic: true, of_one: None, integers: Integers::Stay };
         let names = |names: &str| format!("Default({:?})", Value::text(names));
         assert_eq!(bind(&format, 1, &[]).unwrap(), "[Argument(0), Default(Nothing)]");
         assert_eq!(bind(&format, 2, &["x"]).unwrap(), format!("[Argument(0), {}, Argument(1)]", names("x")));

@@ -2,6 +2,7 @@
 //! defines, and what it uses, are names of whoever uses it.
 
 use super::call::Callee;
+use super::numbers::FileRule;
 use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
 use crate::Referent;
 use crate::text::cursor::{Place, Stop};
@@ -36,6 +37,7 @@ struct Open<'s> {
     symbols: NameMap<&'s str, Symbol>,
     callees: NameMap<Cow<'s, str>, Callee>,
     taken: FxHashSet<usize>,
+    rule: FileRule,
 }
 
 impl<'s> Files<'s> {
@@ -100,12 +102,16 @@ impl<'s> Parser<'s, '_> {
         let place = self.cursor.go_to(sources.placed(file));
         let (symbols, callees) = (std::mem::take(&mut self.symbols), std::mem::take(&mut self.callees));
         let taken = std::mem::take(&mut self.files.taken);
-        self.files.open.push(Open { file, used, place, symbols, callees, taken });
+        let rule = std::mem::take(&mut self.rule);
+        self.files.open.push(Open { file, used, place, symbols, callees, taken, rule });
     }
 
     /// Ends the file being read, and goes on where it is used. False if it is the text itself.
     pub(super) fn close_file(&mut self) -> bool {
-        let Some(Open { file, used, place, symbols, callees, taken }) = self.files.open.pop() else { return false };
+        let Some(Open { file, used, place, symbols, callees, taken, rule }) = self.files.open.pop() else {
+            return false;
+        };
+        self.rule = rule;
         self.files.taken = taken;
         self.cursor.come_back(place);
         let mut names = std::mem::replace(&mut self.symbols, symbols);

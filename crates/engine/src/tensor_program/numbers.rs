@@ -1,0 +1,84 @@
+//! Integers of files of `numbers f64` that tensors are made of: which of them become f64. Of a labelled expression the type is found when
+//! it is met, because what stands beside it may be met before either is lowered.
+
+use super::lowering::{Lowering, of_elements};
+use super::made::{Made, Whole};
+use cembra_expr::{Node, NodeId};
+use cembra_ops::{Argument, OpId, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_tensor::{Expression, Part};
+use cembra_value::{Error, Span};
+
+impl Lowering<'_> {
+    /// A tensor of integers as one of f64.
+    fn widened(&mut self, of: Whole) -> Result<Whole, Error> {
+        match self.graph.scalar(of.node).is_whole() && !of.is_mask {
+            true => Ok(Whole::of(self.graph.cast(of.node, Scalar::Float64)?)),
+            false => Ok(of),
+        }
+    }
+
+    /// `core._wide(x)`, or `core._beside(x, y)` if there is something beside it.
+    pub(super) fn wide(&mut self, of: NodeId, beside: Option<NodeId>) -> Result<Made, Error> {
+        let of = self.whole(of)?;
+        let becomes = match beside {
+            Some(other) => {
+                let other = self.whole(other)?;
+                self.graph.scalar(other.node).is_float()
+            }
+            None => true,
+        };
+        Ok(Made::Whole(if becomes { self.widened(of)? } else { of }))
+    }
+
+    /// The type of the elements of an operand; none of what has no elements.
+    fn element_type(&self, operand: NodeId) -> Option<Scalar> {
+        match (self.made[operand.index()], self.program.node(operand)) {
+            (Made::Whole(whole), _) => Some(self.graph.scalar(whole.node)),
+            (Made::Labelled, _) => self.labelled_types.get(&operand).copied(),
+            (_, Node::Literal(value)) => value.qtype().scalar(),
+            _ => None,
+        }
+    }
+
+    /// Notes the type of the elements of a labelled expression.
+    pub(super) fn note_labelled(&mut self, op: OpId, operands: &[NodeId], node: NodeId) {
+        if !self.has_wide_numbers {
+            return;
+        }
+        let types: Option<Vec<QType>> =
+            operands.iter().map(|operand| self.element_type(*operand).map(QType::Scalar)).collect();
+        let found = match (op, operands) {
+            (id::TENSOR_AT, &[of, _]) => self.element_type(of),
+            _ => types.and_then(|types| {
+                let args: Vec<Argument<'_>> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+                // What does not fit is said when the expression is lowered.
+                self.registry.get(of_elements(op)).resolve(&args).ok()?.signature.ret.scalar()
+            }),
+        };
+        if let Some(scalar) = found {
+            self.labelled_types.insert(node, scalar);
+        }
+    }
+
+    /// The operand of a labelled `core._wide` or `core._beside` as it is, if the operator is one of these.
+    pub(super) fn marked<'o>(&self, op: OpId, operands: &'o [NodeId]) -> Option<&'o NodeId> {
+        if matches!(op, id::WIDE | id::BESIDE) { operands.first() } else { None }
+    }
+
+    /// What such an operator makes of the part that its operand is. Numbers that are written are of the type of what they meet.
+    pub(super) fn wide_part(
+        &self,
+        expression: &mut Expression,
+        node: NodeId,
+        operand: NodeId,
+        part: Part,
+        span: Span,
+    ) -> Result<Part, Error> {
+        let is_literal = matches!(self.program.node(operand), Node::Literal(_));
+        match self.element_type(node) != self.element_type(operand) && !is_literal {
+            true => expression.map(id::TO_FLOAT64, [part], span),
+            false => Ok(part),
+        }
+    }
+}
