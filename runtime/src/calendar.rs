@@ -148,6 +148,7 @@ impl Timestamp {
     /// Microseconds of a day.
     pub const DAY: i64 = 86_400_000_000;
     pub(crate) const SECOND: i64 = 1_000_000;
+    const MINUTE: i64 = 60 * Timestamp::SECOND;
 
     /// The day, in UTC.
     #[must_use]
@@ -176,9 +177,45 @@ impl Timestamp {
     /// # Errors
     /// It is written in another way, or there is no such moment.
     pub fn from_text(text: &str) -> Result<Timestamp, Misspelled> {
-        let (date, time) = text.split_once('T').ok_or(Misspelled)?;
+        let is_strict = text.as_bytes().get(10) == Some(&b'T') && text.ends_with('Z');
+        if is_strict { Timestamp::from_data_text(text) } else { Err(Misspelled) }
+    }
+
+    /// The moment that data may write so: the same, with a blank for the `T`, or with how far the clock is before that of UTC for the `Z`:
+    /// `+01:00`, `+0100` or `+01`.
+    ///
+    /// # Errors
+    /// It is written in another way, or there is no such moment.
+    pub fn from_data_text(text: &str) -> Result<Timestamp, Misspelled> {
+        let (shown, offset) = Timestamp::shown(text)?;
+        let moment = Timestamp(shown.0 - i64::from(offset.ok_or(Misspelled)?) * Timestamp::MINUTE);
+        if moment.has_text() { Ok(moment) } else { Err(Misspelled) }
+    }
+
+    /// What a clock of no known zone shows: the same without the `Z`. It is the moment at which that of UTC shows so.
+    ///
+    /// # Errors
+    /// It is written in another way, or says how far the clock is before that of UTC.
+    pub fn from_text_without_zone(text: &str) -> Result<Timestamp, Misspelled> {
+        match Timestamp::shown(text)? {
+            (shown, None) => Ok(shown),
+            (_, Some(_)) => Err(Misspelled),
+        }
+    }
+
+    /// What a clock shows, and how many minutes it is before that of UTC, if that is said.
+    fn shown(text: &str) -> Result<(Timestamp, Option<i32>), Misspelled> {
+        let (date, time) = text.split_at_checked(10).ok_or(Misspelled)?;
         let date = Date::from_text(date)?;
-        let time = time.strip_suffix('Z').ok_or(Misspelled)?;
+        let time = time.strip_prefix(['T', ' ']).ok_or(Misspelled)?;
+        let (time, end) = time.split_at(time.find(['Z', '+', '-']).unwrap_or(time.len()));
+        let offset = match end.as_bytes() {
+            [] => None,
+            b"Z" => Some(0),
+            [sign, a, b] => Some(offset(*sign, &[*a, *b], &[])?),
+            [sign, a, b, b':', c, d] | [sign, a, b, c, d] => Some(offset(*sign, &[*a, *b], &[*c, *d])?),
+            _ => return Err(Misspelled),
+        };
         let (time, fraction) = match time.split_once('.') {
             None => (time, 0),
             Some((time, digits)) if (1..=6).contains(&digits.len()) => {
@@ -192,8 +229,19 @@ impl Timestamp {
             return Err(Misspelled);
         }
         let seconds = i64::from(hour * 3600 + minute * 60 + second);
-        Ok(Timestamp(i64::from(date.0) * Timestamp::DAY + seconds * Timestamp::SECOND + i64::from(fraction)))
+        let micros = i64::from(date.0) * Timestamp::DAY + seconds * Timestamp::SECOND + i64::from(fraction);
+        Ok((Timestamp(micros), offset))
     }
+}
+
+/// How many minutes a clock is before that of UTC.
+fn offset(sign: u8, hours: &[u8], minutes: &[u8]) -> Result<i32, Misspelled> {
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    if hours > 23 || minutes > 59 {
+        return Err(Misspelled);
+    }
+    let all = (hours * 60 + minutes).cast_signed();
+    Ok(if sign == b'-' { -all } else { all })
 }
 
 /// A number of a few digits.
@@ -423,5 +471,37 @@ mod tests {
             assert_eq!((text.parse(), Timestamp(micros).to_string().as_str()), (Ok(Timestamp(micros)), text));
         }
         assert_eq!("1970-01-01T00:00:00.500000Z".parse(), Ok(Timestamp(500_000)));
+    }
+
+    #[test]
+    fn data_write_timestamps_in_more_forms() {
+        for (text, micros) in [
+            ("1970-01-01T00:00:00.500000Z", 500_000),
+            ("1970-01-01 00:00:00.5Z", 500_000),
+            ("1970-01-01 01:00:00+01:00", 0),
+            ("1970-01-01T00:00:00-0530", 19_800_000_000),
+            ("1970-01-01 00:00:00.25+00", 250_000),
+        ] {
+            assert_eq!(Timestamp::from_data_text(text), Ok(Timestamp(micros)), "{text}");
+            assert_eq!(Timestamp::from_text_without_zone(text), Err(Misspelled), "{text}");
+        }
+        for wrong in [
+            "2026-11-20T10:15:00",
+            "2026-11-20T10:15:00+1",
+            "2026-11-20T10:15:00+1:00",
+            "2026-11-20T10:15:00+01:60",
+            "2026-11-20T10:15:00+24:00",
+            "2026-11-20T10:15:00Z+01:00",
+            "2026-11-20  10:15:00Z",
+            "2026-11-20_10:15:00Z",
+            "2026-11-2\u{e9}T10:15:00Z",
+            "0001-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+        ] {
+            assert_eq!(Timestamp::from_data_text(wrong), Err(Misspelled), "{wrong}");
+        }
+        for text in ["1970-01-01T00:00:01", "1970-01-01 00:00:01.000"] {
+            assert_eq!(Timestamp::from_text_without_zone(text), Ok(Timestamp(1_000_000)), "{text}");
+        }
     }
 }

@@ -8,7 +8,8 @@ use cembra::{
     Backend, Code, Diagnostic, Error, Limits, Literal, Model, Options, QType, RowPlayer, Value, Warnings, cast_literal,
     literal_type,
 };
-use cembra_table::Format;
+use cembra_ops::{LocalClock, MomentForm, WrongForm};
+use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -229,9 +230,53 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
 
+    /// What numbers of CSV have before their fraction, in DATA: `.` or `,`
+    #[arg(long, value_name = "CHARACTER", default_value = ".", value_parser = [".", ","], hide_default_value = true)]
+    pub(crate) decimal: String,
+
+    /// The form of dates in CSV, in DATA, as `%d.%m.%Y`; the letters are those of `strings.parse_date`
+    #[arg(long, value_name = "FORMAT", value_parser = date_form)]
+    pub(crate) date_format: Option<MomentForm>,
+
+    /// The form of timestamps in CSV, in DATA, as `%d.%m.%Y %H:%M`, likewise
+    #[arg(long, value_name = "FORMAT", value_parser = timestamp_form)]
+    pub(crate) timestamp_format: Option<MomentForm>,
+
+    /// The time zone of timestamps in CSV that say none, in DATA, as `Europe/Zurich`
+    #[arg(long, value_name = "ZONE", value_parser = clock)]
+    pub(crate) time_zone: Option<LocalClock>,
+
     /// About how many rows are read and computed at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch_rows: Option<u32>,
+}
+
+impl DataOptions {
+    /// How values are spelled.
+    pub(crate) fn spelling(&self) -> Spelling {
+        Spelling {
+            decimal_comma: self.decimal == ",",
+            dates: self.date_format.clone(),
+            timestamps: self.timestamp_format.clone(),
+            clock: self.time_zone.clone(),
+        }
+    }
+}
+
+fn date_form(text: &str) -> Result<MomentForm, Error> {
+    MomentForm::of_dates(text).map_err(no_form)
+}
+
+fn timestamp_form(text: &str) -> Result<MomentForm, Error> {
+    MomentForm::of_timestamps(text).map_err(no_form)
+}
+
+fn clock(text: &str) -> Result<LocalClock, Error> {
+    LocalClock::of_zone(text).map_err(no_form)
+}
+
+fn no_form(wrong: WrongForm) -> Error {
+    Diagnostic::new(Code::Syntax, wrong.message).hint(wrong.hint).into()
 }
 
 /// One character that separates fields.

@@ -11,6 +11,7 @@ mod calendar;
 mod call;
 mod comparison;
 mod compound;
+mod data_moments;
 mod declared;
 mod definition;
 mod derivative;
@@ -54,6 +55,7 @@ pub use calendar::zones::time_zones;
 pub use call::call;
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;
+pub use data_moments::{LocalClock, MomentForm};
 pub use declared::becomes_declared;
 pub use definition::{
     Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, NodeHandle, OpDef,
@@ -68,5 +70,6 @@ pub use qtype::compare_types;
 pub use registry::{OpId, Registry};
 pub use sequence::Sequence;
 pub use strings::limits;
+pub use strings::time_format::WrongForm;
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, Recording, UserArgument, UserFunction, UserOperator, UserResult};

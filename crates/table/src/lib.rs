@@ -37,6 +37,7 @@ mod tests;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, SchemaRef};
 use cembra_runtime::QType;
+pub use csv::spelling::Spelling;
 use error::{DataCode, DataError};
 pub use guard::is_guarded;
 use input::Input;
@@ -100,6 +101,8 @@ pub struct ReadOptions {
     pub nulls: Vec<String>,
     /// For CSV: what separates fields; else what the header has most of.
     pub delimiter: Option<u8>,
+    /// For CSV: how values are spelled.
+    pub spelling: Spelling,
     /// About how many rows are read at once.
     pub batch_rows: usize,
     /// The most bytes that is made at once of what is compressed or says how long it is: a message of Arrow, the pages that

@@ -6,9 +6,10 @@
 //! are `true` and `false`, also in capitals or with one; so are masks, which have [words of their own](mask_holds) besides. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
 //! base64, of the standard alphabet and padded: they need not be text, and what they are must survive.
 
+use crate::Spelling;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::Scalar;
+use cembra_runtime::{Scalar, Timestamp};
 use cembra_value::{MASK_HOLDS, ScalarValue, ValueRef, mask_holds};
 
 /// True if the text is a number.
@@ -87,22 +88,21 @@ impl Seen {
         self.empty = true;
     }
 
-    /// One more text.
-    pub fn add(&mut self, text: &str) {
+    /// One more text, of a file that spells values so.
+    pub(crate) fn add(&mut self, text: &str, spelling: &Spelling) {
         self.any = true;
+        let number = spelling.number(text);
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         // What begins with a zero that says nothing is a code, not a number: `01234` must not become 1234.
         let code = unsigned.len() > 1 && unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
-        self.numbers = self.numbers && !code && is_number(text);
+        self.numbers = self.numbers && !code && number.is_some_and(|number| is_number(&number));
         let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
         self.whole &= whole;
         // An integer has no sign of zero to keep.
         self.integers = self.integers && self.numbers && whole && text != "-0" && text.parse::<i64>().is_ok();
         self.booleans = self.booleans && boolean(text).is_some();
-        // Days and microseconds in digits are dates only where that is declared.
-        let dashed = text.as_bytes().get(4) == Some(&b'-');
-        self.dates = self.dates && dashed && parse(Scalar::Date, text).is_some();
-        self.timestamps = self.timestamps && dashed && parse(Scalar::Timestamp, text).is_some();
+        self.dates = self.dates && spelling.is_moment(Scalar::Date, text);
+        self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
     }
 
     /// The type that holds them all. Integers beyond 64 bits are texts, so that no digit is lost.
@@ -129,10 +129,16 @@ pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => ScalarValue::spelled(scalar, integer(text)),
         Scalar::Text => Some(ScalarValue::Text(text.into())),
         Scalar::Bytes => BASE64.decode(text).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
+        Scalar::Timestamp => moment(text).map(ScalarValue::from),
         // The standard parser takes more than our numbers.
         _ if scalar.is_float() && !is_number(text) => None,
         _ => ScalarValue::spelled(scalar, text),
     }
+}
+
+/// The timestamp that a text is; of years that have no texts, the digits of its microseconds.
+pub(crate) fn moment(text: &str) -> Option<Timestamp> {
+    text.parse().or_else(|_| Timestamp::from_data_text(text)).ok()
 }
 
 /// How a mask is written, for a hint.
@@ -416,7 +422,7 @@ mod tests {
     fn the_type_of_texts_holds_them_all() {
         let type_of = |texts: &[&str]| {
             let mut seen = Seen::nothing();
-            texts.iter().for_each(|text| seen.add(text));
+            texts.iter().for_each(|text| seen.add(text, &Spelling::default()));
             seen.scalar()
         };
         assert_eq!(type_of(&[]), Scalar::Float64);

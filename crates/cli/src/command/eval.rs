@@ -183,7 +183,8 @@ pub(crate) fn open_dataset(
     };
     let batch_rows = options.batch_rows.map_or(BATCH_ROWS, |rows| rows as usize);
     let nulls = options.null.clone();
-    let read = ReadOptions { format, nulls, delimiter: options.delimiter, batch_rows, most_bytes, tolerant };
+    let (delimiter, spelling) = (options.delimiter, options.spelling());
+    let read = ReadOptions { format, nulls, delimiter, spelling, batch_rows, most_bytes, tolerant };
     Ok(Dataset::open(input, &read)?)
 }
 

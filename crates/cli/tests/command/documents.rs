@@ -36,7 +36,8 @@ fn the_commands_of_the_examples_run() {
 }
 
 /// The pages whose blocks of `console` are run: those of these folders, and these.
-const CONSOLE: [&str; 5] = ["docs/guide", "docs/from", "docs/arrays.md", "docs/errors.md", "docs/limits.md"];
+const CONSOLE: [&str; 6] =
+    ["docs/guide", "docs/from", "docs/arrays.md", "docs/errors.md", "docs/limits.md", "docs/tables.md"];
 
 #[test]
 #[cfg(unix)]

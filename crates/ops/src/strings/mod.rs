@@ -36,7 +36,7 @@ mod number;
 mod pattern;
 mod re2;
 mod rendering;
-mod time_format;
+pub(crate) mod time_format;
 
 #[cfg(test)]
 mod eager;

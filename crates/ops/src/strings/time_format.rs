@@ -84,7 +84,7 @@ const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Frid
 
 /// What a format is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Date,
     Timestamp,
 }
@@ -132,11 +132,13 @@ impl<'f> Iterator for Pieces<'f> {
     }
 }
 
-/// What is wrong with a format, and what to try.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) message: String,
-    pub(super) hint: String,
+/// Why a format, or a time zone, is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrongForm {
+    /// What is wrong with it.
+    pub message: String,
+    /// What to write.
+    pub hint: String,
 }
 
 impl Kind {
@@ -148,9 +150,14 @@ impl Kind {
         if matches!(self, Kind::Date) { "a date" } else { "a timestamp" }
     }
 
+    /// True if a format has the offset of clocks from those of UTC.
+    pub(crate) fn has_offset(format: &str) -> bool {
+        Pieces(format).any(|piece| matches!(piece, Ok(Piece::Letter(at)) if LETTERS[at].2 == Field::Offset))
+    }
+
     /// Checks a format that is written with; what texts are read with has each part once, and a year.
-    pub(super) fn check(self, format: &str, is_read: bool) -> Result<(), Wrong> {
-        let wrong = |message: String, hint: &str| Err(Wrong { message, hint: hint.to_owned() });
+    pub(crate) fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
+        let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
         if format.len() > TIME_FORMAT_BYTES {
             return wrong(
                 format!("the format has {} bytes, more than {TIME_FORMAT_BYTES}", format.len()),
@@ -329,12 +336,12 @@ fn date_of(found: &Found) -> Option<Date> {
 }
 
 /// The date that a text is by a format. A month or a day that the format has not is the first; a weekday is read and not compared.
-pub(super) fn read_date(format: &str, text: &str) -> Option<Date> {
+pub(crate) fn read_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text)?)
 }
 
 /// The timestamp that a text is by a format. What it has not of the time is 0, and without an offset it is in UTC.
-pub(super) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
+pub(crate) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     let found = found(format, text).filter(|found| found[Field::Second as usize].is_none_or(|second| second < 60))?;
     let part = |what: Field| i64::from(found[what as usize].unwrap_or(0));
     let minutes = part(Field::Hour) * 60 + part(Field::Minute) - part(Field::Offset);

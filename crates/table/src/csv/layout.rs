@@ -2,6 +2,7 @@
 //! Also what a field's text means for its column, and the wording of what is wrong with it.
 
 use super::record::Record;
+use super::spelling::Spelling;
 use crate::cells;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
@@ -25,7 +26,7 @@ pub(crate) struct Target {
     pub(crate) verbatim: bool,
     /// True if they are only carried through.
     pub(crate) kept: bool,
-    /// True if no number stands for missing.
+    /// True if no number stands for missing, and numbers have a point.
     pub(crate) plain: bool,
     /// The leaf, or the column carried through.
     pub(crate) leaf: String,
@@ -56,6 +57,7 @@ pub(crate) struct Layout {
     nulls: Vec<String>,
     delimiter: u8,
     tolerant: bool,
+    spelling: Spelling,
 }
 
 impl Layout {
@@ -73,8 +75,8 @@ impl Layout {
                 field.push(at);
             }
         }
-        let Dialect { nulls, delimiter, tolerant } = dialect;
-        Layout { schema, cells, targets, fields, nulls, delimiter, tolerant }
+        let Dialect { nulls, delimiter, tolerant, spelling } = dialect;
+        Layout { schema, cells, targets, fields, nulls, delimiter, tolerant, spelling }
     }
 
     /// The columns of a batch.
@@ -105,6 +107,11 @@ impl Layout {
     /// True if rows that are no rows are passed over.
     pub(crate) fn tolerant(&self) -> bool {
         self.tolerant
+    }
+
+    /// How values are spelled.
+    pub(crate) fn spelling(&self) -> &Spelling {
+        &self.spelling
     }
 
     /// The columns of a batch, put together from those of the targets.
@@ -151,7 +158,7 @@ impl Layout {
         }
         let text = std::str::from_utf8(&field.value)
             .map_err(|_| not_utf8(&field.value).on_line(record.line).in_column(&target.path))?;
-        match scalar::parse(target.scalar, text) {
+        match self.spelling.parse(target.scalar, text) {
             Some(value) => Ok(Some(value)),
             None => Err(self.mismatch(target, text, place).on_line(record.line)),
         }
@@ -173,9 +180,13 @@ impl Layout {
         } else {
             place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
         };
-        if let Some(spelling) = scalar::spelling(target.scalar, text) {
-            error = error.hint(spelling);
-        }
+        error = match self.spelling.said_elsewhere(target.scalar, text) {
+            Some(hint) => error.hint(hint),
+            None => match scalar::spelling(target.scalar, text) {
+                Some(spelling) => error.hint(spelling),
+                None => error,
+            },
+        };
         if matches!(text, "NA" | "N/A" | "NULL" | "null" | "None" | "missing" | "-") && self.nulls.is_empty() {
             error = error.hint(format!("if {} stands for missing, say `--null {text}`", quoted(text)));
         }
@@ -192,12 +203,14 @@ pub(crate) struct Dialect {
     pub(crate) delimiter: u8,
     /// True if rows that are no rows are passed over.
     pub(crate) tolerant: bool,
+    /// How values are spelled.
+    pub(crate) spelling: Spelling,
 }
 
 impl Dialect {
-    /// True if no number stands for missing.
+    /// True if no number stands for missing, and numbers have a point.
     pub(crate) fn plain(&self) -> bool {
-        self.nulls.iter().all(|null| null.parse::<f64>().is_err())
+        !self.spelling.decimal_comma && self.nulls.iter().all(|null| null.parse::<f64>().is_err())
     }
 }
 

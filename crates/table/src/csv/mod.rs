@@ -13,6 +13,7 @@ mod layout;
 mod number;
 mod record;
 pub(crate) mod rows;
+pub(crate) mod spelling;
 
 use super::input::Text;
 use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
@@ -69,7 +70,8 @@ impl CsvData {
             blocks.set_delimiter(found);
         }
         let nulls = options.nulls.iter().filter(|null| !null.is_empty()).cloned().collect();
-        let dialect = Dialect { nulls, delimiter: blocks.delimiter(), tolerant: options.tolerant };
+        let spelling = options.spelling.clone();
+        let dialect = Dialect { nulls, delimiter: blocks.delimiter(), tolerant: options.tolerant, spelling };
         let (mut header, mut positions) = (Vec::new(), BTreeMap::new());
         let mut ahead = VecDeque::new();
         let mut named = false;
@@ -277,7 +279,7 @@ impl CsvData {
                 continue;
             }
             match (std::str::from_utf8(&field.value), &mut *seen) {
-                (Ok(text), Ok(known)) => known.add(text),
+                (Ok(text), Ok(known)) => known.add(text, &self.dialect.spelling),
                 (Err(_), Ok(_)) => *seen = Err(NotText { bytes: field.value.to_vec(), line: record.line }),
                 (_, Err(_)) => {}
             }

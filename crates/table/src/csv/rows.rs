@@ -10,7 +10,6 @@ use super::record::{Record, RecordField};
 use crate::cells::ScalarBuilder;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
-use crate::scalar;
 use crate::schema::{RECORD_BYTES, RECORD_VALUES};
 use crate::{Decoded, Piece};
 use arrow_array::ArrayRef;
@@ -380,7 +379,7 @@ impl<'l, 'b> Reader<'l, 'b> {
             return Ok(());
         }
         let text = std::str::from_utf8(&value).map_err(|_| Unusual)?;
-        let parsed = scalar::parse(column.target.scalar, text).ok_or(Unusual)?;
+        let parsed = self.layout.spelling().parse(column.target.scalar, text).ok_or(Unusual)?;
         column.values.push(Some(&parsed));
         Ok(())
     }

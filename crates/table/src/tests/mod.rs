@@ -16,7 +16,7 @@ use super::cells::{Cells, array_of};
 use super::csv::CsvData;
 use super::input::{Input, Text};
 use super::sink::{self, WriteOptions};
-use super::{Batch, Dataset, Decoded, Form, Format, Keep, Named, ReadOptions, Request, Table, types};
+use super::{Batch, Dataset, Decoded, Form, Format, Keep, Named, ReadOptions, Request, Spelling, Table, types};
 use crate::output::Output;
 use crate::schema::{Wanted, spelled};
 use arrow_array::Array;
@@ -32,6 +32,7 @@ fn options(format: Format, nulls: &[&str]) -> ReadOptions {
         format,
         nulls,
         delimiter: None,
+        spelling: Spelling::default(),
         batch_rows: super::BATCH_ROWS,
         most_bytes: super::MOST_BYTES,
         tolerant: false,

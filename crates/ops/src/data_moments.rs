@@ -1,0 +1,113 @@
+//! Dates and timestamps of data that are written in a form of their own, or by the clocks of a time zone: for what reads files. Operators of
+//! models have the same forms and zones.
+
+use crate::calendar::zones;
+use crate::strings::time_format::{Kind, WrongForm, read_date, read_timestamp};
+use cembra_runtime::{Date, Timestamp};
+
+/// A form of dates or of timestamps, as `%d.%m.%Y`: the letters are those of `strings.parse_date` and `strings.parse_timestamp`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MomentForm {
+    format: Box<str>,
+}
+
+impl MomentForm {
+    fn checked(kind: Kind, format: &str) -> Result<MomentForm, WrongForm> {
+        kind.check(format, true)?;
+        Ok(MomentForm { format: format.into() })
+    }
+
+    /// A form of dates.
+    ///
+    /// # Errors
+    /// It has no year, or something that dates have not.
+    pub fn of_dates(format: &str) -> Result<MomentForm, WrongForm> {
+        Self::checked(Kind::Date, format)
+    }
+
+    /// A form of timestamps.
+    ///
+    /// # Errors
+    /// It has no year, or something that timestamps have not.
+    pub fn of_timestamps(format: &str) -> Result<MomentForm, WrongForm> {
+        Self::checked(Kind::Timestamp, format)
+    }
+
+    /// The date that a text is in this form.
+    #[must_use]
+    pub fn date(&self, text: &str) -> Option<Date> {
+        read_date(&self.format, text)
+    }
+
+    /// The timestamp that a text is in this form; without an offset, as clocks of UTC show it.
+    #[must_use]
+    pub fn timestamp(&self, text: &str) -> Option<Timestamp> {
+        read_timestamp(&self.format, text)
+    }
+
+    /// True if its texts say how far their clocks are from those of UTC.
+    #[must_use]
+    pub fn has_offset(&self) -> bool {
+        Kind::has_offset(&self.format)
+    }
+}
+
+/// The clocks of a time zone.
+#[derive(Clone, Debug)]
+pub struct LocalClock {
+    zone: &'static zones::Zone,
+}
+
+impl LocalClock {
+    /// The clocks of the zone of this name, as `Europe/Zurich`.
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub fn of_zone(name: &str) -> Result<LocalClock, WrongForm> {
+        match zones::zone(name) {
+            Some(zone) => Ok(LocalClock { zone }),
+            None => Err(zones::unknown(name)),
+        }
+    }
+
+    /// The moment at which the clocks show what those of UTC show at another one: the earlier of two, and none if they never do.
+    #[must_use]
+    pub fn moment(&self, shown: Timestamp) -> Option<Timestamp> {
+        zones::earlier(shown, self.zone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    #[test]
+    fn clocks_of_a_zone_show_each_moment_once_but_for_the_hour_that_is_left_out() {
+        let clock = LocalClock::of_zone("Europe/Zurich").expect("a zone");
+        for (shown, expected) in [
+            ("2026-07-01T12:15:00Z", Some("2026-07-01T10:15:00Z")),
+            ("2026-10-25T02:30:00Z", Some("2026-10-25T00:30:00Z")),
+            ("2026-03-29T02:30:00Z", None),
+        ] {
+            assert_eq!(clock.moment(moment(shown)), expected.map(moment), "{shown}");
+        }
+        let wrong = LocalClock::of_zone("Europe/Zuerich").expect_err("no zone");
+        assert_eq!(wrong.message, "there is no time zone `Europe/Zuerich`");
+        assert_eq!(wrong.hint, "did you mean `Europe/Zurich`?");
+    }
+
+    #[test]
+    fn forms_are_those_of_operators() {
+        let form = MomentForm::of_dates("%d.%m.%Y").expect("a form");
+        assert_eq!(form.date("1.2.2026").map(|date| date.to_string()).as_deref(), Some("2026-02-01"));
+        assert_eq!(form.date("2026-02-01"), None);
+        assert!(MomentForm::of_dates("%d.%m.%Y %H").is_err() && MomentForm::of_dates("%d.%m.").is_err());
+        let form = MomentForm::of_timestamps("%d.%m.%Y %H:%M").expect("a form");
+        assert_eq!((form.timestamp("1.2.2026 7:05"), form.has_offset()), (Some(moment("2026-02-01T07:05:00Z")), false));
+        assert!(MomentForm::of_timestamps("%Y%m%d %H%z").is_ok_and(|form| form.has_offset()));
+    }
+}

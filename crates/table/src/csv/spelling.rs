@@ -1,0 +1,149 @@
+//! How values of a CSV are spelled where that is not as everywhere: numbers with a decimal comma, dates and timestamps in forms of their
+//! own, timestamps by the clocks of a time zone. How they are spelled everywhere is in `scalar`.
+
+use crate::scalar;
+use cembra_ops::{LocalClock, MomentForm};
+use cembra_runtime::{Scalar, Timestamp};
+use cembra_value::ScalarValue;
+use std::borrow::Cow;
+
+/// How values are spelled in a CSV. By default as everywhere.
+#[derive(Clone, Default, Debug)]
+pub struct Spelling {
+    /// True if numbers have a comma in the place of the point.
+    pub decimal_comma: bool,
+    /// The form of dates.
+    pub dates: Option<MomentForm>,
+    /// The form of timestamps.
+    pub timestamps: Option<MomentForm>,
+    /// The clocks by which timestamps are written that do not say so themselves.
+    pub clock: Option<LocalClock>,
+}
+
+impl Spelling {
+    /// A number as it is spelled everywhere; none if it has a point in the place of the comma.
+    pub(crate) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
+        match self.decimal_comma {
+            false => Some(text.into()),
+            true if text.contains('.') => None,
+            true => Some(if text.contains(',') { text.replacen(',', ".", 1).into() } else { text.into() }),
+        }
+    }
+
+    /// The value of a type that a text is; none if it is none.
+    pub(crate) fn parse(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
+        match (scalar, &self.dates) {
+            (Scalar::Date, Some(form)) => form.date(text).map(ScalarValue::from),
+            (Scalar::Timestamp, _) => self.timestamp(text).map(ScalarValue::from),
+            _ if scalar.is_number() => scalar::parse(scalar, &self.number(text)?),
+            _ => scalar::parse(scalar, text),
+        }
+    }
+
+    fn timestamp(&self, text: &str) -> Option<Timestamp> {
+        let (moment, is_shown) = match &self.timestamps {
+            Some(form) => (form.timestamp(text)?, !form.has_offset()),
+            None => match Timestamp::from_text_without_zone(text) {
+                Ok(shown) => (shown, true),
+                Err(_) => (scalar::moment(text)?, false),
+            },
+        };
+        match &self.clock {
+            Some(clock) if is_shown => clock.moment(moment),
+            // A form of its own without an offset is in UTC.
+            None if is_shown && self.timestamps.is_none() => None,
+            _ => Some(moment),
+        }
+    }
+
+    /// What to say of a text that is no value of its type as the file spells them; nothing if the usual says it.
+    pub(crate) fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
+        let by_comma = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };
+        let is_number = by_comma.number(text).is_some_and(|number| scalar::is_number(&number));
+        match scalar {
+            _ if scalar.is_number() && is_number && !self.decimal_comma && text.contains(',') => {
+                Some("numbers with a decimal comma are read with `--decimal ,`")
+            }
+            _ if scalar.is_number() && self.decimal_comma && text.contains('.') => {
+                Some("with `--decimal ,` a number has no point, and nothing between its thousands")
+            }
+            Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
+            Scalar::Timestamp if self.timestamps.is_some() => Some("timestamps are read as `--timestamp-format` says"),
+            Scalar::Timestamp if self.clock.is_none() && Timestamp::from_text_without_zone(text).is_ok() => {
+                Some("this says no time zone: `--time-zone UTC`, or another one, says it for all")
+            }
+            Scalar::Timestamp if self.clock.is_some() && Timestamp::from_text_without_zone(text).is_ok() => {
+                Some("clocks of this time zone never show this: they are put forward then")
+            }
+            Scalar::Date if text.contains(['.', '/']) => {
+                Some("dates in another form are read with `--date-format`, as `--date-format %d.%m.%Y`")
+            }
+            Scalar::Timestamp if text.contains(['.', '/']) && text.as_bytes().get(4) != Some(&b'-') => Some(
+                "timestamps in another form are read with `--timestamp-format`, as `--timestamp-format '%d.%m.%Y %H:%M'`",
+            ),
+            _ => None,
+        }
+    }
+
+    /// True if dates, or timestamps, are recognised among texts: their form is said, or begins with a year and a dash.
+    pub(crate) fn is_moment(&self, scalar: Scalar, text: &str) -> bool {
+        let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
+        // Days and microseconds in digits are dates only where that is declared.
+        let dashed = text.as_bytes().get(4) == Some(&b'-');
+        (dashed || form.is_some()) && self.parse(scalar, text).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelling() -> Spelling {
+        Spelling {
+            decimal_comma: true,
+            dates: MomentForm::of_dates("%d.%m.%Y").ok(),
+            timestamps: MomentForm::of_timestamps("%d.%m.%Y %H:%M").ok(),
+            clock: LocalClock::of_zone("Europe/Zurich").ok(),
+        }
+    }
+
+    #[test]
+    fn numbers_have_a_comma_and_no_point() {
+        let number = |scalar, text: &str| spelling().parse(scalar, text).map(|value| scalar::print(&value));
+        for (scalar, text, expected) in [
+            (Scalar::Float64, "1,5", Some("1.5")),
+            (Scalar::Float32, "-,5e1", Some("-5")),
+            (Scalar::Float64, "7", Some("7")),
+            (Scalar::Float64, "nan", Some("nan")),
+            (Scalar::Int32, "5,0", Some("5")),
+            (Scalar::Int64, "5,5", None),
+            (Scalar::Float64, "1.5", None),
+            (Scalar::Float64, "1.234,5", None),
+            (Scalar::Float64, "1,234,5", None),
+            (Scalar::Int32, "1.0", None),
+        ] {
+            assert_eq!(number(scalar, text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_are_in_their_form_and_by_their_clock() {
+        let moment = |spelling: &Spelling, scalar, text: &str| {
+            spelling.parse(scalar, text).map(|value| scalar::print(&value)).unwrap_or_default()
+        };
+        let own = spelling();
+        assert_eq!(moment(&own, Scalar::Date, "1.2.2026"), "2026-02-01");
+        assert_eq!(moment(&own, Scalar::Date, "2026-02-01"), "");
+        assert_eq!(moment(&own, Scalar::Timestamp, "1.7.2026 12:15"), "2026-07-01T10:15:00Z");
+        assert_eq!(moment(&own, Scalar::Timestamp, "29.3.2026 02:30"), "");
+        let utc = Spelling { clock: None, ..spelling() };
+        assert_eq!(moment(&utc, Scalar::Timestamp, "1.7.2026 12:15"), "2026-07-01T12:15:00Z");
+        let clock = Spelling { clock: own.clock, ..Spelling::default() };
+        assert_eq!(moment(&clock, Scalar::Timestamp, "2026-07-01 12:15:00"), "2026-07-01T10:15:00Z");
+        assert_eq!(moment(&clock, Scalar::Timestamp, "2026-07-01T12:15:00+05:30"), "2026-07-01T06:45:00Z");
+        assert_eq!(moment(&clock, Scalar::Timestamp, "253402300800000000"), "253402300800000000");
+        let usual = Spelling::default();
+        assert_eq!(moment(&usual, Scalar::Timestamp, "2026-07-01 12:15:00"), "");
+        assert_eq!(moment(&usual, Scalar::Timestamp, "2026-07-01 12:15:00-02"), "2026-07-01T14:15:00Z");
+    }
+}
