@@ -236,6 +236,7 @@ operators! {
     STRINGS_ENDS_WITH = strings::search::ENDS_WITH;
     PLUS = shorthand::PLUS;
     SHORT_ROUND = shorthand::ROUND;
+    SHORT_SUM = shorthand::SUM;
     SHORT_CEIL = math::decimal::CEIL;
     SHORT_FLOOR = math::decimal::FLOOR;
     SHORT_TRUNC = math::decimal::SHORT_TRUNC;

@@ -1,6 +1,7 @@
 //! What everybody writes, made of other operators once types are known: `+` of numbers or strings, `round(x, digits)`,
 //! `clamp(x, lo, hi)`, `coalesce(a, b, ..)`. The operators that they are made of keep their names and what they take.
 
+use crate::array::reduce::AGGREGATION;
 use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
@@ -108,6 +109,35 @@ pub(crate) static ROUND: OpDef = OpDef {
         ex("round(7, 2)", "7"),
     ],
     derivative: Some(FLAT),
+    ..MADE
+};
+
+pub(crate) static SUM: OpDef = OpDef {
+    name: "core._sum",
+    aliases: &["sum"],
+    summary: "The `sum` of the text language: `math.sum`, but a sum of `i32` that no `i32` is fails. Sums of `i64` wrap around.",
+    params: AGGREGATION.params,
+    typing: Typing::Rule(|args| {
+        let types: SmallVec<[&QType; 2]> = args.iter().map(|arg| arg.qtype).collect();
+        let registry = Registry::standard();
+        Ok(registry.get(registry.meant(id::MATH_SUM, &types)).resolve(args)?.signature)
+    }),
+    meaning: Meaning::Expand(|g, args| match (scalar(g, args[0]), &args[1..]) {
+        (Some(Scalar::Int32), [into]) => {
+            let wide = g.apply(id::TO_INT64, &args[..1])?;
+            let sum = g.apply(id::MATH_SUM, &[wide, *into])?;
+            g.apply(id::TO_INT32, &[sum])
+        }
+        _ => g.apply(id::MATH_SUM, args),
+    }),
+    faults: &[FaultKind::CastRange],
+    over_arrays: OverArrays::Own,
+    of_durations: Some(id::DURATION_SUM),
+    examples: &[
+        ex("sum([1, missing, 3])", "4"),
+        ex("sum([2000000000, 2000000000, -2000000000])", "2000000000"),
+        ex("sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
+    ],
     ..MADE
 };
 

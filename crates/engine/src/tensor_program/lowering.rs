@@ -14,7 +14,7 @@ use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
 use rustc_hash::FxHashMap;
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
-const OF_ELEMENTS: [(OpId, OpId); 12] = [
+const OF_ELEMENTS: [(OpId, OpId); 13] = [
     (id::PLUS, id::ADD),
     (id::EQUAL, id::BOOL_EQUAL),
     (id::NOT_EQUAL, id::BOOL_NOT_EQUAL),
@@ -27,6 +27,7 @@ const OF_ELEMENTS: [(OpId, OpId); 12] = [
     (id::NOT, id::LOGICAL_NOT),
     (id::SHORT_WHERE, id::TENSOR_WHERE),
     (id::WHERE, id::TENSOR_WHERE),
+    (id::SHORT_SUM, id::MATH_SUM),
 ];
 
 /// What is lowered, and what was made of it so far.

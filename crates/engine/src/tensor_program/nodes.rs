@@ -3,7 +3,7 @@
 
 use super::assigned::method;
 use super::calls;
-use super::lowering::{Lowering, functional, makes_mask, takes_masks, type_of};
+use super::lowering::{Lowering, functional, makes_mask, of_elements, takes_masks, type_of};
 use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
@@ -118,10 +118,11 @@ impl Lowering<'_> {
             (id::ARRAY_OF_TENSOR, &[of]) => self.array_of(of, node),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
             // What has room for an edge in the middle is of arrays, too.
-            _ if matches!(self.registry.get(op).typing, Typing::OfArrays) || self.leaves_out(operands) => {
+            _ if matches!(self.registry.get(of_elements(op)).typing, Typing::OfArrays) || self.leaves_out(operands) => {
+                let def = self.registry.get(of_elements(op));
                 let error =
-                    Error::tensors(TensorErrorKind::ElementType, format!("{name} takes arrays, and no tensors"));
-                Err(self.with_meant(op, error))
+                    Error::tensors(TensorErrorKind::ElementType, format!("{} takes arrays, and no tensors", def.name));
+                Err(self.with_meant(of_elements(op), error))
             }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
                 if matches!(self.made[of.index()], Made::Labelled) =>

@@ -143,7 +143,6 @@ fn total(
 
 pub(crate) static SUM: OpDef = OpDef {
     name: "math.sum",
-    aliases: &["sum"],
     summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
@@ -153,8 +152,8 @@ pub(crate) static SUM: OpDef = OpDef {
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, true),
     }),
     examples: &[
-        ex("sum([1, missing, 3])", "4"),
-        ex("sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
+        ex("math.sum([1, missing, 3])", "4"),
+        ex("math.sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
     ],
     of_durations: Some(id::DURATION_SUM),
     ..AGGREGATION
