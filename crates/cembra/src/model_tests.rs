@@ -5,8 +5,9 @@ use crate::names::unknown_name;
 use crate::{Error, Executor, Model, Options, RunOptions, Session, cast_literal, literal_type};
 use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_value};
 use cembra_runtime::{FaultKind, QType};
-use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value, dashed_code};
+use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, dashed_code};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 /// What became of the tests of a model.
@@ -16,6 +17,39 @@ pub struct TestReport {
     pub cases: usize,
     /// Those that failed, in the order of the text.
     pub failures: Vec<TestFailure>,
+}
+
+impl TestReport {
+    /// Whether all cases passed: what takes a model only if they do has its answer here, with all that is wrong.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse("input x: f64; output y = x * 2; test \"twice\" { x = 1 } => { y = 3 }; test \"half\" { x = 1 } => { y = 0.5 }")?;
+    /// let error = model.run_tests(&Options::default()).check().unwrap_err();
+    /// assert_eq!(error.code(), "failed-test");
+    /// let all: Vec<String> = error.diagnostics().iter().map(|one| one.message().to_owned()).collect();
+    /// assert_eq!(all, ["test \"twice\" fails: `y` is 2.0, and not 3.0", "test \"half\" fails: `y` is 2.0, and not 0.5"]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Cases failed (`failed-test`): a diagnostic for each thing that is wrong with one, at its place.
+    pub fn check(&self) -> Result<(), Error> {
+        let failed = self.failures.iter().flat_map(|failure| {
+            failure.mismatches.iter().map(|mismatch| {
+                let message = format!("test \"{}\" fails: {mismatch}", failure.test);
+                let problem = Diagnostic::new(Code::FailedTest, message).at(failure.span);
+                match mismatch {
+                    Mismatch::Error { found: Some(error), .. } => {
+                        error.span().into_iter().fold(problem, |problem, at| problem.also(at, "it fails here"))
+                    }
+                    _ => problem,
+                }
+            })
+        });
+        Ok(Diagnostics::check(failed.collect())?)
+    }
 }
 
 /// A case of a test that failed.
@@ -51,6 +85,27 @@ pub enum Mismatch {
     },
     /// The test does not fit the model, or the model does not compile for it.
     Unfit(Diagnostic),
+}
+
+impl fmt::Display for Mismatch {
+    /// What is wrong, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Output { name, expected, found } => write!(f, "`{name}` is {found}, and not {expected}"),
+            Mismatch::Error { expected: Some(expected), found: None } => {
+                write!(f, "there is no error, and `{expected}` is expected")
+            }
+            Mismatch::Error { expected: Some(expected), found: Some(found) } => {
+                write!(f, "there is an error `{}`, and `{expected}` is expected", found.code())
+            }
+            Mismatch::Error { expected: None, found: Some(found) } => match found.diagnostics().first() {
+                Some(problem) => f.write_str(problem.message()),
+                None => found.fmt(f),
+            },
+            Mismatch::Error { expected: None, found: None } => f.write_str("there is neither a value nor an error"),
+            Mismatch::Unfit(problem) => f.write_str(problem.message()),
+        }
+    }
 }
 
 impl Model {

@@ -102,6 +102,8 @@ codes! { errors {
     Extern = "extern";
     /// An operator of the host that cannot be registered.
     Registration = "registration";
+    /// A test of the model's text fails, which is not allowed.
+    FailedTest = "failed-test";
     /// A file that a text uses and that is not there, or is none to use.
     Use = "use";
     /// A folder that machine code cannot be kept in.

@@ -52,9 +52,7 @@ fn registry() -> Result<&'static Registry, Error> {
 /// Makes an endpoint of a model whose own tests pass. A model that fails them, or has not the outputs that are asked of it,
 /// takes the place of none.
 fn endpoint(name: &str, model: &Model, options: &Options) -> Result<Endpoint, Error> {
-    if let Some(failure) = model.run_tests(options).failures.first() {
-        return Err(Error::values(format!("its test \"{}\" fails", failure.test)));
-    }
+    model.run_tests(options).check()?;
     Ok(match name {
         "ranking" => Endpoint::Ranking(Pool::new(model.executor(options)?)),
         _ => Endpoint::Rows(Pool::new(model.executor_between(&JsonRows, &Json, options)?)),
@@ -71,10 +69,8 @@ impl Service {
         let make =
             move |name: &str, model: &Model| endpoint(name, model, &Options::default().registry(registry).name(name));
         let models = ModelSet::load_within(folder, registry, &Limits::default(), make)?;
-        match models.reload()?.failed.into_iter().next() {
-            Some(failed) => Err(failed.into()),
-            None => Ok(Service { models }),
-        }
+        let failed: Vec<String> = models.reload()?.failed.iter().map(ToString::to_string).collect();
+        if failed.is_empty() { Ok(Service { models }) } else { Err(failed.join("\n").into()) }
     }
 
     /// The answer to a request, as JSON.
