@@ -1,10 +1,45 @@
-//! Scalars and texts as JSON. How rows, lists and structs are written is decided by the sink, and how other libraries' types are by `foreign`.
+//! Values as JSON. How rows of a table are written is decided by the sink, and how other libraries' types are by `foreign`.
 
 use crate::scalar;
-use cembra_value::ValueRef;
+use cembra_value::{Value, ValueRef};
+
+/// Adds a value that is no tensor: an array as a list, a tuple as a list or an object; `null` for what is missing, and for what is no data.
+pub fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Array(_, array) => {
+            out.push(b'[');
+            for at in 0..array.len() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_scalar(out, &array.get(at).as_ref().map_or(ValueRef::Missing, ValueRef::from));
+            }
+            out.push(b']');
+        }
+        Value::Tuple(fields) => {
+            out.push(if fields.names().is_some() { b'{' } else { b'[' });
+            for (at, field) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                if let Some(name) = fields.names().and_then(|names| names.get(at)) {
+                    write_text(out, name);
+                    out.push(b':');
+                }
+                // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+                write_value(out, field);
+            }
+            out.push(if fields.names().is_some() { b'}' } else { b']' });
+        }
+        other => match other.as_scalar() {
+            Some(scalar) => write_scalar(out, &ValueRef::from(scalar)),
+            None => out.extend_from_slice(b"null"),
+        },
+    }
+}
 
 /// Adds a value, `null` for a missing one.
-pub(crate) fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
+pub fn write_scalar(out: &mut Vec<u8>, value: &ValueRef<'_>) {
     match value {
         ValueRef::Missing => out.extend_from_slice(b"null"),
         ValueRef::Text(text) => write_text(out, text),
@@ -38,7 +73,7 @@ fn write_float(out: &mut Vec<u8>, float: f64, value: &ValueRef<'_>) {
 }
 
 /// Adds a text with its quotes and escapes.
-pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
     // Memory is written to, and a text always has a form.
     let _never_fails = serde_json::to_writer(out, text);
 }

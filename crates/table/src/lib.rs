@@ -16,7 +16,7 @@ mod guard;
 pub mod input;
 mod ipc;
 mod json;
-mod json_text;
+pub mod json_text;
 mod messages;
 pub mod numpy;
 mod objects;

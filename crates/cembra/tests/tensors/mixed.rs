@@ -413,3 +413,24 @@ fn sorting_takes_time_as_there_are_nodes() {
     let made = evaluated(&text, &given);
     assert_eq!(made, [floats(&[1], &[6.0]), Value::from("1.5"), floats(&[1], &[7.0])]);
 }
+
+#[test]
+fn literals_that_no_tensor_has_are_outputs_as_in_any_model() {
+    let text = "input x: tensor[f64, 1]
+        let label = \"abc\"
+        output z = x * 2.0
+        output a = label
+        output b = i64?{7}
+        output c = missing[f64]
+        output d = 90s
+        output e = present
+        output f = 7";
+    let made = evaluated(text, &[("x", floats(&[2], &[1.0, 2.0]))]);
+    assert_eq!(made[0], floats(&[2], &[2.0, 4.0]));
+    assert_eq!(made[1], Value::text("abc"));
+    assert_eq!(made[2], Value::Present(ScalarValue::Int64(7)));
+    assert_eq!(made[3], Value::Missing(Scalar::Float64));
+    assert_eq!(made[4], Value::from(cembra::Duration(90_000_000)));
+    assert_eq!(made[5], Value::Present(ScalarValue::Unit));
+    assert_eq!(made[6].as_scalar(), Some(&ScalarValue::Int32(7)));
+}

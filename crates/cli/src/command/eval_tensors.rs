@@ -10,7 +10,7 @@ use cembra::tensor::Data;
 use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
-use cembra_table::{numpy, scalar};
+use cembra_table::{json_text, numpy, scalar};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -107,16 +107,17 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     let ending = args.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
     let form = match (args.format, ending) {
         (Some(OutputFormat::Table), _) => Form::Text,
-        (Some(OutputFormat::Json), _) => Form::Json,
+        (Some(OutputFormat::Json | OutputFormat::Jsonl), _) => Form::Json,
         (Some(OutputFormat::Npy), _) => Form::Npy,
         (Some(OutputFormat::Npz), _) => Form::Npz,
         (Some(_), _) => {
-            let message = "the outputs of a model with tensors are no rows: `--format` is table, json, npy or npz";
+            let message =
+                "the outputs of a model with tensors are no rows: `--format` is table, json, jsonl, npy or npz";
             return Err(usage(NAME, message));
         }
         (None, Some(NPY)) => Form::Npy,
         (None, Some(NPZ)) => Form::Npz,
-        (None, Some("json")) => Form::Json,
+        (None, Some("json" | "jsonl")) => Form::Json,
         (None, _) => Form::Text,
     };
     let count = if args.only.is_empty() { model.outputs().len() } else { args.only.len() };
@@ -350,35 +351,33 @@ fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result
         } else {
             writeln!(out, "{name}: {scalar} {:?}", tensor.extents())?;
         }
-        write_elements(out, tensor, true)?;
+        write_elements(out, tensor, Form::Text)?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-/// An object with an array of arrays for each output. What JSON has no number for is a text.
+/// The object that a row is in JSON, on a line of its own. A tensor is a list of lists, one level for each axis.
 fn write_json(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result<()> {
     for (name, value) in outputs {
         as_tensor(value).map_or(Ok(()), |tensor| check_lists(name, &tensor))?;
     }
-    out.write_all(b"{")?;
+    let mut text = Vec::new();
     for (at, (name, value)) in outputs.iter().enumerate() {
-        out.write_all(if at > 0 { b",\n " } else { b"" })?;
-        write!(out, "{}: ", serde_json::Value::from(&**name))?;
-        match (as_tensor(value), value) {
-            (Some(tensor), _) => write_elements(out, &tensor, false)?,
-            (None, Value::Missing(_)) => out.write_all(b"null")?,
-            (None, Value::Present(ScalarValue::Unit)) => out.write_all(b"true")?,
-            (None, Value::Present(scalar)) if let Ok(tensor) = Tensor::of_value(scalar) => {
-                write_elements(out, &tensor, false)?;
+        text.push(if at > 0 { b',' } else { b'{' });
+        json_text::write_text(&mut text, name);
+        text.push(b':');
+        match as_tensor(value) {
+            Some(tensor) => {
+                out.write_all(&text)?;
+                text.clear();
+                write_elements(out, &tensor, Form::Json)?;
             }
-            (None, Value::Scalar(ScalarValue::Text(text)) | Value::Present(ScalarValue::Text(text))) => {
-                write!(out, "{}", serde_json::Value::from(&**text))?;
-            }
-            (None, other) => write!(out, "{}", serde_json::Value::from(cembra::print_value(other)))?,
+            None => json_text::write_value(&mut text, value),
         }
     }
-    out.write_all(b"}\n")
+    text.extend_from_slice(b"}\n");
+    out.write_all(&text)
 }
 
 /// The axes in front of one without indices, if there is one: of each of their indices there is an empty list.
@@ -399,7 +398,8 @@ fn check_lists(name: &str, tensor: &Tensor) -> io::Result<()> {
 
 /// Writes elements in brackets, one pair for each axis; for people with a line for each index of all axes but the last. Where there are none,
 /// people see one empty pair, and programs one for each index of the axes in front.
-fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::Result<()> {
+fn write_elements(out: &mut impl Write, tensor: &Tensor, form: Form) -> io::Result<()> {
+    let in_lines = form == Form::Text;
     let extents = match before_empty(tensor.extents()) {
         Some(_) if in_lines => &[],
         Some(outer) => outer,
@@ -418,12 +418,17 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::
         let opened = spans.iter().filter(|span| at % **span == 0).count();
         if at > 0 {
             let is_line = opened > 0 && in_lines;
-            text.extend_from_slice(if is_line { b",\n" } else { b", " });
+            text.extend_from_slice(match (is_line, in_lines) {
+                (true, _) => b",\n",
+                (false, true) => b", ",
+                (false, false) => b",",
+            });
             text.extend(std::iter::repeat_n(b' ', if is_line { rank - opened } else { 0 }));
         }
         text.extend(std::iter::repeat_n(b'[', opened));
         match positions.next() {
-            Some(position) => write_element(&mut text, tensor.data(), position, !in_lines),
+            Some(position) if in_lines => scalar::write(&mut text, &element_at(tensor.data(), position)),
+            Some(position) => json_text::write_scalar(&mut text, &element_at(tensor.data(), position)),
             None => text.extend_from_slice(b"[]"),
         }
         text.extend(std::iter::repeat_n(b']', spans.iter().filter(|span| (at + 1) % **span == 0).count()));
@@ -432,21 +437,12 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, in_lines: bool) -> io::
     Ok(())
 }
 
-fn write_element(out: &mut Vec<u8>, data: &Data, at: usize, is_json: bool) {
-    let value = match data {
+fn element_at(data: &Data, at: usize) -> ValueRef<'static> {
+    match data {
         Data::Bool(elements) => ValueRef::Boolean(elements[at]),
         Data::Int32(elements) => ValueRef::Int32(elements[at]),
         Data::Int64(elements) => ValueRef::Int64(elements[at]),
         Data::Float32(elements) => ValueRef::Float32(elements[at]),
         Data::Float64(elements) => ValueRef::Float64(elements[at]),
-    };
-    let is_number = match value {
-        ValueRef::Float32(value) => value.is_finite(),
-        ValueRef::Float64(value) => value.is_finite(),
-        _ => true,
-    };
-    let quote: &[u8] = if is_json && !is_number { b"\"" } else { b"" };
-    out.extend_from_slice(quote);
-    scalar::write(out, &value);
-    out.extend_from_slice(quote);
+    }
 }

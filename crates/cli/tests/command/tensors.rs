@@ -34,7 +34,10 @@ fn arrays_come_from_files_and_go_into_files() {
     let given = ["eval", "m.cem", "--input", "a=a.npy", "--input", "b=b.npy", "-s", "by=2"];
     let with = |more: &[&'static str]| given.iter().chain(more).copied().collect::<Vec<&str>>();
     assert_eq!(shell.stdout(&given), "c: f64 [2, 1]\n[[inf],\n [inf]]\ntotal: f64 = inf\n");
-    assert_eq!(shell.stdout(&with(&["--format", "json"])), "{\"c\": [[\"inf\"], [\"inf\"]],\n \"total\": \"inf\"}\n");
+    assert_eq!(
+        shell.stdout(&with(&["--format", "json"])),
+        "{\"c\":[[\"Infinity\"],[\"Infinity\"]],\"total\":\"Infinity\"}\n"
+    );
     assert_eq!(shell.stdout(&with(&["--only", "total"])), "total: f64 = inf\n");
     shell.stdout(&with(&["--output", "c.npz"]));
     shell.stdout(&with(&["--output", "c.npy", "--only", "c"]));
@@ -78,7 +81,7 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
         (refused(&["--input", "a=a.npy", "--input", "a=a.npy"]), "input `a` is given twice"),
         (refused(&["-s", "a=1"]), "input `a` is tensor[f64, 2], and `-s` says scalars"),
         (refused(&["--keep-all"]), "`--keep-all` is of rows, and a model with tensors has none"),
-        (refused(&["--format", "csv"]), "`--format` is table, json, npy or npz"),
+        (refused(&["--format", "csv"]), "`--format` is table, json, jsonl, npy or npz"),
         (refused(&["--format", "npy"]), "a `.npy` file has one array, and the model has 2 outputs"),
     ] {
         assert!(stderr.contains(said), "{stderr}, not {said}");
@@ -90,19 +93,19 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
 #[test]
 fn tensors_without_elements_are_written_with_their_lists() {
     for (extents, json) in [
-        ("(2, 0)", "[[], []]"),
+        ("(2, 0)", "[[],[]]"),
         ("(0, 2)", "[]"),
         ("(0,)", "[]"),
-        ("(2, 3, 0)", "[[[], [], []], [[], [], []]]"),
-        ("(1, 2, 0, 5)", "[[[], []]]"),
+        ("(2, 3, 0)", "[[[],[],[]],[[],[],[]]]"),
+        ("(1, 2, 0, 5)", "[[[],[]]]"),
         ("(1048576, 0)", ""),
     ] {
         let model = format!("input x: tensor[f64, 1]; output y = tensor.reshape(x, {extents})");
         let shell = Shell::new().file("x.npy", f64s(&[0], []));
         let made = shell.stdout(&["eval", "-e", &model, "x.npy", "--format", "json"]);
         match json {
-            "" => assert_eq!(made.len(), "{\"y\": [".len() + 4 * 1_048_576 - 2 + "]}\n".len()),
-            json => assert_eq!(made, format!("{{\"y\": {json}}}\n")),
+            "" => assert_eq!(made.len(), "{\"y\":[".len() + 3 * 1_048_576 - 1 + "]}\n".len()),
+            json => assert_eq!(made, format!("{{\"y\":{json}}}\n")),
         }
         assert!(shell.stdout(&["eval", "-e", &model, "x.npy"]).ends_with("]\n[]\n"));
     }
@@ -137,6 +140,23 @@ fn errors_of_archives_name_arrays_and_inputs() {
     assert!(!outcome.stderr.contains("column") && outcome.stderr.contains("array `c`: "), "{}", outcome.stderr);
 }
 
+/// A row of a model and the outputs of one with a tensor are the same object.
+#[test]
+fn outputs_are_the_json_of_a_row() {
+    let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, f64::NAN]));
+    let outputs =
+        "output y = k * 2.0; output none = if k > 5.0 then k; output list = [1.5, k]; output pair = {a: k, b: \"é\"}
+        output d = date\"2026-11-26\"; output t = 90s; output odd = inf * k; output holds = k > 0.5";
+    let row = shell.stdout(&["eval", "-e", &format!("input k: f64; {outputs}"), "-s", "k=1", "--format", "jsonl"]);
+    let with = format!("input k: f64, x: tensor[f64, 1]; {outputs}; output z = x");
+    for format in ["json", "jsonl"] {
+        let made = shell.stdout(&["eval", "-e", &with, "--input", "x=x.npy", "-s", "k=1", "--format", format]);
+        let (same, tensor) = made.rsplit_once(",\"z\":").expect("the last output");
+        assert_eq!(format!("{same}}}\n"), row);
+        assert_eq!(tensor, "[1.0,\"NaN\"]}\n");
+    }
+}
+
 /// Texts, optional values and masks stand beside tensors.
 #[test]
 fn other_values_are_given_and_shown_too() {
@@ -149,7 +169,7 @@ fn other_values_are_given_and_shown_too() {
     let with = ["eval", "-e", model, "x.npy", "-s", "name=ada"];
     let text = "y: f64 [2]\n[3.5, 8]\nlabel: text = \"ADA\"\nbig: unit? = present\nrest: f64? = missing[f64]\n";
     assert_eq!(shell.stdout(&with), text);
-    let json = "{\"y\": [5, 9.5],\n \"label\": \"ADA\",\n \"big\": true,\n \"rest\": 4}\n";
+    let json = "{\"y\":[5.0,9.5],\"label\":\"ADA\",\"big\":true,\"rest\":4.0}\n";
     assert_eq!(shell.stdout(&[&with[..], &["-s", "bonus=2", "--format", "json"]].concat()), json);
     let outcome = shell.run(&[&with[..], &["--only", "label", "--format", "npy"]].concat());
     assert!(outcome.stderr.contains("output `label` is text, which NumPy's files do not hold"), "{}", outcome.stderr);

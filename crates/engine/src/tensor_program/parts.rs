@@ -10,8 +10,7 @@ use super::made::Made;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::Error;
-use cembra_value::Promise;
+use cembra_value::{Error, Promise, Value};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,11 +122,18 @@ impl Lowering<'_> {
         }))
     }
 
-    /// True for a value that is computed apart, and for a tuple of values none of which has axes.
+    /// True for a value that is computed apart, for a tuple of values none of which has axes, and for a literal that no tensor has.
     fn is_apart(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
             Made::Apart => true,
             Made::Tuple(_) => !self.has_axes(node),
+            Made::Nothing => match self.value(node) {
+                Some(Value::Scalar(value)) => {
+                    !value.scalar().is_tensor_element() && value.scalar() != Scalar::WeakFloat
+                }
+                Some(Value::Present(_) | Value::Missing(_) | Value::Dict(_) | Value::Edge(_)) => true,
+                _ => false,
+            },
             _ => false,
         }
     }
