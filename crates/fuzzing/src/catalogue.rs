@@ -69,7 +69,7 @@ impl Catalogue {
         wanted.extend(scalars().map(|qtype| Wanted::Literal(Value::Type(qtype))));
         wanted.extend([false, true].map(|flag| Wanted::Literal(Value::from(flag))));
         wanted.push(Wanted::Literal(Value::Unspecified));
-        wanted.extend(values::dictionaries().map(Wanted::Literal));
+        wanted.extend(values::dictionaries().chain(values::ranges()).map(Wanted::Literal));
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.

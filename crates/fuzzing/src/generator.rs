@@ -18,7 +18,7 @@ use crate::config::{chance, pick};
 use crate::subject::Row;
 use crate::values;
 use cembra_expr::{ArgumentForm, Graph, Input, Node, NodeId, Output, Program};
-use cembra_ops::Argument;
+use cembra_ops::{Argument, Registry, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Promise, ScalarValue, Value};
 use fastrand::Rng;
@@ -183,8 +183,32 @@ impl<'r> Pool<'r> {
 
     fn exactly(&mut self, value: Value) -> NodeId {
         let qtype = value.qtype();
+        let ranges = if let Value::Dict(dict) = &value { values::columns_of(dict) } else { None };
+        match ranges {
+            // There is no literal of them: they are written as arrays.
+            Some(columns) => {
+                let columns = columns.map(|column| self.beside_pool(column));
+                let name = Registry::standard().get(id::DICT_RANGES).name;
+                let node = self.graph.operator(name, &columns, None);
+                self.note(node, &qtype, 1)
+            }
+            None => {
+                let node = self.graph.literal(value, None);
+                self.note(node, &qtype, 0)
+            }
+        }
+    }
+
+    /// A literal that is an operand of one operator, and of nothing that is drawn.
+    fn beside_pool(&mut self, value: Value) -> NodeId {
+        let qtype = value.qtype();
         let node = self.graph.literal(value, None);
-        self.note(node, &qtype, 0)
+        if node.index() == self.types.len() {
+            self.types.push(qtype);
+            self.depths.push(0);
+            self.used.push(true);
+        }
+        node
     }
 
     /// A node of a type: an earlier one, the deeper of two, or else a leaf or a literal.

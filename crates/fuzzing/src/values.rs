@@ -7,6 +7,7 @@ use cembra_expr::{ArgumentForm, Input};
 use cembra_runtime::{Fields, MachineType, Names, QType, Scalar};
 use cembra_value::{Array, Dict, Edge, ScalarValue, Tensor, Value};
 use fastrand::Rng;
+use std::cmp::Ordering;
 
 const INT32: &[i32] =
     &[0, 1, -1, 2, -2, 3, 7, 10, -10, i32::MIN, i32::MAX, i32::MIN + 1, i32::MAX - 1, 1 << 24, 46_341];
@@ -306,6 +307,52 @@ pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
         let values = Array::from_scalars(value, keys.iter().map(value_of).collect::<Vec<_>>());
         Dict::new(Array::from_scalars(key, keys.into_iter().map(Some)), values).ok().map(Value::from)
     })
+}
+
+/// Dictionaries of ranges of each type of bounds: few ranges, which are compared, and many, which are bisected; with gaps, and open at either end.
+pub(crate) fn ranges() -> impl Iterator<Item = Value> {
+    let bounds = Scalar::ALL.into_iter().filter(|scalar| Dict::may_be_bounds(*scalar) && *scalar != Scalar::WeakFloat);
+    let types = bounds.flat_map(|bound| (0..4).map(move |turn| (bound, turn)));
+    types.enumerate().filter_map(|(at, (bound, turn))| {
+        let mut random = Rng::with_seed(at as u64);
+        let config = Config { special: [0.2, 0.8][turn % 2], ..Config::default() };
+        let mut bounds: Vec<ScalarValue> =
+            (0..[6, 200][turn / 2]).map(|_| scalar(&mut random, bound, &config)).collect();
+        bounds.retain(|bound| Dict::order_of_bounds(bound, bound).is_some());
+        bounds.sort_by(|a, b| Dict::order_of_bounds(a, b).unwrap_or(Ordering::Equal));
+        bounds.dedup_by(|a, b| Dict::order_of_bounds(a, b) == Some(Ordering::Equal));
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for pair in bounds.windows(2).filter(|_| random.u32(..6) > 0) {
+            from.push(Some(pair[0].clone()).filter(|_| !from.is_empty() || turn % 2 == 0));
+            to.push(Some(pair[1].clone()));
+        }
+        if let Some(last) = to.last_mut().filter(|_| turn % 2 == 1) {
+            *last = None;
+        }
+        let value = Scalar::ALL[at % Scalar::ALL.len()];
+        let value_of = |_| (random.u32(..5) > 0).then(|| scalar(&mut random, value, &config));
+        let values = Array::from_scalars(value, from.iter().map(value_of).collect::<Vec<_>>());
+        let [from, to] = [from, to].map(|bounds| Array::from_scalars(bound, bounds));
+        Dict::of_ranges(&from, &to, &values).ok().filter(|dict| !dict.is_empty()).map(Value::from)
+    })
+}
+
+/// The columns that a dictionary of ranges is made of again: the first key of each range, the first one behind it, the values.
+pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
+    let ranges = dict.ranges()?;
+    let within = || (0..dict.len()).filter(|at| ranges.get(*at).is_some());
+    let bound = |at: usize| dict.keys().get(at);
+    let column = |scalar, values: Vec<Option<ScalarValue>>| {
+        Value::Array(cembra_runtime::ArrayKind::Dense, Array::from_scalars(scalar, values).into())
+    };
+    Some([
+        column(dict.keys().scalar(), within().map(bound).collect()),
+        column(
+            dict.keys().scalar(),
+            within().map(|at| if at + 1 < dict.len() { bound(at + 1) } else { None }).collect(),
+        ),
+        column(dict.values().scalar(), within().map(|at| dict.values().get(at)).collect()),
+    ])
 }
 
 /// A random text of a form, if that is one of texts: any text at all would get no further than the check of that form.

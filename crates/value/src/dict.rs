@@ -99,6 +99,24 @@ impl Dict {
         Dict { keys, values, ranges, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() }
     }
 
+    /// How two bounds of one type are ordered, as `<` does: texts by their bytes. None for NaN, and for types without bounds.
+    #[must_use]
+    pub fn order_of_bounds(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
+        match (a, b) {
+            (ScalarValue::Int32(a), ScalarValue::Int32(b)) => Some(a.cmp(b)),
+            (ScalarValue::Int64(a), ScalarValue::Int64(b)) => Some(a.cmp(b)),
+            (ScalarValue::UInt64(a), ScalarValue::UInt64(b)) => Some(a.cmp(b)),
+            (ScalarValue::Float32(a), ScalarValue::Float32(b)) => a.partial_cmp(b),
+            (ScalarValue::Float64(a), ScalarValue::Float64(b)) => a.partial_cmp(b),
+            (ScalarValue::WeakFloat(a), ScalarValue::WeakFloat(b)) => a.partial_cmp(b),
+            (ScalarValue::Date(a), ScalarValue::Date(b)) => Some(a.0.cmp(&b.0)),
+            (ScalarValue::Timestamp(a), ScalarValue::Timestamp(b)) => Some(a.0.cmp(&b.0)),
+            (ScalarValue::Duration(a), ScalarValue::Duration(b)) => Some(a.0.cmp(&b.0)),
+            (ScalarValue::Text(a), ScalarValue::Text(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
+            _ => None,
+        }
+    }
+
     /// The dictionary of ranges, each from a bound on and below another. A missing lower bound of the first range is below all keys, a missing
     /// upper bound of the last one above all.
     ///
@@ -122,16 +140,20 @@ impl Dict {
                 None if at == 0 => least(scalar),
                 lower => lower.ok_or(DictFault::Overlap(at))?,
             };
-            if [Some(&lower), upper.as_ref()].into_iter().flatten().any(|bound| order(bound, bound).is_none()) {
+            if [Some(&lower), upper.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|bound| Dict::order_of_bounds(bound, bound).is_none())
+            {
                 return Err(DictFault::NoNumber(at));
             }
-            if upper.as_ref().is_some_and(|upper| order(&lower, upper) != Some(Ordering::Less)) {
+            if upper.as_ref().is_some_and(|upper| Dict::order_of_bounds(&lower, upper) != Some(Ordering::Less)) {
                 return Err(DictFault::Empty(at));
             }
             // The end of the range before: none if it has none.
             if let Some(end) = end.replace(upper) {
                 let end: ScalarValue = end.ok_or(DictFault::Overlap(at))?;
-                match order(&end, &lower) {
+                match Dict::order_of_bounds(&end, &lower) {
                     Some(Ordering::Less) => {
                         bounds.push(Some(&end));
                         found.push(None);
@@ -264,23 +286,6 @@ fn least(scalar: Scalar) -> ScalarValue {
         Scalar::Duration => ScalarValue::Duration(Duration(i64::MIN)),
         Scalar::Text => ScalarValue::Text("".into()),
         _ => ScalarValue::Float64(f64::NEG_INFINITY),
-    }
-}
-
-/// How two bounds of one type are in order; none if one of them is NaN.
-fn order(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
-    match (a, b) {
-        (ScalarValue::Int32(a), ScalarValue::Int32(b)) => Some(a.cmp(b)),
-        (ScalarValue::Int64(a), ScalarValue::Int64(b)) => Some(a.cmp(b)),
-        (ScalarValue::UInt64(a), ScalarValue::UInt64(b)) => Some(a.cmp(b)),
-        (ScalarValue::Float32(a), ScalarValue::Float32(b)) => a.partial_cmp(b),
-        (ScalarValue::Float64(a), ScalarValue::Float64(b)) => a.partial_cmp(b),
-        (ScalarValue::WeakFloat(a), ScalarValue::WeakFloat(b)) => a.partial_cmp(b),
-        (ScalarValue::Date(a), ScalarValue::Date(b)) => Some(a.0.cmp(&b.0)),
-        (ScalarValue::Timestamp(a), ScalarValue::Timestamp(b)) => Some(a.0.cmp(&b.0)),
-        (ScalarValue::Duration(a), ScalarValue::Duration(b)) => Some(a.0.cmp(&b.0)),
-        (ScalarValue::Text(a), ScalarValue::Text(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
-        _ => None,
     }
 }
 

@@ -56,7 +56,6 @@ fn many_programs_agree() {
         let of_arrays = matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_))
             && (matches!(family, "array" | "edge" | "dict" | "math" | "strings" | "random" | "bool")
                 || matches!(def.name, "core.map" | "core._in_value" | "core._sum"))
-            // Ranges are written as arrays.
             || matches!(def.name, "dict.keys" | "dict.values" | "dict._ranged");
         let of_tensors = matches!(def.typing, Typing::OfTensors);
         let of_their_types = ["array", "edge", "child", "parent"].iter().any(|word| def.name.contains(word));
@@ -374,4 +373,21 @@ fn what_was_found_stays_mended() {
     let model = Model::from_program(builder.build().unwrap());
     let error = model.compile(&Options::default()).unwrap_err();
     assert_eq!((error.code(), &*error.to_string()), ("arguments", "core._where takes 3 arguments, found 2"));
+}
+
+/// Tables by ranges are drawn, few ranges and so many that they are bisected, and looked up in.
+#[test]
+fn tables_by_ranges_are_looked_up_in() {
+    let config = Config { seed: 7, ill_typed: 0.0, garbled: 0.0, arrays: 0.0, ..Config::default() };
+    let (mut few, mut many) = (0, 0);
+    for at in 0..1500 {
+        let program = program(&config, at);
+        if !operators(&program).iter().any(|name| name == "dict.ranges") {
+            continue;
+        }
+        let model = Model::from_program(program);
+        let prepared = model.explain(&Options::default(), Stage::Prepared).unwrap_or_default();
+        if prepared.contains("dict._ranged(") { many += 1 } else { few += 1 }
+    }
+    assert!(few > 5 && many > 5, "{few} {many}");
 }
