@@ -22,6 +22,9 @@ const CONTINUING: &[&str] = &[
     "and", "or", ":",
 ];
 
+/// Types whose values have no quotes in arrays.
+const SPELLED: &[&str] = &["date", "timestamp", "duration"];
+
 /// What a comment may have in it.
 const COMMENTS: &[&str] = &[
     "",
@@ -49,7 +52,11 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             break;
         }
         let after_dot = found.last().is_some_and(|last| last.text == ".");
-        let end = start + length(&text[start..], after_dot);
+        // Elements of these are spelled without blanks.
+        let is_spelled = gap == 0
+            && text[start..].starts_with('{')
+            && matches!(&*found, [.., of, mark, close] if close.text == "]" && mark.text == "?" && SPELLED.contains(&of.text));
+        let end = start + if is_spelled { braced(&text[start..]) } else { length(&text[start..], after_dot) };
         found.push(Token { gap: &text[at..start], text: &text[start..end] });
         at = end;
     }
@@ -162,6 +169,7 @@ pub(crate) fn scrambled(text: &str, random: &mut Rng) -> (String, Vec<String>) {
         // What makes these a literal is that the bracket is next to them.
         let is_stuck =
             token.gap.is_empty() && last.ends_with(is_word) && token.text.starts_with(['{', '[']) && last != "missing";
+        let is_stuck = is_stuck || token.gap.is_empty() && last == "]" && token.text.starts_with('{');
         // Parts of a duration, which is on one line.
         let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
         let is_stuck = is_stuck || is_number(last) && is_number(token.text);
