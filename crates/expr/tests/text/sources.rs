@@ -61,7 +61,7 @@ fn a_function_keeps_the_rule_of_the_file_that_defines_it() {
         &[
             (
                 "m",
-                "use \"wide\"\nuse \"narrow\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, l, i / 7, 0.1)",
+                "use \"narrow\"\nuse \"wide\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, l, i / 7, 0.1)",
             ),
             narrow,
             wide,
@@ -72,7 +72,7 @@ fn a_function_keeps_the_rule_of_the_file_that_defines_it() {
         &[
             (
                 "m",
-                "numbers f64\nuse \"narrow\"\nuse \"wide\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, i / 7)",
+                "numbers f64\nuse \"wide\"\nuse \"narrow\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, i / 7)",
             ),
             narrow,
             wide,
