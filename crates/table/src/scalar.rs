@@ -9,7 +9,7 @@
 use crate::Spelling;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::{Scalar, Timestamp};
+use cembra_runtime::Scalar;
 use cembra_value::{MASK_HOLDS, ScalarValue, ValueRef, mask_holds};
 
 /// True if the text is a number.
@@ -129,16 +129,10 @@ pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => ScalarValue::spelled(scalar, integer(text)),
         Scalar::Text => Some(ScalarValue::Text(text.into())),
         Scalar::Bytes => BASE64.decode(text).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
-        Scalar::Timestamp => moment(text).map(ScalarValue::from),
         // The standard parser takes more than our numbers.
         _ if scalar.is_float() && !is_number(text) => None,
-        _ => ScalarValue::spelled(scalar, text),
+        _ => ScalarValue::spelled_in_data(scalar, text),
     }
-}
-
-/// The timestamp that a text is; of years that have no texts, the digits of its microseconds.
-pub(crate) fn moment(text: &str) -> Option<Timestamp> {
-    text.parse().or_else(|_| Timestamp::from_data_text(text)).ok()
 }
 
 /// How a mask is written, for a hint.

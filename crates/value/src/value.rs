@@ -2,7 +2,9 @@
 //! `0.0` and a NaN equals itself, which is what hash-consing and "the same bits" need.
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
-use cembra_runtime::{ArrayKind, Excerpt, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, for_each_scalar};
+use cembra_runtime::{
+    ArrayKind, Excerpt, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, Timestamp, for_each_scalar,
+};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -134,6 +136,14 @@ macro_rules! from_rust {
 for_each_scalar!(scalar_values []);
 
 impl ScalarValue {
+    /// The value of a type that data spell so: as [`spelled`](ScalarValue::spelled), and a timestamp in the further forms of
+    /// [`Timestamp::from_data_text`]. None if it is none.
+    #[must_use]
+    pub fn spelled_in_data(scalar: Scalar, text: &str) -> Option<ScalarValue> {
+        let moment = || Timestamp::from_data_text(text).ok().filter(|_| scalar == Scalar::Timestamp);
+        ScalarValue::spelled(scalar, text).or_else(|| moment().map(ScalarValue::from))
+    }
+
     fn is_nan(&self) -> bool {
         match self {
             ScalarValue::Float32(v) => v.is_nan(),

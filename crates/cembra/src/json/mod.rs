@@ -13,7 +13,7 @@ use crate::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::{QType, Scalar, Timestamp};
+use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
@@ -297,10 +297,7 @@ const fn of_mask(holds: bool) -> ValueRef<'static> {
 }
 
 fn spelled(scalar: Scalar, text: &str) -> Option<ValueRef<'static>> {
-    let value = ScalarValue::spelled(scalar, text);
-    // Data write moments in more forms than models.
-    let moment = || Timestamp::from_data_text(text).ok().filter(|_| scalar == Scalar::Timestamp).map(ScalarValue::from);
-    value.or_else(moment).map(|value| Value::Scalar(value).into())
+    ScalarValue::spelled_in_data(scalar, text).map(|value| Value::Scalar(value).into())
 }
 
 /// Digits are parsed as the type they are wanted in, so that each is rounded once.

@@ -34,26 +34,27 @@ impl Spelling {
     pub(crate) fn parse(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates) {
             (Scalar::Date, Some(form)) => form.date(text).map(ScalarValue::from),
-            (Scalar::Timestamp, _) => self.timestamp(text).map(ScalarValue::from),
+            (Scalar::Timestamp, _) => self.timestamp(text),
             _ if scalar.is_number() => scalar::parse(scalar, &self.number(text)?),
             _ => scalar::parse(scalar, text),
         }
     }
 
-    fn timestamp(&self, text: &str) -> Option<Timestamp> {
-        let (moment, is_shown) = match &self.timestamps {
-            Some(form) => (form.timestamp(text)?, !form.has_offset()),
+    fn timestamp(&self, text: &str) -> Option<ScalarValue> {
+        let shown = match &self.timestamps {
+            Some(form) if form.has_offset() => return form.timestamp(text).map(ScalarValue::from),
+            Some(form) => form.timestamp(text)?,
             None => match Timestamp::from_text_without_zone(text) {
-                Ok(shown) => (shown, true),
-                Err(_) => (scalar::moment(text)?, false),
+                Ok(shown) => shown,
+                Err(_) => return scalar::parse(Scalar::Timestamp, text),
             },
         };
-        match &self.clock {
-            Some(clock) if is_shown => clock.moment(moment),
+        let moment = match &self.clock {
+            Some(clock) => clock.moment(shown),
             // A form of its own without an offset is in UTC.
-            None if is_shown && self.timestamps.is_none() => None,
-            _ => Some(moment),
-        }
+            None => self.timestamps.is_some().then_some(shown),
+        };
+        moment.map(ScalarValue::from)
     }
 
     /// What to say of a text that is no value of its type as the file spells them; nothing if the usual says it.
