@@ -138,8 +138,7 @@ impl Lowering<'_> {
                 let of = self.whole(of)?;
                 whole(self.typed(of, qtype, op == id::DECLARED))
             }
-            (id::WIDE, &[of]) => self.wide(of, None),
-            (id::BESIDE, &[of, other]) => self.wide(of, Some(other)),
+            (id::WIDE | id::BESIDE, _) => self.wide(op, operands),
             (id::DECLARED_OPERAND, &[of, qtype]) => {
                 let of = self.whole(of)?;
                 Ok(Made::Whole(self.reached(of, qtype)?))

@@ -6,29 +6,26 @@ use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::{Argument, OpId, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::{Expression, Part};
+use cembra_tensor::{Expression, Part, TensorErrorKind};
 use cembra_value::{Error, Span};
 
 impl Lowering<'_> {
-    /// A tensor of integers as one of f64.
-    fn widened(&mut self, of: Whole) -> Result<Whole, Error> {
-        match self.graph.scalar(of.node).is_whole() && !of.is_mask {
-            true => Ok(Whole::of(self.graph.cast(of.node, Scalar::Float64)?)),
-            false => Ok(of),
-        }
+    /// `core._wide(x)` or `core._beside(x, y)` of tensors: the first as one of the type that the registry says.
+    pub(super) fn wide(&mut self, op: OpId, operands: &[NodeId]) -> Result<Made, Error> {
+        let wholes: Vec<Whole> = operands.iter().map(|operand| self.whole(*operand)).collect::<Result<_, _>>()?;
+        let types: Vec<Scalar> = wholes.iter().map(|whole| self.graph.scalar(whole.node)).collect();
+        let (Some(wide), [of, ..], [own, ..]) = (self.type_made(op, &types), &*wholes, &*types) else {
+            let message = format!("{} of {} operands", self.registry.get(op).name, operands.len());
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        };
+        Ok(Made::Whole(if wide == *own { *of } else { Whole::of(self.graph.cast(of.node, wide)?) }))
     }
 
-    /// `core._wide(x)`, or `core._beside(x, y)` if there is something beside it.
-    pub(super) fn wide(&mut self, of: NodeId, beside: Option<NodeId>) -> Result<Made, Error> {
-        let of = self.whole(of)?;
-        let becomes = match beside {
-            Some(other) => {
-                let other = self.whole(other)?;
-                self.graph.scalar(other.node).is_float()
-            }
-            None => true,
-        };
-        Ok(Made::Whole(if becomes { self.widened(of)? } else { of }))
+    /// The type of the elements that an operator makes of elements of these types; none if it does not take them.
+    fn type_made(&self, op: OpId, types: &[Scalar]) -> Option<Scalar> {
+        let types: Vec<QType> = types.iter().map(|scalar| QType::Scalar(*scalar)).collect();
+        let args: Vec<Argument<'_>> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+        self.registry.get(of_elements(op)).resolve(&args).ok()?.signature.ret.scalar()
     }
 
     /// The type of the elements of an operand; none of what has no elements.
@@ -46,15 +43,13 @@ impl Lowering<'_> {
         if !self.has_wide_numbers {
             return;
         }
-        let types: Option<Vec<QType>> =
-            operands.iter().map(|operand| self.element_type(*operand).map(QType::Scalar)).collect();
         let found = match (op, operands) {
             (id::TENSOR_AT, &[of, _]) => self.element_type(of),
-            _ => types.and_then(|types| {
-                let args: Vec<Argument<'_>> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
-                // What does not fit is said when the expression is lowered.
-                self.registry.get(of_elements(op)).resolve(&args).ok()?.signature.ret.scalar()
-            }),
+            // What does not fit is said when the expression is lowered.
+            _ => {
+                let types: Option<Vec<Scalar>> = operands.iter().map(|operand| self.element_type(*operand)).collect();
+                types.and_then(|types| self.type_made(op, &types))
+            }
         };
         if let Some(scalar) = found {
             self.labelled_types.insert(node, scalar);
