@@ -74,19 +74,19 @@ pub struct Callable<'v> {
     pub variadic: bool,
     /// The operator that the name means with but one of the parameters given, if that is another one.
     pub of_one: Option<&'v str>,
-    /// What becomes of integers among its operands in a file of `numbers f64`.
+    /// Which of its operands a file of `numbers f64` makes f64.
     pub integers: Integers,
 }
 
-/// What becomes of integers among the operands of an operator in a file of `numbers f64`.
+/// Which operands of an operator a file of `numbers f64` makes f64. Only integers are ever changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Integers {
-    /// They stay integers.
+    /// None of them: integers stay integers.
     #[default]
     Stay,
-    /// They become f64, as those of `a / b` do.
+    /// All of them, as in `a / b`.
     Widen,
-    /// They become f64 if one of the operands from this position on is a float, as those of `a + b` do. Operands before it stay.
+    /// The operands from this position on, if one of these is a float: all in `a + b`, the branches in `where(c, a, b)`.
     WidenBesideFloats(usize),
 }
 

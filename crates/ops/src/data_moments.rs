@@ -2,8 +2,9 @@
 //! models have the same forms and zones.
 
 use crate::calendar::zones;
-use crate::strings::time_format::{Kind, WrongForm, read_date, read_timestamp};
+use crate::strings::time_format::{Kind, WrongForm, has_offset, read_date, read_timestamp};
 use cembra_runtime::{Date, Timestamp};
+use jiff::tz::TimeZone;
 
 /// A form of dates or of timestamps, as `%d.%m.%Y`: the letters are those of `strings.parse_date` and `strings.parse_timestamp`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,14 +49,14 @@ impl MomentForm {
     /// True if its texts say how far their clocks are from those of UTC.
     #[must_use]
     pub fn has_offset(&self) -> bool {
-        Kind::has_offset(&self.format)
+        has_offset(&self.format)
     }
 }
 
 /// The clocks of a time zone.
 #[derive(Clone, Debug)]
 pub struct LocalClock {
-    zone: &'static zones::Zone,
+    zone: &'static TimeZone,
 }
 
 impl LocalClock {

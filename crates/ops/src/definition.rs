@@ -419,8 +419,8 @@ pub struct OpDef {
     pub derivative: Option<Derivative>,
     /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
     pub of_durations: Option<OpId>,
-    /// What becomes of integers among its operands in a file of `numbers f64`, if its typing does not say it already: see
-    /// [`OpDef::integers`].
+    /// Which of its operands a file of `numbers f64` makes f64. [`OpDef::integers`] answers for operators that promote by a shared rule,
+    /// whose records leave this out.
     pub integers: Integers,
 }
 
@@ -478,7 +478,7 @@ impl OpDef {
             || self.of_durations.is_some() && types.into_iter().any(is_of_durations)
     }
 
-    /// What becomes of integers among its operands in a file of `numbers f64`.
+    /// Which of its operands a file of `numbers f64` makes f64: by its promotion, else by its record.
     #[must_use]
     pub fn integers(&self) -> Integers {
         match self.typing {

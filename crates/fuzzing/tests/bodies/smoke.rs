@@ -375,7 +375,7 @@ fn what_was_found_stays_mended() {
     assert_eq!((error.code(), &*error.to_string()), ("arguments", "core._where takes 3 arguments, found 2"));
 }
 
-/// Tables by ranges are drawn, few ranges and so many that they are bisected, and looked up in.
+/// Programs look keys up in tables by ranges. Some tables have few ranges, which are compared; some have many, which are bisected.
 #[test]
 fn tables_by_ranges_are_looked_up_in() {
     let config = Config { seed: 7, ill_typed: 0.0, garbled: 0.0, arrays: 0.0, ..Config::default() };

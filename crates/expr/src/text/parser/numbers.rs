@@ -18,13 +18,10 @@ pub(in crate::text) const NUMBERS: &str = "numbers";
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileRule {
     /// True once a statement was read.
-    begun: bool,
+    pub(super) begun: bool,
     /// True in a file of `numbers f64`.
     is_wide: bool,
 }
-
-/// The operands of an operator with their marks.
-type Marked = Vec<NodeId>;
 
 impl Parser<'_, '_> {
     /// `numbers f64`
@@ -43,11 +40,6 @@ impl Parser<'_, '_> {
         }
         self.rule = FileRule { begun: true, is_wide: self.rule.is_wide || is_float };
         Ok(())
-    }
-
-    /// Notes that a statement is read.
-    pub(super) fn begin_statement(&mut self) {
-        self.rule.begun = true;
     }
 
     /// True for an operation on integers whose result is an f64 here.
@@ -71,11 +63,11 @@ impl Parser<'_, '_> {
         name: NameId,
         operands: &[NodeId],
         span: Span,
-    ) -> Result<Option<Marked>, Stop> {
+    ) -> Result<Option<Vec<NodeId>>, Stop> {
         if !self.rule.is_wide {
             return Ok(None);
         }
-        let mut marked: Marked = operands.into();
+        let mut marked: Vec<NodeId> = operands.into();
         match self.integers_of(name) {
             Integers::Stay => return Ok(None),
             Integers::Widen => self.widen_all(&mut marked, span)?,
