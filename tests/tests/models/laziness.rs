@@ -312,3 +312,13 @@ fn a_conditional_that_is_asked_again_by_its_own_value_stays_lazy() {
         [-1, 3],
     );
 }
+
+/// Two uses of `q` ask whether `nz` holds, each under conditions of its own. Neither asks all that the other one asks, so that the guard of `q`
+/// has to be wide enough for both.
+#[test]
+fn a_use_under_other_conditions_is_guarded_by_them() {
+    let first = "where(k < 1, where(nz, q, 0), 1)";
+    let second = "where(u, where(i > 0, where(nz, q, 5), 2), 3)";
+    line(&format!("output y = {first} + {second}"), [Some(6), Some(4)], [4, 4]);
+    line(&format!("output y = {second} + {first}"), [Some(6), Some(4)], [4, 4]);
+}

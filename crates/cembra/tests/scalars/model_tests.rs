@@ -149,3 +149,41 @@ fn tests_that_are_none_are_refused() {
     // A word like any other elsewhere.
     assert!(Model::parse("let test = 1; let within = test; within + test").unwrap().test_names().next().is_none());
 }
+
+/// Each kind of failure is said in words, at its case; an evaluation that fails also shows where.
+#[test]
+fn an_error_says_all_that_is_wrong_and_where() {
+    let text = "input x: i32
+output y = 6 // x
+test \"other\" { x = 2 } => { y = 4 }
+test \"fails\" { x = 0 } => { y = 1 }
+test \"passes\" { x = 2 } => { y = 3 }
+test \"no error\" { x = 1 } => error \"div-by-zero\"
+test \"another error\" { x = 0 } => error \"cast-range\"
+test \"unfit\" { x = 0.5 } => { y = 1 }";
+    let error = both(text).check().expect_err("failures");
+    assert_eq!(error.code(), "failed-test");
+    let place = |span: Option<cembra::Span>| span.map_or_else(String::new, |span| span.text(text).to_owned());
+    let problems = error.diagnostics();
+    let found: Vec<(&str, String)> = problems.iter().map(|one| (one.message(), place(one.span()))).collect();
+    let case = |place: &str| place.to_owned();
+    assert_eq!(
+        found,
+        [
+            ("test \"other\" fails: `y` is 3, and not 4", case("{ x = 2 } => { y = 4 }")),
+            ("test \"fails\" fails: math.floordiv: division by zero", case("{ x = 0 } => { y = 1 }")),
+            (
+                "test \"no error\" fails: there is no error, and `div-by-zero` is expected",
+                case("{ x = 1 } => error \"div-by-zero\"")
+            ),
+            (
+                "test \"another error\" fails: there is an error `div-by-zero`, and `cast-range` is expected",
+                case("{ x = 0 } => error \"cast-range\"")
+            ),
+            ("test \"unfit\" fails: input `x` is i32, and the test gives it `0.5`", case("{ x = 0.5 } => { y = 1 }")),
+        ]
+    );
+    let shown = error.render(text);
+    assert_eq!(shown.matches("it fails here").count(), 2, "{shown}");
+    assert!(both("input x: i32; output y = x; test \"a\" { x = 1 } => { y = 1 }").check().is_ok());
+}
