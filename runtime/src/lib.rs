@@ -15,7 +15,6 @@ pub mod compare;
 mod context;
 mod duration;
 mod excerpt;
-mod fields;
 mod frame;
 mod functions;
 mod interface;
@@ -52,14 +51,15 @@ pub use column::{
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use duration::{Duration, DurationFault};
 pub use excerpt::Excerpt;
-pub use fields::{Fields, NameError, Names};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
 pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};
 pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
 pub use months::CalendarUnit;
 pub use optional::Optional;
-pub use qtype::{ArrayKind, EdgeType, Extent, FieldOffset, InFrame, Layout, MOST_AXES, QType, Shape};
+pub use qtype::{
+    ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, Layout, MOST_AXES, NameError, Names, QType, Shape,
+};
 pub use room::{advise_huge_pages, byte_length, has_room, word_length};
 pub use scalar::{Plain, Scalar};
 pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};

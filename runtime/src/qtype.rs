@@ -5,7 +5,10 @@
 //! a model is being prepared: the types of a type literal, of an untyped `missing`, of an unspecified argument, of a function
 //! and of a sequence; none has a place in a frame.
 
-use crate::{Fields, Scalar};
+mod fields;
+
+use crate::Scalar;
+pub use fields::{Fields, Form, NameError, Names};
 use std::sync::Arc;
 
 /// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
@@ -406,6 +409,60 @@ impl QType {
         QType::Tuple(fields.into_iter().collect())
     }
 
+    /// The fields of a tuple, or of a struct that is always there; none of what is kept as a tuple in another [`Form`].
+    #[must_use]
+    pub fn as_tuple(&self) -> Option<&Fields<QType>> {
+        match self {
+            QType::Tuple(fields) if *fields.form() == Form::Tuple => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// The struct of an optional struct.
+    #[must_use]
+    pub fn as_optional_struct(&self) -> Option<&QType> {
+        match self {
+            QType::Tuple(fields) if *fields.form() == Form::Optional => fields.get(1),
+            _ => None,
+        }
+    }
+
+    /// The type of the elements of a list of structs.
+    #[must_use]
+    pub fn element(&self) -> Option<&QType> {
+        match self {
+            QType::Tuple(fields) => match fields.form() {
+                Form::List(element) => Some(element),
+                Form::Tuple | Form::Optional => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The type of a struct that may be missing; any other type in its [optional form](QType::to_optional). What may be missing stays as it is.
+    #[must_use]
+    pub fn optional_struct(&self) -> QType {
+        match self.as_tuple() {
+            Some(_) => QType::Tuple(Fields::from([QType::MASK, self.clone()]).in_form(Form::Optional)),
+            None => self.to_optional(),
+        }
+    }
+
+    /// The type of a list of elements of this type: an array of scalars or optionals, a list of structs or optional structs. None for elements
+    /// that have arrays or lists in them, and for structs without fields, of which a list would have no size.
+    #[must_use]
+    pub fn list_of(&self) -> Option<QType> {
+        // Types nest only as deep as the text that spelled them.
+        match self {
+            QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, *scalar)),
+            QType::Tuple(fields) if !fields.is_empty() && !matches!(fields.form(), Form::List(_)) => {
+                let lists = fields.iter().map(QType::list_of).collect::<Option<Vec<QType>>>()?;
+                Some(QType::Tuple(fields.with(lists).in_form(Form::List(Arc::new(self.clone())))))
+            }
+            _ => None,
+        }
+    }
+
     /// A scalar type, or its optional.
     #[must_use]
     pub const fn of(scalar: Scalar, optional: bool) -> QType {
@@ -467,7 +524,7 @@ mod tests {
         assert_eq!(outer.to_string(), "(unit?, (bool, i32?), f64, bool)");
         assert_eq!(QType::tuple([]).layout(), Layout { size: 0, align: 1 });
         assert_eq!(QType::Shape(Shape::Scalar).layout(), Layout { size: 0, align: 1 });
-        let names = crate::Names::parse("a,b").unwrap();
+        let names = Names::parse("a,b").unwrap();
         let named = QType::Tuple(Fields::named(names, [QType::BOOLEAN, inner.clone()]).unwrap());
         let same = QType::tuple([QType::BOOLEAN, inner]);
         assert_ne!(named, same);

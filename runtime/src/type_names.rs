@@ -2,7 +2,7 @@
 //! prints and people read, and Arolla's (`OPTIONAL_FLOAT64`), which golden data, the agreement with object files and files of models
 //! know. Nothing is read here: the parser knows both.
 
-use crate::{ArrayKind, EdgeType, Excerpt, QType, Scalar};
+use crate::{ArrayKind, EdgeType, Excerpt, Form, QType, Scalar};
 use std::fmt;
 
 /// What a dictionary and its type begin with in the text language. It is a word like any other everywhere else.
@@ -63,6 +63,17 @@ impl QType {
             QType::Array(ArrayKind::Dense, scalar) => write!(out, "[{}?]", name(*scalar)),
             QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.write_str(EDGE_WORD),
             QType::Dict(key, value) => write!(out, "{DICT_WORD}[{}, {}]", name(*key), name(*value)),
+            QType::Tuple(fields) if *fields.form() != Form::Tuple => {
+                if let Some(element) = self.element() {
+                    out.write_str("[")?;
+                    element.write_part(out, spelling, left)?;
+                    return out.write_str("]");
+                }
+                if let Some(of) = self.as_optional_struct() {
+                    of.write_part(out, spelling, left)?;
+                }
+                out.write_str("?")
+            }
             QType::Tuple(fields) => {
                 let names = fields.names();
                 out.write_str(if names.is_some() { "{" } else { "(" })?;
@@ -128,6 +139,8 @@ impl TypeName<'_> {
         match self.0 {
             QType::Scalar(scalar) => f.write_str(scalar.name()),
             QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
+            // Arolla has neither optional structs nor lists of structs.
+            QType::Tuple(fields) if *fields.form() != Form::Tuple => fmt::Display::fmt(self.0, f),
             QType::Tuple(fields) => {
                 f.write_str(if fields.names().is_some() { "namedtuple<" } else { "tuple<" })?;
                 for (index, field) in fields.iter().enumerate() {

@@ -84,6 +84,15 @@ fn is_full_type(qtype: &QType) -> bool {
     }
 }
 
+/// True for the array of a field that each element of a list has.
+fn is_full_of_list(list: &QType, at: Option<usize>) -> bool {
+    let field = || match list.element()? {
+        QType::Tuple(fields) => fields.get(at?),
+        _ => None,
+    };
+    matches!(field(), Some(QType::Scalar(_)))
+}
+
 /// True for a value that is full.
 fn is_full_value(value: &Value) -> bool {
     // Values nest only as deep as the text that spelled them.
@@ -120,7 +129,7 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
             Some(Structure::MakeTuple | Structure::MakeNamed) => all(operands),
             Some(Structure::GetNth) => match (graph.made_fields(operands[0]), position(graph, operands[1])) {
                 (Some(fields), Some(at)) => fields.get(at).is_some_and(|field| full[field.index()]),
-                _ => full[operands[0].index()],
+                (_, at) => full[operands[0].index()] || is_full_of_list(graph.qtype(operands[0]), at),
             },
             Some(_) => false,
             None => match kernel(registry, op).map(|operator| operator.full) {

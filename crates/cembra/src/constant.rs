@@ -26,6 +26,11 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
     };
     let mut types = elements.iter().map(data_type).filter(|qtype| *qtype != QType::Nothing);
     let Some(first) = types.next() else { return Some(QType::Nothing) };
+    if matches!(first, QType::Tuple(_)) {
+        let is_missing = elements.contains(&Value::Nothing);
+        let common = types.try_fold(first, |common, next| cembra_ops::structs::common_struct(&common, &next))?;
+        return if is_missing { common.optional_struct() } else { common }.list_of();
+    }
     let common = types.try_fold(first, |common, next| cembra_ops::common_type(&common, &next))?;
     match common {
         QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, scalar)),
@@ -85,6 +90,10 @@ fn data_type(value: &Value) -> QType {
 /// The array of these elements, which are literals without a type if they are `written`, in its type; none if one is not implicitly cast
 /// to it.
 fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: bool) -> Option<Value> {
+    if let Some(element) = wanted.element() {
+        let structs = values.map(|value| cast(&value, element)).collect::<Option<Vec<_>>>()?;
+        return Value::list(element, structs);
+    }
     let QType::Array(kind, scalar) = wanted else { return None };
     let each = QType::Optional(*scalar);
     let of = |value: &Value| if is_written { unsigned(value, &each) } else { None }.or_else(|| cast(value, &each));
@@ -115,8 +124,19 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
             if wanted.is_optional() { Some(Value::optional(Scalar::Unit, unit)) } else { unit.map(Value::Scalar) }
         }
         (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
+        (value, QType::Tuple(_)) if wanted.as_optional_struct().is_some() => {
+            let of = wanted.as_optional_struct()?;
+            match (value, value.as_optional_struct()) {
+                (Value::Nothing, _) | (_, Some(None)) => Value::optional_struct(of, None),
+                (_, Some(Some(inner))) => Value::optional_struct(of, Some(cast(inner, of)?)),
+                (inner, None) => Value::optional_struct(of, Some(cast(inner, of)?)),
+            }
+        }
+        (value, QType::Tuple(_)) if wanted.element().is_some() => {
+            elements((0..value.list_len()?).filter_map(|at| value.element(at)), wanted, false)
+        }
         (Value::Tuple(values), QType::Tuple(types))
-            if values.len() == types.len() && values.names() == types.names() =>
+            if values.len() == types.len() && values.names() == types.names() && values.form() == types.form() =>
         {
             let values = values.iter().zip(types.iter()).map(|(value, wanted)| cast(value, wanted));
             Some(Value::Tuple(types.with(values.collect::<Option<_>>()?)))

@@ -52,7 +52,7 @@ struct Arrays;
 /// the model above it, or on its line; values for inputs stand before the word.
 ///
 /// ```
-/// use cembra::{Backend, Error, Model, Options, QType, Value, parse_value, print_type};
+/// use cembra::{Backend, Error, Literal, Model, Options, QType, Value, cast_literal, parse_value, print_type};
 ///
 /// /// A value as text: an array as listings have it, others as literals.
 /// fn print_value(value: &Value) -> String {
@@ -73,6 +73,9 @@ struct Arrays;
 /// /// The value as one of the declared type.
 /// fn value(text: &str, model: &Model, name: &str) -> Value {
 ///     let declared = model.program().inputs.iter().find(|input| *input.name == *name).and_then(|i| i.qtype.clone());
+///     if let Some(qtype @ QType::Tuple(_)) = &declared {
+///         return cast_literal(&Literal::parse(text).unwrap(), qtype).unwrap();
+///     }
 ///     let text = if text == "missing" { "NA" } else { text };
 ///     if let (Some(array @ QType::Array(..)), Some(elements)) = (&declared, text.strip_prefix('[')) {
 ///         return parse_value(&format!("{array}{{{}}}", elements.trim_end_matches(']'))).unwrap();

@@ -305,6 +305,11 @@ fn bare(value: &Value) -> String {
         Value::Scalar(scalar) | Value::Present(scalar) => print_default(scalar),
         Value::Missing(_) => "missing".to_owned(),
         Value::Array(_, array) => array.to_string(),
+        Value::Tuple(_) if value.list_len().is_some() => value.to_string(),
+        Value::Tuple(_) if value.as_optional_struct().is_some() => match value.as_optional_struct().flatten() {
+            Some(of) => print_value(of),
+            None => "missing".to_owned(),
+        },
         other => print_value(other),
     }
 }
@@ -314,6 +319,7 @@ fn is_close(expected: &Value, found: &Value, within: f64) -> bool {
     // Values nest only as deep as the types of a model.
     match (expected, found) {
         (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => close_scalars(a, b, within),
+        (Value::Tuple(_), Value::Tuple(_)) if expected.as_optional_struct() == Some(None) => expected.same(found),
         (Value::Tuple(a), Value::Tuple(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| is_close(a, b, within))
         }

@@ -186,6 +186,13 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
     let begin = if last { from.saturating_sub(to) } else { 0 };
     let places = || (0..to).map(|at| (from > 0).then(|| (begin + at) % from.max(1)));
     match value {
+        // What there is nothing of cannot be repeated.
+        Value::Tuple(_) if value.list_len() == Some(from) && from > 0 => {
+            let elements: Vec<Value> = places().filter_map(|at| value.element(at?)).collect();
+            let element = value.qtype();
+            element.element().and_then(|element| Value::list(element, elements)).unwrap_or_else(|| value.clone())
+        }
+        Value::Tuple(_) if value.list_len().is_some() => value.clone(),
         Value::Array(kind, array) if array.len() == from => Value::Array(*kind, array.take(places()).into()),
         Value::ArrayShape(kind, size) if *size == from => Value::ArrayShape(*kind, to),
         Value::Edge(edge) => {

@@ -41,6 +41,8 @@ pub struct Config {
     pub structure: f64,
     /// Share of operators on functions and sequences, likewise.
     pub functions: f64,
+    /// Share of operators on structs, likewise.
+    pub structs: f64,
     /// Share kept of the operators that can fault. Most rows of most programs should get as far as a value.
     pub fallible: f64,
     /// Share of programs that are damaged so that most are ill-typed.
@@ -85,6 +87,7 @@ impl Default for Config {
             conditionals: 0.2,
             structure: 0.05,
             functions: 0.06,
+            structs: 0.05,
             fallible: 0.5,
             ill_typed: 0.05,
             garbled: 0.03,

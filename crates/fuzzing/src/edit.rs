@@ -136,7 +136,12 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
                     }
                     _ => {
                         let given: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
-                        registry.get(registry.meant(op, &given)).resolve(&args).ok()?.signature.ret
+                        let meant = registry.get(registry.meant(op, &given));
+                        // What stands for an expression of structs is made while types are found.
+                        if matches!(meant.typing, Typing::Instantiated) {
+                            return types_of_preparation(program);
+                        }
+                        meant.resolve(&args).ok()?.signature.ret
                     }
                 }
             }

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod functions;
+mod structs;
 mod types;
 
 pub(crate) use arrays::{array_program, array_rows};
@@ -177,6 +178,10 @@ impl<'r> Pool<'r> {
     }
 
     fn literal(&mut self, qtype: &QType) -> NodeId {
+        // What is written by operators is deeper than a literal.
+        if values::has_optional_structs(qtype) && self.config.max_depth > 6 && self.random.bool() {
+            return self.written_struct(qtype);
+        }
         let value = any_value::value(self.random, qtype, self.config);
         self.exactly(value)
     }
@@ -234,6 +239,10 @@ impl<'r> Pool<'r> {
         let catalogue = Catalogue::standard();
         if self.chance(self.config.functions) {
             self.grow_function();
+            return;
+        }
+        if self.chance(self.config.structs) {
+            self.grow_struct();
             return;
         }
         let entry = if self.chance(self.config.conditionals) {

@@ -385,6 +385,24 @@ pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
     if some { random.usize(..7) * random.usize(..20) } else { 0 }
 }
 
+/// True for optional structs, and structs with such fields.
+pub(crate) fn has_optional_structs(qtype: &QType) -> bool {
+    match qtype {
+        QType::Tuple(fields) => qtype.as_optional_struct().is_some() || fields.iter().any(has_optional_structs),
+        _ => false,
+    }
+}
+
+/// The type with f64 for weak floats.
+pub(crate) fn without_weak(qtype: &QType) -> QType {
+    match qtype {
+        QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
+        QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
+        QType::Tuple(fields) => QType::Tuple(fields.map(without_weak)),
+        other => other.clone(),
+    }
+}
+
 /// A random type that an input can have.
 pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
     if depth > 0 && random.u32(..8) == 0 {
@@ -416,6 +434,15 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         QType::Optional(of) => {
             std::iter::once(Value::Missing(*of)).chain(scalars(*of).into_iter().map(Value::Present)).collect()
         }
+        QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
+            let of = qtype.as_optional_struct().unwrap_or(qtype);
+            std::iter::once(None)
+                .chain(simple(of).into_iter().map(Some))
+                .filter_map(|of_one| Value::optional_struct(of, of_one))
+                .collect()
+        }
+        // Of the same size: `arrays::simpler`.
+        QType::Tuple(_) if qtype.element().is_some() => Vec::new(),
         QType::Tuple(fields) => {
             let first: Option<Vec<Value>> = fields.iter().map(|field| simple(field).into_iter().next()).collect();
             first.into_iter().map(|values| Value::Tuple(fields.with(values))).collect()

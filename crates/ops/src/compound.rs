@@ -77,18 +77,9 @@ pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<
             graph.apply(id::WHERE, &[has, yes, no])
         }
         (QType::Optional(scalar), Some(1)) => {
-            let zero = graph.literal(Value::Scalar(zero(scalar)));
+            let zero = graph.literal(Value::Scalar(ScalarValue::zero(scalar)));
             graph.apply(id::PRESENCE_OR, &[args[0], zero])
         }
         (found, _) => Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0))),
-    }
-}
-
-/// The zero of a type: 0, `false`, and strings without characters.
-fn zero(scalar: Scalar) -> ScalarValue {
-    match ScalarValue::from_bits(scalar, 0) {
-        Some(zero) => zero,
-        None if scalar == Scalar::Bytes => ScalarValue::Bytes([].into()),
-        None => ScalarValue::Text("".into()),
     }
 }

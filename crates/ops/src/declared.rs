@@ -9,6 +9,7 @@ use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, par
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::qtype::type_at;
+use crate::structure::structs::nothing;
 use crate::typing::{TypeFault, common_type};
 use cembra_expr::print_type;
 use cembra_runtime::{QType, Scalar};
@@ -18,10 +19,21 @@ use cembra_value::{ScalarValue, Value};
 fn widens(found: &QType, wanted: &QType) -> bool {
     // Types nest only as deep as the text that spelled them.
     match (found, wanted) {
-        (QType::Tuple(found), QType::Tuple(wanted)) => {
-            let all = || found.iter().zip(wanted.iter()).all(|(found, wanted)| widens(found, wanted));
-            found.len() == wanted.len() && found.names() == wanted.names() && all()
-        }
+        (QType::Tuple(fields), QType::Tuple(others)) => match (found.element(), wanted.element()) {
+            // A list of optional structs has an array more.
+            (Some(found), Some(wanted)) => {
+                widens(found, wanted) && found.as_tuple().is_some() == wanted.as_tuple().is_some()
+            }
+            (None, None) => match (wanted.as_optional_struct(), found.as_tuple()) {
+                (Some(of), Some(_)) => widens(found, of),
+                (None, None) => false,
+                _ => {
+                    let all = || fields.iter().zip(others.iter()).all(|(found, wanted)| widens(found, wanted));
+                    fields.len() == others.len() && fields.names() == others.names() && all()
+                }
+            },
+            _ => false,
+        },
         (QType::Array(..), _) | (_, QType::Array(..)) => {
             matches!((found, wanted), (QType::Array(..), QType::Array(..)))
                 && common_type(found, wanted).as_ref() == Some(wanted)
@@ -71,6 +83,7 @@ fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Result<NodeHandle
     }
     match (&found, &wanted) {
         (QType::Nothing, QType::Optional(scalar)) => Ok(g.literal(Value::Missing(*scalar))),
+        (QType::Nothing, QType::Tuple(_)) if wanted.as_optional_struct().is_some() => Ok(nothing(g, &wanted)?),
         _ if widens(&found, &wanted) => Ok(g.widen(args[0], &wanted)?),
         _ => Err(misfit(&found, &wanted).into()),
     }

@@ -3,8 +3,9 @@
 use crate::array::ArrayOperator;
 use crate::derivative::Derivative;
 use crate::sequence::Sequence;
+use crate::structure::structs::{is_formed, is_of_structs};
 use crate::typing::{Argument, Promotion, Signature, TypeFault};
-use crate::{OpId, Recording, RegisterFn};
+use crate::{OpId, Recording, RegisterFn, id};
 use cembra_expr::{Integers, Parameter};
 use cembra_runtime::{FaultKind, Kernel, QType, Scalar};
 use cembra_tape::{Cell, Tape};
@@ -419,6 +420,9 @@ pub struct OpDef {
     pub derivative: Option<Derivative>,
     /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
     pub of_durations: Option<OpId>,
+    /// The operator that it stands for where an operand is a struct, an optional struct or a list of structs; none if it is no other. What
+    /// takes tuples itself stands for another only of the latter two.
+    pub of_structs: Option<OpId>,
     /// Which of its operands a file of `numbers f64` makes f64. [`OpDef::integers`] answers for operators that promote by a shared rule,
     /// whose records leave this out.
     pub integers: Integers,
@@ -475,7 +479,17 @@ impl OpDef {
     #[inline]
     pub fn may_be_another<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
         matches!(self.meaning, Meaning::Choose(_))
-            || self.of_durations.is_some() && types.into_iter().any(is_of_durations)
+            || (self.of_durations.is_some() || self.of_structs.is_some())
+                && types.into_iter().any(|qtype| is_of_durations(qtype) || is_of_structs(qtype))
+    }
+
+    /// The operator that it stands for of operands of these types, by its record.
+    pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
+        let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
+        // The fields of a tuple are asked for by its own operators.
+        let structs = if self.of_structs == Some(id::STRUCT_FIELD) { is_formed } else { is_of_structs };
+        let of_structs = self.of_structs.filter(|_| is_any(structs));
+        of_structs.or_else(|| self.of_durations.filter(|_| is_any(is_of_durations)))
     }
 
     /// Which of its operands a file of `numbers f64` makes f64: by its promotion, else by its record.
@@ -513,6 +527,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     over_arrays: OverArrays::Elementwise,
     derivative: None,
     of_durations: None,
+    of_structs: None,
     integers: Integers::Stay,
 };
 

@@ -45,7 +45,7 @@ fn fields(
     at: usize,
 ) -> Result<Vec<NodeHandle>, TypeFault> {
     let qtype = graph.qtype(tuple);
-    let QType::Tuple(types) = &qtype else {
+    let Some(types) = qtype.as_tuple() else {
         return Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {qtype}"), Some(at)));
     };
     (0..types.len()).map(|index| field(graph, tuple, index)).collect()

@@ -71,5 +71,6 @@ pub use registry::{OpId, Registry};
 pub use sequence::Sequence;
 pub use strings::limits;
 pub use strings::time_format::WrongForm;
+pub use structure::structs;
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, Recording, UserArgument, UserFunction, UserOperator, UserResult};

@@ -466,4 +466,18 @@ operators! {
     TENSOR_GRAD = whole_tensors::GRAD;
     TENSOR_OF_ARRAY = whole_tensors::OF_ARRAY;
     ARRAY_OF_TENSOR = whole_tensors::TO_ARRAY;
+    PART = structure::structs::PART;
+    FORMED = structure::structs::FORMED;
+    STRUCT_FIELD = structure::structs::FIELD;
+    STRUCT_HAS = structure::structs::HAS;
+    STRUCT_NOT = structure::structs::NOT;
+    STRUCT_TO_OPTIONAL = structure::structs::TO_OPTIONAL;
+    STRUCT_VALUE = structure::structs::VALUE;
+    STRUCT_OR = structure::structs::OR;
+    STRUCT_AND = structure::structs::AND;
+    STRUCT_WHERE = structure::structs::WHERE;
+    LIST_MAKE = structure::structs::MAKE;
+    LIST_AT = structure::structs::AT;
+    LIST_SIZE = structure::structs::SIZE;
+    LIST_SELECT = structure::structs::SELECT;
 }

@@ -304,6 +304,7 @@ fn short_where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static SHORT_WHERE: OpDef = OpDef {
     name: "core._where",
+    of_structs: Some(id::STRUCT_WHERE),
     aliases: &["where"],
     summary: "The `where` and `if` of the text language: `core.where`, whose condition may also be a boolean, meaning `condition == true`. Only the chosen branch is evaluated.",
     params: &[param("condition"), param("if_true"), crate::definition::param_or("if_false", Value::Nothing)],

@@ -4,6 +4,7 @@
 use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Structure, Typing, UNARY, ex, param};
 use crate::id;
+use crate::structure::structs::fields_of;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
@@ -107,10 +108,16 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 /// How many names a message lists.
 const LISTED: usize = 8;
 
-fn no_field(found: &QType, name: &str) -> TypeFault {
+pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
     // A wide tuple is not searched for what was meant: the text chooses how wide it is, and how often this is asked.
-    let names: Vec<&str> = (0..1_000).map_while(|index| field_name(found, index)).collect();
-    let what = if matches!(found, QType::Tuple(_)) { "named tuple" } else { "optional" };
+    let fields = fields_of(found).cloned().map(QType::Tuple);
+    let of = fields.as_ref().unwrap_or(found);
+    let names: Vec<&str> = (0..1_000).map_while(|index| field_name(of, index)).collect();
+    let what = match found {
+        QType::Tuple(_) if found.element().is_some() => "struct of the list",
+        QType::Tuple(_) => "named tuple",
+        _ => "optional",
+    };
     let fault = TypeFault {
         code: Code::UnknownName,
         message: format!("the {what} has no field `{}`", Excerpt::quoted(name)),
@@ -138,6 +145,7 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(get_field_types),
+    of_structs: Some(id::STRUCT_FIELD),
     meaning: Meaning::Expand(|graph, args| {
         let position = match graph.value(args[1]) {
             Some(Value::Scalar(ScalarValue::Text(name))) => position(&graph.qtype(args[0]), &name),
@@ -175,7 +183,7 @@ fn union_names(first: &QType, second: &QType, fields: &[(bool, usize)]) -> Strin
 
 fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     for (index, arg) in args.iter().enumerate() {
-        if !matches!(arg.qtype, QType::Tuple(fields) if fields.names().is_some()) {
+        if arg.qtype.as_tuple().is_none_or(|fields| fields.names().is_none()) {
             let message = format!("namedtuple.union expects named tuples, found {}", arg.qtype);
             return Err(TypeFault::mismatch(message, Some(index)));
         }

@@ -4,6 +4,7 @@ use crate::Rule;
 use crate::array::reduce;
 use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::derivative::FIRST;
+use crate::id;
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
@@ -50,6 +51,7 @@ macro_rules! unary {
 const HAS_RULE: Rule = |_, a| Cell { presence: a[0].presence, datum: cembra_tape::Datum::Unit };
 pub(crate) static HAS: OpDef = OpDef {
     name: "core.has",
+    of_structs: Some(id::STRUCT_HAS),
     aliases: &["has"],
     summary: "Present if `x` is. For a plain value the result is a unit, present by type.",
     params: &[param("x")],
@@ -71,6 +73,7 @@ const PRESENCE_NOT_RULE: Rule = |t, a| {
 };
 pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     name: "core.presence_not",
+    of_structs: Some(id::STRUCT_NOT),
     aliases: &["presence_not"],
     summary: "Present if `x` is missing.",
     params: &[param("x")],
@@ -88,6 +91,7 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
 const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
 pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     name: "core.to_optional",
+    of_structs: Some(id::STRUCT_TO_OPTIONAL),
     aliases: &["to_optional"],
     summary: "`x` as an optional value; optionals stay as they are.",
     params: &[param("x")],
@@ -110,6 +114,7 @@ const GET_VALUE_RULE: Rule = |t, a| {
 };
 pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     name: "core.get_optional_value",
+    of_structs: Some(id::STRUCT_VALUE),
     aliases: &["get_optional_value"],
     summary: "The value of an optional; an error if it is missing.",
     params: &[param("x")],
@@ -161,6 +166,7 @@ macro_rules! presence_and {
 
 pub(crate) static PRESENCE_AND: OpDef = OpDef {
     name: "core.presence_and",
+    of_structs: Some(id::STRUCT_AND),
     aliases: &["presence_and"],
     summary: "`x` where the mask is present, else missing. Written `&`.",
     params: &[param("x"), param("mask")],
@@ -214,6 +220,7 @@ macro_rules! presence_or {
 
 pub(crate) static PRESENCE_OR: OpDef = OpDef {
     name: "core.presence_or",
+    of_structs: Some(id::STRUCT_OR),
     aliases: &["presence_or"],
     summary: "`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`.",
     params: &[param("x"), param("y")],
@@ -330,6 +337,7 @@ macro_rules! wheres {
 
 pub(crate) static WHERE: OpDef = OpDef {
     name: "core.where",
+    of_structs: Some(id::STRUCT_WHERE),
     aliases: &[],
     summary: "`if_true` where the condition is present, else `if_false`, in their common type. What only one branch needs is evaluated only when that branch is chosen.",
     params: &[param("condition"), param("if_true"), param("if_false")],

@@ -2,7 +2,7 @@
 
 use crate::Effects;
 use crate::cast::cast_operator;
-use crate::definition::{Meaning, OpDef, Structure, is_of_durations};
+use crate::definition::{Meaning, OpDef, Structure};
 use crate::list::{STANDARD, id};
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
@@ -115,10 +115,7 @@ impl Registry {
             Meaning::Choose(choose) => choose(types),
             _ => id,
         };
-        match self.get(op).of_durations {
-            Some(other) if types.iter().any(|qtype| is_of_durations(qtype)) => other,
-            _ => op,
-        }
+        self.get(op).stands_for(types).unwrap_or(op)
     }
 
     /// Settles the types of a call.

@@ -1,5 +1,7 @@
 //! Operators that look at types rather than values: tuples, constants in the likeness of a value, the identity.
 
+pub mod structs;
+
 use crate::array::{edge_parts, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
@@ -8,6 +10,7 @@ use crate::definition::{
 };
 use crate::derivative::{FIRST, FLAT, SECOND};
 use crate::function::HIGHER_ORDER;
+use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{QType, Scalar, Shape};
@@ -102,6 +105,7 @@ pub(crate) static GET_NTH: OpDef = OpDef {
     presence: PresenceRule::Custom,
     faults: &[],
     typing: Typing::Rule(get_nth_types),
+    of_structs: Some(id::STRUCT_FIELD),
     meaning: Meaning::Structure(Structure::GetNth),
     laws: &[],
     examples: &[

@@ -14,9 +14,9 @@ use cembra_value::{Code, Value};
 const MOST_FIELDS: usize = 1 << 16;
 
 fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a Fields<QType>, TypeFault> {
-    match args[index].qtype {
-        QType::Tuple(fields) => Ok(fields),
-        found => Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {found}"), Some(index))),
+    match (args[index].qtype.as_tuple(), args[index].qtype) {
+        (Some(fields), _) => Ok(fields),
+        (None, found) => Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {found}"), Some(index))),
     }
 }
 

@@ -331,7 +331,11 @@ impl TypedGraph {
     /// The values of the fields, if the node makes a tuple of them, with names or without.
     #[must_use]
     pub fn made_fields(&self, id: Id) -> Option<&[Id]> {
-        self.as_op(id, id::MAKE_TUPLE).or_else(|| self.as_op(id, id::MAKE_NAMED)?.get(1..))
+        match self.op(id)? {
+            id::MAKE_TUPLE => Some(self.operands(id)),
+            id::MAKE_NAMED | id::FORMED => self.operands(id).get(1..),
+            _ => None,
+        }
     }
 
     /// True if the node is an operator on each element of arrays, all by themselves.

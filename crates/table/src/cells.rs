@@ -11,8 +11,11 @@ use arrow_array::types::{
     Date32Type, DurationMicrosecondType, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, StringViewArray, StructArray};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, StringViewArray, StructArray, new_null_array,
+};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::DataType;
 use cembra_runtime::{ArrayKind, Date, Duration, Fields, QType, Scalar, Timestamp};
 use cembra_value::{ScalarValue, Value, ValueRef};
 use std::borrow::Cow;
@@ -31,6 +34,10 @@ pub enum Cells<'a> {
     Tuple(Fields<Cells<'a>>),
     /// Those of an array type.
     Arrays(Lists<'a>, ArrayKind),
+    /// Optional structs of this type.
+    Optional(QType, &'a StructArray, Box<Cells<'a>>),
+    /// Lists of structs of this type.
+    Structs(QType, &'a LargeListArray, Box<Cells<'a>>),
 }
 
 /// The arrays of an array of lists, some of which may be missing.
@@ -81,6 +88,14 @@ impl<'a> Cells<'a> {
             QType::Scalar(scalar) | QType::Optional(scalar) => {
                 Some(Cells::Scalars { scalars: Scalars::of(array, *scalar)?, optional: qtype.is_optional() })
             }
+            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
+                let of = qtype.as_optional_struct()?;
+                Some(Cells::Optional(of.clone(), array.as_struct_opt()?, Cells::of(array, of)?.into()))
+            }
+            QType::Tuple(_) if qtype.element().is_some() => {
+                let (element, list) = (qtype.element()?, array.as_list_opt::<i64>()?);
+                Some(Cells::Structs(element.clone(), list, Cells::of(list.values().as_ref(), element)?.into()))
+            }
             QType::Tuple(fields) => {
                 let columns = array.as_struct_opt()?.columns();
                 let cells = columns.iter().zip(fields.iter()).map(|(column, qtype)| Cells::of(column.as_ref(), qtype));
@@ -96,6 +111,16 @@ impl<'a> Cells<'a> {
     pub fn value(&self, row: usize) -> Value {
         match self {
             Cells::Tuple(fields) => Value::Tuple(fields.map(|field| field.value(row))),
+            Cells::Optional(of, array, cells) => {
+                let found = array.is_valid(row).then(|| cells.value(row));
+                Value::optional_struct(of, found).unwrap_or(Value::Nothing)
+            }
+            Cells::Structs(element, list, cells) => {
+                let ends = list.offsets();
+                let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+                let elements = list.is_valid(row).then(|| (at(row)..at(row + 1)).map(|at| cells.value(at)));
+                elements.and_then(|elements| Value::list(element, elements)).unwrap_or(Value::Nothing)
+            }
             Cells::Arrays(lists, kind) => {
                 let scalar = lists.elements.scalar;
                 let Some(elements) = lists.at(row) else { return Value::Nothing };
@@ -178,6 +203,24 @@ pub enum Builder {
         /// Which rows have an array.
         there: Vec<bool>,
     },
+    /// Of an optional struct.
+    Optional {
+        /// The struct.
+        of: Box<Builder>,
+        /// Which rows have one.
+        there: Vec<bool>,
+    },
+    /// Of a list of structs.
+    Structs {
+        /// The elements of all rows, one after the other.
+        elements: Box<Builder>,
+        /// What they are.
+        field: arrow_schema::FieldRef,
+        /// How many each row has.
+        lengths: Vec<usize>,
+        /// Which rows have a list.
+        there: Vec<bool>,
+    },
 }
 
 /// Builds the array of a scalar type.
@@ -213,6 +256,17 @@ impl Builder {
             QType::Scalar(scalar) | QType::Optional(scalar) => {
                 Some(Builder::Scalars(ScalarBuilder::new(*scalar, rows)))
             }
+            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
+                // Where it is missing there is nothing of its fields.
+                let of = Builder::new(&types::all_optional(qtype.as_optional_struct()?), rows)?;
+                Some(Builder::Optional { of: of.into(), there: Vec::with_capacity(rows) })
+            }
+            QType::Tuple(_) if qtype.element().is_some() => Some(Builder::Structs {
+                elements: Builder::new(qtype.element()?, rows)?.into(),
+                field: types::element_of(qtype)?.into(),
+                lengths: Vec::with_capacity(rows),
+                there: Vec::with_capacity(rows),
+            }),
             QType::Tuple(types) => {
                 let fields = types.iter().map(|field| Builder::new(field, rows)).collect::<Option<Vec<_>>>()?;
                 Some(Builder::Tuple { fields, qtype: qtype.clone() })
@@ -239,7 +293,19 @@ impl Builder {
                 lengths.push(array.len());
                 there.push(true);
             }
-            (arrays @ Builder::Arrays { .. }, _) => arrays.push_missing(),
+            (Builder::Optional { of, there }, value) if value.as_optional_struct().flatten().is_some() => {
+                value.as_optional_struct().flatten().into_iter().for_each(|value| of.push(value));
+                there.push(true);
+            }
+            (Builder::Structs { elements, lengths, there, .. }, list) if list.list_len().is_some() => {
+                let len = list.list_len().unwrap_or(0);
+                (0..len).filter_map(|at| list.element(at)).for_each(|element| elements.push(&element));
+                lengths.push(len);
+                there.push(true);
+            }
+            (arrays @ (Builder::Arrays { .. } | Builder::Structs { .. } | Builder::Optional { .. }), _) => {
+                arrays.push_missing();
+            }
             (tuple @ Builder::Tuple { .. }, _) => tuple.push_missing(),
         }
     }
@@ -249,8 +315,12 @@ impl Builder {
         match self {
             Builder::Scalars(scalars) => scalars.push(None),
             Builder::Tuple { fields, .. } => fields.iter_mut().for_each(Builder::push_missing),
-            Builder::Arrays { lengths, there, .. } => {
+            Builder::Arrays { lengths, there, .. } | Builder::Structs { lengths, there, .. } => {
                 lengths.push(0);
+                there.push(false);
+            }
+            Builder::Optional { of, there } => {
+                of.push_missing();
                 there.push(false);
             }
         }
@@ -263,6 +333,20 @@ impl Builder {
             Builder::Tuple { fields, qtype } => {
                 let arrays = fields.iter_mut().map(|field| field.finish(rows)).collect();
                 tuple(qtype, arrays, rows, false)
+            }
+            Builder::Optional { of, there } => {
+                let nulls = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
+                there.clear();
+                with_nulls(&of.finish(rows), nulls)
+            }
+            Builder::Structs { elements, field, lengths, there } => {
+                let count = lengths.iter().sum();
+                let ends = OffsetBuffer::<i64>::from_lengths(lengths.drain(..));
+                let nulls = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
+                there.clear();
+                let lists = LargeListArray::try_new(field.clone(), ends, elements.finish(count), nulls);
+                lists
+                    .map_or_else(|_| new_null_array(&DataType::LargeList(field.clone()), rows), |lists| Arc::new(lists))
             }
             Builder::Arrays { elements, scalar, lengths, there } => {
                 let ends = OffsetBuffer::<i64>::from_lengths(lengths.drain(..));
@@ -292,6 +376,19 @@ pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) 
         arrow_schema::Field::new(&*types.label(at), array.data_type().clone(), nullable)
     });
     Arc::new(StructArray::new(fields.collect(), arrays, None))
+}
+
+/// The structs, null where these bits say so.
+pub fn with_nulls(structs: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
+    let Some(found) = structs.as_struct_opt() else { return structs.clone() };
+    let (fields, columns, _) = found.clone().into_parts();
+    if columns.is_empty() {
+        return Arc::new(StructArray::new_empty_fields(found.len(), nulls));
+    }
+    match StructArray::try_new(fields, columns, nulls) {
+        Ok(made) => Arc::new(made),
+        Err(_) => structs.clone(),
+    }
 }
 
 impl ScalarBuilder {

@@ -6,6 +6,7 @@ use super::casts::{converted, large_lists, viewed, without_views};
 use super::cells;
 use super::foreign;
 use super::place::Places;
+use super::structs::{self, Lacking};
 use super::{Decoded, Form, Keep, Named, Request, types};
 use crate::error::{DataCode, DataError};
 use crate::schema::{Column, Place, absent_columns, quoted};
@@ -177,7 +178,7 @@ impl Conversion {
 
     /// The columns wanted, and the rows that have no values for them.
     fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
-        let mut reading = Reading { first, tolerant: self.tolerant, wrong: BTreeMap::new() };
+        let mut reading = Reading { first: Some(first), tolerant: self.tolerant, wrong: BTreeMap::new() };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
@@ -209,7 +210,14 @@ fn pick(
             let message = format!("expected {qtype}, found a column of {}", field.data_type());
             Err(DataError::new(DataCode::ColumnType, message).in_column(path))
         }
-        (None, QType::Tuple(fields)) if !fields.is_empty() => {
+        (None, QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
+            let of = qtype.as_optional_struct().unwrap_or(qtype);
+            match pick(path, &types::all_optional(of), positions, file, absent)? {
+                Pick::Tuple(_, parts) => Ok(Pick::Tuple(qtype.clone(), parts)),
+                Pick::Column(at) => Ok(Pick::Column(at)),
+            }
+        }
+        (None, QType::Tuple(fields)) if qtype.element().is_none() && !fields.is_empty() => {
             let each = fields.iter().enumerate();
             let parts =
                 each.map(|(at, field)| pick(&format!("{path}.{}", fields.label(at)), field, positions, file, absent));
@@ -240,16 +248,32 @@ impl Pick {
 
 /// Rows that are being read.
 struct Reading {
-    /// The number of the first.
-    first: u64,
+    /// The number of the first; none of elements of lists, which are told by their place in the list.
+    first: Option<u64>,
     tolerant: bool,
     /// What is wrong with rows.
     wrong: BTreeMap<usize, DataError>,
 }
 
 impl Reading {
+    /// Says what is wrong with a row, unless something is already.
+    fn refuse(&mut self, row: usize, error: DataError) {
+        let error = match self.first {
+            Some(first) => error.in_row(first + row as u64),
+            None => error,
+        };
+        self.wrong.entry(row).or_insert(error);
+    }
+
     fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: Place<'_>) -> ArrayRef {
         match (pick, qtype) {
+            (Pick::Tuple(..), QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
+                let of = qtype.as_optional_struct().unwrap_or(qtype);
+                let loose = types::all_optional(of);
+                let fields = self.values(pick, rows, &loose, place);
+                let parts = fields.as_struct_opt().map(|fields| fields.columns().to_vec()).unwrap_or_default();
+                self.checked(of, structs::of_fields(&loose, parts, rows.num_rows()), place)
+            }
             (Pick::Tuple(_, parts), QType::Tuple(fields)) => {
                 let each = parts.iter().zip(fields.iter()).enumerate();
                 let arrays = each.map(|(at, (part, qtype))| {
@@ -269,6 +293,16 @@ impl Reading {
     /// The values of a column in a type that they may become; rows that have no such value go into `wrong`.
     fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: Place<'_>) -> ArrayRef {
         let rows = array.len();
+        if let Some(of) = qtype.as_optional_struct() {
+            let Some(found) = array.as_struct_opt() else {
+                return arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+            };
+            let fields = self.convert(array, &types::all_optional(of), place);
+            return self.checked(of, cells::with_nulls(&fields, found.nulls().cloned()), place);
+        }
+        if let Some(element) = qtype.element() {
+            return self.lists_of_structs(array, element, qtype, place);
+        }
         if let QType::Tuple(fields) = qtype {
             let Some(found) = array.as_struct_opt() else { return array.clone() };
             let parts = fields.iter().enumerate().map(|(at, qtype)| {
@@ -310,7 +344,7 @@ impl Reading {
                 } else {
                     place.missing(*scalar)
                 };
-                self.wrong.entry(row).or_insert(error.in_row(self.first + row as u64));
+                self.refuse(row, error);
             }
         }
         converted
@@ -318,6 +352,44 @@ impl Reading {
 }
 
 impl Reading {
+    /// Optional structs, each of which has the fields that it must have.
+    fn checked(&mut self, of: &QType, structs: ArrayRef, place: Place<'_>) -> ArrayRef {
+        let mut lacking = Vec::new();
+        structs::lacking(of, &structs, place.path, &mut lacking);
+        for Lacking { row, path, scalar } in lacking {
+            self.refuse(row, Place { path: &path, ..place }.missing(scalar));
+        }
+        structs
+    }
+
+    /// The lists of structs of a column as large lists.
+    fn lists_of_structs(&mut self, array: &ArrayRef, element: &QType, qtype: &QType, place: Place<'_>) -> ArrayRef {
+        let rows = array.len();
+        let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+        let (Some(lists), Some(field)) = (large_lists(array), types::element_of(qtype)) else { return nothing() };
+        let mut inner = Reading { first: None, tolerant: false, wrong: BTreeMap::new() };
+        let mut elements = inner.convert(lists.values(), element, place);
+        if !inner.wrong.is_empty() {
+            elements = structs::filled(element, &elements);
+        }
+        let ends = lists.value_offsets();
+        let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+        for row in (0..rows).filter(|row| lists.is_null(*row)) {
+            let message = format!("expected {qtype}, found a missing value");
+            self.refuse(row, DataError::new(DataCode::MissingValue, message).in_column(place.path));
+        }
+        for (element, error) in inner.wrong {
+            // The last list that begins before the element or with it: those before it may be empty.
+            let row = ends.partition_point(|end| usize::try_from(*end).is_ok_and(|end| end <= element)) - 1;
+            self.refuse(row, error.in_element(place.path, element - at(row)));
+        }
+        let (_, ends, _, there) = lists.into_parts();
+        match LargeListArray::try_new(Arc::new(field), ends, elements, there) {
+            Ok(lists) => Arc::new(lists),
+            Err(_) => nothing(),
+        }
+    }
+
     /// The lists of a column as large lists, whose elements are of a type that they may become.
     fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: Place<'_>) -> ArrayRef {
         let rows = array.len();
@@ -361,7 +433,7 @@ impl Reading {
                     }
                     None => continue,
                 };
-                self.wrong.entry(row).or_insert(error.in_row(self.first + row as u64));
+                self.refuse(row, error);
             }
         }
         let (_, ends, _, there) = lists.into_parts();
@@ -381,6 +453,16 @@ const fn is_moment(of: &DataType) -> bool {
 fn becomes(found: &DataType, qtype: &QType) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match (qtype, found) {
+        (QType::Tuple(_), DataType::Null) if qtype.as_optional_struct().is_some() => true,
+        (QType::Tuple(_), _) if qtype.as_optional_struct().is_some() => {
+            qtype.as_optional_struct().is_some_and(|of| becomes(found, &types::all_optional(of)))
+        }
+        (QType::Tuple(_), _) if qtype.element().is_some() => match found {
+            DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+                qtype.element().is_some_and(|element| becomes(of.data_type(), element))
+            }
+            _ => false,
+        },
         (QType::Tuple(wanted), DataType::Struct(found)) => {
             let part = |(at, qtype): (usize, &QType)| {
                 let label = wanted.label(at);

@@ -112,6 +112,14 @@ impl DataError {
         self
     }
 
+    /// The same error of an element of the list in this column; where it is inside of the element is said already.
+    #[must_use]
+    pub fn in_element(mut self, list: &str, at: usize) -> Self {
+        let inside = self.0.column.as_deref().and_then(|column| column.strip_prefix(list)).unwrap_or_default();
+        self.0.column = Some(format!("{list}.{at}{inside}"));
+        self
+    }
+
     /// Says in which row, counted from 1, where there are no lines.
     pub fn in_row(mut self, row: u64) -> Self {
         self.0.message = format!("in row {row}, {}", self.0.message);

@@ -194,6 +194,10 @@ impl JsonData {
         let qtype = seen.qtype();
         let always_there = match qtype {
             QType::Array(..) => Some(("a list", "a list is always there; it may be empty: write `[]`")),
+            QType::Tuple(_) if qtype.as_optional_struct().is_some() => None,
+            QType::Tuple(_) if qtype.element().is_some() => {
+                Some(("a list", "a list is always there; it may be empty: write `[]`"))
+            }
             QType::Tuple(_) => {
                 Some(("a tuple", "a tuple is always there; its fields may be missing: write `[null, null]`"))
             }
@@ -233,7 +237,7 @@ impl Seen {
                 });
                 let fields = seen.collect::<Result<Fields<Seen>, _>>()?;
                 let nothing = Seen { kind: Kind::Nothing, missing: false };
-                let each = fields.iter().try_fold(nothing, |each, field| each.join(field).filter(Seen::is_scalar));
+                let each = fields.iter().try_fold(nothing, |each, field| each.join(field).filter(Seen::is_element));
                 Kind::List(List { each: each.map(Box::new), fields: Some(fields) })
             }
             JsonKind::Object => {
@@ -256,6 +260,13 @@ impl Seen {
         if let QType::Array(_, scalar) = qtype {
             let each = Seen { kind: Kind::Scalar(*scalar), missing: true };
             return Seen { kind: Kind::List(List { each: Some(Box::new(each)), fields: None }), missing: false };
+        }
+        if let Some(element) = qtype.element() {
+            let each = Some(Box::new(Seen::of_type(element)));
+            return Seen { kind: Kind::List(List { each, fields: None }), missing: false };
+        }
+        if let Some(of) = qtype.as_optional_struct() {
+            return Seen { missing: true, ..Seen::of_type(of) };
         }
         let kind = match qtype.in_frame() {
             InFrame::Scalar(scalar) | InFrame::Optional(scalar) => Kind::Scalar(scalar),
@@ -288,18 +299,23 @@ impl Seen {
         Some(Seen { kind, missing: self.missing || other.missing })
     }
 
-    /// True for what an element of a list may be.
-    fn is_scalar(&self) -> bool {
-        matches!(self.kind, Kind::Nothing | Kind::FloatName | Kind::Scalar(_))
+    /// True for what an element of a list may be: a scalar, or an object of such.
+    fn is_element(&self) -> bool {
+        match &self.kind {
+            Kind::Nothing | Kind::FloatName | Kind::Scalar(_) => true,
+            Kind::Tuple(fields) => fields.names().is_some() && fields.iter().all(Seen::is_element),
+            Kind::List(_) => false,
+        }
     }
 
     fn qtype(&self) -> QType {
         match &self.kind {
             Kind::List(List { each: Some(each), .. }) => {
-                QType::Array(ArrayKind::Dense, each.qtype().scalar().unwrap_or(Scalar::Float64))
+                each.qtype().list_of().unwrap_or(QType::Array(ArrayKind::Dense, Scalar::Float64))
             }
             // One of both is there.
             Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, Seen::tuple),
+            Kind::Tuple(fields) if self.missing && fields.names().is_some() => Seen::tuple(fields).optional_struct(),
             Kind::Tuple(fields) => Seen::tuple(fields),
 
             // As in CSV, what is never there is a number.
@@ -397,6 +413,7 @@ impl RowForm {
             let value = match (object.row.get(&column.name), &column.qtype) {
                 (Some(value), qtype) => value_of(qtype, value, place),
                 (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+                (None, qtype) if qtype.as_optional_struct().is_some() => value_of(qtype, JsonText::NULL, place),
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };
             row.push(value.map_err(|error| error.on_line(object.line))?);

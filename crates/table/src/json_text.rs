@@ -16,6 +16,20 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value) {
             }
             out.push(b']');
         }
+        Value::Tuple(_) if value.as_optional_struct().is_some() => match value.as_optional_struct().flatten() {
+            Some(of) => write_value(out, of),
+            None => out.extend_from_slice(b"null"),
+        },
+        Value::Tuple(_) if value.list_len().is_some() => {
+            out.push(b'[');
+            for (at, element) in (0..value.list_len().unwrap_or(0)).filter_map(|at| Some((at, value.element(at)?))) {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_value(out, &element);
+            }
+            out.push(b']');
+        }
         Value::Tuple(fields) => {
             out.push(if fields.names().is_some() { b'{' } else { b'[' });
             for (at, field) in fields.iter().enumerate() {

@@ -27,6 +27,7 @@ pub mod place;
 pub mod scalar;
 pub mod schema;
 pub mod sink;
+mod structs;
 mod thrift;
 pub mod types;
 pub mod written;

@@ -5,7 +5,7 @@
 use crate::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
 use cembra_arrow::Strings;
-use cembra_runtime::{ArrayKind, Names, QType, Scalar};
+use cembra_runtime::{Names, QType, Scalar};
 use std::sync::Arc;
 
 /// The Arrow type whose arrays hold a scalar's values.
@@ -19,6 +19,8 @@ pub fn of_qtype(qtype: &QType) -> Option<DataType> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
         QType::Scalar(scalar) | QType::Optional(scalar) => Some(of_scalar(*scalar)),
+        QType::Tuple(_) if qtype.as_optional_struct().is_some() => of_qtype(&all_optional(qtype.as_optional_struct()?)),
+        QType::Tuple(_) if qtype.element().is_some() => Some(DataType::LargeList(Arc::new(element_of(qtype)?))),
         QType::Tuple(fields) => {
             let each = fields.iter().enumerate();
             let fields: Option<Vec<Field>> = each.map(|(at, qtype)| field(&fields.label(at), qtype)).collect();
@@ -43,6 +45,12 @@ pub fn element(scalar: Scalar) -> Field {
     Field::new_list_field(of_scalar(scalar), true)
 }
 
+/// The elements of a list of structs; none of another type.
+pub fn element_of(list: &QType) -> Option<Field> {
+    let element = list.element()?;
+    Some(Field::new_list_field(of_qtype(element)?, may_be_missing(element)))
+}
+
 /// A column of values of a type of data.
 pub fn field(name: &str, qtype: &QType) -> Option<Field> {
     Some(Field::new(name, of_qtype(qtype)?, may_be_missing(qtype)))
@@ -51,7 +59,8 @@ pub fn field(name: &str, qtype: &QType) -> Option<Field> {
 /// True if values of the type may be missing in data. Arrays never are, but there is no other type for those of a row that
 /// failed.
 pub fn may_be_missing(qtype: &QType) -> bool {
-    qtype.is_optional() || matches!(qtype, QType::Array(..))
+    let is_list = matches!(qtype, QType::Array(..)) || qtype.element().is_some();
+    qtype.is_optional() || is_list || qtype.as_optional_struct().is_some()
 }
 
 /// A column of values that are read; with `tolerant`, of a row that is passed over nothing need be there.
@@ -68,7 +77,7 @@ pub fn stored_field(name: &str, qtype: &QType, tolerant: bool) -> Result<Field, 
 pub fn all_optional(qtype: &QType) -> QType {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {
-        QType::Tuple(fields) => QType::Tuple(fields.map(all_optional)),
+        QType::Tuple(fields) if qtype.as_tuple().is_some() => QType::Tuple(fields.map(all_optional)),
         QType::Scalar(scalar) => QType::Optional(*scalar),
         other => other.clone(),
     }
@@ -82,10 +91,14 @@ pub fn to_qtype(data_type: &DataType, nullable: bool) -> Option<QType> {
         DataType::FixedSizeBinary(_) => Scalar::Bytes,
         DataType::Null => Scalar::Float64,
         // Readers of files let types nest only so deep.
-        DataType::Struct(fields) => return to_tuple(fields),
+        DataType::Struct(fields) => {
+            let tuple = to_tuple(fields)?;
+            return Some(if nullable && tuple.is_data() { tuple.optional_struct() } else { tuple });
+        }
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
-            let scalar = to_qtype(of.data_type(), true)?.scalar()?;
-            return Some(QType::Array(ArrayKind::Dense, scalar));
+            let element = to_qtype(of.data_type(), of.is_nullable())?;
+            // Lists of lists there are none.
+            return if of.is_nullable() { element.optional_struct() } else { element }.list_of();
         }
         other => cembra_arrow::scalar(other)?,
     };

@@ -3,7 +3,7 @@
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
-    ArrayKind, Excerpt, Fields, FramePtr, Plain, QType, Scalar, Shape, Slot, Timestamp, for_each_scalar,
+    ArrayKind, Excerpt, Fields, Form, FramePtr, Plain, QType, Scalar, Shape, Slot, Timestamp, for_each_scalar,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -262,7 +262,8 @@ impl Value {
         }
     }
 
-    /// True if the value is of this type: what comparing its [`qtype`](Value::qtype) says, without making a type.
+    /// True if the value is of this type: what comparing its [`qtype`](Value::qtype) says, without making a type where none is needed. A list of
+    /// structs keeps what its type promises, too: its arrays have one size, and each element of what is no optional.
     #[inline]
     #[must_use]
     pub fn is_of(&self, qtype: &QType) -> bool {
@@ -276,7 +277,7 @@ impl Value {
             (Value::Tensor(tensor), QType::Tensor(scalar, rank)) => {
                 tensor.scalar_type() == *scalar && tensor.extents().len() == usize::from(*rank)
             }
-            _ => self.qtype() == *qtype,
+            _ => self.qtype() == *qtype && self.is_well_formed(),
         }
     }
 
@@ -319,7 +320,10 @@ impl Value {
         match (self, other) {
             (Value::Scalar(a), Value::Scalar(b)) | (Value::Present(a), Value::Present(b)) => a.same(b),
             (Value::Tuple(a), Value::Tuple(b)) => {
-                a.len() == b.len() && a.names() == b.names() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
+                // What a struct that is missing holds does not exist.
+                let is_missing = || self.as_optional_struct() == Some(None) && other.as_optional_struct() == Some(None);
+                let are_alike = a.len() == b.len() && a.names() == b.names() && a.form() == b.form();
+                are_alike && (is_missing() || a.iter().zip(b.iter()).all(|(a, b)| a.same(b)))
             }
             (Value::Array(a_kind, a), Value::Array(b_kind, b)) => a_kind == b_kind && a.same(b),
             (Value::Edge(a), Value::Edge(b)) => a.same(b),
@@ -436,6 +440,32 @@ impl Value {
     }
 }
 
+impl Value {
+    /// An optional struct, or a list of structs; of a long one the first ten.
+    fn fmt_formed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 10;
+        let Some(len) = self.list_len() else {
+            return match self.as_optional_struct() {
+                Some(Some(of)) => write!(f, "{of}"),
+                _ => write!(f, "{}{{NA}}", self.qtype()),
+            };
+        };
+        f.write_str("[")?;
+        for (at, element) in (0..len.min(SHOWN)).filter_map(|at| Some((at, self.element(at)?))) {
+            f.write_str(if at > 0 { ", " } else { "" })?;
+            match element.as_optional_struct() {
+                Some(None) => f.write_str("NA")?,
+                Some(Some(of)) => write!(f, "{of}")?,
+                None => write!(f, "{element}")?,
+            }
+        }
+        if len > SHOWN {
+            write!(f, ", ... ({len} elements)")?;
+        }
+        f.write_str("]")
+    }
+}
+
 impl fmt::Display for Value {
     /// As listings have it: `f64?{NA}`, `present`, `(1, 2.)`, `{x: 1}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -449,6 +479,7 @@ impl fmt::Display for Value {
                 f.write_str("}")
             }
             Value::Missing(scalar) => write!(f, "{scalar}?{{NA}}"),
+            Value::Tuple(fields) if *fields.form() != Form::Tuple => self.fmt_formed(f),
             Value::Tuple(fields) => {
                 let names = fields.names();
                 f.write_str(if names.is_some() { "{" } else { "(" })?;

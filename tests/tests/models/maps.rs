@@ -57,7 +57,8 @@ fn what_is_no_function_of_elements_is_refused() {
     assert_eq!(given("core.map(math.add, [1, 2], [1, 2, 3])"), "failed: size-mismatch");
     for text in [
         "core.map(math.add, 1, 2)",
-        "core.map(fn(x) = (x, x), [1])",
+        "core.map(fn(x) = (x, [x]), [1])",
+        "core.map(fn(x) = (), [1])",
         "core.map(fn(x) = [x], [1])",
         "core.map(fn(i) = [10, 20][i], [1])",
         "core.map(fn(x) = sum([x]), [1])",

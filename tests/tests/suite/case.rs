@@ -175,8 +175,51 @@ fn literal(text: &str) -> Result<Value, String> {
     parse_value(text).map_err(|error| format!("`{text}`: {error}"))
 }
 
+/// True for arrays, optional structs and lists of structs, and for structs of such: these are written without their type.
+fn has_forms(qtype: &QType) -> bool {
+    match qtype {
+        QType::Array(..) => true,
+        QType::Tuple(fields) => qtype.as_tuple().is_none() || fields.iter().any(has_forms),
+        _ => false,
+    }
+}
+
+/// The texts between commas that stand in no brackets and no quotes; none of an empty text.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut start) = (0, false, 0);
+    let mut found = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => quote = !quote,
+            b'(' | b'[' | b'{' if !quote => depth += 1,
+            b')' | b']' | b'}' if !quote => depth -= 1,
+            b',' if !quote && depth == 0 => {
+                found.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text.trim().is_empty() {
+        found.push(&text[start..]);
+    }
+    found
+}
+
 /// Reads literals between commas, each as a value of its field's type.
 fn values(text: &str, fields: &[Field]) -> Result<Vec<Value>, String> {
+    if fields.iter().any(|field| has_forms(&field.qtype)) {
+        let parts = parts(text);
+        if parts.len() != fields.len() {
+            return Err(format!("`{text}` holds {} values instead of {}", parts.len(), fields.len()));
+        }
+        let value = |(part, field): (&str, &Field)| {
+            let literal = cembra::Literal::parse(part.trim()).map_err(|error| format!("`{part}`: {error}"))?;
+            let cast = cembra::cast_literal(&literal, &field.qtype);
+            cast.ok_or_else(|| format!("{part} in `{text}` is not of type {}", field.qtype))
+        };
+        return parts.into_iter().zip(fields).map(value).collect();
+    }
     let Value::Tuple(found) = literal(&format!("TUPLE{{{text}}}"))? else { return Err(format!("`{text}`")) };
     if found.len() != fields.len() {
         return Err(format!("`{text}` holds {} values instead of {}", found.len(), fields.len()));

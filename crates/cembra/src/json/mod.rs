@@ -14,7 +14,7 @@ use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
+use cembra_value::{Array, Code, Diagnostic, ListBuilder, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -87,6 +87,14 @@ impl Json {
             ValueRef::Bytes(bytes) => BASE64.encode(bytes).into(),
             ValueRef::Composite(value) => match &**value {
                 // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+                formed if formed.as_optional_struct().is_some() => match formed.as_optional_struct().flatten() {
+                    Some(of) => Json::object(&of.into())?,
+                    None => Object::Null,
+                },
+                list if list.list_len().is_some() => {
+                    let elements = (0..list.list_len().unwrap_or(0)).filter_map(|at| list.element(at));
+                    elements.map(|element| Json::object(&(&element).into())).collect::<Result<_, _>>()?
+                }
                 Value::Tuple(fields) => match fields.names() {
                     Some(names) => {
                         let objects = fields.iter().map(|field| Json::object(&field.into()));
@@ -215,6 +223,19 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
     match qtype {
         QType::Optional(_) if value.is_null() => Ok(ValueRef::Missing),
         QType::Scalar(scalar) | QType::Optional(scalar) => value.to_scalar(*scalar).ok_or_else(misfit),
+        QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
+            let of = qtype.as_optional_struct().unwrap_or(qtype);
+            let inner = if value.is_null() { None } else { Some(whole_struct(of, value)?) };
+            Value::optional_struct(of, inner).map(ValueRef::from).ok_or_else(misfit)
+        }
+        QType::Tuple(_) if qtype.element().is_some() => {
+            let mut list = qtype.element().and_then(ListBuilder::new).ok_or_else(misfit)?;
+            for (at, element) in value.to_elements().ok_or_else(misfit)?.into_iter().enumerate() {
+                let element = whole(list.element(), element, &|| at.to_string().into())?;
+                list.push(&element);
+            }
+            Ok(ValueRef::from(list.finish()))
+        }
         QType::Tuple(types) => {
             let parts = match types.names() {
                 Some(names) => {
@@ -239,6 +260,11 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
         QType::Tensor(scalar, rank) => tensors::read(*scalar, *rank, value).map(ValueRef::from),
         _ => Err(misfit()),
     }
+}
+
+/// The struct that is a JSON value.
+fn whole_struct<'j, J: Written<'j>>(of: &QType, found: J) -> Result<Value, JsonMisfit<J>> {
+    value(of, found)?.to_value(of).ok_or_else(|| JsonMisfit::of(of.clone(), found))
 }
 
 /// The value of this type that a part of a JSON value is; what it is called is asked for errors only.

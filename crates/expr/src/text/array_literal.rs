@@ -2,10 +2,10 @@
 //! `edge{0, 2, 5}`.
 
 use super::cursor::{Cursor, Stop};
-use super::literal::write_bare;
 use super::number::{self, Misread};
 use super::spelling::Spelling;
 use super::token::TokenKind;
+use super::written_literal::write_bare;
 use crate::Literal;
 use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeForm, ScalarValue, Value};

@@ -2,10 +2,10 @@
 //! common, and `dict[text, f64]{"CH": 1.08, "DE": NA}`, whose types are written.
 
 use super::cursor::{Cursor, Stop};
-use super::literal::{write_bare, write_value};
 use super::spelling::Spelling;
 use super::token::TokenKind;
 use super::types::{self, TypeName};
+use super::written_literal::{write_bare, write_value};
 use cembra_runtime::{DICT_WORD, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar};
 

@@ -12,6 +12,7 @@
 //! | arrays | `[i32?]{1, NA, 3}` |
 //! | shapes of arrays, edges | `DENSE_ARRAY_SHAPE{3}`, `edge{0, 2, 5}` (split points), `edge{1, NA : 2}` (a mapping to so many) |
 //! | dictionaries | `dict[text, f64]{"CH": 1.08, "DE": NA}` or `dict{"CH": 1.08f64}` |
+//! | optional structs, lists of structs | `STRUCTS{{x: i32}?: NAMEDTUPLE{x: 1}}`, `STRUCTS{[{x: i32}]: NAMEDTUPLE{x: 1}}` |
 //! | types | `f32`, `i64?`, `QTYPE{(f32, text)}` |
 //! | untyped missing | `missing` |
 //! | an argument that is not specified | `UNSPECIFIED{}` |
@@ -20,14 +21,14 @@
 //! (`float64{1}`).
 
 use super::cursor::{Cursor, Stop, ends_text};
-use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
-use super::{array_literal, dict_literal, number, quoted};
-use crate::infix::{Level, NUMBER, Operation, TIGHTEST};
-use cembra_runtime::{ArrayKind, Duration, EDGE_WORD, EdgeType, Excerpt, Extent, Fields, QType, Scalar};
+use super::{number, quoted};
+use cembra_runtime::{ArrayKind, Duration, EDGE_WORD, EdgeType, Excerpt, Fields, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
-use std::fmt::Write;
+
+/// What begins the literals of optional structs and of lists of structs. It is a word like any other everywhere else.
+pub(super) const STRUCTS: &str = "STRUCTS";
 
 impl<'s> Cursor<'s> {
     /// True if a literal begins here. A minus does not count.
@@ -61,6 +62,9 @@ impl<'s> Cursor<'s> {
         if is_optional {
             // Every other name of a type that has an optional one is reserved.
             return types::named(word);
+        }
+        if word == STRUCTS {
+            return Some(TypeName::Structs);
         }
         if word == EDGE_WORD {
             return Some(TypeName::Of(QType::Edge(EdgeType::Arrays(ArrayKind::Dense))));
@@ -145,6 +149,7 @@ impl<'s> Cursor<'s> {
             None if self.token.kind == TokenKind::OpenRound => (TokenKind::CloseRound, false),
             Some(TypeName::Tuple) => (TokenKind::CloseCurly, false),
             Some(TypeName::NamedTuple) => (TokenKind::CloseCurly, true),
+            Some(TypeName::Structs) => (TokenKind::CloseCurly, false),
             Some(TypeName::Of(_)) | None => return Ok(None),
         };
         if matches!(self.token.kind, TokenKind::Type | TokenKind::Word) {
@@ -160,7 +165,17 @@ impl<'s> Cursor<'s> {
         self.enter(bracket)?;
         self.advance();
         let names = is_named.then(FieldNames::default);
-        Ok(Some(Open { bracket, close, names, values: Some(Vec::new()), comma: false }))
+        let formed = match name {
+            Some(TypeName::Structs) => {
+                let qtype = self.read_type()?;
+                if !self.take(TokenKind::Colon) {
+                    return Err(self.unexpected("`:` and the structs"));
+                }
+                Some(qtype)
+            }
+            _ => None,
+        };
+        Ok(Some(Open { bracket, close, names, formed, values: Some(Vec::new()), comma: false }))
     }
 
     /// True where a tuple is left open.
@@ -176,6 +191,19 @@ impl<'s> Cursor<'s> {
         }
         self.advance();
         self.leave();
+        if let Some(qtype) = tuple.formed {
+            let Some(values) = tuple.values else { return Ok(None) };
+            let made = match (qtype.element(), qtype.as_optional_struct()) {
+                (Some(element), _) => Value::list(element, values),
+                (_, Some(of)) if values.len() < 2 => Value::optional_struct(of, values.into_iter().next()),
+                _ => None,
+            };
+            if made.is_none() {
+                let problem = Diagnostic::new(Code::Literal, format!("these are no structs of {qtype}"));
+                self.report(problem.at(tuple.bracket.to(self.previous)));
+            }
+            return Ok(made);
+        }
         if let Some(names) = tuple.names {
             let names = names.check().map_err(|problem| self.stop(problem))?;
             return Ok(tuple.values.and_then(|values| Fields::named(names, values)).map(Value::Tuple));
@@ -251,10 +279,15 @@ impl<'s> Cursor<'s> {
         if let QType::Scalar(scalar) = qtype {
             return Ok(Some(Value::Missing(scalar)));
         }
+        if let Some(missing) = Value::optional_struct(&qtype, None) {
+            return Ok(Some(missing));
+        }
         let problem = Diagnostic::new(Code::Literal, format!("there is no missing {qtype}")).at(span);
         self.report(match qtype {
             QType::Optional(scalar) => problem.hint(format!("write `missing[{}]`", scalar.short_name())),
-            _ => problem.hint("only a scalar can be missing: `missing[f32]`"),
+            _ => {
+                problem.hint("only a scalar can be missing, and a struct of them: `missing[f32]`, `missing[{x: f32}]`")
+            }
         });
         Ok(None)
     }
@@ -284,7 +317,7 @@ impl<'s> Cursor<'s> {
                     Ok(Some(Value::Type(qtype)))
                 }
             }
-            Some(TypeName::Tuple | TypeName::NamedTuple) | None => {
+            Some(TypeName::Tuple | TypeName::NamedTuple | TypeName::Structs) | None => {
                 Err(self.stop(types::unknown(self.text(word)).at(word)))
             }
         }
@@ -401,7 +434,7 @@ impl<'s> Cursor<'s> {
             let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
             // The smallest number is a value of every type, and shows how values are written.
-            let example = ScalarValue::from_bits(scalar, 0).map(|value| print_value(&Value::Scalar(value)));
+            let example = ScalarValue::from_bits(scalar, 0).map(|value| crate::print_value(&Value::Scalar(value)));
             let problem = example.into_iter().fold(problem, |problem, form| problem.hint(format!("as in `{form}`")));
             // Without quotes there may be brackets in it that are none.
             self.report_syntax(problem);
@@ -518,6 +551,8 @@ struct Open<'s> {
     close: TokenKind,
     /// The names so far, if its fields have names.
     names: Option<FieldNames<'s>>,
+    /// The type, if it is one of structs that is written in front of them.
+    formed: Option<QType>,
     /// `None` if one of them is malformed.
     values: Option<Vec<Value>>,
     /// True if a comma stands behind the last of them.
@@ -531,156 +566,4 @@ impl Open<'_> {
             values
         });
     }
-}
-
-/// Writes a value in the form that reads back as the same value.
-pub(crate) fn write_value(out: &mut String, value: &Value, spelling: Spelling) {
-    match value {
-        Value::Scalar(scalar) => write_scalar(out, scalar, spelling),
-        Value::Present(ScalarValue::Unit) => out.push_str("present"),
-        Value::Present(scalar) => {
-            spelling.write_before_brace(out, &QType::Optional(scalar.scalar()));
-            out.push('{');
-            write_bare(out, scalar);
-            out.push('}');
-        }
-        Value::Missing(scalar) => {
-            out.push_str("missing[");
-            out.push_str(spelling.scalar(*scalar));
-            out.push(']');
-        }
-        Value::Tuple(fields) => {
-            // Values nest only as deep as the parser allows, or as the builder checks.
-            if let Some(names) = fields.names() {
-                out.push_str("NAMEDTUPLE{");
-                for (index, (name, field)) in names.iter().zip(fields.iter()).enumerate() {
-                    types::write_field(out, index, name);
-                    write_value(out, field, spelling);
-                }
-                return out.push('}');
-            }
-            out.push_str("TUPLE{");
-            for (index, field) in fields.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(", ");
-                }
-                write_value(out, field, spelling);
-            }
-            out.push('}');
-        }
-        Value::Shape(shape) => {
-            out.push_str(shape.name());
-            out.push_str("{}");
-        }
-        Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) => array_literal::write(out, value, spelling),
-        Value::Dict(dict) => dict_literal::write(out, dict, spelling),
-        Value::Type(qtype @ (QType::Tuple(_) | QType::Array(..) | QType::Edge(_) | QType::Tensor(..))) => {
-            out.push_str("QTYPE{");
-            spelling.write_type(out, qtype);
-            out.push('}');
-        }
-        // The short name is a name too.
-        Value::Type(qtype) if qtype.scalar().is_some_and(types::is_name_too) => out.push_str(&qtype.name().to_string()),
-        Value::Type(qtype) => spelling.write_type(out, qtype),
-        Value::Nothing => out.push_str("missing"),
-        Value::Unspecified => out.push_str("UNSPECIFIED{}"),
-        // For people: the text language has no literals of tensors, and reads none.
-        Value::Tensor(tensor) => out.push_str(&tensor.to_string()),
-    }
-}
-
-fn write_scalar(out: &mut String, value: &ScalarValue, spelling: Spelling) {
-    let scalar = value.scalar();
-    let suffix = match value {
-        ScalarValue::Float32(v) if v.is_finite() => scalar.short_name(),
-        ScalarValue::Float64(v) if v.is_finite() => scalar.short_name(),
-        // The plain `nan` and `inf` are weak floats; the NaNs that differ from it in bits are spelled out.
-        ScalarValue::WeakFloat(v) if !v.is_nan() || v.abs().to_bits() == f64::NAN.to_bits() => "",
-        ScalarValue::Unit | ScalarValue::Float32(_) | ScalarValue::Float64(_) | ScalarValue::WeakFloat(_) => {
-            spelling.write_before_brace(out, &QType::Scalar(scalar));
-            out.push('{');
-            write_bare(out, value);
-            return out.push('}');
-        }
-        ScalarValue::Int64(_) | ScalarValue::UInt64(_) => scalar.short_name(),
-        _ if scalar.is_quoted() && scalar != Scalar::Duration => {
-            out.push_str(scalar.short_name());
-            out.push('"');
-            write_bare(out, value);
-            return out.push('"');
-        }
-        _ => "",
-    };
-    write_bare(out, value);
-    out.push_str(suffix);
-}
-
-/// Writes a scalar as it stands inside of `TYPE{..}`.
-pub(super) fn write_bare(out: &mut String, value: &ScalarValue) {
-    let _never_fails = match value {
-        ScalarValue::Unit => Ok(()),
-        ScalarValue::Bytes(bytes) => write!(out, "b\"{}\"", bytes.escape_ascii()),
-        ScalarValue::Float32(v) if v.is_nan() => match v.abs().to_bits() == f32::NAN.to_bits() {
-            true => out.write_str(if v.is_sign_negative() { "-nan" } else { "nan" }),
-            false => write!(out, "nan:{:#x}", v.to_bits()),
-        },
-        ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) if v.is_nan() => {
-            match v.abs().to_bits() == f64::NAN.to_bits() {
-                true => out.write_str(if v.is_sign_negative() { "-nan" } else { "nan" }),
-                false => write!(out, "nan:{:#x}", v.to_bits()),
-            }
-        }
-        // The debug form is the shortest that reads back, with a fraction or an exponent.
-        ScalarValue::Float32(v) => write!(out, "{v:?}"),
-        ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => write!(out, "{v:?}"),
-        ScalarValue::Text(text) => {
-            quoted::write(out, text);
-            Ok(())
-        }
-        ScalarValue::Duration(duration) => write!(out, "{}", duration.literal()),
-        spelled => spelled.write_spelled(out),
-    };
-}
-
-/// Writes the default of an input of the scalar's type.
-pub(crate) fn write_default(out: &mut String, value: &ScalarValue) {
-    match value {
-        ScalarValue::Unit => out.push_str("present"),
-        _ if value.scalar().is_quoted() => write_scalar(out, value, Spelling::Text),
-        _ => write_bare(out, value),
-    }
-}
-
-/// How tightly the form that `write_value` gives binds.
-pub(super) fn level(value: &Value) -> Level {
-    let negative = match value {
-        Value::Type(_) => return NUMBER,
-        Value::Scalar(ScalarValue::Int32(v)) => *v < 0,
-        Value::Scalar(ScalarValue::Int64(v)) => *v < 0,
-        Value::Scalar(ScalarValue::Duration(v)) => v.0 < 0,
-        Value::Scalar(ScalarValue::UInt64(_)) => false,
-        Value::Scalar(ScalarValue::Float32(v)) if v.is_finite() => v.is_sign_negative(),
-        Value::Scalar(ScalarValue::Float64(v)) if v.is_finite() => v.is_sign_negative(),
-        Value::Scalar(ScalarValue::WeakFloat(v)) => v.is_sign_negative(),
-        _ => return TIGHTEST,
-    };
-    if negative { Operation::Negate.level() } else { NUMBER }
-}
-
-/// How deep a value nests: 0 for a scalar, at most `limit` + 1.
-pub(crate) fn nesting(value: &Value, limit: usize) -> usize {
-    match value {
-        Value::Tuple(fields) if limit > 0 => {
-            1 + fields.iter().map(|field| nesting(field, limit - 1)).max().unwrap_or(0)
-        }
-        Value::Tuple(_) => 1,
-        Value::Type(qtype) => qtype.extent(Extent { fields: usize::MAX, nesting: limit }).nesting,
-        _ => 0,
-    }
-}
-
-/// A value as a literal of the text language; [`crate::parse_value`] reads it back as the same value, bit for bit.
-#[must_use]
-pub fn print_value(value: &Value) -> String {
-    Spelling::Text.value_text(value)
 }

@@ -51,26 +51,27 @@ mod sources;
 mod spelling;
 mod token;
 mod types;
+mod written_literal;
 
 pub(crate) use lexer::is_word;
-pub(crate) use literal::nesting as value_nesting;
 pub(crate) use parser::literal_bytes;
 pub(crate) use spelling::Spelling;
 pub(crate) use token::TokenKind;
 pub(crate) use types::write_input_type;
+pub(crate) use written_literal::nesting as value_nesting;
 
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
 pub use delimiter::found_delimiter;
 pub use elsewhere::{Foreign, ForeignUse, foreign_form, foreign_names, tensor_form};
 pub use format::format;
 pub use lexer::is_plain_name;
-pub use literal::print_value;
 pub use parser::POSITIONAL_WORDS;
 pub use printed_test::print_literal;
 pub use printer::{print, print_expression};
 pub use sources::{Resolver, Sources, UsedFile};
 pub use token::KEYWORDS;
 pub use types::{print_input_type, print_type};
+pub use written_literal::print_value;
 
 use crate::{Literal, PartialProgram, Program, Vocabulary};
 use cembra_runtime::QType;
@@ -174,7 +175,7 @@ pub(crate) fn parse_default_within(text: &str, scalar: Scalar, limits: &Limits) 
 #[must_use]
 pub fn print_default(value: &ScalarValue) -> String {
     let mut out = String::new();
-    literal::write_default(&mut out, value);
+    written_literal::write_default(&mut out, value);
     out
 }
 

@@ -2,7 +2,7 @@
 //! How somebody laid them out is kept by the formatter, not here.
 
 use super::spelling::Spelling;
-use super::{lexer, literal, quoted};
+use super::{lexer, quoted, written_literal};
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 use cembra_value::{ScalarValue, Value};
 
@@ -120,17 +120,17 @@ fn write_row_value(out: &mut String, value: &TestValue) {
 fn write_literal(out: &mut String, literal: &Literal) {
     match literal {
         Literal::Typed(Value::Scalar(value @ (ScalarValue::Int32(_) | ScalarValue::Int64(_)))) => {
-            literal::write_bare(out, value);
+            written_literal::write_bare(out, value);
             out.push_str(value.scalar().short_name());
         }
-        Literal::One(value) | Literal::Typed(value) => literal::write_value(out, value, Spelling::Text),
+        Literal::One(value) | Literal::Typed(value) => written_literal::write_value(out, value, Spelling::Text),
         Literal::Elements(values) => {
             out.push('[');
             for (at, value) in values.iter().enumerate() {
                 if at > 0 {
                     out.push_str(", ");
                 }
-                literal::write_value(out, value, Spelling::Text);
+                written_literal::write_value(out, value, Spelling::Text);
             }
             out.push(']');
         }

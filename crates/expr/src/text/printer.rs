@@ -5,12 +5,12 @@
 mod labels;
 mod reached;
 
-use super::literal;
 use super::parser::Written;
 use super::printed_test::write_tests;
 use super::scope::Scopes;
 use super::spelling::Spelling;
 use super::types::{write_field, write_input_type};
+use super::written_literal;
 use super::{lexer, quoted, types};
 use crate::infix::{
     AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, IN_VALUE, LAMBDA, LOOSEST, Level,
@@ -54,7 +54,7 @@ pub fn print(program: &Program) -> String {
             write_input_type(&mut printer.out, qtype, input.promise, Spelling::Text);
             if let Some(default) = &input.default {
                 printer.out.push_str(" = ");
-                literal::write_default(&mut printer.out, default);
+                written_literal::write_default(&mut printer.out, default);
             }
         }
         printer.out.push('\n');
@@ -251,7 +251,7 @@ impl<'g> Printer<'g> {
                     }
                     0
                 }
-                Node::Literal(value) => literal::nesting(value, DEEPEST as usize) as u32,
+                Node::Literal(value) => written_literal::nesting(value, DEEPEST as usize) as u32,
                 Node::Operator(name, operands) => {
                     let head = graph.name(name).split('.').next().unwrap_or_default();
                     printer.taken.insert(head);
@@ -421,9 +421,9 @@ impl<'g> Printer<'g> {
                 self.out.push_str(self.graph.name(name));
             }
             Node::Literal(value) => {
-                let brackets = literal::level(value) < level;
+                let brackets = written_literal::level(value) < level;
                 self.out.push_str(if brackets { "(" } else { "" });
-                literal::write_value(&mut self.out, value, Spelling::Text);
+                written_literal::write_value(&mut self.out, value, Spelling::Text);
                 self.out.push_str(if brackets { ")" } else { "" });
             }
             Node::Operator(name, operands) => self.write_operator(id, name, operands, level),
@@ -588,7 +588,9 @@ impl<'g> Printer<'g> {
         // A mark that is not written leaves the number bare.
         let operand = self.marked(operand).map_or(operand, |(of, _)| of);
         match self.graph.node(operand) {
-            Node::Literal(value) if operation == Operation::Negate && literal::level(value) <= NUMBER => TIGHTEST,
+            Node::Literal(value) if operation == Operation::Negate && written_literal::level(value) <= NUMBER => {
+                TIGHTEST
+            }
             _ => operation.right_level(),
         }
     }

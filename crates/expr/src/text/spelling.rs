@@ -1,8 +1,8 @@
 //! The two spellings of types and values: that of texts, which people read and write, and that of files of models, which is what it
 //! was when the first file was written. The parser reads both.
 
-use super::literal::write_value;
 use super::types::write_field_name;
+use super::written_literal::write_value;
 use cembra_runtime::{QType, Scalar, TypeSpelling};
 use cembra_value::Value;
 use std::fmt::Write;

@@ -27,6 +27,8 @@ pub(super) enum TypeName {
     Tuple,
     /// `NAMEDTUPLE`, which only begins literals of named tuples.
     NamedTuple,
+    /// `STRUCTS` before a brace, which begins literals of optional structs and of lists of structs.
+    Structs,
 }
 
 /// The type with this name, if the name is reserved for one.
@@ -150,9 +152,11 @@ impl<'s> FieldNames<'s> {
     }
 }
 
-/// A tuple type whose fields are being read.
+/// A tuple type whose fields are being read, or the type of a list of such.
 struct Open<'s> {
     bracket: Span,
+    /// True for a list, whose one field is its element.
+    is_list: bool,
     /// The names so far, if its fields have names.
     names: Option<FieldNames<'s>>,
     fields: Vec<QType>,
@@ -199,7 +203,7 @@ impl<'s> Cursor<'s> {
                 if let Some((field, promise)) = found.take() {
                     tuple.fields.push(field);
                     tuple.promise = promise;
-                    tuple.comma = self.take(TokenKind::Comma);
+                    tuple.comma = !tuple.is_list && self.take(TokenKind::Comma);
                     goes_on = tuple.comma;
                 }
                 if goes_on && !self.ends_tuple_type(tuple) {
@@ -218,9 +222,11 @@ impl<'s> Cursor<'s> {
     /// Reads the bracket of a tuple type, if there is one.
     fn begin_tuple_type(&mut self, depth: usize) -> Result<Option<Open<'s>>, Stop> {
         let bracket = self.token.span;
+        let is_list = self.token.kind == TokenKind::OpenSquare;
         let names = match self.token.kind {
             TokenKind::OpenRound => None,
             TokenKind::OpenCurly => Some(FieldNames::default()),
+            TokenKind::OpenSquare if matches!(self.peek().kind, TokenKind::OpenCurly | TokenKind::OpenRound) => None,
             _ => return Ok(None),
         };
         if depth >= self.limits.tuple_nesting {
@@ -228,30 +234,41 @@ impl<'s> Cursor<'s> {
         }
         self.enter(bracket)?;
         self.advance();
-        Ok(Some(Open { bracket, names, fields: Vec::new(), promise: Promise::Nothing, comma: false }))
+        Ok(Some(Open { bracket, is_list, names, fields: Vec::new(), promise: Promise::Nothing, comma: false }))
     }
 
     /// True where a tuple type has no further field.
     fn ends_tuple_type(&self, tuple: &Open<'_>) -> bool {
         match tuple.names {
             Some(_) => self.token.kind == TokenKind::CloseCurly || self.ends_fields(),
+            None if tuple.is_list => self.token.kind == TokenKind::CloseSquare || ends_text(self.token.kind),
             None => self.token.kind == TokenKind::CloseRound || ends_text(self.token.kind),
         }
     }
 
     /// Reads the end of a tuple type, of which all fields are read. One type in brackets, without a comma, is itself.
     fn end_tuple_type(&mut self, tuple: Open<'_>) -> Result<(QType, Promise), Stop> {
-        let Open { bracket, names, mut fields, promise, comma } = tuple;
+        let Open { bracket, is_list, names, mut fields, promise, comma } = tuple;
         let (close, expected) = match names {
+            None if is_list => (TokenKind::CloseSquare, "`]`"),
             Some(_) => (TokenKind::CloseCurly, "`,` or `}`"),
             None => (TokenKind::CloseRound, "`,` or `)`"),
         };
         if self.token.kind != close {
             return Err(self.unclosed(bracket, expected));
         }
-        self.advance();
+        let end = self.advance().span;
         self.leave();
         let (qtype, promise) = match names {
+            // `[(f64)]` is `[f64]`.
+            None if is_list => match fields.pop() {
+                Some(element) => {
+                    let list = element.list_of().ok_or_else(|| self.stop(no_list(&element).at(bracket.to(end))))?;
+                    let is_full = matches!(element, QType::Scalar(_));
+                    (list, if is_full { Promise::Full } else { Promise::Nothing })
+                }
+                None => return Err(self.unexpected("the type of a list's elements")),
+            },
             Some(names) => {
                 let names = names.check().map_err(|problem| self.stop(problem))?;
                 (Fields::named(names, fields).map_or(QType::Nothing, QType::Tuple), Promise::Nothing)
@@ -277,7 +294,7 @@ impl<'s> Cursor<'s> {
                 self.advance();
                 match name {
                     Some(TypeName::Of(qtype)) => Ok((self.optional_mark(qtype)?, Promise::Nothing)),
-                    Some(TypeName::Tuple | TypeName::NamedTuple) => Err(self.stop(
+                    Some(TypeName::Tuple | TypeName::NamedTuple | TypeName::Structs) => Err(self.stop(
                         Diagnostic::new(Code::Syntax, format!("`{word}` is not a type by itself"))
                             .at(start)
                             .hint("a tuple type is written `(f32, text?)`, one with names `{x: f32, y: text?}`"),
@@ -431,13 +448,34 @@ impl<'s> Cursor<'s> {
             QType::Tensor(..) => Err(self.stop(
                 Diagnostic::new(Code::Syntax, "nothing is missing in a tensor, and a tensor is never missing").at(mark),
             )),
+            QType::Tuple(_) if qtype.element().is_some() => Err(self.stop(
+                Diagnostic::new(Code::Syntax, "a list is never missing, only its elements are")
+                    .at(mark)
+                    .hint("write `[{..}?]`"),
+            )),
+            QType::Tuple(_) if qtype.as_tuple().is_none() => {
+                Err(self.stop(Diagnostic::new(Code::Syntax, "a type is optional only once").at(mark)))
+            }
+            QType::Tuple(_) if kind == TokenKind::Question && qtype.is_data() => {
+                self.advance();
+                Ok(qtype.optional_struct())
+            }
             _ => Err(self.stop(
                 Diagnostic::new(Code::Syntax, format!("{qtype} has no optional form"))
                     .at(mark)
-                    .hint("make the fields optional: `(f32?, text?)`"),
+                    .hint("scalars have one, and structs of them: `{x: f32, y: text}?`"),
             )),
         }
     }
+}
+
+/// The problem of a list of elements that there are no lists of.
+fn no_list(element: &QType) -> Diagnostic {
+    let problem = Diagnostic::new(Code::Syntax, format!("there are no lists of {element}"));
+    problem.hint(match element {
+        QType::Tuple(fields) if fields.is_empty() => "a struct of a list has a field",
+        _ => "arrays and lists are not nested: an element is a scalar, or a struct of scalars, `[{x: f64, y: text?}]`",
+    })
 }
 
 /// The problem of a name that is reserved for types and names none by itself.

@@ -3,7 +3,7 @@
 use super::assembly::Assembly;
 use super::messages::{FieldNames, Literal, Part, PartKind, Scalar};
 use crate::text::{Spelling, parse_value_within};
-use cembra_runtime::{Fields, Names, QType};
+use cembra_runtime::{Fields, Form, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
 
 /// A value as a message.
@@ -23,6 +23,7 @@ pub(super) fn write(value: &Value) -> Literal {
             Value::Type(qtype) => PartKind::Type(Spelling::File.type_text(qtype)),
             Value::Nothing => PartKind::Nothing(()),
             Value::Unspecified => PartKind::Unspecified(()),
+            Value::Tuple(fields) if *fields.form() != Form::Tuple => PartKind::Array(Spelling::File.value_text(value)),
             Value::Tuple(fields) => {
                 pending.extend(fields.iter().rev());
                 match fields.names() {
@@ -94,6 +95,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             },
             PartKind::Array(text) => match parse_value_within(&text, limits) {
                 Ok(value @ (Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_))) => value,
+                Ok(Value::Tuple(fields)) if *fields.form() != Form::Tuple => Value::Tuple(fields),
                 _ => return Err(assembly.damaged_node("its value is no array")),
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),

@@ -361,17 +361,33 @@ fn literals() {
 fn types() {
     let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `duration`, `bytes`, `text`, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`";
     let code = Code::UnknownName;
+    let scalars = "scalars have one, and structs of them: `{x: f32, y: text}?`";
     one("input x: [[f32]]; x", Code::Syntax, "[", "expected the type of an array's elements, found `[`", "");
     one("input x: [f32]?; x", Code::Syntax, "?", "an array is never missing, only its elements are", "write `[f64?]`");
     one("input x: {a: f32, a: i32}; x", Code::Name, "a", "two fields are named `a`", "");
     one("input x: {f32}; x", Code::Syntax, "f32", "expected the name of a field, as in `{x: ..}`, found `f32`", "");
+    one("input x: {a: f32}??; x", Code::Syntax, "??", "{a: f32} has no optional form", scalars);
+    one("input x: ({a: f32}?)?; x", Code::Syntax, "?", "a type is optional only once", "");
+    one("input x: {a: [f32]}?; x", Code::Syntax, "?", "{a: [f32?]} has no optional form", scalars);
     one(
-        "input x: {a: f32}?; x",
+        "input x: [{a: f32}]?; x",
         Code::Syntax,
         "?",
-        "{a: f32} has no optional form",
-        "make the fields optional: `(f32?, text?)`",
+        "a list is never missing, only its elements are",
+        "write `[{..}?]`",
     );
+    let nested =
+        "arrays and lists are not nested: an element is a scalar, or a struct of scalars, `[{x: f64, y: text?}]`";
+    one("input x: [{a: [f32]}]; x", Code::Syntax, "[{a: [f32]}]", "there are no lists of {a: [f32?]}", nested);
+    one(
+        "input x: [({a: [{b: i32}]},)]; x",
+        Code::Syntax,
+        "[({a: [{b: i32}]},)]",
+        "there are no lists of ({a: [{b: i32}]},)",
+        nested,
+    );
+    one("input x: [()]; x", Code::Syntax, "[()]", "there are no lists of ()", "a struct of a list has a field");
+    one("input x: [{a: i32}, i32]; x", Code::Syntax, ",", "expected `]`, found `,`", "");
     one(
         "input x: NAMEDTUPLE; x",
         Code::Syntax,
@@ -384,13 +400,7 @@ fn types() {
     one("input x: double; x", code, "double", "there is no type `double`", "did you mean `f64`?");
     one("input x: thing; x", code, "thing", "there is no type `thing`", all);
     one("input x: f32??; x", Code::Syntax, "??", "a type is optional only once", "");
-    one(
-        "input x: (f32, i64)?; x",
-        Code::Syntax,
-        "?",
-        "(f32, i64) has no optional form",
-        "make the fields optional: `(f32?, text?)`",
-    );
+    one("input x: (f32, edge)?; x", Code::Syntax, "?", "(f32, edge) has no optional form", scalars);
     one(
         "input x: (f32, QTYPE); x",
         Code::InputType,

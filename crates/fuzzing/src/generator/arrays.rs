@@ -3,6 +3,7 @@
 //! fails is left out, but for a share that is meant to fail.
 
 mod evaluate;
+mod listed;
 mod looped;
 mod operands;
 
@@ -129,7 +130,7 @@ impl Grower<'_> {
 
     /// Adds one operator, if operands are found for it.
     fn grow(&mut self) -> Option<NodeId> {
-        match self.pool.random.u32(..22) {
+        match self.pool.random.u32(..24) {
             0..=6 => self.elementwise(),
             7 | 8 => self.conditional(),
             9 => self.mapped(),
@@ -146,6 +147,7 @@ impl Grower<'_> {
             _ if self.is_large => None,
             17 => self.looped(),
             18 => self.looked_up(),
+            19 | 20 => self.listed(),
             _ => self.with_entry(|_| true),
         }
     }

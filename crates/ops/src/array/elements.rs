@@ -5,6 +5,7 @@ use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_of, limits, made, out_of_range,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
+use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
@@ -27,6 +28,7 @@ fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 
 pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     name: "array.make_dense_array",
+    of_structs: Some(id::LIST_MAKE),
     aliases: &[],
     summary: "An array of the operands, cast to what they have in common. Written `[a, b]`.",
     params: &[param("x0"), param("xs")],
@@ -90,6 +92,7 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 
 pub(crate) static AT: OpDef = OpDef {
     name: "array.at",
+    of_structs: Some(id::LIST_AT),
     aliases: &[],
     summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one.",
     params: &[param("array"), param("index")],
@@ -118,6 +121,7 @@ pub(crate) static AT: OpDef = OpDef {
 
 pub(crate) static SIZE: OpDef = OpDef {
     name: "array.size",
+    of_structs: Some(id::LIST_SIZE),
     aliases: &[],
     summary: "How many elements an array has, missing ones included.",
     params: &[param("array")],

@@ -5,6 +5,7 @@ use super::{
     made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
+use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::Value;
@@ -45,6 +46,7 @@ pub(crate) static SLICE: OpDef = OpDef {
 
 pub(crate) static SELECT: OpDef = OpDef {
     name: "array.select",
+    of_structs: Some(id::LIST_SELECT),
     summary: "The elements, missing ones too, where the mask `fltr` is present.",
     params: &[param("x"), param("fltr")],
     faults: &[FaultKind::SizeMismatch],

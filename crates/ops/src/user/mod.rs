@@ -237,6 +237,7 @@ impl Registry {
             over_arrays: OverArrays::Elementwise,
             derivative: None,
             of_durations: None,
+            of_structs: None,
             integers: Integers::Stay,
         })
     }

@@ -131,7 +131,7 @@ fn used_once(graph: &TypedGraph) -> Vec<bool> {
 /// The field that is taken of a tuple with arrays, if that is made on the spot: nothing else has a use for the tuple then.
 fn made_field(graph: &TypedGraph, op: OpId, operands: &[Id]) -> Option<Id> {
     let [tuple, index] = operands else { return None };
-    if op != id::GET_NTH || graph.qtype(*tuple).is_framed() {
+    if !matches!(op, id::GET_NTH | id::PART) || graph.qtype(*tuple).is_framed() {
         return None;
     }
     let Some(ScalarValue::Int64(index)) = graph.value(*index)?.as_scalar() else { return None };

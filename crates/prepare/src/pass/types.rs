@@ -672,7 +672,10 @@ fn strengthen(typed: &mut TypedGraph, registry: &Registry, id: Id, origin: NodeI
             let qtype = QType::Tuple(types.with(strong.iter().map(|field| typed.qtype(*field).clone()).collect()));
             let (kind, origin) = (typed.kind(id), typed.origin(id));
             // The names of a named tuple stand before its fields.
-            let names = &typed.operands(id)[..typed.operands(id).len() - fields.len()];
+            let mut names: SmallVec<[Id; 1]> = typed.operands(id)[..typed.operands(id).len() - fields.len()].into();
+            if typed.op(id) == Some(id::FORMED) {
+                names = SmallVec::from_elem(typed.literal(Value::Type(qtype.clone()), origin), 1);
+            }
             let operands: SmallVec<[Id; 4]> = names.iter().chain(&strong).copied().collect();
             typed.add(kind, &operands, &qtype, origin)
         }

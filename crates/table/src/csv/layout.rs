@@ -5,13 +5,17 @@ use super::record::Record;
 use super::spelling::Spelling;
 use crate::cells;
 use crate::error::{DataCode, DataError};
+use crate::place::Places;
 use crate::scalar;
 use crate::schema::{Place, quoted, spelled};
+use crate::structs::{self, Lacking};
+use crate::types;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::ScalarValue;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Where values of one field go.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub(crate) enum Cell {
     Target(usize),
     /// From several.
     Tuple(QType, Vec<Cell>),
+    /// An optional struct of this type, whose fields are each there or not.
+    Optional(QType, Vec<Cell>),
 }
 
 /// How the fields of a row become the columns of a batch.
@@ -124,9 +130,29 @@ impl Layout {
                     let fields = fields.iter().map(|field| of(field, arrays, rows, tolerant)).collect();
                     cells::tuple(qtype, fields, rows, tolerant)
                 }
+                Cell::Optional(of_struct, fields) => {
+                    let fields = fields.iter().map(|field| of(field, arrays, rows, tolerant)).collect();
+                    structs::of_fields(&types::all_optional(of_struct), fields, rows)
+                }
             }
         }
         self.cells.iter().map(|cell| of(cell, arrays, rows, self.tolerant)).collect()
+    }
+
+    /// The rows that have some fields of a struct and lack others, in their order, each with what is wrong with it.
+    pub(crate) fn lacking(&self, columns: &[ArrayRef], places: &Places) -> Vec<(usize, DataError)> {
+        let mut found = BTreeMap::new();
+        for (at, cell) in self.cells.iter().enumerate() {
+            let (Cell::Optional(of, _), Some(array)) = (cell, columns.get(at)) else { continue };
+            let leaf = self.schema.field(at).name();
+            let mut lacking = Vec::new();
+            structs::lacking(of, array, leaf, &mut lacking);
+            for Lacking { row, path, scalar } in lacking {
+                let place = Place { leaf, path: &path, inferred: false };
+                found.entry(row).or_insert_with(|| place.missing(scalar).on_line(places.at(row)));
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// True if a field stands for a missing value.

@@ -210,6 +210,16 @@ impl CsvData {
                 targets.push(Target { index, scalar: *scalar, optional: qtype.is_optional(), ..place.clone() });
                 Ok(Cell::Target(targets.len() - 1))
             }
+            QType::Tuple(_) if qtype.element().is_some() => {
+                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is a list, as {qtype} is"));
+                Err(error.in_column(&place.path).hint("lists are read from JSON, Parquet and Arrow"))
+            }
+            QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+                match self.cell(place, &types::all_optional(of), targets, absent)? {
+                    Cell::Tuple(_, cells) => Ok(Cell::Optional(of.clone(), cells)),
+                    other => Ok(other),
+                }
+            }
             QType::Tuple(fields) => {
                 let each = fields.iter().enumerate();
                 let cells = each.map(|(at, field)| {

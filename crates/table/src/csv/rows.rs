@@ -238,11 +238,20 @@ impl Piece for Rows {
         // Texts are views of the block.
         let buffer = Buffer::from_vec(block.bytes);
         let mut reader = Reader::new(&layout, &buffer, line, size);
-        let error = reader.read().err();
-        let Reader { rows, places, failures, mut columns, .. } = reader;
+        let mut error = reader.read().err();
+        let Reader { mut rows, places, mut failures, mut columns, .. } = reader;
         // Where a row broke off, some columns have its value already.
         let arrays: Vec<ArrayRef> = columns.iter_mut().map(|column| column.values.finish().slice(0, rows)).collect();
-        let arrays = layout.assemble(&arrays, rows);
+        let mut arrays = layout.assemble(&arrays, rows);
+        let mut lacking = layout.lacking(&arrays, &places);
+        if layout.tolerant() {
+            lacking.retain(|(row, _)| failures.binary_search_by_key(row, |(failed, _)| *failed).is_err());
+            failures.extend(lacking);
+            failures.sort_by_key(|(row, _)| *row);
+        } else if let Some((row, wrong)) = lacking.into_iter().next() {
+            (rows, error) = (row, Some(wrong));
+            arrays = arrays.iter().map(|array| array.slice(0, rows)).collect();
+        }
         Decoded::new(layout.schema(), arrays, rows, places, failures, error)
     }
 }

@@ -7,7 +7,7 @@ use crate::foreign;
 use crate::json_text::write_scalar;
 use crate::{Form, Named};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, LargeListArray, RecordBatch};
 use arrow_buffer::NullBuffer;
 use cembra_runtime::QType;
 
@@ -60,6 +60,8 @@ impl Encoder for JsonEncoder {
 pub(super) enum Node<'a> {
     Scalars(Scalars<'a>),
     Arrays(Lists<'a>),
+    /// Lists of structs.
+    Structs(&'a LargeListArray, Box<Node<'a>>),
     /// Rows that are null have no object, whatever their fields are.
     Tuple {
         keys: Vec<String>,
@@ -82,6 +84,11 @@ impl<'a> Node<'a> {
     pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
+            QType::Tuple(_) if qtype.as_optional_struct().is_some() => Node::of(array, qtype.as_optional_struct()?),
+            QType::Tuple(_) if qtype.element().is_some() => {
+                let list = array.as_list_opt::<i64>()?;
+                Some(Node::Structs(list, Node::of(list.values().as_ref(), qtype.element()?)?.into()))
+            }
             QType::Tuple(types) => {
                 let found = array.as_struct_opt()?;
                 let parts = found.columns().iter().zip(types.iter());
@@ -111,6 +118,19 @@ impl<'a> Node<'a> {
                 }
                 None => out.extend_from_slice(b"null"),
             },
+            Node::Structs(list, _) if list.is_null(row) => out.extend_from_slice(b"null"),
+            Node::Structs(list, element) => {
+                let ends = list.offsets();
+                let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
+                out.push(b'[');
+                for place in at(row)..at(row + 1) {
+                    if place > at(row) {
+                        out.push(b',');
+                    }
+                    element.write(out, place);
+                }
+                out.push(b']');
+            }
             Node::Tuple { there: Some(there), .. } if there.is_null(row) => out.extend_from_slice(b"null"),
             Node::Tuple { keys, named, fields, .. } => {
                 out.push(if *named { b'{' } else { b'[' });

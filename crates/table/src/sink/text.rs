@@ -29,7 +29,10 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push(name: &str, qtype: &QType, flat: &mut Vec<FlatColumn>) {
         match qtype {
-            QType::Tuple(fields) => {
+            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
+                qtype.as_optional_struct().into_iter().for_each(|of| push(name, of, flat));
+            }
+            QType::Tuple(fields) if qtype.as_tuple().is_some() => {
                 for (index, field) in fields.iter().enumerate() {
                     push(&format!("{name}.{}", fields.label(index)), field, flat);
                 }
@@ -67,8 +70,9 @@ pub(super) enum Flat<'a> {
 pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push<'a>(array: &'a dyn Array, qtype: &QType, flat: &mut Vec<Flat<'a>>) {
+        let qtype = qtype.as_optional_struct().unwrap_or(qtype);
         match (qtype, array.as_struct_opt()) {
-            (QType::Tuple(fields), Some(found)) => {
+            (QType::Tuple(fields), Some(found)) if qtype.as_tuple().is_some() => {
                 let first = flat.len();
                 found.columns().iter().zip(fields.iter()).for_each(|(part, qtype)| push(part.as_ref(), qtype, flat));
                 if let Some(there) = found.nulls() {
@@ -76,7 +80,9 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
                     flat.extend(parts.into_iter().map(|part| Flat::Part(there, Box::new(part))));
                 }
             }
-            (QType::Array(..), _) => flat.extend(Node::of(array, qtype).map(|node| Flat::Json(array, node))),
+            (QType::Array(..) | QType::Tuple(_), _) => {
+                flat.extend(Node::of(array, qtype).map(|node| Flat::Json(array, node)));
+            }
             _ => flat.extend(qtype.scalar().and_then(|scalar| Scalars::of(array, scalar)).map(Flat::Scalars)),
         }
     }

@@ -8,9 +8,9 @@ use crate::pass::cast::bind_resolved;
 use crate::{Id, Kind, TypedModel};
 use cembra_expr::NodeId;
 use cembra_ops::{
-    Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type, id,
+    Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type, id, structs,
 };
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Fields, Form, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -49,6 +49,11 @@ impl Instance<'_, '_, '_> {
     /// An operator on typed operands.
     pub(super) fn apply_operator(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         self.typer.spend(1 + args.len()).map_err(exceeded)?;
+        if let (id::PART, &[of, index]) = (op, args)
+            && let Some(member) = self.made_member(of, index)
+        {
+            return Ok(member);
+        }
         if let Meaning::Instantiate(make) = self.typer.registry.get(op).meaning {
             self.typer.registry.get(op).check_count(args.len())?;
             return make(self, args);
@@ -71,25 +76,42 @@ impl Instance<'_, '_, '_> {
         Ok(arg_of(bound.map_err(|message| TypeFault::mismatch(message, None))?))
     }
 
+    /// The member of a tuple that is made on the spot, so that nothing else of it is needed.
+    fn made_member(&self, of: NodeHandle, index: NodeHandle) -> Option<NodeHandle> {
+        let index = usize::try_from(self.model.graph.value(id_of(index))?.as_scalar()?.bits()).ok()?;
+        self.model.graph.made_fields(id_of(of))?.get(index).map(|member| arg_of(*member))
+    }
+
+    /// The members of a tuple in any form, each as one of a wider type.
+    fn members_widened(&mut self, arg: NodeHandle, wide: &Fields<QType>) -> Result<Vec<NodeHandle>, TypeFault> {
+        let mut widened = Vec::with_capacity(1 + wide.len());
+        for (index, member) in wide.iter().enumerate() {
+            let index = self.literal(Value::from(index as i64));
+            let part = self.apply(id::PART, &[arg, index])?;
+            widened.push(self.widened(part, member)?);
+        }
+        Ok(widened)
+    }
+
     /// A value as one of a wider type: scalars and elements of arrays are cast, tuples field by field.
     fn widened(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault> {
         let found = self.qtype(arg);
         // Types nest only as deep as the text that spelled them.
         match wide {
             _ if found == *wide => Ok(arg),
+            QType::Tuple(fields) if wide.as_tuple().is_some() => {
+                let members = self.members_widened(arg, fields)?;
+                structs::made(self, fields, members)
+            }
             QType::Tuple(fields) => {
-                let mut widened = Vec::with_capacity(1 + fields.len());
-                if let Some(names) = fields.names() {
-                    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-                    widened.push(self.literal(Value::text(names.join(","))));
-                }
-                for (index, field) in fields.iter().enumerate() {
-                    let index = self.literal(Value::from(index as i64));
-                    let part = self.apply(id::GET_NTH, &[arg, index])?;
-                    widened.push(self.widened(part, field)?);
-                }
-                let make = if fields.names().is_some() { id::MAKE_NAMED } else { id::MAKE_TUPLE };
-                self.apply(make, &widened)
+                let members = match wide.as_optional_struct() {
+                    Some(of) if found.as_optional_struct().is_none() => {
+                        let [has, found] = structs::optional_parts(self, "a declaration", arg, wide)?;
+                        vec![has, self.widened(found, of)?]
+                    }
+                    _ => self.members_widened(arg, fields)?,
+                };
+                structs::formed(self, wide, &members)
             }
             QType::Optional(scalar) | QType::Scalar(scalar) => {
                 let mut cast = arg;
@@ -260,6 +282,9 @@ fn common_state(a: &QType, b: &QType) -> Option<QType> {
         _ if a == b => Some(a.clone()),
         // How many elements there would be a scalar cannot tell.
         (QType::Array(..), other) | (other, QType::Array(..)) if !matches!(other, QType::Array(..)) => None,
+        (QType::Tuple(a), QType::Tuple(b)) if a.form() != b.form() || *a.form() != Form::Tuple => {
+            structs::common_struct(&QType::Tuple(a.clone()), &QType::Tuple(b.clone()))
+        }
         (QType::Tuple(a), QType::Tuple(b)) if a.len() == b.len() && a.names() == b.names() => {
             let fields: Option<Vec<QType>> = a.iter().zip(b.iter()).map(|(a, b)| common_state(a, b)).collect();
             Some(QType::Tuple(a.with(fields?)))

@@ -4,16 +4,16 @@
 use super::instance::{Instance, arg_of, id_of};
 use crate::graph::Body;
 use crate::{Id, Kind, TypedGraph};
-use cembra_ops::{Expansion, Instantiation, NodeHandle, Stop, TypeFault, id};
+use cembra_ops::{Expansion, Instantiation, NodeHandle, Stop, TypeFault, id, structs};
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::Value;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The one form of the arrays among some operands.
-fn array_kind(types: &[QType]) -> Result<ArrayKind, TypeFault> {
+fn array_kind<'t>(types: impl Iterator<Item = &'t QType>) -> Result<ArrayKind, TypeFault> {
     let mut found = None;
-    for (at, qtype) in types.iter().enumerate() {
+    for (at, qtype) in types.enumerate() {
         match qtype {
             QType::Array(kind, _) if found.is_some_and(|found| found != *kind) => {
                 let message = format!("core.map expects arrays of one form, found {qtype} beside others");
@@ -39,7 +39,7 @@ fn array_kind(types: &[QType]) -> Result<ArrayKind, TypeFault> {
 struct Extraction<'g> {
     graph: &'g TypedGraph,
     /// For the unknowns that stand for elements, the leaf of the body.
-    elements: FxHashMap<Id, u32>,
+    elements: &'g FxHashMap<Id, u32>,
     /// Nodes made before have nothing to do with elements.
     from: usize,
 }
@@ -117,34 +117,73 @@ impl Extraction<'_> {
     }
 }
 
+/// An operand of a node that maps: an array, or a value that is the same for all elements.
+struct Mapped {
+    operand: NodeHandle,
+    qtype: QType,
+}
+
 impl Instance<'_, '_, '_> {
     pub(super) fn map_arrays(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
-        let types: Vec<QType> = args.iter().map(|arg| self.qtype(*arg)).collect();
-        let kind = array_kind(&types)?;
+        let mut mapped: Vec<Mapped> = Vec::new();
         let from = self.model.graph.len();
         let mut elements = FxHashMap::default();
         let mut one_each = args.to_vec();
-        for (at, (arg, qtype)) in one_each.iter_mut().zip(&types).enumerate() {
+        for arg in &mut one_each {
+            let qtype = self.qtype(*arg);
+            if qtype.element().is_some() {
+                // Each array of a list is an operand.
+                *arg = structs::flattened(self, *arg, &mut |g, operand, _| {
+                    let qtype = g.qtype(operand);
+                    let one = g.unknown(&qtype.of_each());
+                    elements.insert(id_of(one), mapped.len() as u32);
+                    mapped.push(Mapped { operand, qtype });
+                    Ok(one)
+                })?;
+                continue;
+            }
+            let operand = *arg;
             if matches!(qtype, QType::Array(..)) {
                 *arg = self.unknown(&qtype.of_each());
-                elements.insert(id_of(*arg), at as u32);
+                elements.insert(id_of(*arg), mapped.len() as u32);
             }
+            mapped.push(Mapped { operand, qtype });
         }
-        let result = id_of(self.call(function, &one_each)?);
-        let found = self.model.graph.qtype(result).clone();
+        let kind = array_kind(mapped.iter().map(|of| &of.qtype))?;
+        let result = self.call(function, &one_each)?;
+        if !matches!(self.qtype(result), QType::Tuple(_)) {
+            return self.mapped(result, &mapped, kind, &elements, from);
+        }
+        let element = structs::strong(&self.qtype(result));
+        let mut arrays = Vec::new();
+        for leaf in structs::leaves(self, result)? {
+            arrays.push(self.mapped(leaf, &mapped, kind, &elements, from)?);
+        }
+        Ok(structs::list_of_arrays(self, &element, &mut arrays.into_iter())?)
+    }
+
+    /// The array of a scalar that a function makes of the elements of arrays: what was made behind `from` is made of elements.
+    fn mapped(
+        &mut self,
+        result: NodeHandle,
+        mapped: &[Mapped],
+        kind: ArrayKind,
+        elements: &FxHashMap<Id, u32>,
+        from: usize,
+    ) -> Result<NodeHandle, Stop> {
+        let found = self.qtype(result);
         let Some(scalar) = found.scalar() else {
             return Err(TypeFault::mismatch(format!("core.map makes no arrays of {found}"), Some(0)).into());
         };
         let extraction = Extraction { graph: &self.model.graph, elements, from };
-        let (body, captured) = extraction.body(result, args.len())?;
+        let (body, captured) = extraction.body(id_of(result), mapped.len())?;
         self.spend(body.graph.len() + captured.len())?;
         let number = self.model.graph.keep_body(body);
         let mut operands = vec![id_of(self.literal(Value::from(number)))];
         // Where the operand is a type nothing is asked for: the body has no leaf for it.
-        let array = args.iter().zip(&types).find(|(_, qtype)| matches!(qtype, QType::Array(..))).map(|(arg, _)| *arg);
-        let operand =
-            |(arg, qtype): (&NodeHandle, &QType)| if *qtype == QType::Meta { array.unwrap_or(*arg) } else { *arg };
-        operands.extend(args.iter().zip(&types).map(|pair| id_of(operand(pair))));
+        let array = mapped.iter().find(|of| matches!(of.qtype, QType::Array(..))).map(|of| of.operand);
+        let operand = |of: &Mapped| if of.qtype == QType::Meta { array.unwrap_or(of.operand) } else { of.operand };
+        operands.extend(mapped.iter().map(|of| id_of(operand(of))));
         operands.extend(captured);
         let kind_of_node = Kind::Operator { op: id::MAP, overload: None, lifted: false };
         Ok(arg_of(self.model.graph.add(kind_of_node, &operands, &QType::Array(kind, scalar), self.node)))

@@ -1,7 +1,9 @@
 //! The fields of a tuple, of its type as of its values: a sequence, and the names of its members if the tuple is a named
 //! one. Whoever needs only the sequence (layouts, frames, backends) sees a slice and never asks for names.
+//!
+//! An optional struct and a list of structs are kept as tuples too, of other members than those that a model names: see [`Form`].
 
-use crate::Excerpt;
+use crate::{Excerpt, QType};
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,26 +12,41 @@ use std::sync::{Arc, OnceLock};
 
 /// The members of a tuple, in order, with or without names.
 ///
-/// It is a slice of its members. Two are equal if members and names are.
+/// It is a slice of its members. Two are equal if members, names and forms are.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fields<T>(Arc<Parts<T>>);
+
+/// What the members of a tuple are together. Layouts, plans and backends know members alone.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Form {
+    /// The fields of a tuple.
+    #[default]
+    Tuple,
+    /// An optional struct, `{x: f64}?`: whether it is there, which is a mask, and the struct. Where it is not there, the scalars of the struct
+    /// are zero and its optionals missing.
+    Optional,
+    /// A list of structs of this type, `[{x: f64, y: text?}]`: a list for each member of the struct, which is an array where that is a scalar
+    /// or an optional. All have the same size. Of a scalar the array has each element.
+    List(Arc<QType>),
+}
 
 struct Parts<T> {
     members: Box<[T]>,
     names: Option<Names>,
+    form: Form,
     /// What was found of all members when somebody first asked.
     holds: OnceLock<bool>,
 }
 
 impl<T> Parts<T> {
     fn new(members: Box<[T]>, names: Option<Names>) -> Self {
-        Parts { members, names, holds: OnceLock::new() }
+        Parts { members, names, form: Form::Tuple, holds: OnceLock::new() }
     }
 }
 
 impl<T: PartialEq> PartialEq for Parts<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.members == other.members && self.names == other.names
+        self.members == other.members && self.names == other.names && self.form == other.form
     }
 }
 
@@ -39,6 +56,7 @@ impl<T: Hash> Hash for Parts<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.members.hash(state);
         self.names.hash(state);
+        self.form.hash(state);
     }
 }
 
@@ -63,6 +81,29 @@ impl<T> Fields<T> {
         self.0.names.as_ref()
     }
 
+    /// What the members are together.
+    #[must_use]
+    pub fn form(&self) -> &Form {
+        &self.0.form
+    }
+
+    /// The same members in another form. Nothing is checked: [`QType::optional_struct`] and [`QType::list_of`] make types, and of values
+    /// whoever takes them checks the form.
+    #[must_use]
+    pub fn in_form(mut self, form: Form) -> Self
+    where
+        T: Clone,
+    {
+        match Arc::get_mut(&mut self.0) {
+            Some(parts) => parts.form = form,
+            None => {
+                let parts = Parts::new(self.0.members.clone(), self.0.names.clone());
+                self.0 = Arc::new(Parts { form, ..parts });
+            }
+        }
+        self
+    }
+
     /// Where the field with this name is.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
@@ -78,11 +119,13 @@ impl<T> Fields<T> {
         }
     }
 
-    /// Fields of the same names with other members, of which there must be as many; otherwise they have no names.
+    /// Fields of the same names and form with other members, of which there must be as many; otherwise they have no names, and are a tuple.
     #[must_use]
     pub fn with<U>(&self, members: Vec<U>) -> Fields<U> {
-        let names = self.names().filter(|names| names.len() == members.len()).cloned();
-        Fields(Arc::new(Parts::new(members.into(), names)))
+        let is_alike = self.len() == members.len();
+        let names = self.names().filter(|_| is_alike).cloned();
+        let form = if is_alike { self.form().clone() } else { Form::Tuple };
+        Fields(Arc::new(Parts { form, ..Parts::new(members.into(), names) }))
     }
 
     /// Fields of the same names, each made from the one here.

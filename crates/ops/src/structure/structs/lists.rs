@@ -1,0 +1,242 @@
+//! Lists of structs: made of structs, taken apart into the arrays of their fields, and their elements.
+
+use super::{Made, common_struct, formed, made, of_lists, part};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use crate::function::HIGHER_ORDER;
+use crate::id;
+use crate::typing::TypeFault;
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+
+/// How an array of a list becomes a part of what is made: of elements of this type.
+type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> Made;
+
+/// A struct of what is made of each array of a list whose elements are of this type.
+fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> Made {
+    // Types nest only as deep as the text that spelled them.
+    let QType::Tuple(fields) = element else { return leaf(g, list, element) };
+    let mut members = Vec::with_capacity(fields.len());
+    for (index, field) in fields.iter().enumerate() {
+        let of = part(g, list, index)?;
+        members.push(taken(g, of, field, leaf)?);
+    }
+    if element.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, element, &members)?) }
+}
+
+/// A list of the same elements, each array being another one.
+fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> Made {
+    let found = g.qtype(list);
+    let QType::Tuple(members) = &found else { return make(g, list, &found) };
+    let mut others = Vec::with_capacity(members.len());
+    for index in 0..members.len() {
+        let of = part(g, list, index)?;
+        others.push(each(g, of, make)?);
+    }
+    Ok(formed(g, &found, &others)?)
+}
+
+/// The first array of a list, which is as long as all others.
+fn first(g: &mut dyn Instantiation, list: NodeHandle) -> Made {
+    let mut list = list;
+    while matches!(g.qtype(list), QType::Tuple(_)) {
+        list = part(g, list, 0)?;
+    }
+    Ok(list)
+}
+
+/// One element of a list, whose arrays stand for themselves in `one`: of a scalar its value, which is there, as a plain one.
+///
+/// # Errors
+/// It is no list.
+pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> Made {
+    let found = g.qtype(list);
+    let Some(element) = found.element() else {
+        return Err(TypeFault::mismatch(format!("a list of structs is expected, found {found}"), None).into());
+    };
+    taken(g, list, element, &mut |g, array, of| {
+        let element = one(g, array, of)?;
+        match of {
+            // The list promises it.
+            QType::Scalar(scalar) => {
+                let none = g.literal(Value::Scalar(ScalarValue::zero(*scalar)));
+                Ok(g.apply(id::PRESENCE_OR, &[element, none])?)
+            }
+            _ => Ok(element),
+        }
+    })
+}
+
+/// The scalars and optionals that a struct is made of, in order, weak floats as f64: each is an element of an array of a list of such structs.
+///
+/// # Errors
+/// There are no lists of such elements.
+pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, Stop> {
+    let found = g.qtype(one);
+    if found.list_of().is_none() {
+        return Err(TypeFault::mismatch(format!("there are no lists of {found}"), Some(0)).into());
+    }
+    let mut found = Vec::new();
+    add_leaves(g, one, &mut found)?;
+    Ok(found)
+}
+
+fn add_leaves(g: &mut dyn Instantiation, one: NodeHandle, found: &mut Vec<NodeHandle>) -> Result<(), TypeFault> {
+    match g.qtype(one) {
+        QType::Tuple(fields) => {
+            for index in 0..fields.len() {
+                let member = part(g, one, index)?;
+                add_leaves(g, member, found)?;
+            }
+        }
+        QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
+            found.push(g.apply(id::TO_FLOAT64, &[one])?);
+        }
+        _ => found.push(one),
+    }
+    Ok(())
+}
+
+/// The list of elements of this type, from the arrays of the scalars and optionals that these are made of, in order.
+///
+/// # Errors
+/// The arrays are not those of the type.
+pub fn list_of_arrays(
+    g: &mut dyn Instantiation,
+    element: &QType,
+    arrays: &mut dyn Iterator<Item = NodeHandle>,
+) -> Result<NodeHandle, TypeFault> {
+    let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
+        return arrays.next().ok_or_else(|| TypeFault::mismatch("a list lacks an array", None));
+    };
+    let members = fields.iter().map(|field| list_of_arrays(g, field, arrays)).collect::<Result<Vec<_>, _>>()?;
+    formed(g, &list, &members)
+}
+
+/// The type without weak floats: elements of a list are of their own type.
+pub fn strong(qtype: &QType) -> QType {
+    match qtype {
+        QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
+        QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
+        QType::Tuple(fields) => QType::Tuple(fields.map(strong)),
+        other => other.clone(),
+    }
+}
+
+/// What operators on lists share: they are put in the place of those on arrays.
+const OF_LISTS: OpDef = OpDef { params: &[param("array")], ..HIGHER_ORDER };
+
+fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+    let mut common = g.qtype(args[0]);
+    for (at, arg) in args.iter().enumerate() {
+        let found = g.qtype(*arg);
+        let Some(next) = common_struct(&common, &found) else {
+            let message = format!("a list has structs of one type, found {common} and {found}");
+            let fault = TypeFault::mismatch(message, Some(at));
+            return Err(fault.hint("the fields have the same names, in one order").into());
+        };
+        common = next;
+    }
+    let element = strong(&common);
+    let Some(QType::Tuple(_)) = element.list_of() else {
+        let fault = TypeFault::mismatch(format!("there are no lists of {element}"), Some(0));
+        return Err(fault.hint("an element is a struct of scalars").into());
+    };
+    let mut all = Vec::with_capacity(args.len());
+    for arg in args {
+        all.push(g.widen(*arg, &element)?);
+    }
+    columns(g, &element, all)
+}
+
+/// The list of these elements.
+fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> Made {
+    let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
+        return Ok(g.apply(id::ARRAY_MAKE_DENSE, &all)?);
+    };
+    let mut members = Vec::with_capacity(fields.len());
+    for (index, field) in fields.iter().enumerate() {
+        let column = all.iter().map(|one| part(g, *one, index)).collect::<Result<Vec<_>, _>>()?;
+        members.push(columns(g, field, column)?);
+    }
+    Ok(formed(g, &list, &members)?)
+}
+
+pub(crate) static MAKE: OpDef = OpDef {
+    name: "array._make_list",
+    summary: "`array.make_dense_array` of structs: a list of them. Written `[{x: 1}, {x: 2}]`.",
+    params: &[param("x0"), param("xs")],
+    variadic: true,
+    meaning: Meaning::Instantiate(make),
+    examples: &[ex("[{x: 1, y: 0.5}, {x: 2, y: 1.5}].y", "[0.5, 1.5]"), ex("[{x: 1}, missing].x", "[1, NA]")],
+    ..OF_LISTS
+};
+
+fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+    let (found, index) = (g.qtype(args[0]), g.qtype(args[1]));
+    let Some(element) = found.element() else {
+        return Err(TypeFault::mismatch(format!("array.at expects an array, found {found}"), Some(0)).into());
+    };
+    match index {
+        QType::Array(_, Scalar::Unit) => select(g, args),
+        QType::Scalar(Scalar::Int32 | Scalar::Int64) => taken(g, args[0], element, &mut |g, array, of| {
+            let value = g.apply(id::ARRAY_AT, &[array, args[1]])?;
+            if of.is_optional() { Ok(value) } else { Ok(g.apply(id::GET_OPTIONAL_VALUE, &[value])?) }
+        }),
+        QType::Optional(Scalar::Int32 | Scalar::Int64) => {
+            let one = flattened(g, args[0], &mut |g, array, _| Ok(g.apply(id::ARRAY_AT, &[array, args[1]])?))?;
+            if element.as_optional_struct().is_some() {
+                return Ok(one);
+            }
+            let has = g.apply(id::HAS, &[args[1]])?;
+            let qtype = element.optional_struct();
+            Ok(formed(g, &qtype, &[has, one])?)
+        }
+        found => {
+            let fault = TypeFault::mismatch(format!("array.at expects an index of a list, found {found}"), Some(1));
+            Err(fault
+                .hint("an index is an integer; `items[items.price > 0]` are the elements where a mask is present")
+                .into())
+        }
+    }
+}
+
+pub(crate) static AT: OpDef = OpDef {
+    name: "array._list_at",
+    summary: "`array.at` of a list: the struct at an index, counted from 0.",
+    params: &[param("array"), param("index")],
+    meaning: Meaning::Instantiate(at),
+    examples: &[ex("[{x: 1}, {x: 2}][1]", "{x: 2}")],
+    ..OF_LISTS
+};
+
+pub(crate) static SIZE: OpDef = OpDef {
+    name: "array._list_size",
+    summary: "`array.size` of a list: how many elements it has.",
+    meaning: Meaning::Instantiate(|g, args| {
+        let found = g.qtype(args[0]);
+        if found.element().is_none() {
+            return Err(TypeFault::mismatch(format!("array.size expects an array, found {found}"), Some(0)).into());
+        }
+        let array = first(g, args[0])?;
+        Ok(g.apply(id::ARRAY_SIZE, &[array])?)
+    }),
+    examples: &[ex("array.size([{x: 1}, {x: 2}])", "i64{2}")],
+    ..OF_LISTS
+};
+
+fn select(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+    let found = g.qtype(args[0]);
+    if found.element().is_none() {
+        return Err(of_lists("array.select", &found).into());
+    }
+    each(g, args[0], &mut |g, array, _| Ok(g.apply(id::ARRAY_SELECT, &[array, args[1]])?))
+}
+
+pub(crate) static SELECT: OpDef = OpDef {
+    name: "array._select_list",
+    summary: "`array.select` of a list: the elements where the mask `fltr` is present.",
+    params: &[param("x"), param("fltr")],
+    meaning: Meaning::Instantiate(select),
+    examples: &[ex("array.select([{x: 1}, {x: 2}], [missing, present]).x", "[2]")],
+    ..OF_LISTS
+};

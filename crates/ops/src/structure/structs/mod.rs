@@ -1,0 +1,258 @@
+//! Optional structs and lists of structs, which are kept as tuples of other members than those that a model names: see
+//! [`Form`](cembra_runtime::Form). What an operator is of them is an operator of its own, which the typing of a model puts in its place
+//! (`OpDef::of_structs`); each stands for operators on the scalars and arrays that the struct or list is made of, so that nothing
+//! behind typing knows of either.
+
+mod choice;
+mod lists;
+
+pub use lists::{flattened, leaves, list_of_arrays, strong};
+
+use crate::compound::literal_integer;
+use crate::definition::{
+    Expansion, Instantiation, Meaning, NodeHandle, OpDef, Stop, Structure, Typing, UNARY, ex, param,
+};
+use crate::function::HIGHER_ORDER;
+use crate::named_tuple::no_field;
+use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::{OverArrays, PresenceRule, id};
+use cembra_runtime::{Fields, QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+
+pub(crate) use choice::{AND, HAS, NOT, OR, TO_OPTIONAL, VALUE, WHERE};
+pub(crate) use lists::{AT, MAKE, SELECT, SIZE};
+
+type Made = Result<NodeHandle, Stop>;
+
+/// True for a struct, optional or not, and for a list of structs.
+pub(crate) fn is_of_structs(qtype: &QType) -> bool {
+    matches!(qtype, QType::Tuple(_))
+}
+
+/// True for what is kept as a tuple without being one.
+pub(crate) fn is_formed(qtype: &QType) -> bool {
+    is_of_structs(qtype) && qtype.as_tuple().is_none()
+}
+
+/// The type that structs have in common, field by field; an optional struct if one is, or is an untyped `missing`.
+#[must_use]
+pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
+    // Types nest only as deep as the text that spelled them.
+    match (a, b) {
+        _ if a == b => Some(a.clone()),
+        (QType::Nothing, other) | (other, QType::Nothing) if other.element().is_none() => match other {
+            QType::Tuple(_) => Some(other.optional_struct()),
+            other => common_type(&QType::Nothing, other),
+        },
+        (QType::Tuple(all), QType::Tuple(others)) => match (a.as_tuple(), b.as_tuple()) {
+            (Some(_), Some(_)) if all.len() == others.len() && all.names() == others.names() => {
+                let fields = all.iter().zip(others.iter()).map(|(a, b)| common_struct(a, b));
+                Some(QType::Tuple(all.with(fields.collect::<Option<Vec<_>>>()?)))
+            }
+            _ => {
+                let inner = |qtype: &QType| qtype.as_optional_struct().or(qtype.as_tuple().map(|_| qtype)).cloned();
+                (inner(a)? != *a || inner(b)? != *b).then_some(())?;
+                Some(common_struct(&inner(a)?, &inner(b)?)?.optional_struct())
+            }
+        },
+        _ => common_type(a, b),
+    }
+}
+
+/// A member of a tuple as it is kept, whatever its form.
+pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
+    let index = g.literal(Value::from(index as i64));
+    g.apply(id::PART, &[of, index])
+}
+
+/// The value of a type in a form, from its members as they are kept.
+pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+    let mut operands = vec![g.literal(Value::Type(qtype.clone()))];
+    operands.extend_from_slice(members);
+    g.apply(id::FORMED, &operands)
+}
+
+/// A struct of these fields, with names if the type has some.
+pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> Result<NodeHandle, TypeFault> {
+    let Some(names) = fields.names() else { return g.apply(id::MAKE_TUPLE, &members) };
+    let mut operands = vec![g.literal(Value::text(names.joined()))];
+    operands.extend(members);
+    g.apply(id::MAKE_NAMED, &operands)
+}
+
+/// A mask that is known.
+pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
+    g.literal(Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit)))
+}
+
+/// What a missing struct of this type has in its members: zero where a scalar is, else nothing.
+pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> Result<NodeHandle, TypeFault> {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Scalar(scalar) => Ok(g.literal(Value::Scalar(ScalarValue::zero(*scalar)))),
+        QType::Optional(scalar) => Ok(g.literal(Value::Missing(*scalar))),
+        QType::Tuple(fields) if qtype.element().is_none() => {
+            let members = fields.iter().map(|field| nothing(g, field)).collect::<Result<Vec<_>, _>>()?;
+            if qtype.as_tuple().is_some() { made(g, fields, members) } else { formed(g, qtype, &members) }
+        }
+        other => Err(TypeFault::mismatch(format!("there is no missing {other}"), None)),
+    }
+}
+
+/// Whether a struct is there, and the struct; of one that may not be missing the first is known. An untyped `missing` has the type of
+/// a struct that it meets.
+pub fn optional_parts(
+    g: &mut dyn Expansion,
+    operator: &str,
+    x: NodeHandle,
+    met: &QType,
+) -> Result<[NodeHandle; 2], TypeFault> {
+    let found = g.qtype(x);
+    match &found {
+        QType::Tuple(_) if found.as_tuple().is_some() => Ok([mask(g, true), x]),
+        QType::Tuple(_) if found.as_optional_struct().is_some() => Ok([part(g, x, 0)?, part(g, x, 1)?]),
+        QType::Nothing if met.element().is_none() => {
+            let of = met.as_optional_struct().unwrap_or(met);
+            Ok([mask(g, false), nothing(g, of)?])
+        }
+        QType::Tuple(_) => Err(of_lists(operator, &found)),
+        _ => Err(TypeFault::mismatch(format!("{operator} finds no common type for {found} and {met}"), None)),
+    }
+}
+
+/// The fault of an operator that knows no lists of structs.
+fn of_lists(operator: &str, found: &QType) -> TypeFault {
+    TypeFault::mismatch(format!("{operator} does not take a list of structs, {found}"), None).hint(
+        "`items.price` is the array of a field, `items[i]` a struct, and `map(fn(i) = .., items)` computes with each",
+    )
+}
+
+/// The type of a field of an optional struct or of a list.
+fn field_type(of: &QType, index: usize) -> Option<QType> {
+    match of.element() {
+        Some(element) => match element.as_optional_struct() {
+            Some(of) => of.as_tuple()?.get(index)?.optional_struct().list_of(),
+            None => element.as_tuple()?.get(index)?.list_of(),
+        },
+        None => Some(of.as_optional_struct()?.as_tuple()?.get(index)?.optional_struct()),
+    }
+}
+
+/// The struct whose fields are those of a struct, an optional one, or a list of them.
+pub(crate) fn fields_of(of: &QType) -> Option<&Fields<QType>> {
+    let of = of.element().unwrap_or(of);
+    of.as_optional_struct().unwrap_or(of).as_tuple()
+}
+
+/// The value where a mask is present, for scalars, arrays, structs and lists alike: in the optional type.
+fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> Result<NodeHandle, TypeFault> {
+    let found = g.qtype(value);
+    if let Some(element) = found.element() {
+        let (mask, of, inner) = match element.as_optional_struct() {
+            Some(inner) => {
+                let own = part(g, value, 0)?;
+                (g.apply(id::PRESENCE_AND, &[own, mask])?, part(g, value, 1)?, inner.clone())
+            }
+            None => (mask, value, element.clone()),
+        };
+        return match inner.optional_struct().list_of() {
+            Some(list) => formed(g, &list, &[mask, of]),
+            None => Err(of_lists("core.presence_and", &found)),
+        };
+    }
+    match found {
+        QType::Tuple(_) => {
+            let [has, of] = optional_parts(g, "core.presence_and", value, &found)?;
+            let has = g.apply(id::PRESENCE_AND, &[has, mask])?;
+            let qtype = g.qtype(of).optional_struct();
+            formed(g, &qtype, &[has, of])
+        }
+        _ => g.apply(id::PRESENCE_AND, &[value, mask]),
+    }
+}
+
+fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+    let found = g.qtype(args[0]);
+    let key = g.value(args[1]);
+    let Some(fields) = fields_of(&found) else {
+        return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)).into());
+    };
+    let index = match key.as_ref().and_then(Value::as_scalar) {
+        Some(ScalarValue::Text(name)) => fields.position(name).ok_or_else(|| no_field(&found, name))?,
+        _ => {
+            let index = literal_integer(key.as_ref()).and_then(|index| usize::try_from(index).ok());
+            index.filter(|index| *index < fields.len()).ok_or_else(|| {
+                let message = format!("{found} has {} fields, counted from 0", fields.len());
+                TypeFault::mismatch(message, Some(1)).hint("a literal index says which, as in `t.0`")
+            })?
+        }
+    };
+    if found.as_tuple().is_some() {
+        return Ok(part(g, args[0], index)?);
+    }
+    let of_optional = found.element().map_or(found.as_optional_struct(), QType::as_optional_struct).is_some();
+    if !of_optional {
+        return Ok(part(g, args[0], index)?);
+    }
+    let (has, of) = (part(g, args[0], 0)?, part(g, args[0], 1)?);
+    let value = part(g, of, index)?;
+    let made = where_present(g, value, has)?;
+    debug_assert_eq!(Some(g.qtype(made)), field_type(&found, index));
+    Ok(made)
+}
+
+/// What only typing makes, of members as they are kept.
+const KEPT: OpDef = OpDef { params: &[], presence: PresenceRule::Custom, over_arrays: OverArrays::Own, ..UNARY };
+
+pub(crate) static PART: OpDef = OpDef {
+    name: "core._part",
+    summary: "A member of a tuple, an optional struct or a list as it is kept: of an optional struct whether it is there, and the struct; of a list the arrays of its fields.",
+    params: &[param("of"), param("index")],
+    typing: Typing::Rule(|args| {
+        let index = literal_integer(args[1].literal).and_then(|index| usize::try_from(index).ok());
+        match (args[0].qtype, index) {
+            (QType::Tuple(members), Some(index)) if index < members.len() => {
+                Ok(Signature::unchanged(args, members[index].clone()))
+            }
+            (found, _) => Err(TypeFault::mismatch(format!("core._part expects a member of {found}"), Some(0))),
+        }
+    }),
+    meaning: Meaning::Structure(Structure::GetNth),
+    examples: &[ex("core._part({x: 1, y: \"a\"}, 1)", "'a'")],
+    ..KEPT
+};
+
+pub(crate) static FORMED: OpDef = OpDef {
+    name: "core._formed",
+    summary: "An optional struct or a list of structs of this type, from its members as they are kept: see `core._part`.",
+    params: &[param("type"), param("members")],
+    variadic: true,
+    typing: Typing::Rule(formed_types),
+    meaning: Meaning::Structure(Structure::MakeNamed),
+    examples: &[ex("core._formed(QTYPE{{x: i32}?}, present, {x: 1}).x", "i32?{1}")],
+    ..KEPT
+};
+
+fn formed_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let Some(Value::Type(qtype @ QType::Tuple(members))) = args[0].literal else {
+        return Err(TypeFault::mismatch("core._formed expects the type that it makes", Some(0)));
+    };
+    if !members.iter().eq(args[1..].iter().map(|arg| arg.qtype)) {
+        let found: Vec<QType> = args[1..].iter().map(|arg| arg.qtype.clone()).collect();
+        let found = crate::typing::list_types(&found, ", ");
+        return Err(TypeFault::mismatch(format!("core._formed makes no {qtype} of {found}"), None));
+    }
+    Ok(Signature::unchanged(args, qtype.clone()))
+}
+
+pub(crate) static FIELD: OpDef = OpDef {
+    name: "core._field",
+    summary: "A field of an optional struct, which is an optional, or of a list of structs, which is an array. Written `t.x` or `t.0`.",
+    params: &[param("of"), param("key")],
+    meaning: Meaning::Instantiate(field),
+    examples: &[
+        ex("core._field({x: 1} & present, \"x\")", "i32?{1}"),
+        ex("core._field([{x: 1}, {x: 2}], 0)", "[1, 2]"),
+    ],
+    ..HIGHER_ORDER
+};

@@ -1,0 +1,69 @@
+//! Optional structs in Arrow arrays: an array of structs some of which are null. Where one is, nothing of its fields is there; where one is
+//! not, each field is there whose type says so. Data that say it field by field, as CSV does, have one where any field is there.
+
+use crate::cells;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use cembra_runtime::{QType, Scalar};
+
+/// A field that lacks a value.
+pub(crate) struct Lacking {
+    /// The row of the struct.
+    pub(crate) row: usize,
+    /// The way to the field.
+    pub(crate) path: String,
+    /// The type of its values.
+    pub(crate) scalar: Scalar,
+}
+
+/// Structs of these fields, one being there where any of its fields is.
+pub(crate) fn of_fields(loose: &QType, arrays: Vec<ArrayRef>, rows: usize) -> ArrayRef {
+    let any = any_there(&arrays, rows);
+    cells::with_nulls(&cells::tuple(loose, arrays, rows, false), Some(NullBuffer::new(any)))
+}
+
+fn any_there(arrays: &[ArrayRef], rows: usize) -> BooleanBuffer {
+    // Types nest only as deep as the parser allows.
+    let of = |array: &ArrayRef| match array.as_struct_opt() {
+        Some(inner) if inner.nulls().is_none() => any_there(inner.columns(), rows),
+        _ => array.logical_nulls().map_or_else(|| BooleanBuffer::new_set(rows), |nulls| nulls.into_inner()),
+    };
+    arrays.iter().map(of).reduce(|a, b| &a | &b).unwrap_or_else(|| BooleanBuffer::new_set(rows))
+}
+
+/// The fields that lack a value in structs that are there, of which this is the type.
+pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Vec<Lacking>) {
+    let (Some(fields), Some(structs)) = (of.as_tuple(), structs.as_struct_opt()) else { return };
+    let is_there = |row: usize| structs.nulls().is_none_or(|nulls| nulls.is_valid(row));
+    for (at, (field, array)) in fields.iter().zip(structs.columns()).enumerate() {
+        let path = format!("{path}.{}", fields.label(at));
+        match field {
+            QType::Scalar(scalar) if array.null_count() > 0 => {
+                let rows = (0..structs.len()).filter(|row| array.is_null(*row) && is_there(*row));
+                found.extend(rows.map(|row| Lacking { row, path: path.clone(), scalar: *scalar }));
+            }
+            QType::Tuple(_) if field.as_tuple().is_some() => {
+                let inner = cells::with_nulls(array, structs.nulls().cloned());
+                lacking(field, &inner, &path, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The values of a type, something being there wherever the type says so: of rows that are refused anyway, whatever lies there.
+pub(crate) fn filled(of: &QType, array: &ArrayRef) -> ArrayRef {
+    match of {
+        QType::Scalar(_) if array.null_count() > 0 => match array.to_data().into_builder().nulls(None).build() {
+            Ok(data) => make_array(data),
+            Err(_) => array.clone(),
+        },
+        QType::Tuple(fields) if of.as_tuple().is_some() => {
+            let Some(found) = array.as_struct_opt() else { return array.clone() };
+            let parts = found.columns().iter().zip(fields.iter()).map(|(part, field)| filled(field, part)).collect();
+            cells::tuple(of, parts, array.len(), false)
+        }
+        _ => array.clone(),
+    }
+}

@@ -1,0 +1,299 @@
+//! Values of optional structs and of lists of structs: made of the structs themselves, taken apart into them, and checked. How they are
+//! kept is said at [`Form`].
+
+use crate::{ArrayBuilder, ScalarValue, Value};
+use cembra_runtime::{ArrayKind, Fields, Form, QType, Scalar};
+
+impl ScalarValue {
+    /// The zero of a type: 0, `false`, and strings without characters. It is what is read of a value that is missing.
+    #[must_use]
+    pub fn zero(scalar: Scalar) -> ScalarValue {
+        match ScalarValue::from_bits(scalar, 0) {
+            Some(zero) => zero,
+            None if scalar == Scalar::Bytes => ScalarValue::Bytes([].into()),
+            None => ScalarValue::Text("".into()),
+        }
+    }
+}
+
+impl Value {
+    /// An optional struct of this type, which is that of the struct: there, or missing. None if the struct is of another type.
+    ///
+    /// ```
+    /// use cembra_value::Value;
+    /// use cembra_runtime::{Fields, Names, QType};
+    ///
+    /// let names = || Names::parse("x").unwrap();
+    /// let point = QType::Tuple(Fields::named(names(), [QType::FLOAT64]).unwrap());
+    /// let made = Value::Tuple(Fields::named(names(), [Value::from(0.5)]).unwrap());
+    /// assert_eq!(Value::optional_struct(&point, Some(made)).unwrap().to_string(), "{x: f64{0.5}}");
+    /// assert_eq!(Value::optional_struct(&point, None).unwrap().to_string(), "{x: f64}?{NA}");
+    /// ```
+    #[must_use]
+    pub fn optional_struct(of: &QType, value: Option<Value>) -> Option<Value> {
+        let qtype = of.optional_struct();
+        qtype.as_optional_struct()?;
+        let has = Value::optional(Scalar::Unit, value.is_some().then_some(ScalarValue::Unit));
+        let inner = match value {
+            Some(value) => Some(value).filter(|value| value.is_of(of))?,
+            None => Value::nothing_of(of)?,
+        };
+        Some(Value::Tuple(Fields::from([has, inner]).in_form(Form::Optional)))
+    }
+
+    /// What stands where a value of a type is missing: of a scalar its zero, of a struct that of its fields. None of what is never missing
+    /// and has no zero.
+    #[must_use]
+    pub fn nothing_of(qtype: &QType) -> Option<Value> {
+        // Types nest only as deep as the text that spelled them.
+        match qtype {
+            QType::Scalar(scalar) => Some(Value::Scalar(ScalarValue::zero(*scalar))),
+            QType::Optional(scalar) => Some(Value::Missing(*scalar)),
+            QType::Tuple(fields) if qtype.element().is_none() => {
+                Some(Value::Tuple(fields.with(fields.iter().map(Value::nothing_of).collect::<Option<_>>()?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The struct of an optional struct, if it is there; none of other values.
+    #[must_use]
+    pub fn as_optional_struct(&self) -> Option<Option<&Value>> {
+        match self {
+            Value::Tuple(members) if *members.form() == Form::Optional => match &members[..] {
+                [Value::Present(_), of] => Some(Some(of)),
+                _ => Some(None),
+            },
+            _ => None,
+        }
+    }
+
+    /// A list of elements of this type, which are structs or optional structs. None if there are no lists of such, or an element is of another
+    /// type.
+    ///
+    /// ```
+    /// use cembra_value::Value;
+    /// use cembra_runtime::QType;
+    ///
+    /// let pair = QType::tuple([QType::INT32, QType::TEXT]);
+    /// let values = [(1, "a"), (2, "b")].map(|(x, y)| Value::Tuple([Value::from(x), Value::from(y)].into()));
+    /// let list = Value::list(&pair, values).unwrap();
+    /// assert_eq!((list.to_string(), list.qtype().to_string()), ("[(1, 'a'), (2, 'b')]".into(), "[(i32, text)]".into()));
+    /// ```
+    #[must_use]
+    pub fn list(element: &QType, elements: impl IntoIterator<Item = Value>) -> Option<Value> {
+        let mut list = ListBuilder::new(element)?;
+        for value in elements {
+            if !value.is_of(element) {
+                return None;
+            }
+            list.push(&value);
+        }
+        Some(list.finish())
+    }
+
+    /// How many elements a list of structs has; none of other values.
+    #[must_use]
+    pub fn list_len(&self) -> Option<usize> {
+        let Value::Tuple(members) = self else { return None };
+        matches!(members.form(), Form::List(_)).then(|| first_len(self))
+    }
+
+    /// An element of a list of structs; none behind the last, and of other values.
+    #[must_use]
+    pub fn element(&self, at: usize) -> Option<Value> {
+        let Value::Tuple(members) = self else { return None };
+        match members.form() {
+            Form::List(element) if at < first_len(self) => taken(self, element, at),
+            _ => None,
+        }
+    }
+
+    /// True for what keeps what its form promises: lists whose arrays have one size, and each element of the scalars.
+    pub(crate) fn is_well_formed(&self) -> bool {
+        let Value::Tuple(members) = self else { return true };
+        match members.form() {
+            Form::List(element) => is_list(self, element, first_len(self)),
+            Form::Tuple | Form::Optional => members.iter().all(Value::is_well_formed),
+        }
+    }
+}
+
+/// The size of the first array of a list.
+fn first_len(list: &Value) -> usize {
+    let mut list = list;
+    loop {
+        match list {
+            Value::Tuple(members) if !members.is_empty() => list = &members[0],
+            Value::Array(_, array) => return array.len(),
+            _ => return 0,
+        }
+    }
+}
+
+fn is_list(list: &Value, element: &QType, len: usize) -> bool {
+    // Types nest only as deep as the text that spelled them.
+    match (list, element) {
+        (Value::Tuple(members), QType::Tuple(fields)) => {
+            members.len() == fields.len()
+                && members.iter().zip(fields.iter()).all(|(member, field)| is_list(member, field, len))
+        }
+        (Value::Array(_, array), of) => array.len() == len && (of.is_optional() || array.first_missing().is_none()),
+        _ => false,
+    }
+}
+
+fn taken(list: &Value, element: &QType, at: usize) -> Option<Value> {
+    match (list, element) {
+        (Value::Tuple(members), QType::Tuple(fields)) => {
+            let parts = members.iter().zip(fields.iter()).map(|(member, field)| taken(member, field, at));
+            Some(Value::Tuple(fields.with(parts.collect::<Option<_>>()?)))
+        }
+        (Value::Array(_, array), QType::Optional(_)) => Some(array.value(at)),
+        (Value::Array(_, array), QType::Scalar(_)) => array.get(at).map(Value::Scalar),
+        _ => None,
+    }
+}
+
+/// Makes a list of structs, element by element.
+#[derive(Debug)]
+pub struct ListBuilder {
+    element: QType,
+    members: Members,
+}
+
+#[derive(Debug)]
+enum Members {
+    Array(ArrayBuilder, Option<ScalarValue>),
+    Lists(QType, Vec<Members>),
+}
+
+impl Members {
+    fn new(of: &QType) -> Option<Members> {
+        match of {
+            QType::Scalar(scalar) => {
+                Some(Members::Array(ArrayBuilder::new(*scalar, 0), Some(ScalarValue::zero(*scalar))))
+            }
+            QType::Optional(scalar) => Some(Members::Array(ArrayBuilder::new(*scalar, 0), None)),
+            QType::Tuple(fields) => {
+                let members = fields.iter().map(Members::new).collect::<Option<_>>()?;
+                Some(Members::Lists(of.list_of()?, members))
+            }
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, value: &Value) {
+        match (self, value) {
+            (Members::Lists(_, members), Value::Tuple(values)) => {
+                members.iter_mut().zip(values.iter()).for_each(|(member, value)| member.push(value));
+            }
+            (Members::Array(array, zero), value) => array.push(value.as_scalar().or(zero.as_ref())),
+            (Members::Lists(_, members), other) => members.iter_mut().for_each(|member| member.push(other)),
+        }
+    }
+
+    fn finish(self) -> Value {
+        match self {
+            Members::Array(array, _) => Value::Array(ArrayKind::Dense, array.finish().into()),
+            Members::Lists(list, members) => {
+                let members: Vec<Value> = members.into_iter().map(Members::finish).collect();
+                match list {
+                    QType::Tuple(fields) => Value::Tuple(fields.with(members)),
+                    _ => Value::Nothing,
+                }
+            }
+        }
+    }
+}
+
+impl ListBuilder {
+    /// A list without elements, which are to be of this type. None if there are no lists of such.
+    #[must_use]
+    pub fn new(element: &QType) -> Option<ListBuilder> {
+        let Some(QType::Tuple(_)) = element.list_of() else { return None };
+        Some(ListBuilder { element: element.clone(), members: Members::new(element)? })
+    }
+
+    /// The type of the elements.
+    #[must_use]
+    pub const fn element(&self) -> &QType {
+        &self.element
+    }
+
+    /// Adds an element, which is of the type.
+    pub fn push(&mut self, value: &Value) {
+        self.members.push(value);
+    }
+
+    /// The list.
+    #[must_use]
+    pub fn finish(self) -> Value {
+        self.members.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Array;
+    use cembra_runtime::Names;
+
+    fn named<T: Clone, const N: usize>(names: &str, members: [T; N]) -> Fields<T> {
+        Fields::named(Names::parse(names).unwrap(), members).unwrap()
+    }
+
+    fn item(price: f64, kind: Option<&str>) -> Value {
+        Value::Tuple(named("price,kind", [Value::from(price), Value::from(kind.map(std::sync::Arc::<str>::from))]))
+    }
+
+    fn item_type() -> QType {
+        QType::Tuple(named("price,kind", [QType::FLOAT64, QType::Optional(Scalar::Text)]))
+    }
+
+    #[test]
+    fn lists_are_arrays_of_their_fields() {
+        let elements = [item(1.5, Some("a")), item(2.0, None)];
+        let list = Value::list(&item_type(), elements.clone()).unwrap();
+        let Value::Tuple(members) = &list else { panic!("{list}") };
+        assert_eq!(members[0].to_string(), "[1.5, 2]");
+        assert_eq!(members[1].to_string(), "['a', NA]");
+        assert_eq!((list.list_len(), list.element(0), list.element(2)), (Some(2), Some(elements[0].clone()), None));
+        assert_eq!(list.element(1), Some(elements[1].clone()));
+        assert_eq!(list.qtype(), item_type().list_of().unwrap());
+        assert_eq!(list.qtype().to_string(), "[{price: f64, kind: text?}]");
+        assert_eq!(Value::list(&item_type(), []).unwrap().list_len(), Some(0));
+        assert_eq!(Value::list(&item_type(), [Value::from(1.0)]), None);
+        assert_eq!(Value::list(&QType::FLOAT64, [Value::from(1.0)]), None);
+    }
+
+    #[test]
+    fn elements_of_lists_may_be_missing() {
+        let optional = item_type().optional_struct();
+        let elements = [
+            Value::optional_struct(&item_type(), None).unwrap(),
+            Value::optional_struct(&item_type(), Some(item(2.0, Some("b")))).unwrap(),
+        ];
+        let list = Value::list(&optional, elements.clone()).unwrap();
+        assert_eq!(list.to_string(), "[NA, {price: f64{2}, kind: text?{'b'}}]");
+        assert_eq!([0, 1].map(|at| list.element(at).unwrap()), elements);
+        assert_eq!(list.element(0).unwrap().as_optional_struct(), Some(None));
+        assert!(list.is_of(&optional.list_of().unwrap()));
+    }
+
+    /// What somebody puts together himself is of its type only if it keeps what that promises.
+    #[test]
+    fn arrays_of_a_list_have_one_size_and_all_of_its_scalars() {
+        let list = item_type().list_of().unwrap();
+        let QType::Tuple(fields) = &list else { panic!("{list}") };
+        let array = |scalar, values: Vec<Option<ScalarValue>>| Value::from(Array::from_scalars(scalar, values));
+        let texts = || array(Scalar::Text, vec![None, None]);
+        let of =
+            |prices: Vec<Option<ScalarValue>>| Value::Tuple(fields.with(vec![array(Scalar::Float64, prices), texts()]));
+        let price = || Some(ScalarValue::from(1.0));
+        assert!(of(vec![price(), price()]).is_of(&list));
+        assert!(!of(vec![price(), None]).is_of(&list));
+        assert!(!of(vec![price()]).is_of(&list));
+        assert_eq!(of(vec![price()]).qtype(), list);
+    }
+}
