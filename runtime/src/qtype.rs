@@ -427,15 +427,36 @@ impl QType {
         }
     }
 
-    /// The type of the elements of a list of structs.
+    /// The type of the elements of a list of structs, and of the entries of a dictionary that is given.
     #[must_use]
     pub fn element(&self) -> Option<&QType> {
         match self {
             QType::Tuple(fields) => match fields.form() {
-                Form::List(element) => Some(element),
+                Form::List(element) | Form::Map(element) => Some(element),
                 Form::Tuple | Form::Optional => None,
             },
             _ => None,
+        }
+    }
+
+    /// The types of keys and values of a dictionary that is given.
+    #[must_use]
+    pub fn as_map(&self) -> Option<(Scalar, Scalar)> {
+        let QType::Tuple(members) = self else { return None };
+        match (members.form(), &members[..]) {
+            (Form::Map(_), [QType::Array(_, key), QType::Array(_, value)]) => Some((*key, *value)),
+            _ => None,
+        }
+    }
+
+    /// The type of an input that is declared to be of this type: a dictionary is given as its entries, and all else as it is.
+    #[must_use]
+    pub fn as_input(&self) -> QType {
+        let QType::Dict(key, value) = self else { return self.clone() };
+        let entry = QType::tuple([QType::Scalar(*key), QType::Optional(*value)]);
+        match entry.list_of() {
+            Some(QType::Tuple(members)) => QType::Tuple(members.in_form(Form::Map(Arc::new(entry)))),
+            _ => self.clone(),
         }
     }
 
@@ -455,7 +476,7 @@ impl QType {
         // Types nest only as deep as the text that spelled them.
         match self {
             QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, *scalar)),
-            QType::Tuple(fields) if !fields.is_empty() && !matches!(fields.form(), Form::List(_)) => {
+            QType::Tuple(fields) if !fields.is_empty() && !matches!(fields.form(), Form::List(_) | Form::Map(_)) => {
                 let lists = fields.iter().map(QType::list_of).collect::<Option<Vec<QType>>>()?;
                 Some(QType::Tuple(fields.with(lists).in_form(Form::List(Arc::new(self.clone())))))
             }

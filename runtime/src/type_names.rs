@@ -64,6 +64,9 @@ impl QType {
             QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => out.write_str(EDGE_WORD),
             QType::Dict(key, value) => write!(out, "{DICT_WORD}[{}, {}]", name(*key), name(*value)),
             QType::Tuple(fields) if *fields.form() != Form::Tuple => {
+                if let Some((key, value)) = self.as_map() {
+                    return write!(out, "{DICT_WORD}[{}, {}]", name(key), name(value));
+                }
                 if let Some(element) = self.element() {
                     out.write_str("[")?;
                     element.write_part(out, spelling, left)?;
@@ -139,6 +142,9 @@ impl TypeName<'_> {
         match self.0 {
             QType::Scalar(scalar) => f.write_str(scalar.name()),
             QType::Optional(scalar) => write!(f, "OPTIONAL_{}", scalar.name()),
+            QType::Tuple(_) if let Some((key, value)) = self.0.as_map() => {
+                write!(f, "DICT_{}_{}", key.name(), value.name())
+            }
             // Arolla has neither optional structs nor lists of structs.
             QType::Tuple(fields) if *fields.form() != Form::Tuple => fmt::Display::fmt(self.0, f),
             QType::Tuple(fields) => {

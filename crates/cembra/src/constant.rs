@@ -132,6 +132,7 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
                 (inner, None) => Value::optional_struct(of, Some(cast(inner, of)?)),
             }
         }
+        (value, QType::Tuple(_)) if wanted.as_map().is_some() => map(value, wanted),
         (value, QType::Tuple(_)) if wanted.element().is_some() => {
             elements((0..value.list_len()?).filter_map(|at| value.element(at)), wanted, false)
         }
@@ -163,6 +164,28 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
         }
         _ => None,
     }
+}
+
+/// The dictionary that a literal one is, or braces with texts in them.
+fn map(value: &Value, wanted: &QType) -> Option<Value> {
+    let (key, given) = wanted.as_map()?;
+    let (key_type, value_type) = (QType::Scalar(key), QType::Optional(given));
+    let entry = |own: Value, found: Value| match (cast(&own, &key_type)?, cast(&found, &value_type)?) {
+        (Value::Scalar(own), found) => Some((own, found.as_scalar().cloned())),
+        _ => None,
+    };
+    let one = |scalar: Option<ScalarValue>| scalar.map_or(Value::Nothing, Value::Scalar);
+    let entries: Option<Vec<_>> = match value {
+        Value::Dict(dict) => {
+            dict.keys().iter().zip(dict.values().iter()).map(|(own, found)| entry(one(own), one(found))).collect()
+        }
+        Value::Tuple(fields) => {
+            let names = fields.names()?;
+            names.iter().zip(fields.iter()).map(|(name, found)| entry(Value::text(&**name), found.clone())).collect()
+        }
+        _ => None,
+    };
+    Value::map(key, given, entries?)
 }
 
 /// A scalar in another scalar type, by the operator that casts within models too.

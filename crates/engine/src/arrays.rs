@@ -183,7 +183,7 @@ impl ArrayModel {
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        promises::check(&self.program, &self.inputs, inputs)?;
+        promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
         let failed = match self.compiled.run(&self.program, inputs, token, memory, results) {
             Err(failed) if self.options.backend != Backend::Interpreter => failed,
             made => return made,

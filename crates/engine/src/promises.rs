@@ -3,17 +3,20 @@
 use crate::signature::Field;
 use cembra_expr::{Program, print_type};
 use cembra_value::Error;
-use cembra_value::{BrokenPromise, Code, Diagnostic, Value};
+use cembra_value::{BrokenPromise, Code, Diagnostic, Limit, Limits, Value};
 
-/// Looks whether values of the types of these inputs keep what the inputs promise.
+/// Looks whether values of the types of these inputs keep what the inputs promise, and dictionaries are not too large.
 ///
 /// # Errors
 /// One does not; the first is told.
-pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value]) -> Result<(), Error> {
-    inputs
-        .iter()
-        .zip(values)
-        .try_for_each(|(input, value)| input.promise.check(value).map_err(|broken| refusal(program, input, broken)))
+pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value], limits: &Limits) -> Result<(), Error> {
+    inputs.iter().zip(values).try_for_each(|(input, value)| {
+        let entries = input.qtype.as_map().and_then(|_| value.list_len());
+        if entries.is_some_and(|entries| entries > limits.dict_entries) {
+            return Err(limits.exceeded(Limit::DictEntries).into());
+        }
+        input.promise.check(value).map_err(|broken| refusal(program, input, broken))
+    })
 }
 
 #[cold]

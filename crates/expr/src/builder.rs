@@ -155,7 +155,7 @@ impl Builder {
 
     /// An input with a type that promises something of its values, as `input x: [f64]` does in text.
     pub fn promised_leaf(&self, name: &str, qtype: QType, promise: Promise) -> Expr<'_> {
-        let leaf = self.leaf(name);
+        let (leaf, qtype) = (self.leaf(name), qtype.as_input());
         let state = &mut *self.state.borrow_mut();
         if state.program.graph.beyond(&state.limits).is_some() {
             return leaf;

@@ -25,6 +25,20 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
             let found = (!chance(random, config.missing)).then(|| of_size(random, of, config, len));
             Value::optional_struct(of, found).unwrap_or(Value::Nothing)
         }
+        QType::Tuple(_) if let Some((key, of)) = qtype.as_map() => {
+            let mut keys: Vec<ScalarValue> = Vec::new();
+            for _ in 0..len {
+                let one = scalar(random, key, config);
+                if !keys.contains(&one) {
+                    keys.push(one);
+                }
+            }
+            let entries: Vec<_> = keys
+                .into_iter()
+                .map(|own| (own, (!chance(random, config.missing)).then(|| scalar(random, of, config))))
+                .collect();
+            Value::map(key, of, entries).unwrap_or(Value::Nothing)
+        }
         QType::Tuple(_) if qtype.element().is_some() => {
             let element = qtype.element().unwrap_or(qtype);
             let elements: Vec<Value> = (0..len).map(|_| of_size(random, element, config, 0)).collect();

@@ -186,7 +186,8 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
     let begin = if last { from.saturating_sub(to) } else { 0 };
     let places = || (0..to).map(|at| (from > 0).then(|| (begin + at) % from.max(1)));
     match value {
-        // What there is nothing of cannot be repeated.
+        // What there is nothing of cannot be repeated, and neither can keys.
+        Value::Tuple(_) if value.qtype().as_map().is_some() => value.clone(),
         Value::Tuple(_) if value.list_len() == Some(from) && from > 0 => {
             let elements: Vec<Value> = places().filter_map(|at| value.element(at?)).collect();
             let element = value.qtype();

@@ -114,7 +114,11 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
                 let input = program.inputs.iter().find(|input| input.name == *name)?;
                 match &input.default {
                     Some(default) => QType::Scalar(default.scalar()),
-                    None => input.qtype.clone()?,
+                    // What operators see of a dictionary that is given is a dictionary.
+                    None => match input.qtype.as_ref()? {
+                        qtype if let Some((key, value)) = qtype.as_map() => QType::Dict(key, value),
+                        qtype => qtype.clone(),
+                    },
                 }
             }
             Node::Operator(name, operands) => {

@@ -177,6 +177,17 @@ impl<'r> Pool<'r> {
         self.note(leaf, qtype, 0)
     }
 
+    /// A dictionary that is given.
+    fn given_dict(&mut self, key: Scalar, value: Scalar) -> NodeId {
+        let qtype = QType::Dict(key, value);
+        let leaf = self.input(&qtype.as_input());
+        // What operators see of the input is a dictionary.
+        let known = self.by_type.entry(self.types[leaf.index()].clone()).or_default();
+        known.retain(|node| *node != leaf);
+        self.types[leaf.index()] = qtype;
+        leaf
+    }
+
     fn literal(&mut self, qtype: &QType) -> NodeId {
         // What is written by operators is deeper than a literal.
         if values::has_optional_structs(qtype) && self.config.max_depth > 6 && self.random.bool() {

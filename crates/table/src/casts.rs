@@ -237,6 +237,18 @@ fn with_long_points(array: &ArrayRef) -> Option<LargeListArray> {
             let lists = array.as_list::<i32>();
             made(of, lists.value_offsets().iter().map(|end| i64::from(*end)).collect(), lists.values().clone())
         }
+        DataType::Map(..) => {
+            // Its entries are pairs, whatever keys and values are called.
+            let maps = array.as_map_opt()?;
+            let (_, columns, nulls) = maps.entries().clone().into_parts();
+            let fields = columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| Field::new(at.to_string(), column.data_type().clone(), true));
+            let pairs = StructArray::try_new(fields.collect(), columns, nulls).ok()?;
+            let of = Field::new_list_field(pairs.data_type().clone(), true).into();
+            made(&of, maps.value_offsets().iter().map(|end| i64::from(*end)).collect(), Arc::new(pairs))
+        }
         DataType::FixedSizeList(of, size) => {
             let lists = array.as_fixed_size_list();
             let rows = i64::try_from(lists.len()).ok()?;

@@ -17,7 +17,7 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 use cembra_runtime::{ArrayKind, Date, Duration, Fields, QType, Scalar, Timestamp};
-use cembra_value::{ScalarValue, Value, ValueRef};
+use cembra_value::{ListBuilder, ScalarValue, Value, ValueRef};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub enum Cells<'a> {
     Arrays(Lists<'a>, ArrayKind),
     /// Optional structs of this type.
     Optional(QType, &'a StructArray, Box<Cells<'a>>),
-    /// Lists of structs of this type.
+    /// Lists of this type, and dictionaries.
     Structs(QType, &'a LargeListArray, Box<Cells<'a>>),
 }
 
@@ -94,7 +94,7 @@ impl<'a> Cells<'a> {
             }
             QType::Tuple(_) if qtype.element().is_some() => {
                 let (element, list) = (qtype.element()?, array.as_list_opt::<i64>()?);
-                Some(Cells::Structs(element.clone(), list, Cells::of(list.values().as_ref(), element)?.into()))
+                Some(Cells::Structs(qtype.clone(), list, Cells::of(list.values().as_ref(), element)?.into()))
             }
             QType::Tuple(fields) => {
                 let columns = array.as_struct_opt()?.columns();
@@ -115,11 +115,14 @@ impl<'a> Cells<'a> {
                 let found = array.is_valid(row).then(|| cells.value(row));
                 Value::optional_struct(of, found).unwrap_or(Value::Nothing)
             }
-            Cells::Structs(element, list, cells) => {
+            Cells::Structs(qtype, list, cells) => {
                 let ends = list.offsets();
                 let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
-                let elements = list.is_valid(row).then(|| (at(row)..at(row + 1)).map(|at| cells.value(at)));
-                elements.and_then(|elements| Value::list(element, elements)).unwrap_or(Value::Nothing)
+                let (true, Some(mut list)) = (list.is_valid(row), ListBuilder::of(qtype)) else {
+                    return Value::Nothing;
+                };
+                (at(row)..at(row + 1)).for_each(|at| list.push(&cells.value(at)));
+                list.finish()
             }
             Cells::Arrays(lists, kind) => {
                 let scalar = lists.elements.scalar;

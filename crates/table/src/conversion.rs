@@ -457,6 +457,19 @@ fn becomes(found: &DataType, qtype: &QType) -> bool {
         (QType::Tuple(_), _) if qtype.as_optional_struct().is_some() => {
             qtype.as_optional_struct().is_some_and(|of| becomes(found, &types::all_optional(of)))
         }
+        (QType::Tuple(_), _) if let Some((key, given)) = qtype.as_map() => match found {
+            DataType::Map(of, _) => match of.data_type() {
+                DataType::Struct(pair) => match &pair[..] {
+                    [own, found] => {
+                        becomes(own.data_type(), &QType::Scalar(key))
+                            && becomes(found.data_type(), &QType::Optional(given))
+                    }
+                    _ => false,
+                },
+                _ => false,
+            },
+            _ => false,
+        },
         (QType::Tuple(_), _) if qtype.element().is_some() => match found {
             DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
                 qtype.element().is_some_and(|element| becomes(of.data_type(), element))

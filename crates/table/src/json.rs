@@ -367,10 +367,13 @@ fn is_float_name(text: JsonText<'_>) -> bool {
 
 /// The value of this type; what is wrong with it is said of the place in it.
 fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
-    value.value(qtype).map_err(|JsonMisfit { path, expected, found, .. }| {
+    value.value(qtype).map_err(|JsonMisfit { path, expected, found, is_twice, .. }| {
         let whole = place;
         let path = format!("{}{path}", place.path);
         let place = Place { path: &path, ..place };
+        if is_twice {
+            return DataError::new(DataCode::ColumnType, "the key is there twice").in_column(&path);
+        }
         let error = match (qtype, found.kind()) {
             // The type of an element is declared with that of its list.
             (QType::Array(kind, _), found_kind) if path != whole.path && found_kind != JsonKind::Null => {

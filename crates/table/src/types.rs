@@ -6,6 +6,7 @@ use crate::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
 use cembra_arrow::Strings;
 use cembra_runtime::{Names, QType, Scalar};
+use cembra_value::Dict;
 use std::sync::Arc;
 
 /// The Arrow type whose arrays hold a scalar's values.
@@ -99,6 +100,13 @@ pub fn to_qtype(data_type: &DataType, nullable: bool) -> Option<QType> {
             let element = to_qtype(of.data_type(), of.is_nullable())?;
             // Lists of lists there are none.
             return if of.is_nullable() { element.optional_struct() } else { element }.list_of();
+        }
+        DataType::Map(of, _) => {
+            let DataType::Struct(pair) = of.data_type() else { return None };
+            let [own, found] = &pair[..] else { return None };
+            let scalar = |field: &Field| to_qtype(field.data_type(), false)?.scalar();
+            let key = scalar(own).filter(|key| Dict::may_be_keys(*key))?;
+            return Some(QType::Dict(key, scalar(found)?).as_input());
         }
         other => cembra_arrow::scalar(other)?,
     };

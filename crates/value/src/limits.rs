@@ -143,6 +143,8 @@ limits! {
     /// Evaluating: bytes of the arrays that one evaluation made and still has. Default 4 GiB. It is looked at when an operator has
     /// made an array, of which it makes no more than 2^28 elements.
     ArrayBytes array_bytes: u64 = 4 << 30, "bytes of arrays", "make fewer or smaller arrays";
+    /// Evaluating: entries of a dictionary that a model is given, `input rates: dict[text, f64]`. Default 16 million.
+    DictEntries dict_entries: usize = 16_000_000, "entries of a dictionary", "give the model fewer, or look them up before it runs";
     /// Evaluating: rounds of all loops of one evaluation together. Default 10 million.
     LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
     /// Evaluating: work on strings of one evaluation, in bytes that operators read, each as often as it is read. Bytes that

@@ -1,7 +1,7 @@
 //! Values of optional structs and of lists of structs: made of the structs themselves, taken apart into them, and checked. How they are
 //! kept is said at [`Form`].
 
-use crate::{ArrayBuilder, ScalarValue, Value};
+use crate::{ArrayBuilder, Dict, ScalarValue, Value};
 use cembra_runtime::{ArrayKind, Fields, Form, QType, Scalar};
 
 impl ScalarValue {
@@ -92,19 +92,48 @@ impl Value {
         Some(list.finish())
     }
 
-    /// How many elements a list of structs has; none of other values.
+    /// A dictionary that a model is given: its entries, in their order. That a key is there twice is found when something is looked up. None
+    /// if there are no dictionaries of such keys, or an entry is of other types.
+    ///
+    /// ```
+    /// use cembra_value::{ScalarValue, Value};
+    /// use cembra_runtime::Scalar;
+    ///
+    /// let entries = [("CH".into(), Some(1.08.into())), ("DE".into(), None)].map(|(key, value)| (ScalarValue::Text(key), value));
+    /// let rates = Value::map(Scalar::Text, Scalar::Float64, entries).unwrap();
+    /// assert_eq!((rates.to_string(), rates.qtype().to_string()), ("dict{'CH': 1.08, 'DE': NA}".into(), "dict[text, f64]".into()));
+    /// ```
+    #[must_use]
+    pub fn map(
+        key: Scalar,
+        value: Scalar,
+        entries: impl IntoIterator<Item = (ScalarValue, Option<ScalarValue>)>,
+    ) -> Option<Value> {
+        let qtype = QType::Dict(key, value).as_input();
+        let mut list = ListBuilder::of(&qtype).filter(|_| Dict::may_be_keys(key))?;
+        for (own, given) in entries {
+            let entry = Value::Tuple([Value::Scalar(own), Value::optional(value, given)].into());
+            if !entry.is_of(list.element()) {
+                return None;
+            }
+            list.push(&entry);
+        }
+        Some(list.finish())
+    }
+
+    /// How many elements a list of structs has, or entries a dictionary that is given; none of other values.
     #[must_use]
     pub fn list_len(&self) -> Option<usize> {
         let Value::Tuple(members) = self else { return None };
-        matches!(members.form(), Form::List(_)).then(|| first_len(self))
+        matches!(members.form(), Form::List(_) | Form::Map(_)).then(|| first_len(self))
     }
 
-    /// An element of a list of structs; none behind the last, and of other values.
+    /// An element of a list of structs, or an entry of a dictionary that is given; none behind the last, and of other values.
     #[must_use]
     pub fn element(&self, at: usize) -> Option<Value> {
         let Value::Tuple(members) = self else { return None };
         match members.form() {
-            Form::List(element) if at < first_len(self) => taken(self, element, at),
+            Form::List(element) | Form::Map(element) if at < first_len(self) => taken(self, element, at),
             _ => None,
         }
     }
@@ -113,7 +142,7 @@ impl Value {
     pub(crate) fn is_well_formed(&self) -> bool {
         let Value::Tuple(members) = self else { return true };
         match members.form() {
-            Form::List(element) => is_list(self, element, first_len(self)),
+            Form::List(element) | Form::Map(element) => is_list(self, element, first_len(self)),
             Form::Tuple | Form::Optional => members.iter().all(Value::is_well_formed),
         }
     }
@@ -211,8 +240,16 @@ impl ListBuilder {
     /// A list without elements, which are to be of this type. None if there are no lists of such.
     #[must_use]
     pub fn new(element: &QType) -> Option<ListBuilder> {
-        let Some(QType::Tuple(_)) = element.list_of() else { return None };
-        Some(ListBuilder { element: element.clone(), members: Members::new(element)? })
+        ListBuilder::of(&element.list_of()?)
+    }
+
+    /// A list of this type, or a dictionary that is given. None of another type.
+    #[must_use]
+    pub fn of(list: &QType) -> Option<ListBuilder> {
+        let (element, QType::Tuple(fields)) = (list.element()?.clone(), list) else { return None };
+        let QType::Tuple(parts) = &element else { return None };
+        let members = parts.iter().map(Members::new).collect::<Option<_>>()?;
+        Some(ListBuilder { members: Members::Lists(QType::Tuple(fields.clone()), members), element })
     }
 
     /// The type of the elements.

@@ -450,9 +450,20 @@ impl Value {
                 _ => write!(f, "{}{{NA}}", self.qtype()),
             };
         };
-        f.write_str("[")?;
+        let is_map = matches!(self, Value::Tuple(fields) if matches!(fields.form(), Form::Map(_)));
+        f.write_str(if is_map { "dict{" } else { "[" })?;
         for (at, element) in (0..len.min(SHOWN)).filter_map(|at| Some((at, self.element(at)?))) {
             f.write_str(if at > 0 { ", " } else { "" })?;
+            if let (true, Value::Tuple(entry)) = (is_map, &element) {
+                let bare = |f: &mut fmt::Formatter<'_>, value: &Value| match value.as_scalar() {
+                    Some(scalar) => scalar.fmt_bare(f),
+                    None => f.write_str("NA"),
+                };
+                bare(f, &entry[0])?;
+                f.write_str(": ")?;
+                bare(f, &entry[1])?;
+                continue;
+            }
             match element.as_optional_struct() {
                 Some(None) => f.write_str("NA")?,
                 Some(Some(of)) => write!(f, "{of}")?,
@@ -462,7 +473,7 @@ impl Value {
         if len > SHOWN {
             write!(f, ", ... ({len} elements)")?;
         }
-        f.write_str("]")
+        f.write_str(if is_map { "}" } else { "]" })
     }
 }
 

@@ -28,6 +28,9 @@ pub enum Form {
     /// A list of structs of this type, `[{x: f64, y: text?}]`: a list for each member of the struct, which is an array where that is a scalar
     /// or an optional. All have the same size. Of a scalar the array has each element.
     List(Arc<QType>),
+    /// A dictionary that a model is given, `dict[text, f64]`: a list of such pairs of a key and an optional value, so an array of keys, all of
+    /// which are there, and one of values.
+    Map(Arc<QType>),
 }
 
 struct Parts<T> {

@@ -1,8 +1,8 @@
 //! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
 
 use cembra::{
-    Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, Sources,
-    UsedFile, Value, operator_limits, read_binary, read_json, tensor,
+    Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, Scalar,
+    ScalarValue, Sources, UsedFile, Value, operator_limits, read_binary, read_json, tensor,
 };
 use std::cell::Cell;
 use std::io;
@@ -388,10 +388,10 @@ fn patterns_and_texts_that_are_large_together() {
         };
         let error = matched("(a[ab]{10000}c)").expect_err("too large");
         assert!(error.code() == "invalid" && error.to_string().contains("too large to be matched"), "{error}");
-        assert_eq!(matched("((?:a|b|ab)*c)").expect("small"), Value::Missing(cembra::Scalar::Text));
+        assert_eq!(matched("((?:a|b|ab)*c)").expect("small"), Value::Missing(Scalar::Text));
         assert_eq!(
             matched("([ab]{20})$").expect("small"),
-            Value::Present(cembra::ScalarValue::Text(text[text.len() - 20..].into()))
+            Value::Present(ScalarValue::Text(text[text.len() - 20..].into()))
         );
     }
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
@@ -627,5 +627,25 @@ fn array_bytes() {
         assert!(evaluate(rounds, backend, one - 1).is_err());
         let grows = "input x: [i64]; core.while_loop(x, fn(s) = array.size(s) > 0, fn(s) = array.concat(s, s))";
         assert_eq!(evaluate(grows, backend, 100 * one).expect_err("too large").operator(), Some("array.concat"));
+    }
+}
+
+#[test]
+fn dict_entries() {
+    let model = Model::parse("input d: dict[i64, f64]; lookup(3, d)").expect("a model");
+    let of = |count: i64| {
+        let entries = (0..count).map(|key| (ScalarValue::from(key), Some(ScalarValue::from(key as f64 / 2.0))));
+        Value::map(Scalar::Int64, Scalar::Float64, entries).expect("entries")
+    };
+    for backend in BOTH {
+        let limits = with(|limits| limits.dict_entries = 4);
+        let executor = model.compile(&Options::default().backend(backend).limits(limits)).expect("a model");
+        assert_eq!(executor.session().evaluate(&[of(4)]).expect("four entries"), [Value::from(Some(1.5))]);
+        let error = executor.session().evaluate(&[of(5)]).expect_err("one more");
+        assert_eq!(error.code(), "limit");
+        assert!(error.to_string().contains("`dict_entries`"), "{error}");
+        // A million keys are found as four are.
+        let executor = model.compile(&Options::default().backend(backend)).expect("a model");
+        assert_eq!(executor.session().evaluate(&[of(1_000_000)]).expect("a million entries"), [Value::from(Some(1.5))]);
     }
 }

@@ -148,7 +148,7 @@ impl Case {
 
 fn field(text: &str) -> Result<Field, String> {
     let (name, qtype) = text.split_once(": ").ok_or_else(|| format!("`{text}` is not `name: type`"))?;
-    let qtype = parse_type(qtype).map_err(|error| format!("`{qtype}`: {error}"))?;
+    let qtype = parse_type(qtype).map_err(|error| format!("`{qtype}`: {error}"))?.as_input();
     Ok(Field { name: name.to_owned(), qtype })
 }
 

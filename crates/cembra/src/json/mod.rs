@@ -13,11 +13,11 @@ use crate::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, ListBuilder, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 
 /// The loader of rows that are JSON objects, and the listener that puts outputs into one. As a loader it knows every name,
@@ -134,8 +134,13 @@ pub(crate) trait Written<'j>: Copy + fmt::Display {
     /// The elements of an array.
     fn to_elements(self) -> Option<Vec<Self>>;
 
+    /// The fields of an object, in their order.
+    fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>>;
+
     /// The fields of an object, the last of those of one name.
-    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>>;
+    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>> {
+        self.to_entries().map(|fields| fields.into_iter().collect())
+    }
 
     /// What an absent field is.
     fn null() -> Self;
@@ -159,7 +164,7 @@ impl<'j> Written<'j> for &'j Object {
         self.as_array().map(|elements| elements.iter().collect())
     }
 
-    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>> {
+    fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>> {
         self.as_object().map(|fields| fields.iter().map(|(key, value)| (Cow::Borrowed(key.as_str()), value)).collect())
     }
 
@@ -186,8 +191,8 @@ impl<'j> Written<'j> for JsonText<'j> {
         self.elements()
     }
 
-    fn to_fields(self) -> Option<HashMap<Cow<'j, str>, Self>> {
-        self.fields().map(|fields| fields.into_iter().collect())
+    fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>> {
+        self.fields()
     }
 
     fn null() -> Self {
@@ -207,12 +212,14 @@ pub struct JsonMisfit<T> {
     pub found: T,
     /// For a list of a tensor that is shorter or longer than those before it along the same axis: the length of these.
     pub extent: Option<usize>,
+    /// True for a key of a dictionary that is there a second time.
+    pub is_twice: bool,
 }
 
 impl<T> JsonMisfit<T> {
     /// A whole value that is of another type.
     const fn of(expected: QType, found: T) -> Self {
-        JsonMisfit { path: String::new(), expected, found, extent: None }
+        JsonMisfit { path: String::new(), expected, found, extent: None, is_twice: false }
     }
 }
 
@@ -228,6 +235,7 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
             let inner = if value.is_null() { None } else { Some(whole_struct(of, value)?) };
             Value::optional_struct(of, inner).map(ValueRef::from).ok_or_else(misfit)
         }
+        QType::Tuple(_) if let Some((key, given)) = qtype.as_map() => map(key, given, value),
         QType::Tuple(_) if qtype.element().is_some() => {
             let mut list = qtype.element().and_then(ListBuilder::new).ok_or_else(misfit)?;
             for (at, element) in value.to_elements().ok_or_else(misfit)?.into_iter().enumerate() {
@@ -260,6 +268,32 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
         QType::Tensor(scalar, rank) => tensors::read(*scalar, *rank, value).map(ValueRef::from),
         _ => Err(misfit()),
     }
+}
+
+/// The dictionary that a JSON object is: its keys are spelled as data are, and each is there once.
+fn map<'j, J: Written<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let qtype = QType::Dict(key, given).as_input();
+    let misfit = || JsonMisfit::of(qtype.clone(), value);
+    let each = QType::Optional(given);
+    let found = value.to_entries().ok_or_else(misfit)?;
+    let mut seen = HashSet::with_capacity(found.len());
+    let mut entries = Vec::with_capacity(found.len());
+    for (name, found) in found {
+        let at =
+            || JsonMisfit { path: format!(".{}", Excerpt::quoted(&name)), ..JsonMisfit::of(QType::Scalar(key), found) };
+        let own = match key {
+            Scalar::Text => Some(ScalarValue::Text((&*name).into())),
+            Scalar::Bytes => BASE64.decode(&*name).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
+            key => ScalarValue::spelled_in_data(key, &name),
+        };
+        let own = own.ok_or_else(at)?;
+        if !seen.insert(own.clone()) {
+            return Err(JsonMisfit { is_twice: true, ..at() });
+        }
+        let found = whole(&each, found, &|| Cow::Borrowed(&*name))?;
+        entries.push((own, found.as_scalar().cloned()));
+    }
+    Value::map(key, given, entries).map(ValueRef::from).ok_or_else(misfit)
 }
 
 /// The struct that is a JSON value.
@@ -449,9 +483,16 @@ impl Loader<JsonRow> for JsonRows {
 
 /// The input `key` from what the row has under that key.
 pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
-    let Some(found) = found.filter(|found| !found.is_null()) else { return Ok(ValueRef::Missing) };
-    value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent }| {
+    let is_struct = qtype.as_optional_struct().is_some();
+    let found = match found.filter(|found| !found.is_null()) {
+        None if !is_struct => return Ok(ValueRef::Missing),
+        found => found.unwrap_or_else(J::null),
+    };
+    value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, is_twice }| {
         Error::values(match extent {
+            _ if is_twice => {
+                format!("input `{key}` is a dictionary, and has the key `{}` twice", path.trim_start_matches('.'))
+            }
             _ if found.is_null() => format!("input `{key}{path}` is {expected}, but it is missing"),
             Some(extent) => {
                 format!("input `{key}{path}` is {extent} long as the lists before it are, found {}", excerpt(found))

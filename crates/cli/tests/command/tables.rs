@@ -137,6 +137,56 @@ fn tuples_are_structs_and_come_back() {
     }
 }
 
+/// What a service is sent: a customer who may be unknown, a list of items, a dictionary. It goes through JSON, Parquet and Arrow.
+#[test]
+fn structs_lists_and_dictionaries_go_through_files() {
+    let orders = "{\"id\":1,\"customer\":{\"name\":\"Ann\",\"age\":40},\"items\":[{\"price\":1.5,\"kind\":\"a\"},{\"price\":2.0,\"kind\":null}],\"rates\":{\"a\":2}}\n\
+        {\"id\":2,\"customer\":null,\"items\":[],\"rates\":{}}\n\
+        {\"id\":3,\"customer\":{\"name\":\"Bob\",\"age\":null},\"items\":[{\"price\":3.5,\"kind\":\"b\"}],\"rates\":{\"b\":3,\"a\":null}}\n";
+    let types = "input customer: {name: text, age: i32?}?, items: [{price: f64, kind: text?}]\n";
+    let total = "input rates: dict[text, f64]\nlet each = map(fn(i) = i.price, items)\noutput total = sum(each * (dict.get(rates, items.kind) ?? 1.0))\n";
+    let model = format!(
+        "{types}{total}output who = customer.name ?? \"nobody\"\noutput c = customer\noutput dear = items[items.price > 1.5]\n"
+    );
+    let shell = Shell::new().file("orders.jsonl", orders).file("orders.cem", &model);
+    let expected = "{\"total\":5.0,\"who\":\"Ann\",\"c\":{\"name\":\"Ann\",\"age\":40},\"dear\":[{\"price\":2.0,\"kind\":null}]}\n\
+        {\"total\":0.0,\"who\":\"nobody\",\"c\":null,\"dear\":[]}\n\
+        {\"total\":10.5,\"who\":\"Bob\",\"c\":{\"name\":\"Bob\",\"age\":null},\"dear\":[{\"price\":3.5,\"kind\":\"b\"}]}\n";
+    for backend in ["native", "interp", "tiered"] {
+        let args = ["eval", "orders.cem", "orders.jsonl", "--format", "jsonl", "--backend", backend];
+        assert_eq!(shell.stdout(&args), expected, "{backend}");
+    }
+    let again = "input c: {name: text, age: i32?}?, dear: [{price: f64, kind: text?}]\noutput n = c.age\noutput s = sum(dear.price)\noutput \"c\" = c\noutput \"dear\" = dear\n";
+    for file in ["a.parquet", "a.arrow", "a.jsonl"] {
+        assert_eq!(shell.stdout(&["eval", "orders.cem", "orders.jsonl", "-o", file]), "", "{file}");
+        let found = shell.stdout(&["eval", "-e", again, file, "--format", "jsonl"]);
+        let first = "{\"n\":40,\"s\":2.0,\"c\":{\"name\":\"Ann\",\"age\":40},\"dear\":[{\"price\":2.0,\"kind\":null}]}\n\
+            {\"n\":null,\"s\":0.0,\"c\":null,\"dear\":[]}\n";
+        assert!(found.starts_with(first), "{file}: {found}");
+        // Undeclared, they are of the types that the data have.
+        let inferred = "output n = L.c.age\noutput who = L.c.name\noutput p = sum(L.dear.price)";
+        assert_eq!(
+            shell.stdout(&["eval", "-e", inferred, file, "--format", "jsonl"]),
+            "{\"n\":40,\"who\":\"Ann\",\"p\":2.0}\n{\"n\":null,\"who\":null,\"p\":0.0}\n{\"n\":null,\"who\":\"Bob\",\"p\":3.5}\n",
+            "{file}"
+        );
+    }
+    let csv = shell.stdout(&["eval", "orders.cem", "orders.jsonl"]);
+    assert!(
+        csv.starts_with(
+            "total,who,c.name,c.age,dear\n5,Ann,Ann,40,\"[{\"\"price\"\":2.0,\"\"kind\"\":null}]\"\n0,nobody,,,[]\n"
+        ),
+        "{csv}"
+    );
+    // A row without a price is told, or passed over, and the others keep their values.
+    let bad = orders.replace("{\"price\":3.5,", "{");
+    let shell = shell.file("bad.jsonl", &bad);
+    let failed = shell.run(&["eval", "orders.cem", "bad.jsonl", "--on-error", "missing", "--format", "jsonl"]);
+    assert!(failed.stderr.contains("bad.jsonl:3"), "{failed}");
+    assert!(failed.stdout.starts_with(&expected[..expected.find("{\"total\":10.5").unwrap_or(0)]), "{failed}");
+    assert!(failed.stdout.ends_with("{\"total\":null,\"who\":null,\"c\":null,\"dear\":null}\n"), "{failed}");
+}
+
 #[test]
 fn columns_carried_through_stand_first_and_give_way_to_outputs() {
     let shell = Shell::new().file("rows.csv", "id;x;name\n007;1;a\n008;2.50;\"b;c\"\n");

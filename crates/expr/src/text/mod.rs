@@ -162,7 +162,9 @@ pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Di
 
 /// Reads the type of an input that stands in a larger file, and what the input promises.
 pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<(QType, Promise), Diagnostics> {
-    read_whole(text, &unmeasured(limits), |cursor| cursor.read_input_type().map(Some))
+    read_whole(text, &unmeasured(limits), |cursor| {
+        cursor.read_input_type().map(|(qtype, promise)| Some((qtype.as_input(), promise)))
+    })
 }
 
 /// Reads the default of an input that stands in a larger file.

@@ -24,6 +24,23 @@ pub(crate) fn write_value(out: &mut String, value: &Value, spelling: Spelling) {
             out.push_str(spelling.scalar(*scalar));
             out.push(']');
         }
+        // As a dictionary that is written: there is no literal of one that is given.
+        Value::Tuple(_) if value.qtype().as_map().is_some() => {
+            spelling.write_type(out, &value.qtype());
+            out.push('{');
+            for (at, entry) in (0..value.list_len().unwrap_or(0)).filter_map(|at| Some((at, value.element(at)?))) {
+                let Value::Tuple(entry) = entry else { continue };
+                out.push_str(if at > 0 { ", " } else { "" });
+                for (at, part) in entry.iter().enumerate() {
+                    out.push_str(if at > 0 { ": " } else { "" });
+                    match part.as_scalar() {
+                        Some(scalar) => write_bare(out, scalar),
+                        None => out.push_str("NA"),
+                    }
+                }
+            }
+            out.push('}');
+        }
         Value::Tuple(fields) if *fields.form() != Form::Tuple => {
             let _ = write!(out, "{STRUCTS}{{");
             spelling.write_type(out, &value.qtype());

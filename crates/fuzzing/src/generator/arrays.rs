@@ -315,7 +315,14 @@ impl Grower<'_> {
             keys = self.pool.apply(catalogue.known(id::ARRAY_UNIQUE)?, &[keys])?;
             keys = self.tried(keys)?;
         }
-        let dict = self.pool.apply(catalogue.known(id::DICT_MAKE)?, &[keys, values])?;
+        let dict = match self.pool.inputs.len() < self.pool.config.max_inputs as usize && self.pool.random.u32(..3) == 0
+        {
+            true => {
+                let value = self.scalar_of(values)?;
+                self.pool.given_dict(scalar, value)
+            }
+            false => self.pool.apply(catalogue.known(id::DICT_MAKE)?, &[keys, values])?,
+        };
         let asked = *pick(
             self.pool.random,
             &[id::DICT_GET, id::DICT_GET, id::DICT_LOOKUP, id::DICT_CONTAINS, id::DICT_KEYS, id::DICT_VALUES],

@@ -1,6 +1,6 @@
 //! `x in [a, b]`, `x in a..b` and `x in e`. The list and the range are syntax: no array is made of them.
 
-use super::{CONTAINS, FEW, contains};
+use super::{CONTAINS, FEW, contained, contains};
 use crate::comparison::{EQUAL, LESS};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
 use crate::id;
@@ -151,7 +151,7 @@ pub(crate) static IN_VALUE: OpDef = OpDef {
             let all = g.literal(Value::Unspecified);
             g.apply(id::ANY, &[is_it, all])
         }
-        _ => g.apply(id::DICT_CONTAINS, &[args[1], args[0]]),
+        _ => contained(g, args[1], args[0]),
     }),
     over_arrays: OverArrays::Own,
     examples: &[

@@ -188,19 +188,24 @@ pub(crate) static CONTAINS: OpDef = OpDef {
         check_key(CONTAINS.name, keys, args, 1)?;
         Ok(Signature::unchanged(args, QType::MASK))
     }),
-    meaning: Meaning::Expand(|g, args| match dict_of(g, CONTAINS.name, args[0])? {
-        Source::Literal(dict) => contains(g, dict.of_units(), args[1]),
-        Source::Arrays([keys, _]) => {
-            let rows = rows_of(g, keys, args[1])?;
-            g.apply(id::HAS, &[rows])
-        }
-    }),
+    meaning: Meaning::Expand(|g, args| contained(g, args[0], args[1])),
     examples: &[
         ex("dict.contains(dict{\"CH\": 1.08, \"DE\": missing}, \"DE\")", "present"),
         ex("dict.contains(dict{\"CH\": 1.08, \"DE\": missing}, \"FR\")", "missing"),
     ],
     ..DICT
 };
+
+/// Present if a dictionary, which may be the arrays that it is made of, has a key.
+fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> Made {
+    match dict_of(g, CONTAINS.name, dict)? {
+        Source::Literal(dict) => contains(g, dict.of_units(), key),
+        Source::Arrays([keys, _]) => {
+            let rows = rows_of(g, keys, key)?;
+            g.apply(id::HAS, &[rows])
+        }
+    }
+}
 
 /// Present if a value is one of these keys, which have units, or in one of these ranges.
 fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> Made {

@@ -59,7 +59,7 @@ fn find_leaves(
         if problems.len() >= limits.problems.max(1) {
             break;
         }
-        let given = leaf_type(&input.name);
+        let given = leaf_type(&input.name).map(|given| given.as_input());
         if let Err(problem) = input.check_default() {
             problems.push(problem);
             continue;
@@ -375,7 +375,10 @@ impl Typer<'_> {
         let (default, is_absent) = match self.defaults.get(at) {
             Some(Fallback::Missing(default)) if leaves[at].1.is_optional() => (*default, false),
             Some(Fallback::Absent(default)) => (*default, true),
-            _ => return Some(graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node)),
+            _ => {
+                let leaf = graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node);
+                return if leaves[at].1.as_map().is_some() { self.given_dict(model, leaf, node) } else { Some(leaf) };
+            }
         };
         // Equal defaults are equal literals.
         graph.set_distinct(false);
@@ -385,6 +388,17 @@ impl Typer<'_> {
         }
         let leaf = graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node);
         self.operator(model, node, id::PRESENCE_OR, &[Operand::Node(leaf), Operand::Node(default)])
+    }
+
+    /// The dictionary of the entries that an input is given.
+    fn given_dict(&mut self, model: &mut TypedModel, leaf: Id, node: NodeId) -> Option<Id> {
+        model.graph.set_distinct(false);
+        let mut members = [leaf; 2];
+        for (at, member) in members.iter_mut().enumerate() {
+            let index = model.graph.literal(Value::from(at as i64), node);
+            *member = self.structure(model, node, id::PART, &[Operand::Node(leaf), Operand::Node(index)])?;
+        }
+        self.structure(model, node, id::DICT_MAKE, &members.map(Operand::Node))
     }
 
     /// A literal as it is.

@@ -211,8 +211,9 @@ impl CsvData {
                 Ok(Cell::Target(targets.len() - 1))
             }
             QType::Tuple(_) if qtype.element().is_some() => {
-                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is a list, as {qtype} is"));
-                Err(error.in_column(&place.path).hint("lists are read from JSON, Parquet and Arrow"))
+                let what = if qtype.as_map().is_some() { "dictionary" } else { "list" };
+                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is a {what}, as {qtype} is"));
+                Err(error.in_column(&place.path).hint("these are read from JSON, Parquet and Arrow"))
             }
             QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
                 match self.cell(place, &types::all_optional(of), targets, absent)? {

@@ -9,6 +9,7 @@ mod hostile;
 mod pages;
 mod reading_csv;
 mod reading_json;
+mod structs;
 mod values;
 mod writing;
 

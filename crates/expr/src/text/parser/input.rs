@@ -55,6 +55,7 @@ impl Parser<'_, '_> {
     fn input_type(&mut self, from: usize) -> Result<(), Stop> {
         let start = self.cursor.token.span;
         let (qtype, promise) = self.cursor.read_input_type()?;
+        let qtype = qtype.as_input();
         let spelled = start.to(self.cursor.previous);
         if !qtype.is_declarable() {
             let problem = Diagnostic::new(Code::InputType, format!("no input is of type {qtype}")).at(spelled);

@@ -43,7 +43,7 @@ impl Grower<'_> {
             Node::Literal(value) => Some(value.clone()),
             Node::Leaf(name) => {
                 let name = self.pool.graph.name(name).clone();
-                let qtype = self.pool.types[node.index()].clone();
+                let qtype = self.pool.types[node.index()].as_input();
                 Some(self.input(&name, &qtype))
             }
             Node::Placeholder(_) => None,
