@@ -14,7 +14,7 @@ const fn array_type(scalar: Scalar) -> QType {
 /// A type that an input has which is an array.
 macro_rules! array_input {
     ($($ty:ty: $scalar:expr, |$field:ident| $array:expr;)*) => { $(
-        impl Sealed for $ty {}
+        impl<S> Sealed<S> for $ty {}
 
         impl InputValue for $ty {
             fn qtype() -> QType { array_type($scalar) }
@@ -71,7 +71,20 @@ macro_rules! plain_arrays {
             ArrayView<'_, $rust>: Scalar::$plain, |field| field.array();
         }
 
-        impl Sealed for Vec<Option<$rust>> {}
+        impl<S> Sealed<S> for Vec<Option<$rust>> {}
+        impl<S, const N: usize> Sealed<S> for [$rust; N] {}
+
+        impl<const N: usize> InputValue for [$rust; N] {
+            fn qtype() -> QType { array_type(Scalar::$plain) }
+            const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
+            unsafe fn write(&self, _: FramePtr, _: u32) {
+                // No plan has such an input.
+            }
+            fn value(&self) -> Value {
+                Value::from(ArrayView::new(&self[..]).array())
+            }
+        }
 
         array_output! {
             Vec<$rust>: Scalar::$plain, |array| elements(array), false;

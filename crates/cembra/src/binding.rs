@@ -10,7 +10,7 @@ use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
 #[cfg(feature = "tensors")]
 use cembra_engine::TensorProgram;
-use cembra_engine::{Executable, Field, only_sessions, plan, prepare};
+use cembra_engine::{Executable, Field, plan, prepare};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_runtime::{FramePtr, QType, Scalar};
@@ -152,9 +152,38 @@ pub(crate) struct Transfers<S> {
     /// Fields of the output struct that are their defaults, because the model has no such outputs.
     pub(crate) absent: Box<[OutputField]>,
     pub(crate) tells: Box<[ListenerOutput<S>]>,
-    /// The fields that are the inputs of a model with arrays or tensors, in their order: then nothing goes through the frame, and the slots
-    /// of outputs are none.
-    pub(crate) arrays: Option<Box<[InputField]>>,
+    /// Where the inputs of a model with arrays or tensors come from, in their order: then nothing goes through the frame, and the slots of
+    /// outputs are none.
+    pub(crate) arrays: Option<Box<[WholeInput]>>,
+}
+
+/// Where an input of a model with arrays or tensors comes from.
+pub(crate) enum WholeInput {
+    /// A field of the row.
+    Field(InputField),
+    /// An accessor.
+    Read(Load),
+}
+
+impl WholeInput {
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// What the accessor says, or that it gave a value of another type.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `row` is a row of the source's type, borrowed for the call.
+    pub(crate) unsafe fn value(&self, row: *const u8) -> Result<Value, Error> {
+        match self {
+            // SAFETY: FIELD-TABLE, promised by the caller.
+            WholeInput::Field(field) => Ok(unsafe { (field.value)(row.add(field.offset)) }),
+            WholeInput::Read(load) => {
+                // SAFETY: FIELD-TABLE, promised by the caller.
+                let value = unsafe { load.read.read(row)? };
+                value.to_value(&load.qtype).ok_or_else(|| load.misfit(&value))
+            }
+        }
+    }
 }
 
 impl<S> Transfers<S> {
@@ -209,7 +238,7 @@ pub(crate) fn bind<S>(
     #[cfg(feature = "tensors")]
     if TensorProgram::is_of(&program, options) {
         let executable = || Executable::of(program, options);
-        return bind_whole(executable, source, fields, absent, listener.is_some());
+        return bind_whole(executable, source, fields, absent, listener);
     }
     if options.binding.cast_outputs || options.binding.require_present {
         program = fit_outputs(&program, &wanted, options)?;
@@ -217,7 +246,7 @@ pub(crate) fn bind<S>(
     let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
     if placed.model.has_arrays() {
         let executable = || Executable::of_arrays(program, placed, options);
-        return bind_whole(executable, source, fields, absent, listener.is_some());
+        return bind_whole(executable, source, fields, absent, listener);
     }
     let plan = plan(&placed, &program, options)?;
     let found: Vec<(&str, &QType)> =
@@ -257,29 +286,38 @@ pub(crate) fn bind<S>(
     Ok(Bound { executor, moves })
 }
 
-/// Compiles a model with arrays or tensors for fields of structs; listeners do not hear of such values.
+/// Compiles a model with arrays or tensors: inputs and outputs are values by themselves.
 fn bind_whole<S>(
     executable: impl FnOnce() -> Result<Executable, Error>,
     source: &dyn Source,
     fields: Vec<OutputField>,
     absent: Vec<OutputField>,
-    has_listener: bool,
+    listener: Option<&dyn Listener<S>>,
 ) -> Result<Bound<S>, Error> {
     let executor = Executor::from(executable()?);
-    let only_sessions = || only_sessions([executor.inputs(), executor.outputs()]);
-    if has_listener {
-        return Err(only_sessions());
-    }
-    let found: Vec<(&str, &QType)> = executor.outputs().iter().map(|output| (&*output.name, &output.qtype)).collect();
+    let (taken, heard) = executor.outputs().split_at(fields.len().min(executor.outputs().len()));
+    let found: Vec<(&str, &QType)> = taken.iter().map(|output| (&*output.name, &output.qtype)).collect();
     check_outputs(&found, &|at, _, found| fields[at].wanted(found))?;
     let mut inputs = Vec::with_capacity(executor.inputs().len());
     for input in executor.inputs() {
         if !source.knows(&input.name) {
             return Err(no_data(&[(&*input.name, None)], source));
         }
-        let InputSource::Field(field) = source.bind(&input.name, &input.qtype)? else { return Err(only_sessions()) };
-        check_field(&input.name, &input.qtype, &field)?;
-        inputs.push(field);
+        inputs.push(match source.bind(&input.name, &input.qtype)? {
+            InputSource::Field(field) => {
+                check_field(&input.name, &input.qtype, &field)?;
+                WholeInput::Field(field)
+            }
+            InputSource::Read(read) => {
+                WholeInput::Read(Load { read, name: input.name.clone(), qtype: input.qtype.clone(), slot: 0 })
+            }
+        });
+    }
+    let mut tells = Vec::with_capacity(heard.len());
+    for (output, listener) in heard.iter().zip(std::iter::repeat(listener)) {
+        let Some(listener) = listener else { break };
+        let qtype = output.qtype.clone();
+        tells.push(ListenerOutput { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: 0 });
     }
     let moved = |(field, output): (OutputField, &Field)| MovedField::new(field, &output.name, &output.qtype, 0);
     let moves = Transfers {
@@ -288,7 +326,7 @@ fn bind_whole<S>(
         checked: fields.into_iter().zip(executor.outputs()).map(moved).collect(),
         outputs: Box::default(),
         absent: absent.into(),
-        tells: Box::default(),
+        tells: tells.into(),
         arrays: Some(inputs.into()),
     };
     Ok(Bound { executor, moves })

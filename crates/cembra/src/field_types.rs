@@ -178,43 +178,7 @@ fn optional_type<T: FieldType>() -> (QType, u32) {
     (qtype, inside)
 }
 
-impl<T: FieldType> Sealed for T {}
-impl<T: FieldType> Sealed for Option<T> {}
-impl<T: FieldType + Copy> Sealed for Optional<T> {}
-
-impl<T: FieldType> InputValue for T {
-    fn qtype() -> QType {
-        model_type::<T>()
-    }
-    const IN_PLACE: bool = <T as FieldType>::IN_PLACE && <T::Model as InputValue>::IN_PLACE;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn write(&self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT, promised by the caller; STRING-VIEW: a view of a text is borrowed from this value, not from the view.
-        unsafe { self.view().write(frame, offset) }
-    }
-    fn value(&self) -> Value {
-        self.view().value()
-    }
-}
-
-impl<T: FieldType> OutputValue for T {
-    fn qtype() -> QType {
-        model_type::<T>()
-    }
-    const IN_PLACE: bool = <T as FieldType>::IN_PLACE && <T::Model as OutputValue>::IN_PLACE;
-    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        T::of(unsafe { T::Model::read_view(frame, offset) })
-    }
-    fn of_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Scalar(scalar) => T::of(T::Model::scalar_view(scalar)?),
-            _ => None,
-        }
-    }
-}
+impl<T: FieldType + Copy, S> Sealed<S> for Optional<T> {}
 
 single!(T, T: FieldType);
 
@@ -264,39 +228,6 @@ fn of_optional_value<T: FieldType>(value: &Value) -> Option<Option<T>> {
         _ => None,
     }
 }
-
-impl<T: FieldType> InputValue for Option<T> {
-    fn qtype() -> QType {
-        optional_type::<T>().0
-    }
-    const IN_PLACE: bool = false;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn write(&self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { write_optional(self.as_ref(), frame, offset) }
-    }
-    fn value(&self) -> Value {
-        optional_value(self.as_ref())
-    }
-}
-
-impl<T: FieldType> OutputValue for Option<T> {
-    fn qtype() -> QType {
-        optional_type::<T>().0
-    }
-    const IN_PLACE: bool = false;
-    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { read_optional(frame, offset) }
-    }
-    fn of_value(value: &Value) -> Option<Self> {
-        of_optional_value(value)
-    }
-}
-
-single!(Option<T>, T: FieldType);
 
 impl<T: FieldType + Copy> InputValue for Optional<T> {
     fn qtype() -> QType {

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 /// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
 pub(crate) mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed<S> {}
 }
 
 use sealed::Sealed;
@@ -22,10 +22,10 @@ pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `&[T]`, `Vec<T>`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`",
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Input`, `Option` of them, and lists as `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>`; arrays may be `&[T]`, `Vec<T>`, `[T; N]`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`; dictionaries `HashMap` and `BTreeMap`",
     note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
-pub trait InputValue: Sealed {
+pub trait InputValue: Sealed<InputField> {
     /// Its QType.
     fn qtype() -> QType;
 
@@ -47,10 +47,10 @@ pub trait InputValue: Sealed {
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`",
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Output`, `Option` of them, `Vec<T>` and `Vec<Option<T>>`; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`",
     note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
-pub trait OutputValue: Sized + Sealed {
+pub trait OutputValue: Sized + Sealed<OutputField> {
     /// Its QType.
     fn qtype() -> QType;
 
@@ -385,8 +385,10 @@ impl OutputField {
 /// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are read in place, and what is moved through the frame:
 /// `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option`
 /// of all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
-/// Of models with arrays they may also be `&[T]` and `Vec<T>` of the plain types, of `Optional` of them, and of texts, and
-/// [`ArrayView`](crate::ArrayView); such models take a copy of each field. Of models with tensors they may be
+/// Structs with a derive are fields of others, alone and in an `Option`: `{name: text}` and `{name: text}?` of models, whose fields are in the order of the struct's.
+/// Of models with arrays they may also be `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts, and
+/// [`ArrayView`](crate::ArrayView); `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>` of structs with a derive, which are lists, `[{name: text}]`; and `HashMap` and
+/// `BTreeMap` of the plain types and `String`, which are dictionaries. Such models take a copy of each field. Of models with tensors they may be
 /// [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of other types are
 /// refused when a model asks for them, and not before.
 ///
@@ -403,7 +405,8 @@ pub unsafe trait Input {
 /// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these and [`Mask`](crate::Mask), which are written in place, and what is moved through the
 /// frame: `Option` of these, `u32` (an `i64` to models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of
 /// all of them. Types of one's own are fields with a derived [`FieldType`](trait@crate::FieldType).
-/// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask), of models with tensors
+/// Structs with a derive are fields of others, alone and in an `Option`, as of [`Input`](trait@crate::Input).
+/// Of models with arrays they may also be `Vec` of these but [`Mask`](crate::Mask), and of structs and `Option` of structs, of models with tensors
 /// [`Tensor`](crate::Tensor) and, with the feature `ndarray`, its arrays. Fields of other types are left out with `#[cembra(skip)]`.
 ///
 /// # Safety

@@ -59,6 +59,7 @@ mod pool;
 pub mod reference;
 #[cfg(feature = "json")]
 mod serialized;
+mod struct_fields;
 mod summary;
 #[cfg(feature = "tensors")]
 mod tensor_fields;
@@ -118,6 +119,8 @@ pub use plain_fields::Mask;
 pub use pool::Pool;
 #[cfg(feature = "json")]
 pub use serialized::SerializeExecutor;
+#[doc(hidden)]
+pub use struct_fields::Part;
 pub use summary::{Summary, Work};
 pub use text_file::{read_text, without_mark};
 pub use typed::ModelExecutor;

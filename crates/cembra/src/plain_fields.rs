@@ -35,7 +35,7 @@ macro_rules! in_place {
             }
         });
 
-        impl Sealed for Option<$ty> {}
+        impl<S> Sealed<S> for Option<$ty> {}
 
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
@@ -68,7 +68,7 @@ macro_rules! in_place {
         single!(Option<$ty>);
     )* };
     (@impl $ty:ty, $qtype:expr, |$field:ident| $value:expr, |$from:ident| $of:expr, { $($take:item)? }) => {
-        impl Sealed for $ty {}
+        impl<S> Sealed<S> for $ty {}
 
         impl InputValue for $ty {
             fn qtype() -> QType { $qtype }
@@ -110,7 +110,7 @@ macro_rules! plain_in_place {
 
 for_each_scalar!(plain_in_place []);
 
-impl Sealed for Mask {}
+impl<S> Sealed<S> for Mask {}
 
 /// A mask: true where a condition holds.
 impl OutputValue for Mask {

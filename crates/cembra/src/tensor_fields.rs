@@ -26,7 +26,7 @@ macro_rules! beside_frames {
     };
 }
 
-impl Sealed for Tensor {}
+impl<S> Sealed<S> for Tensor {}
 
 impl InputValue for Tensor {
     fn qtype() -> QType {
@@ -64,7 +64,7 @@ mod arrays {
         D::NDIM.and_then(|rank| u8::try_from(rank).ok()).map_or(ANY_TENSOR, |rank| QType::Tensor(T::SCALAR, rank))
     }
 
-    impl<T: Element, D: Dimension> Sealed for Array<T, D> {}
+    impl<T: Element, D: Dimension, S> Sealed<S> for Array<T, D> {}
 
     impl<T: Element, D: Dimension> InputValue for Array<T, D> {
         fn qtype() -> QType {

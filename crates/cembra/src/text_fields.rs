@@ -11,8 +11,8 @@ use std::hint::select_unpredictable;
 
 macro_rules! text_input {
     ($($ty:ty, $empty:expr, |$text:ident| $view:expr;)*) => { $(
-        impl Sealed for $ty {}
-        impl Sealed for Option<$ty> {}
+        impl<S> Sealed<S> for $ty {}
+        impl<S> Sealed<S> for Option<$ty> {}
 
         impl InputValue for $ty {
             fn qtype() -> QType { QType::TEXT }

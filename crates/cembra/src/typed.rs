@@ -1,8 +1,8 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
-use crate::binding::{Bound, Load, Loaded, Source, Transfers, bind};
-use crate::fields::{Input, InputField, Output};
+use crate::binding::{Bound, Load, Loaded, Source, Transfers, WholeInput, bind};
+use crate::fields::{Input, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
@@ -54,6 +54,8 @@ pub struct ModelExecutor<I, O, S = ()> {
     kept: Vec<ValueRef<'static>>,
     /// Of a model with arrays, what its runs leave to each other.
     memory: WholeMemory,
+    /// Of such a model, the outputs that a listener is to hear of.
+    heard: Vec<Value>,
     types: PhantomData<fn(&I) -> O>,
 }
 
@@ -111,6 +113,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             moves: self.moves.clone(),
             kept: Vec::new(),
             memory: WholeMemory::default(),
+            heard: Vec::new(),
             types: PhantomData,
         }
     }
@@ -214,8 +217,8 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let Bound { executor, moves } = bind(model, source, O::fields(), listener, options)?;
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
-        let (kept, memory) = (Vec::new(), WholeMemory::default());
-        Ok(ModelExecutor { executor, frame, context, moves, kept, memory, types: PhantomData })
+        let (kept, memory, heard) = (Vec::new(), WholeMemory::default(), Vec::new());
+        Ok(ModelExecutor { executor, frame, context, moves, kept, memory, heard, types: PhantomData })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -324,9 +327,10 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     #[inline(never)]
     unsafe fn evaluate_arrays<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
-        // SAFETY: FIELD-TABLE: these are fields of I.
-        let value = |field: &InputField| unsafe { (field.value)(from.add(field.offset)) };
-        let inputs: Vec<Value> = moves.arrays.iter().flat_map(|fields| fields.iter().map(value)).collect();
+        // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
+        let value = |input: &WholeInput| unsafe { input.value(from) };
+        let inputs =
+            moves.arrays.iter().flat_map(|inputs| inputs.iter().map(value)).collect::<Result<Vec<Value>, _>>()?;
         let mut made = Vec::new();
         let token = self.context.cancellation();
         self.executor.inner().evaluate_whole(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
@@ -342,10 +346,15 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
                 field.put_default(to.add(field.offset), IS_NEW);
             }
         }
+        self.heard.clear();
+        self.heard.extend(made.into_iter().skip(moves.checked.len()));
         Ok(())
     }
 
     fn tell(&mut self, sink: &mut S) -> Result<(), Error> {
+        if let Some(moves) = self.moves.as_ref().filter(|moves| moves.arrays.is_some()) {
+            return moves.tells.iter().zip(&self.heard).try_for_each(|(tell, value)| (tell.set)(sink, value.into()));
+        }
         let frame = self.frame.ptr();
         for tell in self.moves.iter().flat_map(|moves| &moves.tells) {
             // SAFETY: FRAME-SLOT: the call wrote this output's slot; STRING-VIEW: inputs, literals and the arena are alive.

@@ -65,7 +65,9 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     let take = (side == Side::Output && !fields.is_empty()).then(|| take(&fields));
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
+    let part = part(item, side);
     Ok(quote! {
+        #part
         // SAFETY: FIELD-TABLE: types and offsets are the compiler's own.
         unsafe impl #impl_generics #contract for #ident #type_generics #where_clause {
             fn fields() -> ::std::vec::Vec<#row> {
@@ -77,6 +79,57 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
             #take
         }
     })
+}
+
+/// What makes the struct the field of another.
+fn part(item: &DeriveInput, side: Side) -> TokenStream {
+    let ident = &item.ident;
+    let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
+    let (contract, row) = match side {
+        Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
+        Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
+    };
+    // The table is made once, unless types that are parameters have a say in it.
+    let has_types = item.generics.type_params().next().is_some() || item.generics.const_params().next().is_some();
+    let table = match has_types {
+        true => quote!(let table = <Self as #contract>::fields(); let table = &table[..];),
+        false => quote! {
+            static TABLE: ::std::sync::OnceLock<::std::vec::Vec<#row>> = ::std::sync::OnceLock::new();
+            let table = &TABLE.get_or_init(<Self as #contract>::fields)[..];
+        },
+    };
+    let methods = match side {
+        Side::Input => quote! {
+            // SAFETY: FIELD-TABLE, and what else the trait says.
+            unsafe fn write_part(&self, frame: ::cembra::FramePtr, offset: ::core::primitive::u32) {
+                #table
+                // SAFETY: FIELD-TABLE: these are the fields of the struct; the rest is promised by the caller.
+                unsafe { #row::write_struct(table, ::core::ptr::from_ref(self).cast(), frame, offset) }
+            }
+            fn part_value(&self) -> ::cembra::Value {
+                #table
+                // SAFETY: FIELD-TABLE: these are the fields of the struct.
+                unsafe { #row::struct_value(table, ::core::ptr::from_ref(self).cast()) }
+            }
+        },
+        Side::Output => quote! {
+            const EXPECTED: &'static ::core::primitive::str = "a struct whose fields have values of their types";
+            fn of_part(value: &::cembra::Value) -> ::core::option::Option<Self> {
+                #table
+                #row::struct_of(table, value)
+            }
+        },
+    };
+    quote! {
+        // SAFETY: FIELD-TABLE: the type is that of the table, by which values are written and read.
+        unsafe impl #impl_generics ::cembra::Part<#row> for #ident #type_generics #where_clause {
+            fn part_type() -> ::cembra::QType {
+                #table
+                #row::struct_type(table)
+            }
+            #methods
+        }
+    }
 }
 
 /// Reads what is said of a field.

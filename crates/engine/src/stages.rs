@@ -40,7 +40,7 @@ pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
     plan(&placed, program, options)
 }
 
-/// The error of a loader or listener for a model with arrays or tensors, whose inputs and outputs these are.
+/// The error of what has one plan of scalars for a model with arrays or tensors, whose inputs and outputs these are.
 #[cold]
 pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
     let mut types = fields.into_iter().flatten().map(|field| &field.qtype);
@@ -49,7 +49,7 @@ pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
     } else {
         (Code::Arrays, "arrays")
     };
-    let problem = Diagnostic::new(code, format!("the model has {kind}, which loaders and listeners do not take"));
+    let problem = Diagnostic::new(code, format!("the model has {kind}, and this takes models of scalars"));
     problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 

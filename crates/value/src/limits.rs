@@ -324,6 +324,7 @@ mod tests {
             "268435456 bytes of machine code",
             "67108864 bytes of strings",
             "4294967296 bytes of arrays",
+            "16000000 entries of a dictionary",
             "10000000 rounds of loops",
             "1073741824 bytes of strings read",
         ];

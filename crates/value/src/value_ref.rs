@@ -155,7 +155,10 @@ impl<'a> ValueRef<'a> {
     #[must_use]
     pub fn to_value(&self, qtype: &QType) -> Option<Value> {
         if let ValueRef::Composite(value) = self {
-            return (value.qtype() == *qtype).then(|| Value::clone(value));
+            return value.is_of(qtype).then(|| Value::clone(value));
+        }
+        if let (ValueRef::Missing, Some(of)) = (self, qtype.as_optional_struct()) {
+            return Value::optional_struct(of, None);
         }
         let scalar = qtype.scalar()?;
         match self.to_scalar(scalar) {
@@ -180,7 +183,7 @@ impl<'a> ValueRef<'a> {
     pub unsafe fn write_to(&self, qtype: &QType, frame: FramePtr, offset: u32) -> bool {
         match (self, qtype) {
             (ValueRef::Composite(value), _) => {
-                let fits = value.qtype() == *qtype;
+                let fits = value.is_of(qtype);
                 if fits {
                     // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller for this type.
                     unsafe { value.write_to(frame, offset) };
@@ -190,6 +193,13 @@ impl<'a> ValueRef<'a> {
             (ValueRef::Missing, QType::Optional(_)) => {
                 // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
                 unsafe { frame.write(Slot::at(offset), 0_u8) };
+                true
+            }
+            (ValueRef::Missing, QType::Tuple(members)) if qtype.as_optional_struct().is_some() => {
+                for (member, inside) in members.iter().zip(qtype.field_offsets()) {
+                    // SAFETY: FRAME-SLOT, promised by the caller: the member lies inside of the struct.
+                    unsafe { write_nothing(member, frame, offset + inside) };
+                }
                 true
             }
             (_, QType::Scalar(scalar) | QType::Optional(scalar)) if self.stands_for(*scalar) => {
@@ -239,6 +249,35 @@ impl<'a> ValueRef<'a> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         let value = unsafe { ValueRef::read_bare(scalar, frame, offset) };
         value.to_scalar(scalar).unwrap_or(ScalarValue::Unit)
+    }
+}
+
+/// Writes what stands where a value of a type is missing: zeros, texts without characters, optionals that are missing.
+///
+/// # Safety
+/// FRAME-SLOT for the type at `offset`.
+unsafe fn write_nothing(qtype: &QType, frame: FramePtr, offset: u32) {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
+        QType::Optional(_) => unsafe { frame.write(Slot::at(offset), 0_u8) },
+        QType::Scalar(scalar) => {
+            let empty = match scalar {
+                Scalar::Text => ValueRef::from(""),
+                Scalar::Bytes => ValueRef::Bytes(Cow::Borrowed(&[])),
+                scalar => ScalarValue::from_bits(*scalar, 0).map_or(ValueRef::Unit, |zero| Value::Scalar(zero).into()),
+            };
+            // SAFETY: FRAME-SLOT, promised by the caller. STRING-VIEW: what has no characters lives for ever.
+            unsafe { empty.write_bare(frame, offset) };
+        }
+        QType::Tuple(members) => {
+            for (member, inside) in members.iter().zip(qtype.field_offsets()) {
+                // SAFETY: FRAME-SLOT, promised by the caller: the member lies inside of the struct.
+                unsafe { write_nothing(member, frame, offset + inside) };
+            }
+        }
+        // These take no space.
+        _ => {}
     }
 }
 

@@ -502,6 +502,15 @@ pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<
     })
 }
 
+/// True for types whose values JSON has.
+fn is_json(qtype: &QType) -> bool {
+    match qtype {
+        QType::Tensor(..) | QType::Array(..) => true,
+        QType::Tuple(fields) => fields.iter().all(is_json),
+        other => other.is_data(),
+    }
+}
+
 /// The JSON text, cut off where it gets long.
 pub(crate) fn excerpt<'j>(value: impl Written<'j>) -> String {
     let mut text = value.to_string();
@@ -522,7 +531,7 @@ impl Listener<Map<String, Object>> for Json {
     }
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Map<String, Object>>, Error> {
-        if !qtype.is_data() && !matches!(qtype, QType::Tensor(..)) {
+        if !is_json(qtype) {
             let message = format!("output `{name}` is {qtype}, which is no JSON");
             return Err(Diagnostic::new(Code::Binding, message).into());
         }

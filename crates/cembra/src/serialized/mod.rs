@@ -94,7 +94,7 @@ impl Model {
     ///
     /// Values are read as [`Json`](crate::Json) reads what the row would be as JSON: missing are `None`, `()` and absent fields;
     /// numbers go into each type of numbers that has them, and are rounded into floats; dates, bytes and NaNs may be texts. Tuples
-    /// are sequences, named ones structs or maps. Two things differ: a float goes into an f32 as it is, not as its
+    /// are sequences, named ones structs or maps, arrays and lists sequences, dictionaries maps. Two things differ: a float goes into an f32 as it is, not as its
     /// digits are, and bytes may be bytes.
     ///
     /// ```
@@ -121,7 +121,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`executor_from`](Model::executor_from); a model with arrays among its inputs is refused.
+    /// As [`executor_from`](Model::executor_from).
     pub fn executor_for_rows<O: Output>(&self, options: &Options) -> Result<SerializeExecutor<O>, Error> {
         let loader = Cells::default();
         let executor = self.executor_from(&loader, options)?;

@@ -1,10 +1,11 @@
 //! Models with arrays: what users see of them. That fused programs give what the reference gives is for the fuzzer to say.
 
 use cembra::{
-    Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, JsonRows, Limits, Model, Options, Pool,
-    Registry, Scalar, ScalarValue, Target, UserOperator, Value,
+    Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, Json, JsonRow, JsonRows, Limits, Model,
+    Options, Pool, Registry, Scalar, ScalarValue, Target, UserOperator, Value,
 };
 use cembra_engine::LoadedRows;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -389,10 +390,54 @@ fn every_other_way_in_is_refused() {
         let object = model.object("f", &Target::host(), &options);
         assert!(is_refused(object), "{text}");
     }
+}
+
+/// Rows that loaders read have arrays, lists of structs, dictionaries and optional structs as JSON and serde write them; listeners hear of
+/// such outputs.
+#[test]
+fn loaders_and_listeners_take_them() {
+    let options = Options::default();
     let inside = Model::parse("input k: f64; math.sum([k, 1.0])").unwrap();
-    assert!(is_refused(inside.executor_from::<_, f64>(&JsonRows, &options)));
-    let taken = Model::parse("input k: f64; input x: [f64?]; math.sum(x * k)").unwrap();
-    assert!(is_refused(taken.executor_from::<_, f64>(&JsonRows, &options)));
+    let mut run = inside.executor_from::<_, f64>(&JsonRows, &options).unwrap();
+    assert_eq!(run.run(&JsonRow::parse("{\"k\": 2.5}").unwrap()).unwrap(), 3.5);
+    let text = "input items: [{price: f64, kind: text?}]; input rates: dict[text, f64]; input who: {name: text}?; input xs: [i32?]
+         output total = sum(items.price * (dict.get(rates, items.kind) ?? 1.0))
+         output name = who.name ?? \"nobody\"
+         output dear = items[items.price > 1.0]
+         output whole = who
+         output twice = xs * 2";
+    let model = Model::parse(text).unwrap();
+    let row = json!({"items": [{"price": 1.5, "kind": "a"}, {"price": 0.5}], "rates": {"a": 2}, "who": {"name": "Ann"}, "xs": [1, null]});
+    let bare = json!({"items": [], "rates": {}, "xs": []});
+    let mut heard = serde_json::Map::new();
+    let mut run = model.executor_between::<_, (), _>(&Json, &Json, &options).unwrap();
+    run.listen(&row, &mut heard).unwrap();
+    let expected = json!({"total": 3.5, "name": "Ann", "dear": [{"price": 1.5, "kind": "a"}], "whole": {"name": "Ann"}, "twice": [2, null]});
+    assert_eq!(serde_json::Value::from(heard.clone()), expected);
+    run.listen(&bare, &mut heard).unwrap();
+    let expected = json!({"total": 0.0, "name": "nobody", "dear": [], "whole": null, "twice": []});
+    assert_eq!(serde_json::Value::from(heard.clone()), expected);
+    let error = run.listen(&json!({"items": [{"kind": "a"}], "rates": {}, "xs": []}), &mut heard).unwrap_err();
+    assert_eq!(error.to_string(), "input `items.0.price` is f64, but it is missing");
+    let error = run.listen(&json!({"rates": {}, "xs": []}), &mut heard).unwrap_err();
+    assert_eq!(error.to_string(), "input `items` is [{price: f64, kind: text?}], but it is missing");
+    let error = run.listen(&json!({"items": [], "rates": null, "xs": []}), &mut heard).unwrap_err();
+    assert_eq!(error.to_string(), "input `rates` is dict[text, f64], but it is missing");
+    // The same by serde, of any shape of rows.
+    let mut run = model.executor_for_rows::<f64>(&options).unwrap();
+    assert_eq!((run.run(&row).unwrap(), run.run(&bare).unwrap(), run.run(&row).unwrap()), (3.5, 0.0, 3.5));
+    // A struct that may be missing, in a model that is evaluated row by row.
+    let model = Model::parse(
+        "input who: {name: text, home: {city: text?}}?; (who.name ?? \"nobody\") + (who.home.city ?? \"-\")",
+    )
+    .unwrap();
+    let mut run = model.executor_for_rows::<String>(&options).unwrap();
+    assert_eq!(run.run(&json!({"who": {"name": "Ann", "home": {"city": "Bern"}}})).unwrap(), "AnnBern");
+    assert_eq!(run.run(&json!({"who": null})).unwrap(), "nobody-");
+    assert_eq!(run.run(&json!({})).unwrap(), "nobody-");
+    assert_eq!(run.run(&json!({"who": {"name": "Bob", "home": {}}})).unwrap(), "Bob-");
+    let error = run.run(&json!({"who": {"name": "Bob"}})).unwrap_err();
+    assert_eq!(error.to_string(), "input `who.home` is {city: text?}, but it is missing");
 }
 
 #[test]

@@ -21,6 +21,8 @@ mod machine;
 mod many_names;
 mod model_set;
 mod model_tests;
+#[cfg(feature = "json")]
+mod nested;
 mod outputs;
 mod own_fields;
 mod promises;
