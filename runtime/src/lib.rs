@@ -59,6 +59,7 @@ pub use months::CalendarUnit;
 pub use optional::Optional;
 pub use qtype::{
     ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, Layout, MOST_AXES, NameError, Names, QType, Shape,
+    TableForm,
 };
 pub use room::{advise_huge_pages, byte_length, has_room, word_length};
 pub use scalar::{Plain, Scalar};

@@ -8,7 +8,7 @@
 mod fields;
 
 use crate::Scalar;
-pub use fields::{Fields, Form, NameError, Names};
+pub use fields::{Fields, Form, NameError, Names, TableForm};
 use std::sync::Arc;
 
 /// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
@@ -433,7 +433,7 @@ impl QType {
         match self {
             QType::Tuple(fields) => match fields.form() {
                 Form::List(element) | Form::Map(element) => Some(element),
-                Form::Tuple | Form::Optional => None,
+                Form::Tuple | Form::Optional | Form::Table(_) => None,
             },
             _ => None,
         }
@@ -476,7 +476,7 @@ impl QType {
         // Types nest only as deep as the text that spelled them.
         match self {
             QType::Scalar(scalar) | QType::Optional(scalar) => Some(QType::Array(ArrayKind::Dense, *scalar)),
-            QType::Tuple(fields) if !fields.is_empty() && !matches!(fields.form(), Form::List(_) | Form::Map(_)) => {
+            QType::Tuple(fields) if !fields.is_empty() && matches!(fields.form(), Form::Tuple | Form::Optional) => {
                 let lists = fields.iter().map(QType::list_of).collect::<Option<Vec<QType>>>()?;
                 Some(QType::Tuple(fields.with(lists).in_form(Form::List(Arc::new(self.clone())))))
             }

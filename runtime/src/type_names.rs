@@ -72,6 +72,9 @@ impl QType {
                     element.write_part(out, spelling, left)?;
                     return out.write_str("]");
                 }
+                if let Form::Table(_) = fields.form() {
+                    return out.write_str("table");
+                }
                 if let Some(of) = self.as_optional_struct() {
                     of.write_part(out, spelling, left)?;
                 }

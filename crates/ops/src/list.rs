@@ -480,4 +480,9 @@ operators! {
     LIST_AT = structure::structs::AT;
     LIST_SIZE = structure::structs::SIZE;
     LIST_SELECT = structure::structs::SELECT;
+    DICT_COLUMNS = dict::COLUMNS;
+    TABLE_LOOKUP = dict::TABLE_LOOKUP;
+    TABLE_GET = dict::TABLE_GET;
+    TABLE_CONTAINS = dict::TABLE_CONTAINS;
+    IN_TABLE = dict::IN_TABLE;
 }

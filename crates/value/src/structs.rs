@@ -143,7 +143,7 @@ impl Value {
         let Value::Tuple(members) = self else { return true };
         match members.form() {
             Form::List(element) | Form::Map(element) => is_list(self, element, first_len(self)),
-            Form::Tuple | Form::Optional => members.iter().all(Value::is_well_formed),
+            Form::Tuple | Form::Optional | Form::Table(_) => members.iter().all(Value::is_well_formed),
         }
     }
 }

@@ -31,6 +31,19 @@ pub enum Form {
     /// A dictionary that a model is given, `dict[text, f64]`: a list of such pairs of a key and an optional value, so an array of keys, all of
     /// which are there, and one of values.
     Map(Arc<QType>),
+    /// A table of several columns, which is some dictionaries. It exists only while a model is prepared.
+    Table(Arc<TableForm>),
+}
+
+/// What a table of several columns is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TableForm {
+    /// How many parts a key has.
+    pub keys: usize,
+    /// Of keys of several parts, by what the numbers before each part are multiplied: one more than there are of the part.
+    pub bases: Box<[i64]>,
+    /// The struct that a value is; none of scalars.
+    pub value: Option<QType>,
 }
 
 struct Parts<T> {

@@ -16,6 +16,7 @@ mod pieces;
 mod rewrites;
 mod selections;
 mod signatures;
+mod structs;
 mod targets;
 mod texts;
 mod time_zones;

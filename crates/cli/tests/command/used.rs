@@ -65,6 +65,42 @@ fn tables_lie_beside_the_model() {
     assert!(found.stderr.contains("error[literal]: `x` is no f64\n --> vat.csv:3:1\n"), "{}", found.stderr);
 }
 
+/// Keys of several columns, and values that are structs, by key and by range.
+#[test]
+fn tables_have_keys_of_several_columns_and_values_that_are_structs() {
+    let model = "table rates: (text, i64) -> f64 = \"rates.csv\"\n\
+        table items: text -> {price: f64, name: text?} = \"items.csv\"\n\
+        table pairs: (i32, text) -> {n: i32} = \"both.csv\"\n\
+        table bands: ranges of f64 -> {rate: f64, label: text?} = \"bands.csv\"\n\
+        table gaps: ranges of f64 -> {rate: f64} = \"gaps.csv\"\n\
+        input c: text?, y: i32, s: text, x: f64\n\
+        output rate = lookup((c, y), rates, 0.5)\n\
+        output known = (c, y) in rates\n\
+        output item = lookup(s, items)\n\
+        output price = lookup(s, items, {price: 9.0, name: missing[text]}).price\n\
+        output both = dict.get(pairs, (y, c)).n\n\
+        output label = lookup(x, bands).label\n\
+        output gap = lookup(x, gaps, {rate: 7.5}).rate\n";
+    let data = "c,y,s,x\nCH,2025,a,500\nDE,2025,b,2000\n,2024,z,-1\nFR,2024,a,nan\n";
+    let expected = "rate,known,item.price,item.name,price,both,label,gap\n\
+        1.081,true,1.5,Apple,1.5,1,low,7.5\n\
+        0.5,,2,,2,2,,0.5\n\
+        ,,,,9,,,7.5\n\
+        0.5,,1.5,Apple,1.5,,,7.5\n";
+    let shell = Shell::new()
+        .file("m.cem", model)
+        .file("rates.csv", "country;year;rate\nCH;2024;1.08\nCH;2025;1.081\nDE;2024;1.19\n")
+        .file("items.csv", "sku,name,price\na,Apple,1.5\nb,,2\n")
+        .file("both.csv", "y,c,n\n2025,CH,1\n2025,DE,2\n")
+        .file("bands.csv", "from,label,rate\n0,low,0.05\n1000,,0.08\n")
+        .file("gaps.csv", "from,to,rate\n1000,3000,0.5\n")
+        .file("data.csv", data);
+    for backend in ["native", "interp", "tiered"] {
+        let found = shell.run(&["eval", "m.cem", "data.csv", "--backend", backend]);
+        assert_eq!((found.stdout.as_str(), found.status), (expected, Some(0)), "{}", found.stderr);
+    }
+}
+
 #[test]
 fn tables_by_ranges_are_read_from_files() {
     let shell = Shell::new()

@@ -190,6 +190,33 @@ fn tables_are_those_of_files() {
         problems(&[("m", "table t: ranges -> i32 = \"t\"; 1"), ("t", "k,v")]),
         ["m `-`: expected `of` and the type of the keys, as in `ranges of f64`, found `-`"]
     );
+    let wrong =
+        |types: &str, text: &str| problems(&[("m", &format!("table t: {types} = \"t\"; 1")), ("t", text)]).remove(0);
+    let of_two = "(text, i64) -> f64";
+    assert_eq!(wrong(of_two, "a,b,c\nx,1,2\nx,1,3\n"), "t `x,1,3`: a table has each key once");
+    assert_eq!(wrong(of_two, "a,b,c\nx,,2\n"), "t `x,,2`: a key of a dictionary is missing");
+    assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table of keys of 2 parts has 3 columns, this one has 2");
+    let of_structs = "text -> {price: f64, name: text?}";
+    assert_eq!(wrong(of_structs, "k,name\n"), "t `k,name`: there is no column `price` behind those of the keys");
+    assert_eq!(
+        wrong(of_structs, "k,name,price,more\n"),
+        "t `k,name,price,more`: the column `more` is no field of {price: f64, name: text?}"
+    );
+    assert_eq!(
+        wrong(of_structs, "k,name,price\na,,\n"),
+        "t `a,,`: `price` is missing, and is no optional: `price: f64?`"
+    );
+    assert_eq!(wrong(of_structs, "k,name,price\na,,1\na,,2\n"), "t `a,,2`: a dictionary has the key 'a' once");
+    for types in [
+        "(text, f64) -> f64",
+        "(text, [i64]) -> f64",
+        "{a: text} -> f64",
+        "text -> {a: [f64]}",
+        "text -> {a: f64}?",
+        "text -> {}",
+    ] {
+        assert!(!problems(&[("m", &format!("table t: {types} = \"t\"; 1")), ("t", "k,v")]).is_empty(), "{types}");
+    }
     for types in ["bytes -> i32", "i32 -> bytes"] {
         let text = format!("table t: {types} = \"t\"; 1");
         assert_eq!(

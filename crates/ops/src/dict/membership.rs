@@ -118,8 +118,16 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     ..MEMBERSHIP
 };
 
+/// The fault of `in` before what has no elements.
+pub(super) fn nothing_in(found: &QType) -> TypeFault {
+    TypeFault::mismatch(format!("nothing is in {found}"), Some(1)).hint(
+        "the forms are `x in [a, b]`, `x in a..b`, and `x in a` for an array, a dictionary or a table `a`; a local name is in brackets, as in `(let t = 2 in t * t)`",
+    )
+}
+
 pub(crate) static IN_VALUE: OpDef = OpDef {
     name: "core._in_value",
+    of_structs: Some(id::IN_TABLE),
     summary: "Present if `x` is an element of an array, a key of a dictionary or of a table, or in one of its ranges: what `x in e` means. NaN is no element, nor is what is missing.",
     params: &[param("x"), param("value")],
     integers: Integers::WidenBesideFloats(0),
@@ -141,8 +149,7 @@ pub(crate) static IN_VALUE: OpDef = OpDef {
                 Err(TypeFault::mismatch(format!("`in` looks for one value in an array, found {x}"), Some(0))
                     .hint("look an array of keys up in a dictionary: `dict.contains(dict.make(keys, values), x)`"))
             }
-            found => Err(TypeFault::mismatch(format!("nothing is in {found}"), Some(1))
-                .hint("the forms are `x in [a, b]`, `x in a..b`, and `x in a` for an array, a dictionary or a table `a`; a local name is in brackets, as in `(let t = 2 in t * t)`")),
+            found => Err(nothing_in(found)),
         }
     }),
     meaning: Meaning::Expand(|g, args| match g.qtype(args[1]) {

@@ -1,11 +1,13 @@
 //! Dictionaries: looking up values by keys. Of keys that are known while a model is prepared, few numbers are compared one after the
 //! other, in whatever plays the rest of the expression, and others are found in a table. Those of arrays have rows (`rows.rs`).
 
+mod columns;
 mod membership;
 mod ranges;
 mod rows;
 mod table;
 
+pub(crate) use columns::{IN_TABLE, TABLE as COLUMNS, TABLE_CONTAINS, TABLE_GET, TABLE_LOOKUP};
 pub(crate) use membership::{IN, IN_RANGE, IN_VALUE};
 pub(crate) use ranges::{RANGED, RANGES};
 pub(crate) use rows::{CHECKED, MAKE, ROWS};
@@ -156,6 +158,7 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
 
 pub(crate) static GET: OpDef = OpDef {
     name: "dict.get",
+    of_structs: Some(id::TABLE_GET),
     summary: "The value of a key; missing if the dictionary does not have it.",
     params: &[param("dict"), param("key")],
     presence: PresenceRule::Custom,
@@ -180,6 +183,7 @@ pub(crate) static GET: OpDef = OpDef {
 
 pub(crate) static CONTAINS: OpDef = OpDef {
     name: "dict.contains",
+    of_structs: Some(id::TABLE_CONTAINS),
     summary: "Present if the dictionary has the key, whatever its value.",
     params: &[param("dict"), param("key")],
     presence: PresenceRule::Custom,
@@ -217,6 +221,7 @@ fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> Made {
 
 pub(crate) static LOOKUP: OpDef = OpDef {
     name: "dict.lookup",
+    of_structs: Some(id::TABLE_LOOKUP),
     aliases: &["lookup"],
     summary: "The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing.",
     params: &[param("key"), param("dict"), param_or("default", Value::Nothing)],

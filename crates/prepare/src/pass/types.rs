@@ -632,7 +632,7 @@ impl Typer<'_> {
                             QType::Meta => "a type is no value: use it in `core.cast(x, f32)`",
                             QType::Unspecified => "it stands for an argument that is not given, and for no value",
                             QType::Function => "a function is no value: call it, or hand it to `core.map_tuple` or `seq.map`",
-                            QType::Dict(..) => "a dictionary is no value: look something up in it, as in `lookup(x, {\"a\": 1}, 0)`",
+                            QType::Dict(..) | QType::Tuple(_) => "a dictionary is no value: look something up in it, as in `lookup(x, {\"a\": 1}, 0)`",
                             QType::Sequence(_) => "a sequence is no value: take it together with `seq.reduce`, or an element with `seq.at`",
                             _ => "write the type, as in `missing[f32]`",
                         }),

@@ -122,6 +122,10 @@ pub fn optional_parts(
 
 /// The fault of an operator that knows no lists of structs.
 fn of_lists(operator: &str, found: &QType) -> TypeFault {
+    if found.element().is_none() {
+        return TypeFault::mismatch(format!("{operator} does not take a {found}"), None)
+            .hint("a table is no value: look something up in it, and choose among what is found");
+    }
     TypeFault::mismatch(format!("{operator} does not take a list of structs, {found}"), None).hint(
         "`items.price` is the array of a field, `items[i]` a struct, and `map(fn(i) = .., items)` computes with each",
     )

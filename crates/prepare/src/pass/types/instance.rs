@@ -64,6 +64,9 @@ impl Instance<'_, '_, '_> {
         if self.typer.registry.get(op).may_be_another(types.clone()) {
             self.typer.registry.get(op).check_count(args.len())?;
             op = self.typer.registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
+            if let Meaning::Instantiate(make) = self.typer.registry.get(op).meaning {
+                return make(self, args);
+            }
         }
         if let [x, y] = *operands
             && let Some(value) = self.typer.compare_types(self.model, op, [x, y]).map_err(exceeded)?

@@ -1,0 +1,235 @@
+//! The rows of a table's file: CSV, with the columns of the keys first. What a key becomes that has several parts, and what becomes of the fields
+//! of structs, is done here; that there are such tables is said in `table`.
+
+use super::{ByKey, Table};
+use crate::text::found_delimiter;
+use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// What looks a value up.
+pub(super) enum Keys {
+    /// The one key, or the parts of a key.
+    Parts(Vec<Scalar>),
+    /// A key in a range.
+    Ranges(Scalar),
+}
+
+/// The types of a table.
+pub(super) struct Shape {
+    pub(super) keys: Keys,
+    /// A scalar, or a struct of scalars.
+    pub(super) value: QType,
+}
+
+/// The line of a table that is wrong, and what is.
+pub(super) struct Misread {
+    pub(super) line: Range<usize>,
+    pub(super) message: String,
+    /// Another line that does not go together with it, and what that is.
+    pub(super) other: Option<(Range<usize>, &'static str)>,
+}
+
+/// A column that is read: where it stands in the file, what it has, and whether each row has a value in it.
+struct Column {
+    at: usize,
+    scalar: Scalar,
+    is_needed: bool,
+}
+
+/// The columns of a file with this header: those of keys, then those of values.
+fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, String> {
+    let found = header.len();
+    let column = |at: usize, scalar: Scalar| Column { at, scalar, is_needed: false };
+    let (keys, most_keys): (Vec<Scalar>, usize) = match &shape.keys {
+        Keys::Parts(parts) => (parts.clone(), parts.len()),
+        Keys::Ranges(key) => (vec![*key], 2),
+    };
+    let is_of_ranges = matches!(shape.keys, Keys::Ranges(_));
+    let fields = match &shape.value {
+        QType::Tuple(fields) => fields,
+        value => {
+            let least = keys.len() + 1;
+            let range = is_of_ranges && found == least + 1;
+            if found != least && !range {
+                return Err(match (is_of_ranges, keys.len()) {
+                    (true, _) => format!("a table of ranges has two or three columns, this one has {found}"),
+                    (false, 1) => format!("a table has two columns, this one has {found}"),
+                    (false, keys) => {
+                        format!("a table of keys of {keys} parts has {} columns, this one has {found}", keys + 1)
+                    }
+                });
+            }
+            let keys = keys.iter().chain(range.then_some(&keys[0])).enumerate().map(|(at, key)| column(at, *key));
+            let value = column(found - 1, value.scalar().unwrap_or(Scalar::Text));
+            return Ok(keys.chain([value]).collect());
+        }
+    };
+    // Of ranges there are one or two columns before those of the fields.
+    let before = if is_of_ranges { found.saturating_sub(fields.len()).clamp(1, most_keys) } else { most_keys };
+    let place = |name: &str| header.iter().skip(before).position(|column| column.trim() == name).map(|at| before + at);
+    let mut all: Vec<Column> = (0..before).map(|at| column(at, keys.get(at).copied().unwrap_or(keys[0]))).collect();
+    for (at, field) in fields.iter().enumerate() {
+        let name = fields.label(at);
+        let Some(place) = place(&name) else {
+            return Err(format!("there is no column `{}` behind those of the keys", Excerpt::quoted(&name)));
+        };
+        let is_needed = !field.is_optional();
+        all.push(Column { at: place, scalar: field.scalar().unwrap_or(Scalar::Text), is_needed });
+    }
+    let strange = header.iter().enumerate().skip(before).find(|(at, _)| all.iter().all(|column| column.at != *at));
+    match strange {
+        Some((_, name)) => Err(format!("the column `{}` is no field of {}", Excerpt::quoted(name), shape.value)),
+        None => Ok(all),
+    }
+}
+
+/// Reads a table.
+pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(found_delimiter(text.as_bytes()))
+        .has_headers(true)
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let line = |at: usize| at..at + text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default().len();
+    let wrong = |at: usize, message: String| Misread { line: line(at), message, other: None };
+    let header = reader.headers().map_err(|error| wrong(0, error.to_string()))?.clone();
+    let columns = columns(&header, shape).map_err(|message| wrong(0, message))?;
+    let mut made: Vec<ArrayBuilder> = columns.iter().map(|column| ArrayBuilder::new(column.scalar, 0)).collect();
+    let mut places: Vec<usize> = Vec::new();
+    let mut record = csv::StringRecord::new();
+    loop {
+        let before = reader.position().byte() as usize;
+        if !reader.read_record(&mut record).map_err(|error| wrong(before, error.to_string()))? {
+            break;
+        }
+        let at = record.position().map_or(before, |position| position.byte() as usize).min(text.len());
+        if record.len() != header.len() {
+            let count = match header.len() {
+                2 => "two".to_owned(),
+                3 => "three".to_owned(),
+                count => count.to_string(),
+            };
+            return Err(wrong(at, format!("a line of a table has {count} fields, this one has {}", record.len())));
+        }
+        for (made, Column { at: column, scalar, is_needed }) in made.iter_mut().zip(&columns) {
+            let field = record.get(*column).unwrap_or_default();
+            let read = match scalar {
+                _ if field.is_empty() && *is_needed => {
+                    let name = Excerpt::quoted(header.get(*column).unwrap_or_default());
+                    return Err(wrong(at, format!("`{name}` is missing, and is no optional: `{name}: {scalar}?`")));
+                }
+                _ if field.is_empty() => None,
+                Scalar::Text => Some(ScalarValue::Text(field.into())),
+                scalar => match ScalarValue::spelled(*scalar, field.trim()) {
+                    None => return Err(wrong(at, format!("`{}` is no {scalar}", Excerpt::quoted(field)))),
+                    read => read,
+                },
+            };
+            made.push(read.as_ref());
+        }
+        places.push(at);
+    }
+    let place = |entry: usize| line(places.get(entry).copied().unwrap_or(0));
+    let misread = |fault: DictFault| {
+        let at = fault.entry().unwrap_or(0);
+        let before = at.checked_sub(1).filter(|_| matches!(fault, DictFault::Overlap(_)));
+        let other = before.map(|before| (place(before), "the range before it"));
+        Misread { line: place(at), message: fault.to_string(), other }
+    };
+    let mut made = made.into_iter().map(ArrayBuilder::finish);
+    let key_columns = columns.len() - fields_of(&shape.value);
+    let keys: Vec<Array> = made.by_ref().take(key_columns).collect();
+    let (values, fields): (Array, Vec<Array>) = match &shape.value {
+        QType::Tuple(_) => (rows(places.len()), made.collect()),
+        _ => (made.next().unwrap_or_else(|| rows(0)), Vec::new()),
+    };
+    let of_row = |values: Array| Dict::new(rows(places.len()), values);
+    let fields = fields.into_iter().map(of_row).collect::<Result<Vec<Dict>, DictFault>>().map_err(misread)?;
+    let value = matches!(shape.value, QType::Tuple(_)).then(|| (shape.value.clone(), fields));
+    let (parts, by_key) = match &shape.keys {
+        Keys::Ranges(key) => (Vec::new(), ranges(*key, keys, values).map_err(misread)?),
+        Keys::Parts(parts) if parts.len() == 1 => {
+            let keys = keys.into_iter().next().unwrap_or_else(|| rows(0));
+            (Vec::new(), ByKey::Keys(Dict::new(keys, values).map_err(misread)?))
+        }
+        Keys::Parts(_) => {
+            let Some((parts, whole)) = numbered(&keys).map_err(misread)? else {
+                return Err(wrong(0, "the parts of the keys are too many different ones".to_owned()));
+            };
+            let dict = Dict::new(whole, values).map_err(|fault| match fault {
+                DictFault::Twice(at, _) => {
+                    Misread { line: place(at), message: "a table has each key once".to_owned(), other: None }
+                }
+                fault => misread(fault),
+            })?;
+            (parts, ByKey::Keys(dict))
+        }
+    };
+    Ok(Table { parts, rows: by_key, value })
+}
+
+/// How many columns a value has.
+fn fields_of(value: &QType) -> usize {
+    value.as_tuple().map_or(1, |fields| fields.len())
+}
+
+/// The numbers of so many rows.
+fn rows(count: usize) -> Array {
+    Array::from_scalars(Scalar::Int64, (0..count as i64).map(|row| Some(ScalarValue::Int64(row))))
+}
+
+/// The numbers of the parts of keys, from 1 on in their order, and of each row those of its parts as one number: each is multiplied by one more
+/// than there are of the next part, which is added. None if an i64 does not hold that.
+fn numbered(keys: &[Array]) -> Result<Option<(Vec<Dict>, Array)>, DictFault> {
+    let count = keys.first().map_or(0, Array::len);
+    let mut whole = vec![0_i64; count];
+    let mut parts = Vec::with_capacity(keys.len());
+    for part in keys {
+        let mut numbers: HashMap<ScalarValue, i64> = HashMap::new();
+        let mut distinct = ArrayBuilder::new(part.scalar(), 0);
+        let mut of_rows = Vec::with_capacity(count);
+        for (at, own) in part.iter().enumerate() {
+            let own = own.ok_or(DictFault::Missing(at))?;
+            let next = numbers.len() as i64 + 1;
+            of_rows.push(*numbers.entry(own.clone()).or_insert_with(|| {
+                distinct.push(Some(&own));
+                next
+            }));
+        }
+        let base = numbers.len() as i64 + 1;
+        for (whole, number) in whole.iter_mut().zip(of_rows) {
+            let Some(next) = whole.checked_mul(base).and_then(|whole| whole.checked_add(number)) else {
+                return Ok(None);
+            };
+            *whole = next;
+        }
+        let of_part = (1..base).map(|number| Some(ScalarValue::Int64(number)));
+        parts.push(Dict::new(distinct.finish(), Array::from_scalars(Scalar::Int64, of_part))?);
+    }
+    let whole = whole.into_iter().map(|whole| Some(ScalarValue::Int64(whole)));
+    Ok(Some((parts, Array::from_scalars(Scalar::Int64, whole))))
+}
+
+/// Values by ranges, whose columns are where each begins, and where it ends if that is said.
+fn ranges(key: Scalar, bounds: Vec<Array>, values: Array) -> Result<ByKey, DictFault> {
+    let mut bounds = bounds.into_iter();
+    let from = bounds.next().unwrap_or_else(|| ArrayBuilder::new(key, 0).finish());
+    if let Some(to) = bounds.next() {
+        return checked_ranges([from, to, values]);
+    }
+    // Each range ends where the next begins, the last one nowhere.
+    let to = Array::from_scalars(key, from.iter().skip(1).chain([None]).take(from.len()));
+    checked_ranges([from, to, values]).map_err(|fault| match fault {
+        DictFault::Empty(at) => DictFault::Overlap(at + 1),
+        fault => fault,
+    })
+}
+
+/// The columns, if they are ranges.
+fn checked_ranges(columns: [Array; 3]) -> Result<ByKey, DictFault> {
+    let [from, to, values] = &columns;
+    Dict::of_ranges(from, to, values)?;
+    Ok(ByKey::Ranges(columns))
+}
