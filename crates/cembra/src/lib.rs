@@ -94,6 +94,8 @@ pub use cembra_runtime::{
     QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp, live_code_bytes, live_code_limit, set_live_code_limit,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
+#[doc(hidden)]
+pub use cembra_value::ListBuilder;
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
     CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,

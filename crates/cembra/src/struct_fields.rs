@@ -36,6 +36,11 @@ pub unsafe trait Part<S>: Sized {
         Value::Nothing
     }
 
+    /// Adds the value of an input to a list of such.
+    fn push_part(&self, list: &mut ListBuilder) {
+        list.push(&self.part_value());
+    }
+
     /// The value of an output in a slot; none if it is no value of the type.
     ///
     /// # Safety
@@ -118,17 +123,27 @@ impl InputField {
         }
     }
 
-    /// A struct as a value by itself.
+    /// A struct, whose type is this, as a value by itself.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields.
     #[doc(hidden)]
     #[must_use]
-    pub unsafe fn struct_value(fields: &[InputField], row: *const u8) -> Value {
-        let QType::Tuple(named) = InputField::struct_type(fields) else { return Value::Nothing };
+    pub unsafe fn struct_value(fields: &[InputField], qtype: &QType, row: *const u8) -> Value {
+        let QType::Tuple(named) = qtype else { return Value::Nothing };
         // SAFETY: FIELD-TABLE, promised by the caller.
         let values = fields.iter().map(|field| unsafe { (field.value)(row.add(field.offset)) });
         Value::Tuple(named.with(values.collect()))
+    }
+
+    /// Adds a struct to a list of such.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `row` points to a struct of these fields.
+    #[doc(hidden)]
+    pub unsafe fn push_struct(fields: &[InputField], row: *const u8, list: &mut ListBuilder) {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        list.push_fields(fields.iter().map(|field| unsafe { (field.value)(row.add(field.offset)) }));
     }
 }
 
@@ -289,13 +304,18 @@ impl<T: Part<OutputField>> OutputValue for Option<T> {
 single!(Option<T>, T: Part<OutputField>);
 
 /// The list of parts of this type, optional or not; an array where they are scalars.
-fn list_value(element: &QType, values: impl Iterator<Item = Value>) -> Value {
+fn list_value<I>(
+    element: &QType,
+    all: impl Iterator<Item = I>,
+    value: impl Fn(I) -> Value,
+    push: impl Fn(I, &mut ListBuilder),
+) -> Value {
     if let QType::Scalar(scalar) | QType::Optional(scalar) = element {
-        let scalars = values.map(|value| value.as_scalar().cloned());
+        let scalars = all.map(|one| value(one).as_scalar().cloned());
         return Value::Array(ArrayKind::Dense, Array::from_scalars(*scalar, scalars).into());
     }
     let Some(mut list) = ListBuilder::new(element) else { return Value::Nothing };
-    values.for_each(|value| list.push(&value));
+    all.for_each(|one| push(one, &mut list));
     list.finish()
 }
 
@@ -317,7 +337,7 @@ fn elements(element: &QType, value: &Value) -> Option<Vec<Value>> {
 
 /// Lists as inputs: of these elements, each of which is made into a value.
 macro_rules! list_input {
-    ($([$($parameter:tt)*] $ty:ty: $element:expr, |$one:ident| $value:expr;)*) => { $(
+    ($([$($parameter:tt)*] $ty:ty: $element:expr, |$one:ident| $value:expr, |$other:ident, $list:ident| $push:expr;)*) => { $(
         impl<$($parameter)*> InputValue for $ty {
             fn qtype() -> QType {
                 ($element).list_of().unwrap_or(QType::Nothing)
@@ -328,17 +348,17 @@ macro_rules! list_input {
                 // No plan has such an input.
             }
             fn value(&self) -> Value {
-                list_value(&$element, self.iter().map(|$one| $value))
+                list_value(&$element, self.iter(), |$one| $value, |$other, $list| $push)
             }
         }
     )* };
 }
 
 list_input! {
-    [T: Part<InputField>] Vec<T>: T::part_type(), |one| one.part_value();
-    [T: Part<InputField>] &[T]: T::part_type(), |one| one.part_value();
-    [T: Part<InputField>, const N: usize] [T; N]: T::part_type(), |one| one.part_value();
-    [T: Part<InputField>] Vec<Option<T>>: T::part_type().optional_struct(), |one| optional_value(one.as_ref());
+    [T: Part<InputField>] Vec<T>: T::part_type(), |one| one.part_value(), |one, list| one.push_part(list);
+    [T: Part<InputField>] &[T]: T::part_type(), |one| one.part_value(), |one, list| one.push_part(list);
+    [T: Part<InputField>, const N: usize] [T; N]: T::part_type(), |one| one.part_value(), |one, list| one.push_part(list);
+    [T: Part<InputField>] Vec<Option<T>>: T::part_type().optional_struct(), |one| optional_value(one.as_ref()), |one, list| list.push(&optional_value(one.as_ref()));
 }
 
 /// Lists as outputs.

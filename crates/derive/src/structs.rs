@@ -89,14 +89,22 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
         Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
         Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
     };
-    // The table is made once, unless types that are parameters have a say in it.
+    // The table and its type are made once, unless types that are parameters have a say in them.
     let has_types = item.generics.type_params().next().is_some() || item.generics.const_params().next().is_some();
-    let table = match has_types {
-        true => quote!(let table = <Self as #contract>::fields(); let table = &table[..];),
-        false => quote! {
-            static TABLE: ::std::sync::OnceLock<::std::vec::Vec<#row>> = ::std::sync::OnceLock::new();
-            let table = &TABLE.get_or_init(<Self as #contract>::fields)[..];
-        },
+    let (table, whole) = match has_types {
+        true => {
+            (quote!(let table = &<Self as #contract>::fields()[..];), quote!(let whole = &#row::struct_type(table);))
+        }
+        false => (
+            quote! {
+                static TABLE: ::std::sync::OnceLock<::std::vec::Vec<#row>> = ::std::sync::OnceLock::new();
+                let table = &TABLE.get_or_init(<Self as #contract>::fields)[..];
+            },
+            quote! {
+                static WHOLE: ::std::sync::OnceLock<::cembra::QType> = ::std::sync::OnceLock::new();
+                let whole = WHOLE.get_or_init(|| #row::struct_type(table));
+            },
+        ),
     };
     let methods = match side {
         Side::Input => quote! {
@@ -108,8 +116,14 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
             }
             fn part_value(&self) -> ::cembra::Value {
                 #table
+                #whole
                 // SAFETY: FIELD-TABLE: these are the fields of the struct.
-                unsafe { #row::struct_value(table, ::core::ptr::from_ref(self).cast()) }
+                unsafe { #row::struct_value(table, whole, ::core::ptr::from_ref(self).cast()) }
+            }
+            fn push_part(&self, list: &mut ::cembra::ListBuilder) {
+                #table
+                // SAFETY: FIELD-TABLE: these are the fields of the struct.
+                unsafe { #row::push_struct(table, ::core::ptr::from_ref(self).cast(), list) }
             }
         },
         Side::Output => quote! {
@@ -125,7 +139,8 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
         unsafe impl #impl_generics ::cembra::Part<#row> for #ident #type_generics #where_clause {
             fn part_type() -> ::cembra::QType {
                 #table
-                #row::struct_type(table)
+                #whole
+                ::core::clone::Clone::clone(whole)
             }
             #methods
         }

@@ -17,8 +17,9 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 use cembra_runtime::{ArrayKind, Date, Duration, Fields, QType, Scalar, Timestamp};
-use cembra_value::{ListBuilder, ScalarValue, Value, ValueRef};
+use cembra_value::{ScalarValue, Value, ValueRef};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The values of an array.
@@ -118,11 +119,12 @@ impl<'a> Cells<'a> {
             Cells::Structs(qtype, list, cells) => {
                 let ends = list.offsets();
                 let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
-                let (true, Some(mut list)) = (list.is_valid(row), ListBuilder::of(qtype)) else {
+                if list.is_null(row) {
                     return Value::Nothing;
-                };
-                (at(row)..at(row + 1)).for_each(|at| list.push(&cells.value(at)));
-                list.finish()
+                }
+                let mut arrays = Vec::new();
+                cells.add_arrays(at(row)..at(row + 1), None, &mut arrays);
+                Value::list_of_arrays(qtype, arrays).unwrap_or(Value::Nothing)
             }
             Cells::Arrays(lists, kind) => {
                 let scalar = lists.elements.scalar;
@@ -135,6 +137,40 @@ impl<'a> Cells<'a> {
                 let value = scalars.at(row).to_value(&QType::of(scalars.scalar, *optional));
                 value.unwrap_or(Value::Missing(scalars.scalar))
             }
+        }
+    }
+}
+
+impl Cells<'_> {
+    /// The arrays of the list of these rows: of each scalar, zero where the whole is missing.
+    fn add_arrays(&self, rows: Range<usize>, there: Option<&NullBuffer>, arrays: &mut Vec<cembra_value::Array>) {
+        match self {
+            Cells::Tuple(fields) => fields.iter().for_each(|field| field.add_arrays(rows.clone(), there, arrays)),
+            Cells::Optional(_, structs, of) => {
+                let has = rows.clone().map(|row| structs.is_valid(row).then_some(ScalarValue::Unit));
+                arrays.push(cembra_value::Array::from_scalars(Scalar::Unit, has));
+                of.add_arrays(rows, structs.nulls(), arrays);
+            }
+            Cells::Scalars { scalars, optional } => {
+                let mut made = cembra_value::ArrayBuilder::new(scalars.scalar, rows.len());
+                let zero = (!optional).then(|| ScalarValue::zero(scalars.scalar));
+                for row in rows {
+                    match scalars.at(row) {
+                        _ if there.is_some_and(|nulls| nulls.is_null(row)) => made.push(zero.as_ref()),
+                        ValueRef::Missing => made.push(zero.as_ref()),
+                        ValueRef::Float64(number) => made.push_bits(Some(number.to_bits())),
+                        ValueRef::Int64(number) => made.push_bits(Some(number.cast_unsigned())),
+                        ValueRef::Text(text) => made.push_text(Some(&text)),
+                        other => {
+                            let value = other.to_value(&QType::Scalar(scalars.scalar));
+                            made.push(value.as_ref().and_then(Value::as_scalar));
+                        }
+                    }
+                }
+                arrays.push(made.finish());
+            }
+            // Lists have none in them.
+            Cells::Arrays(..) | Cells::Structs(..) => {}
         }
     }
 }
@@ -301,15 +337,33 @@ impl Builder {
                 there.push(true);
             }
             (Builder::Structs { elements, lengths, there, .. }, list) if list.list_len().is_some() => {
-                let len = list.list_len().unwrap_or(0);
-                (0..len).filter_map(|at| list.element(at)).for_each(|element| elements.push(&element));
-                lengths.push(len);
+                elements.push_list(list);
+                lengths.push(list.list_len().unwrap_or(0));
                 there.push(true);
             }
             (arrays @ (Builder::Arrays { .. } | Builder::Structs { .. } | Builder::Optional { .. }), _) => {
                 arrays.push_missing();
             }
             (tuple @ Builder::Tuple { .. }, _) => tuple.push_missing(),
+        }
+    }
+
+    /// Adds the elements of a list, of which this is the builder: the list has an array where an element has a scalar.
+    fn push_list(&mut self, list: &Value) {
+        match (self, list) {
+            (Builder::Scalars(scalars), Value::Array(_, array)) => {
+                array.iter().for_each(|element| scalars.push(element.as_ref()));
+            }
+            (Builder::Tuple { fields, .. }, Value::Tuple(members)) => {
+                fields.iter_mut().zip(members.iter()).for_each(|(field, member)| field.push_list(member));
+            }
+            (Builder::Optional { of, there }, Value::Tuple(members)) => {
+                if let [Value::Array(_, has), inner] = &members[..] {
+                    there.extend((0..has.len()).map(|at| has.is_present(at)));
+                    of.push_list(inner);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Values of optional structs and of lists of structs: made of the structs themselves, taken apart into them, and checked. How they are
 //! kept is said at [`Form`].
 
-use crate::{ArrayBuilder, Dict, ScalarValue, Value};
+use crate::{Array, ArrayBuilder, Dict, ScalarValue, Value};
 use cembra_runtime::{ArrayKind, Fields, Form, QType, Scalar};
 
 impl ScalarValue {
@@ -92,6 +92,16 @@ impl Value {
         Some(list.finish())
     }
 
+    /// The list of this type, or the dictionary, whose scalars and optionals are these arrays, in their order. None if the type is no such
+    /// type, or the arrays are not those of one.
+    #[must_use]
+    pub fn list_of_arrays(list: &QType, arrays: impl IntoIterator<Item = Array>) -> Option<Value> {
+        list.element()?;
+        let mut arrays = arrays.into_iter();
+        let made = assembled(list, &mut arrays)?;
+        Some(made).filter(|made| arrays.next().is_none() && made.is_of(list))
+    }
+
     /// A dictionary that a model is given: its entries, in their order. That a key is there twice is found when something is looked up. None
     /// if there are no dictionaries of such keys, or an entry is of other types.
     ///
@@ -145,6 +155,17 @@ impl Value {
             Form::List(element) | Form::Map(element) => is_list(self, element, first_len(self)),
             Form::Tuple | Form::Optional | Form::Table(_) => members.iter().all(Value::is_well_formed),
         }
+    }
+}
+
+/// The members of a list, from its arrays in their order.
+fn assembled(list: &QType, arrays: &mut dyn Iterator<Item = Array>) -> Option<Value> {
+    match list {
+        QType::Tuple(members) => {
+            let parts = members.iter().map(|member| assembled(member, arrays)).collect::<Option<Vec<Value>>>()?;
+            Some(Value::Tuple(members.with(parts)))
+        }
+        _ => Some(arrays.next()?.into()),
     }
 }
 
@@ -263,6 +284,13 @@ impl ListBuilder {
         self.members.push(value);
     }
 
+    /// Adds a struct by its fields, each of which is of the field's type: as many as there are.
+    pub fn push_fields(&mut self, fields: impl Iterator<Item = Value>) {
+        if let Members::Lists(_, members) = &mut self.members {
+            members.iter_mut().zip(fields).for_each(|(member, value)| member.push(&value));
+        }
+    }
+
     /// The list.
     #[must_use]
     pub fn finish(self) -> Value {
@@ -273,7 +301,6 @@ impl ListBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Array;
     use cembra_runtime::Names;
 
     fn named<T: Clone, const N: usize>(names: &str, members: [T; N]) -> Fields<T> {

@@ -277,7 +277,15 @@ impl Value {
             (Value::Tensor(tensor), QType::Tensor(scalar, rank)) => {
                 tensor.scalar_type() == *scalar && tensor.extents().len() == usize::from(*rank)
             }
-            _ => self.qtype() == *qtype && self.is_well_formed(),
+            (Value::Tuple(values), QType::Tuple(types)) => {
+                let are_alike =
+                    values.len() == types.len() && values.names() == types.names() && values.form() == types.form();
+                let is_list = matches!(types.form(), Form::List(_) | Form::Map(_));
+                are_alike
+                    && values.iter().zip(types.iter()).all(|(value, qtype)| value.is_of(qtype))
+                    && (!is_list || self.is_well_formed())
+            }
+            _ => self.qtype() == *qtype,
         }
     }
 

@@ -1,0 +1,141 @@
+//! Requests with a customer who may be missing and a list of items, as lines of JSON: what reading them by serde into the same structs takes, and
+//! reading and evaluating them by each way in. Nanoseconds per request, minima of interleaved rounds.
+//! `cargo run --release --manifest-path benches/Cargo.toml --example requests [requests]`.
+
+use cembra::{JsonRow, JsonRows, Model, Options};
+use cembra_benches::measure::shortest;
+use serde::Deserialize;
+use std::hint::black_box;
+use std::io::Write;
+
+/// Rounds of a comparison.
+const ROUNDS: usize = 9;
+
+#[derive(cembra::Input, Deserialize)]
+struct Customer {
+    name: String,
+    age: Option<i32>,
+}
+
+#[derive(cembra::Input, Deserialize)]
+struct Item {
+    price: f64,
+    count: i64,
+    kind: Option<String>,
+}
+
+#[derive(cembra::Input, Deserialize)]
+struct Order {
+    #[cembra(rename = "customer")]
+    customer: Option<Customer>,
+    items: Vec<Item>,
+}
+
+#[derive(cembra::Output, PartialEq, Debug)]
+struct Bill {
+    total: f64,
+    books: f64,
+    old: bool,
+}
+
+const MODEL: &str = "
+    input customer: {name: text, age: i32?}?
+    input items: [{price: f64, count: i64, kind: text?}]
+    output total = sum(map(fn(i) = i.price * i.count, items))
+    output books = sum(items.price & (items.kind == \"book\"))
+    output old: bool = customer.age > 65 and customer.name != \"\"
+";
+
+/// The bill of an order, by hand.
+fn bill(order: &Order) -> Bill {
+    let total = order.items.iter().map(|item| item.price * item.count as f64).sum();
+    let books = order.items.iter().filter(|item| item.kind.as_deref() == Some("book")).map(|item| item.price).sum();
+    let is_old = |customer: &Customer| customer.age.is_some_and(|age| age > 65) && !customer.name.is_empty();
+    Bill { total, books, old: order.customer.as_ref().is_some_and(is_old) }
+}
+
+fn lines(requests: usize) -> Vec<String> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let line = |random: &mut fastrand::Rng| {
+        let kinds = ["\"book\"", "\"toy\"", "\"food\"", "null"];
+        let items: Vec<String> = (0..random.usize(0..9))
+            .map(|_| {
+                let (price, count) = (random.u32(50..20_000), random.u32(1..10));
+                let kind = kinds[random.usize(..kinds.len())];
+                format!("{{\"price\":{}.{:02},\"count\":{count},\"kind\":{kind}}}", price / 100, price % 100)
+            })
+            .collect();
+        let customer = match random.u32(..5) {
+            0 => "null".to_owned(),
+            1 => "{\"name\":\"Ann\",\"age\":null}".to_owned(),
+            _ => format!("{{\"name\":\"n{}\",\"age\":{}}}", random.u32(..1000), random.u32(18..91)),
+        };
+        format!("{{\"customer\":{customer},\"items\":[{}]}}", items.join(","))
+    };
+    (0..requests).map(|_| line(&mut random)).collect()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let requests: usize = std::env::args().nth(1).map_or(Ok(20_000), |requests| requests.parse())?;
+    let lines = lines(requests);
+    let model = Model::parse(MODEL)?;
+    let mut derived = model.executor::<Order, Bill>(&Options::default())?;
+    let mut texts = model.executor_from::<JsonRow, Bill>(&JsonRows, &Options::default())?;
+    for line in &lines {
+        let order: Order = serde_json::from_str(line)?;
+        let expected = bill(&order);
+        assert_eq!(derived.run(&order)?, expected);
+        assert_eq!(texts.run(&JsonRow::parse(line)?)?, expected);
+    }
+    let orders: Vec<Order> = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?;
+    let read = || -> Result<(), serde_json::Error> {
+        for line in &lines {
+            black_box(bill(&serde_json::from_str::<Order>(line)?));
+        }
+        Ok(())
+    };
+    let mut out = std::io::stdout().lock();
+    let mut say = |name: &str, [by_hand, time]: [f64; 2]| {
+        let each = requests as f64;
+        let (hand, model, share) = (by_hand / each, time / each, by_hand / time);
+        writeln!(
+            out,
+            "{name:40} {model:6.0} ns per request, serde and by hand {hand:6.0}: {share:.2} of its requests per second"
+        )
+    };
+    let alone = shortest(
+        ROUNDS,
+        || read().map_err(Into::into),
+        || -> Result<(), Box<dyn std::error::Error>> {
+            for order in &orders {
+                black_box(derived.run(order)?);
+            }
+            Ok(())
+        },
+    );
+    say("structs by the derive, the model alone", alone)?;
+    let mut then = model.executor::<Order, Bill>(&Options::default())?;
+    let both = shortest(
+        ROUNDS,
+        || read().map_err(Into::into),
+        || -> Result<(), Box<dyn std::error::Error>> {
+            for line in &lines {
+                black_box(then.run(&serde_json::from_str::<Order>(line)?)?);
+            }
+            Ok(())
+        },
+    );
+    say("serde into structs, then the model", both)?;
+    let by_text = shortest(
+        ROUNDS,
+        || read().map_err(Into::into),
+        || -> Result<(), Box<dyn std::error::Error>> {
+            for line in &lines {
+                black_box(texts.run(&JsonRow::parse(line)?)?);
+            }
+            Ok(())
+        },
+    );
+    say("JsonRow, then the model", by_text)?;
+    Ok(())
+}
