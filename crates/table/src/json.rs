@@ -367,10 +367,13 @@ fn is_float_name(text: JsonText<'_>) -> bool {
 
 /// The value of this type; what is wrong with it is said of the place in it.
 fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
-    value.value(qtype).map_err(|JsonMisfit { path, expected, found, is_twice, .. }| {
+    value.value(qtype).map_err(|JsonMisfit { path: inside, expected, found, is_twice, .. }| {
         let whole = place;
-        let path = format!("{}{path}", place.path);
-        let place = Place { path: &path, ..place };
+        let path = format!("{}{inside}", place.path);
+        // A field is declared for all elements of a list.
+        let field = qtype.element().and_then(|_| inside.strip_prefix('.')?.split_once('.'));
+        let declared = field.map_or(path.clone(), |(_, field)| format!("{}.{field}", place.path));
+        let place = Place { path: &declared, ..place };
         if is_twice {
             return DataError::new(DataCode::ColumnType, "the key is there twice").in_column(&path);
         }
@@ -379,13 +382,14 @@ fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Valu
             (QType::Array(kind, _), found_kind) if path != whole.path && found_kind != JsonKind::Null => {
                 let better = better(&expected, found, place).and_then(|qtype| qtype.scalar());
                 let better = better.map(|scalar| QType::Array(*kind, scalar));
-                whole.mismatch(&expected, &quoted(&found.to_string()), better.as_ref()).in_column(&path)
+                whole.mismatch(&expected, &quoted(&found.to_string()), better.as_ref())
             }
             _ => match (&expected, found.kind()) {
-                (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar),
+                (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar).in_column(&path),
                 _ => mismatch(&expected, found, place),
             },
         };
+        let error = error.in_column(&path);
         match expected {
             QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => error.hint(scalar::MASK),
             QType::Scalar(Scalar::Bytes) | QType::Optional(Scalar::Bytes) => {

@@ -3,6 +3,7 @@
 //! a mask is `true`, or missing, and is read as [`mask_holds`] reads it; a tuple is an array, a named one an object; a tensor is arrays inside each other. Rows are objects of `serde_json` or texts; the values of
 //! both are found here, for the command too.
 
+mod structs;
 mod tensors;
 mod text;
 
@@ -13,12 +14,10 @@ use crate::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::{Excerpt, Fields, QType, Scalar};
-use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, ScalarValue, Value, mask_holds};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
-use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 /// The loader of rows that are JSON objects, and the listener that puts outputs into one. As a loader it knows every name,
@@ -231,22 +230,10 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
             let inner = if value.is_null() { None } else { Some(whole_struct(of, value)?) };
             Value::optional_struct(of, inner).map(ValueRef::from).ok_or_else(misfit)
         }
-        QType::Tuple(_) if let Some((key, given)) = qtype.as_map() => map(key, given, value),
-        QType::Tuple(_) if qtype.element().is_some() => {
-            let element = qtype.element().unwrap_or(qtype);
-            let elements = value.to_elements().ok_or_else(misfit)?;
-            let mut arrays = Vec::new();
-            add_arrays(element, elements.len(), &mut arrays);
-            for (at, found) in elements.into_iter().enumerate() {
-                let inside = |misfit: JsonMisfit<J>| JsonMisfit { path: format!(".{at}{}", misfit.path), ..misfit };
-                element_into(element, Some(found), &mut arrays.iter_mut()).map_err(inside)?;
-            }
-            Value::list_of_arrays(qtype, arrays.into_iter().map(ArrayBuilder::finish))
-                .map(ValueRef::from)
-                .ok_or_else(misfit)
-        }
+        QType::Tuple(_) if let Some((key, given)) = qtype.as_map() => structs::map(key, given, value),
+        QType::Tuple(_) if let Some(element) = qtype.element() => structs::list(qtype, element, value),
         QType::Tuple(types) => {
-            let parts = fields_of(types, value).ok_or_else(misfit)?;
+            let parts = structs::fields_of(types, value).ok_or_else(misfit)?;
             let parts = parts.into_iter().map(|part| part.unwrap_or_else(J::null));
             let part = |(at, (qtype, part)): (usize, (&QType, J))| whole(qtype, part, &|| types.label(at));
             let values = types.iter().zip(parts).enumerate().map(part).collect::<Result<Vec<Value>, _>>()?;
@@ -264,110 +251,6 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
         QType::Tensor(scalar, rank) => tensors::read(*scalar, *rank, value).map(ValueRef::from),
         _ => Err(misfit()),
     }
-}
-
-/// Builders of the arrays that lists of elements of this type are made of.
-fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
-    match element {
-        QType::Tuple(fields) => fields.iter().for_each(|field| add_arrays(field, room, arrays)),
-        QType::Scalar(scalar) | QType::Optional(scalar) => arrays.push(ArrayBuilder::new(*scalar, room)),
-        _ => {}
-    }
-}
-
-/// Adds an element, a part of one, or what stands where there is none, to the arrays of a list.
-fn element_into<'j, 'a, J: Written<'j>>(
-    of: &QType,
-    found: Option<J>,
-    arrays: &mut (impl Iterator<Item = &'a mut ArrayBuilder> + ?Sized),
-) -> Result<(), JsonMisfit<J>> {
-    // Types nest only as deep as the parser allows, so this recursion is bounded.
-    match of {
-        QType::Tuple(_) if let Some(of) = of.as_optional_struct() => {
-            let found = found.filter(|found| !found.is_null());
-            if let Some(has) = arrays.next() {
-                has.push(found.map(|_| &ScalarValue::Unit));
-            }
-            element_into(of, found, arrays)
-        }
-        QType::Tuple(fields) => {
-            let parts = match found {
-                Some(found) => fields_of(fields, found).ok_or_else(|| JsonMisfit::of(of.clone(), found))?,
-                None => SmallVec::from_elem(None, fields.len()),
-            };
-            for (at, (field, part)) in fields.iter().zip(parts).enumerate() {
-                // What is not there is missing, unless the whole is.
-                let part = part.or_else(|| found.map(|_| J::null()));
-                element_into(field, part, arrays)
-                    .map_err(|misfit| JsonMisfit { path: format!(".{}{}", fields.label(at), misfit.path), ..misfit })?;
-            }
-            Ok(())
-        }
-        of => {
-            let (Some(array), Some(scalar)) = (arrays.next(), of.scalar()) else { return Ok(()) };
-            let Some(found) = found else {
-                let zero = (!of.is_optional()).then(|| ScalarValue::zero(scalar));
-                array.push(zero.as_ref());
-                return Ok(());
-            };
-            match value(of, found)? {
-                ValueRef::Missing if of.is_optional() => array.push(None),
-                ValueRef::Text(text) => array.push_text(Some(&text)),
-                ValueRef::Float64(number) => array.push_bits(Some(number.to_bits())),
-                ValueRef::Int64(number) => array.push_bits(Some(number.cast_unsigned())),
-                other => match other.to_value(of).as_ref().and_then(Value::as_scalar) {
-                    Some(scalar) => array.push(Some(scalar)),
-                    None => return Err(JsonMisfit::of(of.clone(), found)),
-                },
-            }
-            Ok(())
-        }
-    }
-}
-
-/// The parts of a JSON value that are the fields of a tuple, none where there is none; none at all if it is no tuple of so many.
-fn fields_of<'j, J: Written<'j>>(fields: &Fields<QType>, found: J) -> Option<SmallVec<[Option<J>; 8]>> {
-    let mut parts = SmallVec::from_elem(None, fields.len());
-    match fields.names() {
-        Some(names) => {
-            for (name, part) in found.to_entries()? {
-                if let Some(part_of) = names.position(&name).and_then(|at| parts.get_mut(at)) {
-                    *part_of = Some(part);
-                }
-            }
-        }
-        None => {
-            let elements = found.to_elements().filter(|elements| elements.len() == fields.len())?;
-            parts.iter_mut().zip(elements).for_each(|(part, element)| *part = Some(element));
-        }
-    }
-    Some(parts)
-}
-
-/// The dictionary that a JSON object is: its keys are spelled as data are, and each is there once.
-fn map<'j, J: Written<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
-    let qtype = QType::Dict(key, given).as_input();
-    let misfit = || JsonMisfit::of(qtype.clone(), value);
-    let each = QType::Optional(given);
-    let found = value.to_entries().ok_or_else(misfit)?;
-    let mut seen = HashSet::with_capacity(found.len());
-    let mut entries = Vec::with_capacity(found.len());
-    for (name, found) in found {
-        let at =
-            || JsonMisfit { path: format!(".{}", Excerpt::quoted(&name)), ..JsonMisfit::of(QType::Scalar(key), found) };
-        let own = match key {
-            Scalar::Text => Some(ScalarValue::Text((&*name).into())),
-            Scalar::Bytes => BASE64.decode(&*name).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
-            key => ScalarValue::spelled_in_data(key, &name),
-        };
-        let own = own.ok_or_else(at)?;
-        if !seen.insert(own.clone()) {
-            return Err(JsonMisfit { is_twice: true, ..at() });
-        }
-        let found = whole(&each, found, &|| Cow::Borrowed(&*name))?;
-        entries.push((own, found.as_scalar().cloned()));
-    }
-    Value::map(key, given, entries).map(ValueRef::from).ok_or_else(misfit)
 }
 
 /// The struct that is a JSON value.

@@ -51,7 +51,7 @@ fn lists_are_arrays_of_objects() {
     assert!(missing("{}").starts_with("rows.json:1: no column `x`"), "{}", missing("{}"));
     assert_eq!(
         missing("{\"x\": [{\"p\": 1}]}\n{\"x\": [{\"p\": 1}, {}]}"),
-        "rows.json:2: column `x.1.p`: expected f64, found a missing value; declare `x.1.p` as `f64?` in the tuple type of `x`"
+        "rows.json:2: column `x.1.p`: expected f64, found a missing value; declare `x.p` as `f64?` in the tuple type of `x`"
     );
     assert_eq!(missing("{\"x\": [{\"p\": 1}, null]}"), "rows.json:1: column `x.1`: expected {p: f64}, found `null`");
     assert_eq!(of_json("[{p: f64}?]", "{\"x\": [{\"p\": 1}, null]}").expect("rows"), ["[{p: f64{1}}, NA]"]);

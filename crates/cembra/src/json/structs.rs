@@ -1,0 +1,132 @@
+//! Lists of structs and dictionaries that JSON values are, and the fields of structs. A list is read into an array for each field, without a
+//! value for each of its elements.
+
+use super::{BASE64, JsonMisfit, Written, value, whole};
+use crate::ValueRef;
+use base64::Engine as _;
+use cembra_runtime::{Excerpt, Fields, QType, Scalar};
+use cembra_value::{ArrayBuilder, ScalarValue, Value};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// The list of this type, whose elements are of the other one, that a JSON array is.
+pub(super) fn list<'j, J: Written<'j>>(
+    qtype: &QType,
+    element: &QType,
+    value: J,
+) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let misfit = || JsonMisfit::of(qtype.clone(), value);
+    let elements = value.to_elements().ok_or_else(misfit)?;
+    let mut arrays = Vec::new();
+    add_arrays(element, elements.len(), &mut arrays);
+    for (at, found) in elements.into_iter().enumerate() {
+        let inside = |misfit: JsonMisfit<J>| JsonMisfit { path: format!(".{at}{}", misfit.path), ..misfit };
+        element_into(element, Some(found), &mut arrays.iter_mut()).map_err(inside)?;
+    }
+    Value::list_of_arrays(qtype, arrays.into_iter().map(ArrayBuilder::finish)).map(ValueRef::from).ok_or_else(misfit)
+}
+
+/// Builders of the arrays that lists of elements of this type are made of.
+fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
+    match element {
+        QType::Tuple(fields) => fields.iter().for_each(|field| add_arrays(field, room, arrays)),
+        QType::Scalar(scalar) | QType::Optional(scalar) => arrays.push(ArrayBuilder::new(*scalar, room)),
+        _ => {}
+    }
+}
+
+/// Adds an element, a part of one, or what stands where there is none, to the arrays of a list.
+fn element_into<'j, 'a, J: Written<'j>>(
+    of: &QType,
+    found: Option<J>,
+    arrays: &mut (impl Iterator<Item = &'a mut ArrayBuilder> + ?Sized),
+) -> Result<(), JsonMisfit<J>> {
+    // Types nest only as deep as the parser allows, so this recursion is bounded.
+    match of {
+        QType::Tuple(_) if let Some(of) = of.as_optional_struct() => {
+            let found = found.filter(|found| !found.is_null());
+            if let Some(has) = arrays.next() {
+                has.push(found.map(|_| &ScalarValue::Unit));
+            }
+            element_into(of, found, arrays)
+        }
+        QType::Tuple(fields) => {
+            let parts = match found {
+                Some(found) => fields_of(fields, found).ok_or_else(|| JsonMisfit::of(of.clone(), found))?,
+                None => SmallVec::from_elem(None, fields.len()),
+            };
+            for (at, (field, part)) in fields.iter().zip(parts).enumerate() {
+                // What is not there is missing, unless the whole is.
+                let part = part.or_else(|| found.map(|_| J::null()));
+                element_into(field, part, arrays)
+                    .map_err(|misfit| JsonMisfit { path: format!(".{}{}", fields.label(at), misfit.path), ..misfit })?;
+            }
+            Ok(())
+        }
+        of => {
+            let (Some(array), Some(scalar)) = (arrays.next(), of.scalar()) else { return Ok(()) };
+            let Some(found) = found else {
+                let zero = (!of.is_optional()).then(|| ScalarValue::zero(scalar));
+                array.push(zero.as_ref());
+                return Ok(());
+            };
+            match value(of, found)? {
+                ValueRef::Missing if of.is_optional() => array.push(None),
+                ValueRef::Text(text) => array.push_text(Some(&text)),
+                ValueRef::Float64(number) => array.push_bits(Some(number.to_bits())),
+                ValueRef::Int64(number) => array.push_bits(Some(number.cast_unsigned())),
+                other => match other.to_value(of).as_ref().and_then(Value::as_scalar) {
+                    Some(scalar) => array.push(Some(scalar)),
+                    None => return Err(JsonMisfit::of(of.clone(), found)),
+                },
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The parts of a JSON value that are the fields of a tuple, none where there is none; none at all if it is no tuple of so many.
+pub(super) fn fields_of<'j, J: Written<'j>>(fields: &Fields<QType>, found: J) -> Option<SmallVec<[Option<J>; 8]>> {
+    let mut parts = SmallVec::from_elem(None, fields.len());
+    match fields.names() {
+        Some(names) => {
+            for (name, part) in found.to_entries()? {
+                if let Some(part_of) = names.position(&name).and_then(|at| parts.get_mut(at)) {
+                    *part_of = Some(part);
+                }
+            }
+        }
+        None => {
+            let elements = found.to_elements().filter(|elements| elements.len() == fields.len())?;
+            parts.iter_mut().zip(elements).for_each(|(part, element)| *part = Some(element));
+        }
+    }
+    Some(parts)
+}
+
+/// The dictionary that a JSON object is: its keys are spelled as data are, and each is there once.
+pub(super) fn map<'j, J: Written<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let qtype = QType::Dict(key, given).as_input();
+    let misfit = || JsonMisfit::of(qtype.clone(), value);
+    let each = QType::Optional(given);
+    let found = value.to_entries().ok_or_else(misfit)?;
+    let mut seen = HashSet::with_capacity(found.len());
+    let mut entries = Vec::with_capacity(found.len());
+    for (name, found) in found {
+        let at =
+            || JsonMisfit { path: format!(".{}", Excerpt::quoted(&name)), ..JsonMisfit::of(QType::Scalar(key), found) };
+        let own = match key {
+            Scalar::Text => Some(ScalarValue::Text((&*name).into())),
+            Scalar::Bytes => BASE64.decode(&*name).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
+            key => ScalarValue::spelled_in_data(key, &name),
+        };
+        let own = own.ok_or_else(at)?;
+        if !seen.insert(own.clone()) {
+            return Err(JsonMisfit { is_twice: true, ..at() });
+        }
+        let found = whole(&each, found, &|| Cow::Borrowed(&*name))?;
+        entries.push((own, found.as_scalar().cloned()));
+    }
+    Value::map(key, given, entries).map(ValueRef::from).ok_or_else(misfit)
+}
