@@ -14,6 +14,7 @@ macro_rules! chapters {
 chapters! {
     GuideFiles: "model-files.md"
     GuideRust: "rust.md"
+    GuideRequests: "requests.md"
     GuideLoaders: "loaders.md"
     GuideTensors: "tensors.md"
     GuideTensorModels: "tensor-models.md"

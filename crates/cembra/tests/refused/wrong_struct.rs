@@ -1,0 +1,22 @@
+//! Outputs that are structs without a derive, lists of them, lists that may be missing, and dictionaries.
+
+use std::collections::HashMap;
+
+struct Plain {
+    price: f64,
+}
+
+#[derive(cembra::Output)]
+struct Item {
+    price: f64,
+}
+
+#[derive(cembra::Output)]
+struct Order {
+    plain: Plain,
+    plains: Vec<Plain>,
+    perhaps: Option<Vec<Item>>,
+    by_name: HashMap<String, f64>,
+}
+
+fn main() {}
