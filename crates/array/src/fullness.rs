@@ -168,7 +168,7 @@ fn is_of_arrays(qtype: &QType) -> bool {
 }
 
 /// Which field a literal index says.
-fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
+pub(crate) fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
     usize::try_from(graph.value(index)?.as_scalar()?.bits()).ok()
 }
 

@@ -14,6 +14,7 @@ mod program;
 mod recompute;
 mod rows;
 mod split;
+mod struct_columns;
 mod sweep;
 mod verify;
 
@@ -25,5 +26,6 @@ pub use program::{
 };
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 pub use split::{Fusion, Unsplit, split};
+pub use struct_columns::{StructColumn, struct_columns};
 pub use sweep::{Gathering, Lane, Origin, Over, Port, Scanning, Storage, SweepLayout, Wanted, Work, element_bits};
 pub use verify::{Flaw, verify};

@@ -7,6 +7,8 @@
 //! Nor does the model fail exactly where a row does (conditionals may evaluate more than a row would, lists that differ in size
 //! must not be met at all): whoever runs it asks the rows one by one if anything fails.
 
+use crate::fullness::position;
+use crate::struct_columns::{StructColumn, count, struct_columns};
 use cembra_ops::{ArrayForm, OpId, OverArrays, Structure, TypeFault, id};
 use cembra_prepare::{Id, Kind, Placed, RegionId, Regions, TypedGraph, TypedModel};
 use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
@@ -14,12 +16,12 @@ use cembra_value::{Promise, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What a leaf of a model over rows holds.
+/// What a leaf of a model over rows holds, by the number of a [column](RowsModel::columns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsLeaf {
-    /// The scalars that a leaf of the model has, of all rows.
+    /// The scalars of a column, of all rows.
     Scalars(usize),
-    /// The elements that a leaf of the model has, of all rows, in their order.
+    /// The elements of a column of lists, of all rows, in their order.
     Elements(usize),
     /// Which of those elements belong to which row.
     Edge(usize),
@@ -32,7 +34,7 @@ pub enum RowsOutput {
     Shared,
     /// A scalar of each row.
     Scalars,
-    /// Elements of all rows, as many of each as a leaf of the model has.
+    /// Elements of all rows, as many of each as a column has.
     Elements(usize),
 }
 
@@ -45,7 +47,9 @@ pub struct RowsModel {
     pub leaves: Vec<RowsLeaf>,
     /// What its outputs are.
     pub outputs: Vec<RowsOutput>,
-    /// Leaves of the model whose arrays must be of the same size in each row: for each leaf the first such leaf.
+    /// The columns of the model's leaves: which leaf, and which of the [columns](struct_columns) of its type.
+    pub columns: Vec<(usize, usize)>,
+    /// Columns whose lists must be of the same size in each row: for each column the first such column.
     pub spaces: Vec<usize>,
 }
 
@@ -58,7 +62,7 @@ pub struct Obstacle {
     pub why: &'static str,
 }
 
-/// What a node of the model is of many rows. Spaces are named by one of the leaves whose elements they are.
+/// What a node of the model is of many rows. Spaces are named by one of the columns whose elements they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// The same in all.
@@ -71,6 +75,8 @@ enum Form {
     Shape(usize),
     /// The edge that puts all elements of a row into one group.
     Whole(usize),
+    /// A struct of the columns from this one on.
+    Struct(usize),
 }
 
 /// The model over rows of a model with arrays.
@@ -79,15 +85,25 @@ enum Form {
 /// The first node that has no form over rows.
 pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
     let model = &placed.model;
-    let mut forms = Forms {
-        model,
-        forms: vec![Form::Shared; model.graph.len()],
-        spaces: (0..model.leaves.len()).collect(),
-        nodes: vec![None; model.leaves.len()],
-    };
+    let (mut columns, mut of_leaves, mut starts, mut spaces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (leaf, (_, qtype)) in model.leaves.iter().enumerate() {
+        let start = columns.len();
+        starts.push(start);
+        // What has no columns is refused where it is used.
+        for (at, part) in struct_columns(qtype).into_iter().flatten().enumerate() {
+            columns.push((leaf, at));
+            spaces.push(start + part.list.unwrap_or(at));
+            of_leaves.push(part);
+        }
+    }
+    let nodes = vec![None; columns.len()];
+    let forms = vec![Form::Shared; model.graph.len()];
+    let may_fail = vec![false; model.graph.len()];
+    let mut forms = Forms { model, forms, may_fail, columns, parts: of_leaves, starts, spaces, nodes };
     let needed = model.needed();
     for node in model.graph.ids().filter(|node| needed[node.index()]) {
         forms.forms[node.index()] = forms.of(node)?;
+        forms.may_fail[node.index()] = forms.fails(node);
     }
     Rewriter::new(forms).run(&needed)
 }
@@ -95,9 +111,17 @@ pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
 struct Forms<'m> {
     model: &'m TypedModel,
     forms: Vec<Form>,
-    /// For each leaf that is an array another one of the same sizes, or itself.
+    /// For each node that was seen, whether it may fail, or a node that it is made of.
+    may_fail: Vec<bool>,
+    /// The columns of leaves: which leaf, and which part of it.
+    columns: Vec<(usize, usize)>,
+    /// What those are, by column.
+    parts: Vec<StructColumn>,
+    /// The first column of each leaf.
+    starts: Vec<usize>,
+    /// For each column of lists another one of the same sizes, or itself.
     spaces: Vec<usize>,
-    /// The node of each leaf.
+    /// A node that has the values of each column.
     nodes: Vec<Option<Id>>,
 }
 
@@ -117,11 +141,26 @@ fn chosen(graph: &TypedGraph, node: Id) -> Option<Id> {
 }
 
 impl Forms<'_> {
-    fn space(&self, mut leaf: usize) -> usize {
-        while self.spaces[leaf] != leaf {
-            leaf = self.spaces[leaf];
+    fn space(&self, mut column: usize) -> usize {
+        while self.spaces[column] != column {
+            column = self.spaces[column];
         }
-        leaf
+        column
+    }
+
+    /// The first column of a node that is a leaf, or a field of a struct that is one.
+    fn column(&self, node: Id) -> Option<usize> {
+        let graph = &self.model.graph;
+        match (graph.kind(node), graph.operands(node)) {
+            (Kind::Leaf(leaf), _) => self.starts.get(leaf as usize).copied(),
+            (Kind::Operator { op, .. }, [of, index])
+                if self.model.registry.structure(op) == Some(Structure::GetNth)
+                    && let (Form::Struct(first), QType::Tuple(members)) = (self.of_operand(*of), graph.qtype(*of)) =>
+            {
+                Some(first + members.iter().take(position(graph, *index)?).map(count).sum::<usize>())
+            }
+            _ => None,
+        }
     }
 
     /// Says that two lists have as many elements as each other in each row.
@@ -129,6 +168,16 @@ impl Forms<'_> {
         let (a, b) = (self.space(a), self.space(b));
         self.spaces[a.max(b)] = a.min(b);
         a.min(b)
+    }
+
+    /// True if the node may fail, or one of its operands, which were seen.
+    fn fails(&self, node: Id) -> bool {
+        let (graph, registry) = (&self.model.graph, self.model.registry);
+        let by_itself = match graph.kind(node) {
+            Kind::Operator { op, .. } => op == id::MAP || !registry.get(op).is_total(),
+            _ => false,
+        };
+        by_itself || graph.operands(node).iter().any(|operand| self.may_fail[operand.index()])
     }
 
     fn of_operand(&self, node: Id) -> Form {
@@ -140,16 +189,24 @@ impl Forms<'_> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let obstacle = |why| Obstacle { node, why };
         let operands = graph.operands(node);
+        if let Some(column) = self.column(node) {
+            let qtype = graph.qtype(node);
+            return match (self.nodes.get_mut(column), qtype) {
+                (Some(_), QType::Tuple(_)) if struct_columns(qtype).is_some() => Ok(Form::Struct(column)),
+                (Some(of), QType::Scalar(_) | QType::Optional(_)) => {
+                    *of = Some(node);
+                    Ok(Form::Scalars)
+                }
+                (Some(of), QType::Array(ArrayKind::Dense, _)) => {
+                    *of = Some(node);
+                    Ok(Form::Elements(column))
+                }
+                _ => Err(obstacle("is neither a scalar nor a dense array")),
+            };
+        }
         match graph.kind(node) {
             Kind::Literal(_) => return Ok(Form::Shared),
-            Kind::Leaf(leaf) => {
-                self.nodes[leaf as usize] = Some(node);
-                return match graph.qtype(node) {
-                    QType::Scalar(_) | QType::Optional(_) => Ok(Form::Scalars),
-                    QType::Array(ArrayKind::Dense, _) => Ok(Form::Elements(leaf as usize)),
-                    _ => Err(obstacle("is neither a scalar nor a dense array")),
-                };
-            }
+            Kind::Leaf(_) => return Err(obstacle("is neither a scalar nor a dense array")),
             Kind::Loop(_) | Kind::State(_) => return Err(obstacle("is a loop")),
             Kind::CompileTime(_) => return Err(obstacle("is no value")),
             Kind::Operator { .. } | Kind::Where { .. } => {}
@@ -228,6 +285,13 @@ impl Forms<'_> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let operands = graph.operands(node);
         let first = self.of_operand(operands[0]);
+        if matches!(op, id::SHAPE_OF | id::EDGE_TO_SCALAR | id::ARRAY_SIZE)
+            && matches!(first, Form::Elements(_))
+            && self.may_fail[operands[0].index()]
+        {
+            // Only how many elements there are would be asked of the rows.
+            return Err(Obstacle { node, why: "is of elements that may fail, and asks for their number alone" });
+        }
         match (op, first) {
             (id::SHAPE_OF, Form::Elements(space)) | (id::EDGE_CHILD_SHAPE, Form::Whole(space)) => {
                 return Ok(Form::Shape(space));
@@ -276,6 +340,8 @@ struct Rewriter<'m> {
     forms: Forms<'m>,
     graph: TypedGraph,
     leaves: Vec<RowsLeaf>,
+    /// The leaf of each column, once it is needed.
+    of_columns: Vec<Option<Id>>,
     /// The edge of each space, once it is needed.
     edges: Vec<Option<Id>>,
     /// What became of each node.
@@ -287,12 +353,13 @@ const EDGE: QType = QType::Edge(EdgeType::Arrays(ArrayKind::Dense));
 impl<'m> Rewriter<'m> {
     fn new(forms: Forms<'m>) -> Self {
         let model = forms.model;
-        // Room for the values of each leaf and for its edge.
-        let names: Arc<[Arc<str>]> = (0..2 * model.leaves.len()).map(|at| Arc::from(at.to_string())).collect();
+        // Room for the values of each column and for its edge.
+        let names: Arc<[Arc<str>]> = (0..2 * forms.columns.len()).map(|at| Arc::from(at.to_string())).collect();
         Rewriter {
             graph: model.graph.empty_over(names),
             leaves: Vec::new(),
-            edges: vec![None; model.leaves.len()],
+            of_columns: vec![None; forms.columns.len()],
+            edges: vec![None; forms.columns.len()],
             copies: vec![None; model.graph.len()],
             forms,
         }
@@ -326,9 +393,9 @@ impl<'m> Rewriter<'m> {
         }
         let Rewriter { graph, leaves, forms, .. } = self;
         let types = leaves.iter().enumerate().map(|(at, leaf)| {
-            let of = |leaf: usize| model.leaves[leaf].1.of_each().scalar().unwrap_or(Scalar::Unit);
+            let of = |column: usize| forms.parts[column].qtype.of_each().scalar().unwrap_or(Scalar::Unit);
             let qtype = match *leaf {
-                RowsLeaf::Scalars(leaf) | RowsLeaf::Elements(leaf) => QType::Array(ArrayKind::Dense, of(leaf)),
+                RowsLeaf::Scalars(column) | RowsLeaf::Elements(column) => QType::Array(ArrayKind::Dense, of(column)),
                 RowsLeaf::Edge(_) => EDGE,
             };
             (Arc::from(at.to_string()), qtype)
@@ -336,14 +403,19 @@ impl<'m> Rewriter<'m> {
         let leaf_types = types.collect();
         let promises = leaves.iter().map(|leaf| match *leaf {
             // What is not optional in a row is there in each.
-            RowsLeaf::Scalars(leaf) if !model.leaves[leaf].1.is_optional() => Promise::Full,
+            RowsLeaf::Scalars(column) if !forms.parts[column].qtype.is_optional() => Promise::Full,
             RowsLeaf::Scalars(_) => Promise::Nothing,
-            RowsLeaf::Elements(leaf) => model.graph.leaf_promise(leaf as u32),
+            RowsLeaf::Elements(column) => match (&forms.parts[column], forms.columns[column]) {
+                (StructColumn { list: Some(_), promise, .. }, _) => *promise,
+                // What a leaf promises, its type does not say.
+                (_, (leaf, 0)) => model.graph.leaf_promise(leaf as u32),
+                _ => Promise::Nothing,
+            },
             RowsLeaf::Edge(_) => Promise::Splits,
         });
         let graph = graph.with_promises(promises.collect());
         let of_nodes = vec![RegionId::TOP; graph.len()];
-        let spaces = (0..model.leaves.len()).map(|leaf| forms.space(leaf)).collect();
+        let spaces = (0..forms.columns.len()).map(|column| forms.space(column)).collect();
         let model = TypedModel {
             registry: model.registry,
             graph,
@@ -352,7 +424,7 @@ impl<'m> Rewriter<'m> {
             rewritten: model.rewritten,
         };
         let regions = Regions { of_nodes, ..Regions::default() };
-        Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, spaces })
+        Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, columns: forms.columns, spaces })
     }
 
     fn leaf(&mut self, leaf: RowsLeaf, qtype: &QType, origin: Id) -> Id {
@@ -403,13 +475,16 @@ impl<'m> Rewriter<'m> {
             return Ok(self.copies[branch.index()]);
         }
         let made = match (graph.kind(node), form) {
-            (_, Form::Shape(_) | Form::Whole(_)) => return Ok(None),
-            (Kind::Leaf(leaf), Form::Elements(_)) => {
-                self.leaf(RowsLeaf::Elements(leaf as usize), graph.qtype(node), node)
-            }
-            (Kind::Leaf(leaf), _) => {
-                let scalar = graph.qtype(node).scalar().unwrap_or(Scalar::Unit);
-                self.leaf(RowsLeaf::Scalars(leaf as usize), &QType::Array(ArrayKind::Dense, scalar), node)
+            (_, Form::Shape(_) | Form::Whole(_) | Form::Struct(_)) => return Ok(None),
+            (_, form) if let Some(column) = self.forms.column(node) => {
+                if let Some(leaf) = self.of_columns[column] {
+                    return Ok(Some(leaf));
+                }
+                let scalar = graph.qtype(node).of_each().scalar().unwrap_or(Scalar::Unit);
+                let leaf = if form == Form::Scalars { RowsLeaf::Scalars(column) } else { RowsLeaf::Elements(column) };
+                let leaf = self.leaf(leaf, &QType::Array(ArrayKind::Dense, scalar), node);
+                self.of_columns[column] = Some(leaf);
+                leaf
             }
             (_, Form::Shared) => {
                 let operands: Result<SmallVec<[Id; 4]>, _> =

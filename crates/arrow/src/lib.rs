@@ -22,12 +22,14 @@ mod input;
 mod output;
 mod schema;
 mod stream;
+mod structs;
 
 pub use arrays::{from_model, from_model_with, to_model};
 pub use input::Input;
 pub use output::{array, array_as, array_with, relaid};
 pub use schema::{Strings, data_type, data_type_with, input_types, scalar};
 pub use stream::{Evaluated, evaluated};
+pub use structs::struct_arrays;
 
 use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};

@@ -9,7 +9,7 @@ use cembra::{
     Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
     Session, Value,
 };
-use cembra_arrow::{Input, Strings};
+use cembra_arrow::{Input, Strings, struct_arrays};
 use cembra_table::cells::{Builder, Cells};
 use cembra_table::types;
 use std::collections::BTreeSet;
@@ -76,8 +76,12 @@ impl Evaluator {
         limits: Limits,
     ) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
-        let is_flat = |qtype: &QType| qtype.scalar().is_some() || matches!(qtype, QType::Array(..));
-        let flat = executor.inputs().iter().chain(executor.outputs()).all(|field| is_flat(&field.qtype));
+        let is_flat = |field: &Field| field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..));
+        // Models with arrays take structs as columns, others one by one.
+        let has_lists = |field: &Field| matches!(field.qtype, QType::Array(..)) || field.qtype.element().is_some();
+        let takes_structs = executor.inputs().iter().any(has_lists);
+        let has_columns = |field: &Field| is_flat(field) || takes_structs && matches!(field.qtype, QType::Tuple(_));
+        let flat = executor.inputs().iter().all(has_columns) && executor.outputs().iter().all(is_flat);
         // A model that cannot be had for columns is there for rows.
         let columns = flat.then(|| executor.batch().ok()).flatten();
         let columns = columns.filter(|columns| {
@@ -116,19 +120,30 @@ impl Evaluator {
     /// The run of the model over all rows; none if the columns do not fit.
     fn run(&self, batch: &RecordBatch) -> Option<Result<Evaluated, Error>> {
         let model = self.columns.as_ref()?;
+        // The columns of structs lie one behind the other.
         let arrays = model.inputs().iter().zip(&self.inputs).map(|(input, feeding)| match feeding {
-            Feeding::Constant(_) => Some(None),
-            Feeding::Column(at, _) => Input::of(&input.name, batch.columns().get(*at)?, &input.qtype).ok().map(Some),
+            Feeding::Constant(_) => Some(Vec::new()),
+            Feeding::Column(at, _) => struct_arrays(batch.columns().get(*at)?, &input.qtype),
         });
-        let arrays: Vec<Option<Input<'_>>> = arrays.collect::<Option<_>>()?;
-        let values: Vec<_> = arrays.iter().map(|array| array.as_ref().and_then(Input::values)).collect();
-        let columns =
-            arrays.iter().zip(&values).zip(&self.inputs).map(|((array, values), feeding)| match (array, feeding) {
-                (Some(array), _) => Some(array.column(values.as_ref())),
-                (None, Feeding::Constant(value)) => Some(InputColumn::shared(value)),
-                (None, Feeding::Column(..)) => None,
+        let arrays: Vec<Vec<(ArrayRef, QType)>> = arrays.collect::<Option<_>>()?;
+        let given =
+            arrays.iter().zip(model.inputs()).flat_map(|(arrays, input)| arrays.iter().map(move |one| (one, input)));
+        let given = given.map(|((array, qtype), input)| Input::of(&input.name, array, qtype).ok());
+        let given: Vec<Input<'_>> = given.collect::<Option<_>>()?;
+        let values: Vec<_> = given.iter().map(Input::values).collect();
+        let all: Vec<_> = given.iter().zip(&values).map(|(given, values)| given.column(values.as_ref())).collect();
+        let mut rest = &all[..];
+        let mut columns = Vec::with_capacity(self.inputs.len());
+        for ((feeding, arrays), input) in self.inputs.iter().zip(&arrays).zip(model.inputs()) {
+            let (of_input, behind) = rest.split_at_checked(arrays.len())?;
+            rest = behind;
+            columns.push(match (feeding, of_input) {
+                (Feeding::Constant(value), _) => InputColumn::shared(value),
+                (_, of_input) if matches!(input.qtype, QType::Tuple(_)) => InputColumn::structs(of_input),
+                (_, [column]) => *column,
+                _ => return None,
             });
-        let columns: Vec<InputColumn<'_>> = columns.collect::<Option<_>>()?;
+        }
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
         let options =

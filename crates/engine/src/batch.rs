@@ -15,6 +15,7 @@ use crate::signature::Field;
 use crate::stages::{plan, prepare};
 #[cfg(feature = "tensors")]
 use crate::tensor_program::TensorProgram;
+use cembra_array::struct_columns;
 use cembra_expr::Program;
 use cembra_runtime::{Cancellation, QType, Scalar};
 use cembra_value::Error;
@@ -222,22 +223,30 @@ impl Rows {
     /// The most bytes that the elements of lists take that no memory of the caller's lies behind: of those of one row, which are
     /// copied, and of all that outputs have. Those of one row alone are counted when it is evaluated, as are units, which are not copied.
     fn bytes_of_elements(&self, inputs: &[InputColumn<'_>], rows: usize) -> u64 {
-        let of_lists = |field: &Field| match &field.qtype {
+        let of_lists = |qtype: &QType| match qtype {
             QType::Array(_, scalar) => bytes_of(*scalar),
             _ => 0,
         };
-        let made = self.outputs().iter().map(of_lists).fold(0, usize::saturating_add);
-        let counted = |(column, field): (&InputColumn<'_>, &Field)| {
+        let made = self.outputs().iter().map(|output| of_lists(&output.qtype)).fold(0, usize::saturating_add);
+        let counted = |(column, qtype): (&InputColumn<'_>, &QType)| {
             let Some((offsets, _)) = column.as_lists().filter(|(_, elements)| !elements.is_backed()) else { return 0 };
             let rows = 0..rows.min(offsets.rows());
-            let copied = match &field.qtype {
+            let copied = match qtype {
                 QType::Array(_, Scalar::Unit) => 0,
-                _ => offsets.longest(rows.clone()).saturating_mul(of_lists(field)),
+                _ => offsets.longest(rows.clone()).saturating_mul(of_lists(qtype)),
             };
             let all = if rows.len() > 1 { offsets.elements(rows).len().saturating_mul(made) } else { 0 };
             copied.saturating_add(all) as u64
         };
-        inputs.iter().zip(self.inputs()).map(counted).fold(0, u64::saturating_add)
+        let of_structs = |(column, field): (&InputColumn<'_>, &Field)| {
+            let types = || struct_columns(&field.qtype).unwrap_or_default().into_iter();
+            let columns = column.as_structs().unwrap_or_default().iter().zip(types());
+            columns.map(|(column, of)| counted((column, &of.qtype))).fold(0, u64::saturating_add)
+        };
+        let of_inputs = inputs.iter().zip(self.inputs());
+        of_inputs
+            .map(|(column, field)| counted((column, &field.qtype)).saturating_add(of_structs((column, field))))
+            .fold(0, u64::saturating_add)
     }
 }
 

@@ -17,12 +17,12 @@ use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::threads::{on_threads, useful_threads};
 use crate::whole::WholeModel;
-use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
+use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
 use cembra_value::Error;
-use cembra_value::{Array, Code, Diagnostic, Edge, Value};
+use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +37,8 @@ pub struct ListRows {
     together: Result<Together, Diagnostic>,
     program: Arc<Program>,
     inputs: Box<[Field]>,
+    /// The columns of all inputs, one behind the other; one of no use of an input that has none.
+    columns: Box<[StructColumn]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
     /// False if rows must be evaluated once each, in their order.
@@ -47,15 +49,15 @@ pub struct ListRows {
 #[derive(Debug)]
 struct Together {
     compiled: Compiled,
-    /// For each input of the program, what of which input of the model it holds.
+    /// For each input of the program, what of which column of the model it holds.
     sources: Vec<Source>,
-    /// Inputs whose lists must be as long in each row.
+    /// Columns whose lists must be as long in each row.
     alike: Vec<(usize, usize)>,
-    /// For each output, the input whose lists have as many elements, if it is a list; that of all rows if they share it.
+    /// For each output, the column whose lists have as many elements, if it is a list; that of all rows if they share it.
     outputs: Vec<Made>,
 }
 
-/// What an input of the program holds of an input of the model.
+/// What an input of the program holds of a column of the model.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Scalars(usize),
@@ -109,13 +111,19 @@ impl ListRows {
         let leaf_names: Vec<Arc<str>> = placed.model.leaves.iter().map(|(name, _)| name.clone()).collect();
         let by_row = ArrayModel::of(program.clone(), placed, options)?;
         let [inputs, outputs] = by_row.fields();
+        let columns: Vec<Vec<StructColumn>> = inputs.iter().map(columns_of).collect();
         let together = rows_of_model.and_then(|rows| {
-            let position = |leaf: usize| inputs.iter().position(|input| input.name == leaf_names[leaf]);
+            let position = |column: usize| {
+                let (leaf, part) = rows.columns[column];
+                let input = inputs.iter().position(|input| input.name == leaf_names[leaf])?;
+                Some(columns[..input].iter().map(Vec::len).sum::<usize>() + part)
+            };
             let made = Together::of(&rows, &position, &program, options);
             made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows go one by one: {error}")))
         });
         let player = if interprets { RowPlayer::Interpreter } else { options.row_player };
-        Ok(ListRows { by_row, together, program, inputs, outputs, player, is_pure })
+        let columns = columns.into_iter().flatten().collect();
+        Ok(ListRows { by_row, together, program, inputs, columns, outputs, player, is_pure })
     }
 
     pub(crate) fn inputs(&self) -> &[Field] {
@@ -143,7 +151,7 @@ impl ListRows {
     /// The array program over many rows, or why there is none, as text.
     pub fn listing(&self) -> String {
         match &self.together {
-            Ok(together) => together.listing(&self.inputs),
+            Ok(together) => together.listing(self),
             Err(obstacle) => format!("{}.\n", obstacle.message()),
         }
     }
@@ -164,11 +172,28 @@ impl ListRows {
             return refuse(Refused::Inputs { found, expected });
         }
         for (at, (column, input)) in columns.iter().zip(&self.inputs).enumerate() {
-            if let Err(misfit) = column.check(&input.qtype, rows) {
+            let checked = match column.as_structs() {
+                Some(columns) => check_structs(columns, &input.qtype, rows),
+                None => column.check(&input.qtype, rows),
+            };
+            if let Err(misfit) = checked {
                 return refuse(Refused::Input { at, misfit });
             }
         }
         Ok(())
+    }
+
+    /// The columns of all inputs, where the caller has them: none of a struct that is there as a value.
+    fn flat<'c>(&self, columns: &[InputColumn<'c>]) -> Vec<Option<InputColumn<'c>>> {
+        let mut flat = Vec::with_capacity(self.columns.len());
+        for (column, input) in columns.iter().zip(&self.inputs) {
+            match (column.as_structs(), &input.qtype) {
+                (Some(columns), _) => flat.extend(columns.iter().copied().map(Some)),
+                (None, QType::Tuple(_)) => flat.extend(columns_of(input).iter().map(|_| None)),
+                (None, _) => flat.push(Some(*column)),
+            }
+        }
+        flat
     }
 
     /// Evaluates the model on so many rows, and says how many were evaluated one by one.
@@ -188,7 +213,7 @@ impl ListRows {
         }
         self.check(columns, rows)?;
         let room = OutputRoom::of(how.limits.unwrap_or(*self.limits()).array_bytes());
-        let run = Run { model: self, columns, how, room: &room };
+        let run = Run { model: self, columns, flat: self.flat(columns), how, room: &room };
         let pieces = run.pieces(rows);
         let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
         // A few for each, so that none waits long for another.
@@ -253,7 +278,8 @@ impl Together {
     }
 
     /// The array program, and what its inputs are.
-    fn listing(&self, inputs: &[Field]) -> String {
+    fn listing(&self, model: &ListRows) -> String {
+        let names: Vec<String> = model.inputs.iter().flat_map(names_of_columns).collect();
         let mut text = "Over many rows:\n".to_owned();
         for (input, source) in self.compiled.program().inputs().iter().zip(&self.sources) {
             let (what, at) = match *source {
@@ -261,33 +287,32 @@ impl Together {
                 Source::Elements(at) => ("the elements of all rows of", at),
                 Source::Edge(at) => ("which elements are in which row of", at),
             };
-            text += &format!("L.{} is {what} `{}`\n", input.name, inputs[at].name);
+            text += &format!("L.{} is {what} `{}`\n", input.name, names[at]);
         }
         text + &self.compiled.program().to_string()
     }
 
     /// Evaluates rows.
     fn run(&self, run: &Run<'_>, rows: &Range<usize>, part: &mut Part) -> Result<(), Apart> {
-        let columns = run.columns;
-        let is_alike = |(a, b): &(usize, usize)| splits(&columns[*a], rows) == splits(&columns[*b], rows);
+        let columns = &run.flat;
+        let column = |at: usize| columns.get(at)?.as_ref();
+        let splits = |at: usize| splits(column(at)?, rows);
+        let is_alike = |(a, b): &(usize, usize)| splits(*a) == splits(*b);
         if !self.alike.iter().all(is_alike) {
             return Err(Apart::Unknown);
         }
         let of = |source: &Source| -> Option<Value> {
             match *source {
                 Source::Scalars(at) => {
-                    let scalar = run.model.inputs[at].qtype.scalar()?;
-                    Some(Value::Array(ArrayKind::Dense, columns[at].array(scalar, rows.clone())?.into()))
+                    let scalar = run.model.columns[at].qtype.scalar()?;
+                    Some(Value::Array(ArrayKind::Dense, column(at)?.array(scalar, rows.clone())?.into()))
                 }
                 Source::Elements(at) => {
                     // Whoever breaks a promise is told of the row.
-                    let input = &run.model.inputs[at];
-                    elements(&columns[at], &input.qtype, rows).filter(|all| input.promise.check(all).is_ok())
+                    let StructColumn { qtype, promise, .. } = &run.model.columns[at];
+                    elements(column(at)?, qtype, rows).filter(|all| promise.check(all).is_ok())
                 }
-                Source::Edge(at) => {
-                    let splits = splits(&columns[at], rows)?;
-                    Some(Edge::from_split_points(ArrayKind::Dense, splits).ok()?.into())
-                }
+                Source::Edge(at) => Some(Edge::from_split_points(ArrayKind::Dense, splits(at)?).ok()?.into()),
             }
         };
         let inputs: Option<Vec<Value>> = self.sources.iter().map(of).collect();
@@ -303,7 +328,9 @@ impl Together {
         // All outputs are there before the first is added.
         let fits = self.outputs.iter().zip(&made).all(|(output, value)| match (output, value) {
             (Made::Scalars, Value::Array(_, array)) => array.len() == rows.len(),
-            (Made::Elements(at), Value::Array(_, array)) => count(&columns[*at], rows) == Some(array.len()),
+            (Made::Elements(at), Value::Array(_, array)) => {
+                column(*at).and_then(|column| count(column, rows)) == Some(array.len())
+            }
             (Made::Shared, value) => value.qtype().scalar().is_some(),
             _ => false,
         });
@@ -320,13 +347,87 @@ impl Together {
             match (output, value) {
                 (Made::Scalars, Value::Array(_, array)) => column.extend(array),
                 (Made::Elements(at), Value::Array(_, array)) => {
-                    column.extend_lists(&splits(&columns[*at], rows).unwrap_or_default(), array);
+                    column.extend_lists(&splits(*at).unwrap_or_default(), array);
                 }
                 _ => rows.clone().for_each(|_| column.push(Some(value))),
             }
         }
         inputs.into_iter().chain(made).for_each(|value| part.together.recycle(value));
         Ok(())
+    }
+}
+
+/// The columns of an input; one of no use where it has none.
+fn columns_of(input: &Field) -> Vec<StructColumn> {
+    match struct_columns(&input.qtype) {
+        // What an array promises, its type does not say.
+        Some(columns) if !matches!(input.qtype, QType::Tuple(_)) => {
+            columns.into_iter().map(|column| StructColumn { promise: input.promise, ..column }).collect()
+        }
+        Some(columns) => columns,
+        None => {
+            vec![StructColumn { qtype: input.qtype.clone(), promise: input.promise, list: None, wherever: None }]
+        }
+    }
+}
+
+/// What the columns of an input are called.
+fn names_of_columns(input: &Field) -> Vec<String> {
+    match columns_of(input).len() {
+        1 if !matches!(input.qtype, QType::Tuple(_)) => vec![input.name.to_string()],
+        count => (0..count).map(|at| format!("{}, column {at}", input.name)).collect(),
+    }
+}
+
+/// Compares columns of structs with their type.
+fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Result<(), Misfit> {
+    let types = struct_columns(qtype).filter(|types| types.len() == columns.len()).ok_or(Misfit::Structs)?;
+    for (column, of) in columns.iter().zip(&types) {
+        column.check(&of.qtype, rows)?;
+        if let Some((mask, scalar)) = of.wherever.zip(of.qtype.scalar())
+            && let Some(row) = column.first_missing_where(&columns[mask], scalar, rows)
+        {
+            return Err(Misfit::Missing { row });
+        }
+        if of.list.is_some()
+            && of.promise == Promise::Full
+            && let Some(row) = column.first_lacking(rows)
+        {
+            return Err(Misfit::Missing { row });
+        }
+        if let Some(row) = of.list.and_then(|first| column.first_of_another_size(&columns[first], rows)) {
+            return Err(Misfit::Sizes { row });
+        }
+    }
+    Ok(())
+}
+
+/// The struct of a row, which is there or in one that is not, from its columns in their order.
+fn struct_value<'c>(
+    qtype: &QType,
+    is_there: bool,
+    columns: &mut impl Iterator<Item = &'c InputColumn<'c>>,
+    row: usize,
+) -> Option<Value> {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Tuple(members) if let Some(of) = qtype.as_optional_struct() => {
+            let has = columns.next()?.value(&QType::MASK, row)?;
+            let is_there = matches!(has, Value::Present(_));
+            let of = struct_value(of, is_there, columns, row)?;
+            Some(Value::Tuple(members.with(vec![has, of])))
+        }
+        QType::Tuple(members) => {
+            let mut values = Vec::with_capacity(members.len());
+            for member in members.iter() {
+                values.push(struct_value(member, is_there, columns, row)?);
+            }
+            Some(Value::Tuple(members.with(values)))
+        }
+        _ if is_there => columns.next()?.value(qtype, row),
+        QType::Optional(scalar) => columns.next().map(|_| Value::Missing(*scalar)),
+        QType::Scalar(scalar) => columns.next().map(|_| Value::Scalar(ScalarValue::zero(*scalar))),
+        _ => None,
     }
 }
 
@@ -403,6 +504,8 @@ impl Part {
 struct Run<'r> {
     model: &'r ListRows,
     columns: &'r [InputColumn<'r>],
+    /// Those that they are made of.
+    flat: Vec<Option<InputColumn<'r>>>,
     how: &'r RowSettings<'r>,
     /// For what is made beyond as many bytes as came in.
     room: &'r OutputRoom,
@@ -412,15 +515,16 @@ impl Run<'_> {
     /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
     fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
         let made = made.fold(0, u64::saturating_add);
-        let given = |(column, input): (&InputColumn<'_>, &Field)| {
+        let given = |(column, of): (&Option<InputColumn<'_>>, &StructColumn)| {
+            let Some(column) = column else { return 0 };
             let (values, count) = match column.as_lists() {
                 Some((offsets, elements)) => (elements, offsets.elements(rows.clone()).len()),
                 None => (column, rows.len()),
             };
-            let scalar = input.qtype.of_each().scalar().filter(|_| values.is_backed());
+            let scalar = of.qtype.of_each().scalar().filter(|_| values.is_backed());
             (count as u64).saturating_mul(scalar.map_or(0, element_bytes))
         };
-        let given = self.columns.iter().zip(&self.model.inputs).map(given).fold(0, u64::saturating_add);
+        let given = self.flat.iter().zip(&self.model.columns).map(given).fold(0, u64::saturating_add);
         self.room.take(made.saturating_sub(given))
     }
 
@@ -430,7 +534,7 @@ impl Run<'_> {
         let mut start = 0;
         while start < rows {
             let most = (start + TOGETHER).min(rows);
-            let counts = self.columns.iter().map(|column| match (column.as_lists(), shared_array(column)) {
+            let counts = self.flat.iter().flatten().map(|column| match (column.as_lists(), shared_array(column)) {
                 (Some((offsets, _)), _) => offsets.rows_within(start, most, TOGETHER),
                 (None, Some(array)) => (TOGETHER / array.len().max(1)).max(1),
                 (None, None) => most - start,
@@ -446,7 +550,7 @@ impl Run<'_> {
     fn part(&self, pieces: &[Range<usize>]) -> Result<Part, Error> {
         check_float_mode()?;
         let rows = pieces.first().map_or(0, |first| first.start)..pieces.last().map_or(0, |last| last.end);
-        let lists = self.columns.iter().filter_map(InputColumn::as_lists);
+        let lists = self.flat.iter().flatten().filter_map(InputColumn::as_lists);
         // Elements that take no memory are only counted: there may be more than there is room for.
         let backed = lists.filter(|(_, elements)| elements.is_backed());
         let most = backed.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
@@ -470,7 +574,11 @@ impl Run<'_> {
     fn row(&self, row: usize, part: &mut Part) -> Result<(), Error> {
         part.row_by_row += 1;
         let inputs = self.columns.iter().zip(&self.model.inputs);
-        let values: Option<Vec<Value>> = inputs.map(|(column, input)| column.value(&input.qtype, row)).collect();
+        let values = inputs.map(|(column, input)| match column.as_structs() {
+            Some(columns) => struct_value(&input.qtype, true, &mut columns.iter(), row),
+            None => column.value(&input.qtype, row),
+        });
+        let values: Option<Vec<Value>> = values.collect();
         let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
         let mut made = Vec::new();
         part.apart.limits = self.how.limits;

@@ -2,11 +2,13 @@
 //! of the rows as fill some words of bits.
 
 use crate::config::pick;
-use crate::layout::{Laid, Lists, Shape};
+use crate::layout::{Laid, Layout, Lists, Shape};
 use crate::subject::{Answer, Failure, Row, Subject};
 use crate::values::fresh;
-use cembra::{Batch, InputColumn, Model, OnError, Options, RowFailure, RowPlayer};
-use cembra_value::Value;
+use cembra::{Batch, Field, InputColumn, Model, OnError, Options, RowFailure, RowPlayer};
+use cembra_array::{StructColumn, struct_columns};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Promise, Value};
 
 /// Rows are copied to fill strips; each copy must be answered alike.
 impl Subject for RowPlayer {
@@ -35,21 +37,45 @@ impl Subject for RowPlayer {
 fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<Vec<Answer>, Failure> {
     let value = |name: &str, row: &Row| row.get(name).map_or(Value::Nothing, fresh);
     let inputs = batch.inputs();
-    let laid: Vec<Laid> = inputs
-        .iter()
-        .map(|input| {
-            let values = rows.iter().map(|row| value(&input.name, row)).collect();
-            Laid::of(values, &input.qtype, Shape::random(random), random)
-        })
-        .collect();
-    let lists: Vec<Lists<'_>> = laid.iter().map(Laid::lists).collect();
-    let all = || inputs.iter().zip(laid.iter().zip(&lists));
+    let has_lists = |input: &Field| matches!(input.qtype, QType::Array(..)) || input.qtype.element().is_some();
+    // Models with arrays take lists and structs as columns of columns.
+    let takes_parts = inputs.iter().any(has_lists) && random.bool();
+    let mut pieces = Vec::new();
+    let mut ends = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let values: Vec<Value> = rows.iter().map(|row| value(&input.name, row)).collect();
+        match struct_columns(&input.qtype).filter(|_| takes_parts && input.promise == Promise::Nothing) {
+            Some(columns) => pieces.extend(taken_apart(&values, &columns, random)),
+            None => {
+                let laid = Laid::of(values, &input.qtype, Shape::random(random), random);
+                pieces.push(Piece { qtype: input.qtype.clone(), points: None, laid });
+            }
+        }
+        ends.push(pieces.len());
+    }
+    let lists: Vec<Lists<'_>> = pieces.iter().map(|piece| piece.laid.lists()).collect();
+    let all = || pieces.iter().zip(&lists);
     let dictionaries: Vec<Option<InputColumn<'_>>> =
-        all().map(|(input, (laid, lists))| laid.dictionary(&input.qtype, lists)).collect();
-    let columns: Vec<InputColumn<'_>> = all()
+        all().map(|(piece, lists)| piece.laid.dictionary(&piece.qtype, lists)).collect();
+    let values: Vec<InputColumn<'_>> = all()
         .zip(&dictionaries)
-        .map(|((input, (laid, lists)), dictionary)| laid.column(&input.qtype, lists, dictionary.as_ref()))
+        .map(|((piece, lists), dictionary)| piece.laid.column(&piece.qtype, lists, dictionary.as_ref()))
         .collect();
+    let parts: Vec<InputColumn<'_>> = pieces
+        .iter()
+        .zip(&values)
+        .map(|(piece, values)| piece.points.as_ref().map_or(*values, |points| InputColumn::lists(&points[..], values)))
+        .collect();
+    let mut start = 0;
+    let columns = inputs.iter().zip(ends).map(|(input, end)| {
+        let parts = parts.get(std::mem::replace(&mut start, end)..end).unwrap_or_default();
+        match parts {
+            [whole] if !takes_parts || struct_columns(&input.qtype).is_none() => *whole,
+            [part] if !matches!(input.qtype, QType::Tuple(_)) => *part,
+            parts => InputColumn::structs(parts),
+        }
+    });
+    let columns: Vec<InputColumn<'_>> = columns.collect();
     let run = batch.start().rows(rows.len()).threads(random.usize(1..4)).on_error(OnError::Missing);
     let made = run.keep_failures(usize::MAX).run(&columns)?;
     let mut failures = made.failures.into_iter().peekable();
@@ -70,4 +96,57 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
             .collect()),
     };
     Ok((0..rows.len()).map(answer).collect())
+}
+
+/// A column, or the elements of one of lists.
+struct Piece {
+    qtype: QType,
+    /// Where the lists of rows begin and end among the elements.
+    points: Option<Vec<i64>>,
+    laid: Laid,
+}
+
+/// The columns that structs, lists and arrays are made of.
+fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand::Rng) -> Vec<Piece> {
+    let members: Vec<Vec<&Value>> = values.iter().map(members).collect();
+    let piece = |(at, column): (usize, &StructColumn)| {
+        let of_rows = members.iter().map(|members| members.get(at).copied());
+        if let QType::Array(_, scalar) = column.qtype {
+            let (mut points, mut elements) = (vec![0], Vec::new());
+            for array in of_rows {
+                if let Some(Value::Array(_, array)) = array {
+                    elements.extend((0..array.len()).map(|at| array.value(at)));
+                }
+                points.push(elements.len() as i64);
+            }
+            let qtype = QType::Optional(scalar);
+            let shape = Shape { layout: *pick(random, &Layout::ALL[..3]), ..Shape::random(random) };
+            return Piece { laid: Laid::of(elements, &qtype, shape, random), points: Some(points), qtype };
+        }
+        let is_there = |row: usize| {
+            column
+                .wherever
+                .and_then(|mask| members.get(row)?.get(mask).copied())
+                .is_none_or(|mask| *mask != Value::Missing(Scalar::Unit))
+        };
+        let value = |(row, value): (usize, Option<&Value>)| match value {
+            Some(Value::Scalar(value)) if column.qtype.is_optional() => {
+                Value::optional(value.scalar(), is_there(row).then(|| value.clone()))
+            }
+            value => value.cloned().unwrap_or(Value::Nothing),
+        };
+        let values = of_rows.enumerate().map(value).collect();
+        let laid = Laid::of(values, &column.qtype, Shape::random(random), random);
+        Piece { qtype: column.qtype.clone(), points: None, laid }
+    };
+    columns.iter().enumerate().map(piece).collect()
+}
+
+/// The scalars, optionals and arrays of a value, in the order of its type.
+fn members(value: &Value) -> Vec<&Value> {
+    // Types nest only as deep as the text that spelled them.
+    match value {
+        Value::Tuple(members) => members.iter().flat_map(self::members).collect(),
+        value => vec![value],
+    }
 }

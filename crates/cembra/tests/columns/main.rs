@@ -9,5 +9,6 @@ mod dictionaries;
 mod lists;
 mod reductions;
 mod strings;
+mod struct_columns;
 mod structs;
 mod sums;

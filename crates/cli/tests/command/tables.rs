@@ -187,6 +187,51 @@ fn structs_lists_and_dictionaries_go_through_files() {
     assert!(failed.stdout.ends_with("{\"total\":null,\"who\":null,\"c\":null,\"dear\":null}\n"), "{failed}");
 }
 
+/// As many rows as go through a model as columns, and the same one by one: structs are taken apart into columns, and nulls of structs with them.
+#[test]
+fn many_structs_and_lists_go_through_as_columns() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let mut orders = String::new();
+    for row in 0..900 {
+        let items: Vec<String> = (0..random.usize(0..5))
+            .map(|_| {
+                let kind = ["\"a\"", "\"a kind of a longer name\"", "null"][random.usize(..3)];
+                format!("{{\"at\":{{\"price\":{}.5,\"count\":{}}},\"kind\":{kind}}}", random.u32(..90), random.u32(..9))
+            })
+            .collect();
+        let customer = ["null", "{\"name\":\"Ann\",\"age\":40}", "{\"name\":\"Bob of a longer name\",\"age\":null}"];
+        let customer = customer[random.usize(..3)];
+        orders += &format!("{{\"p\":{{\"id\":{row}}},\"customer\":{customer},\"items\":[{}]}}\n", items.join(","));
+    }
+    let types = "input p: {id: i64}, customer: {name: text, age: i32?}?\n\
+        input items: [{at: {price: f64, count: i64}, kind: text?}]\n";
+    let carried = format!("{types}output \"p\" = p\noutput \"customer\" = customer\noutput \"items\" = items\n");
+    let model = format!(
+        "{types}output total = sum(map(fn(i) = i.at.price * i.at.count, items))\n\
+         output kinds = items.kind & (items.at.price > 20.0)\n\
+         output who = customer.name ?? \"nobody\"\n\
+         output old = customer.age > 30 and p.id % 2 == 0\n\
+         output each = 100 // p.id + array.count(items.at.count)\n"
+    );
+    let shell = Shell::new().file("orders.jsonl", &orders).file("orders.cem", &model).file("carried.cem", &carried);
+    let args = |file, backend, threads| {
+        let tail = ["--backend", backend, "--threads", threads, "--on-error", "missing", "--format", "jsonl"];
+        [&["eval", "orders.cem", file][..], &tail].concat()
+    };
+    let expected = shell.run(&args("orders.jsonl", "interp", "1")).stdout;
+    assert_eq!(expected.lines().count(), 900, "{expected}");
+    // The first row fails, and no other one.
+    assert_eq!(expected.matches("\"total\":null").count(), 1, "{expected}");
+    for file in ["orders.jsonl", "a.parquet", "a.arrow"] {
+        if file != "orders.jsonl" {
+            assert_eq!(shell.stdout(&["eval", "carried.cem", "orders.jsonl", "-o", file]), "", "{file}");
+        }
+        for threads in ["1", "2"] {
+            assert_eq!(shell.run(&args(file, "native", threads)).stdout, expected, "{file}, {threads}");
+        }
+    }
+}
+
 #[test]
 fn columns_carried_through_stand_first_and_give_way_to_outputs() {
     let shell = Shell::new().file("rows.csv", "id;x;name\n007;1;a\n008;2.50;\"b;c\"\n");

@@ -64,6 +64,8 @@ pub(in crate::rows) enum DataIn<'a> {
     Shared(&'a Value),
     /// Lists of the values of another column.
     Lists(ListOffsets<'a>, &'a InputColumn<'a>),
+    /// Structs of the values of other columns.
+    Structs(&'a [InputColumn<'a>]),
     /// Fields of structs so far apart, which are written to cells one by one.
     Fields(&'a QType, *const u8, isize, WriteField),
     /// What is in the memory of an output before that is written.
@@ -327,6 +329,26 @@ impl<'a> InputColumn<'a> {
         InputColumn::new(offsets.rows(), DataIn::Lists(offsets, elements))
     }
 
+    /// Structs, or lists of structs, of models with arrays. They have a column for each scalar of the type, in its order; before those of a
+    /// struct that may be missing a mask that says where it is there, and of a list of structs lists for each scalar. Where a struct is
+    /// missing, its columns may have anything, or nothing.
+    ///
+    /// ```
+    /// use cembra_engine::rows::{Bitmap, InputColumn};
+    ///
+    /// // Of the type `{id: i64, home: {zip: i32}?}`:
+    /// let (id, zip) = (InputColumn::values(&[1_i64, 2]), InputColumn::values(&[8001, 0]));
+    /// let has_home = InputColumn::units(2).present(Bitmap::new(&[0b01], 0, 2).unwrap());
+    /// assert_eq!(InputColumn::structs(&[id, has_home, zip]).rows(), Some(2));
+    /// ```
+    #[must_use]
+    pub fn structs(columns: &'a [InputColumn<'a>]) -> Self {
+        InputColumn {
+            rows: columns.iter().find_map(|column| column.rows),
+            ..InputColumn::new(0, DataIn::Structs(columns))
+        }
+    }
+
     /// Values of any type, each of exactly the input's.
     #[must_use]
     pub fn any(values: &'a [Value]) -> Self {
@@ -420,6 +442,8 @@ impl<'a> InputColumn<'a> {
                 DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => false,
                 DataIn::Values(_, _, stride) | DataIn::Fields(_, _, stride, _) => stride != 0,
                 DataIn::Lists(ListOffsets::Fixed { size, .. }, _) => size > 0,
+                // Columns of structs are refused inside of others.
+                DataIn::Structs(columns) => columns.iter().any(InputColumn::is_backed),
                 DataIn::Lists(..) | DataIn::Bits(_) | DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) => {
                     true
                 }
@@ -443,7 +467,12 @@ impl<'a> InputColumn<'a> {
             DataIn::Values(scalar, ..) | DataIn::Strings(scalar, _) => Some(scalar),
             DataIn::Bits(_) => Some(Scalar::Boolean),
             DataIn::Dictionary(_, values) => values.scalar(),
-            DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) | DataIn::Output(_) | DataIn::Lists(..) => None,
+            DataIn::Any(_)
+            | DataIn::Shared(_)
+            | DataIn::Fields(..)
+            | DataIn::Output(_)
+            | DataIn::Lists(..)
+            | DataIn::Structs(_) => None,
         }
     }
 
@@ -491,6 +520,7 @@ impl<'a> InputColumn<'a> {
             DataIn::Fields(found, ..) if found != qtype => return Err(Misfit::Type { found: found.clone() }),
             DataIn::Output(at) => return Err(Misfit::Output { at }),
             DataIn::Shared(_) | DataIn::Fields(..) => {}
+            DataIn::Structs(_) => return Err(Misfit::Structs),
             DataIn::Lists(offsets, elements) => {
                 let QType::Array(_, scalar) = qtype else {
                     return Err(list_type(elements).map_or(Misfit::Lists, |found| Misfit::Type { found }));

@@ -145,6 +145,21 @@ impl<'a> InputColumn<'a> {
     pub fn lists(offsets: impl Into<ListOffsets<'a>>, elements: &'a InputColumn<'a>) -> Self {
         InputColumn::of_lists(offsets.into(), elements)
     }
+
+    /// The first of so many rows whose list is of another size than that of the other column; both were checked. None where either has one list
+    /// for all rows.
+    pub(crate) fn first_of_another_size(&self, other: &InputColumn<'_>, rows: usize) -> Option<usize> {
+        let ((a, _), (b, _)) = (self.as_lists()?, other.as_lists()?);
+        let size = |offsets: &ListOffsets<'_>, row: usize| offsets.elements(row..row.saturating_add(1)).len();
+        (0..rows).find(|row| size(a, *row) != size(b, *row))
+    }
+
+    /// The first of so many rows that lacks an element of its list; the column was checked.
+    pub(crate) fn first_lacking(&self, rows: usize) -> Option<usize> {
+        let (offsets, elements) = self.as_lists().filter(|(_, elements)| !elements.is_all_present())?;
+        let lacks = |row: &usize| !offsets.elements(*row..row.saturating_add(1)).all(|at| elements.is_present(at));
+        (0..rows).find(lacks)
+    }
 }
 
 /// The type of lists of elements.

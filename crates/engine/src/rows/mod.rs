@@ -86,6 +86,15 @@ pub enum Misfit {
     /// The elements of lists are lists themselves, one value for all, or values of any type.
     #[error("has lists whose elements are no column of scalars")]
     Lists,
+    /// The columns of a struct are others than those of the input's type, or the model has no arrays.
+    #[error("has columns of structs, which only models with arrays take, one for each scalar and each field of a list")]
+    Structs,
+    /// The fields of a list of structs are lists of unlike sizes.
+    #[error("has a list in row {row} whose fields are lists of unlike sizes")]
+    Sizes {
+        /// The first such row.
+        row: usize,
+    },
     /// The column is what is in an output's memory, and there is none, or none that can be read.
     #[error("is what is in the memory of output {at}, which has none that can be read")]
     Output {

@@ -31,6 +31,26 @@ impl<'a> InputColumn<'a> {
         }
     }
 
+    /// The columns of structs; none for other columns, and for structs with a presence of their own, which are refused.
+    #[must_use]
+    pub const fn as_structs(&self) -> Option<&'a [InputColumn<'a>]> {
+        match (self.data, self.presence) {
+            (DataIn::Structs(columns), PresenceIn::All) => Some(columns),
+            _ => None,
+        }
+    }
+
+    /// The first of so many rows that has no such scalar though the other column, a mask, has one.
+    #[must_use]
+    pub fn first_missing_where(&self, mask: &InputColumn<'_>, scalar: Scalar, rows: usize) -> Option<usize> {
+        let has = |column: &InputColumn<'_>, scalar, row| match column.data {
+            DataIn::Any(_) | DataIn::Shared(_) => column.scalar_at(scalar, row).is_some(),
+            _ => column.is_present(row),
+        };
+        let is_missing = |row: &usize| has(mask, Scalar::Unit, *row) && !has(self, scalar, *row);
+        if self.is_all_present() { None } else { (0..rows).find(is_missing) }
+    }
+
     /// The value that all rows share; none where each has its own.
     #[must_use]
     pub const fn as_shared(&self) -> Option<&'a Value> {
@@ -117,7 +137,7 @@ impl<'a> InputColumn<'a> {
                 }
                 return Some(made.finish());
             }
-            DataIn::Fields(..) | DataIn::Output(_) | DataIn::Lists(..) => return None,
+            DataIn::Fields(..) | DataIn::Output(_) | DataIn::Lists(..) | DataIn::Structs(_) => return None,
         };
         let presence = match self.presence {
             PresenceIn::All => None,

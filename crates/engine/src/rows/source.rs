@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
         let (data, form) = match column.data {
             // What is in an output's memory has a way of its own.
             // No input of a plan takes lists.
-            DataIn::Nothing | DataIn::Output(_) | DataIn::Lists(..) => {
+            DataIn::Nothing | DataIn::Output(_) | DataIn::Lists(..) | DataIn::Structs(_) => {
                 (Data::At(std::ptr::null(), 0), DataForm::Nothing)
             }
             DataIn::Values(_, first, stride) => (Data::At(first, stride), DataForm::Values),
@@ -390,7 +390,7 @@ impl<'a> Source<'a> {
                     }
                 }
             }
-            DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) | DataIn::Lists(..) => {}
+            DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) | DataIn::Lists(..) | DataIn::Structs(_) => {}
         }
     }
 
