@@ -13,6 +13,7 @@ use cembra_ops::{ArrayForm, OpId, OverArrays, Structure, TypeFault, id};
 use cembra_prepare::{Id, Kind, Placed, RegionId, Regions, TypedGraph, TypedModel};
 use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
 use cembra_value::{Promise, ScalarValue, Value};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -75,8 +76,8 @@ enum Form {
     Shape(usize),
     /// The edge that puts all elements of a row into one group.
     Whole(usize),
-    /// A struct of the columns from this one on.
-    Struct(usize),
+    /// A struct of columns.
+    Struct,
 }
 
 /// The model over rows of a model with arrays.
@@ -99,7 +100,8 @@ pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
     let nodes = vec![None; columns.len()];
     let forms = vec![Form::Shared; model.graph.len()];
     let may_fail = vec![false; model.graph.len()];
-    let mut forms = Forms { model, forms, may_fail, columns, parts: of_leaves, starts, spaces, nodes };
+    let members = FxHashMap::default();
+    let mut forms = Forms { model, forms, may_fail, columns, parts: of_leaves, starts, members, spaces, nodes };
     let needed = model.needed();
     for node in model.graph.ids().filter(|node| needed[node.index()]) {
         forms.forms[node.index()] = forms.of(node)?;
@@ -119,6 +121,8 @@ struct Forms<'m> {
     parts: Vec<StructColumn>,
     /// The first column of each leaf.
     starts: Vec<usize>,
+    /// The first column of each member of the nodes that are structs.
+    members: FxHashMap<Id, Vec<usize>>,
     /// For each column of lists another one of the same sizes, or itself.
     spaces: Vec<usize>,
     /// A node that has the values of each column.
@@ -154,10 +158,9 @@ impl Forms<'_> {
         match (graph.kind(node), graph.operands(node)) {
             (Kind::Leaf(leaf), _) => self.starts.get(leaf as usize).copied(),
             (Kind::Operator { op, .. }, [of, index])
-                if self.model.registry.structure(op) == Some(Structure::GetNth)
-                    && let (Form::Struct(first), QType::Tuple(members)) = (self.of_operand(*of), graph.qtype(*of)) =>
+                if self.model.registry.structure(op) == Some(Structure::GetNth) =>
             {
-                Some(first + members.iter().take(position(graph, *index)?).map(count).sum::<usize>())
+                self.members.get(of)?.get(position(graph, *index)?).copied()
             }
             _ => None,
         }
@@ -192,7 +195,15 @@ impl Forms<'_> {
         if let Some(column) = self.column(node) {
             let qtype = graph.qtype(node);
             return match (self.nodes.get_mut(column), qtype) {
-                (Some(_), QType::Tuple(_)) if struct_columns(qtype).is_some() => Ok(Form::Struct(column)),
+                (Some(_), QType::Tuple(members)) if struct_columns(qtype).is_some() => {
+                    let starts = members.iter().scan(column, |next, member| {
+                        let start = *next;
+                        *next += count(member);
+                        Some(start)
+                    });
+                    self.members.insert(node, starts.collect());
+                    Ok(Form::Struct)
+                }
                 (Some(of), QType::Scalar(_) | QType::Optional(_)) => {
                     *of = Some(node);
                     Ok(Form::Scalars)
@@ -475,7 +486,7 @@ impl<'m> Rewriter<'m> {
             return Ok(self.copies[branch.index()]);
         }
         let made = match (graph.kind(node), form) {
-            (_, Form::Shape(_) | Form::Whole(_) | Form::Struct(_)) => return Ok(None),
+            (_, Form::Shape(_) | Form::Whole(_) | Form::Struct) => return Ok(None),
             (_, form) if let Some(column) = self.forms.column(node) => {
                 if let Some(leaf) = self.of_columns[column] {
                     return Ok(Some(leaf));

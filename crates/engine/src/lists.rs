@@ -23,6 +23,7 @@ use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
 use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,11 +113,16 @@ impl ListRows {
         let by_row = ArrayModel::of(program.clone(), placed, options)?;
         let [inputs, outputs] = by_row.fields();
         let columns: Vec<Vec<StructColumn>> = inputs.iter().map(columns_of).collect();
+        let mut end = 0;
+        let starts = inputs.iter().zip(&columns).map(|(input, columns)| {
+            end += columns.len();
+            (&*input.name, end - columns.len())
+        });
+        let starts: FxHashMap<&str, usize> = starts.collect();
         let together = rows_of_model.and_then(|rows| {
             let position = |column: usize| {
                 let (leaf, part) = rows.columns[column];
-                let input = inputs.iter().position(|input| input.name == leaf_names[leaf])?;
-                Some(columns[..input].iter().map(Vec::len).sum::<usize>() + part)
+                Some(starts.get(&*leaf_names[leaf])? + part)
             };
             let made = Together::of(&rows, &position, &program, options);
             made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows go one by one: {error}")))
