@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
 
 /// A type that is the field of a struct, alone, in an `Option`, or in a list: a struct with a derive, or a [`FieldType`](trait@crate::FieldType).
-/// `S` says whether of inputs or of outputs, by the entry of such a field. The derives implement it; nobody else does.
+/// `S` is the entry of the field table: [`InputField`] for structs of inputs, [`OutputField`] for structs of outputs. Only the derives implement it.
 ///
 /// # Safety
 /// FIELD-TABLE: what is written and read is of the type that is said.
@@ -110,7 +110,7 @@ impl InputField {
     /// Writes a struct to a slot of its type.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` points to a struct of these fields. FRAME-SLOT and STRING-VIEW, as for [`InputValue::write`].
+    /// FIELD-TABLE: `row` points to a struct of these fields. FRAME-SLOT and STRING-VIEW hold as for [`InputValue::write`].
     #[doc(hidden)]
     pub unsafe fn write_struct(fields: &[InputField], row: *const u8, frame: FramePtr, offset: u32) {
         let mut end = 0;

@@ -77,13 +77,11 @@ impl Evaluator {
     ) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
         let is_flat = |field: &Field| field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..));
-        // Models with arrays take structs as columns, others one by one.
-        let has_lists = |field: &Field| matches!(field.qtype, QType::Array(..)) || field.qtype.element().is_some();
-        let takes_structs = executor.inputs().iter().any(has_lists);
-        let has_columns = |field: &Field| is_flat(field) || takes_structs && matches!(field.qtype, QType::Tuple(_));
+        let has_columns = |field: &Field| is_flat(field) || matches!(field.qtype, QType::Tuple(_));
         let flat = executor.inputs().iter().all(has_columns) && executor.outputs().iter().all(is_flat);
         // A model that cannot be had for columns is there for rows.
         let columns = flat.then(|| executor.batch().ok()).flatten();
+        let columns = columns.filter(|columns| columns.takes_structs() || columns.inputs().iter().all(is_flat));
         let columns = columns.filter(|columns| {
             columns.inputs().iter().map(|one| &one.name).eq(executor.inputs().iter().map(|one| &one.name))
         });

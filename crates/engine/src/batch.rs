@@ -98,6 +98,12 @@ impl Batch {
         self.0.inputs()
     }
 
+    /// True if structs may be given as [columns](InputColumn::structs): of models with arrays. Others take them as values.
+    #[must_use]
+    pub fn takes_structs(&self) -> bool {
+        matches!(&*self.0, Rows::Lists(_))
+    }
+
     /// The outputs, the main one first.
     #[must_use]
     pub fn outputs(&self) -> &[Field] {

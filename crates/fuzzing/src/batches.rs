@@ -5,7 +5,7 @@ use crate::config::pick;
 use crate::layout::{Laid, Layout, Lists, Shape};
 use crate::subject::{Answer, Failure, Row, Subject};
 use crate::values::fresh;
-use cembra::{Batch, Field, InputColumn, Model, OnError, Options, RowFailure, RowPlayer};
+use cembra::{Batch, InputColumn, Model, OnError, Options, RowFailure, RowPlayer};
 use cembra_array::{StructColumn, struct_columns};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Promise, Value};
@@ -37,9 +37,7 @@ impl Subject for RowPlayer {
 fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<Vec<Answer>, Failure> {
     let value = |name: &str, row: &Row| row.get(name).map_or(Value::Nothing, fresh);
     let inputs = batch.inputs();
-    let has_lists = |input: &Field| matches!(input.qtype, QType::Array(..)) || input.qtype.element().is_some();
-    // Models with arrays take lists and structs as columns of columns.
-    let takes_parts = inputs.iter().any(has_lists) && random.bool();
+    let takes_parts = batch.takes_structs() && random.bool();
     let mut pieces = Vec::new();
     let mut ends = Vec::with_capacity(inputs.len());
     for input in inputs {

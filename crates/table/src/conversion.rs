@@ -248,7 +248,7 @@ impl Pick {
 
 /// Rows that are being read.
 struct Reading {
-    /// The number of the first; none of elements of lists, which are told by their place in the list.
+    /// The number of the first row in the data. `None` for elements of a list: messages name their index in the list.
     first: Option<u64>,
     tolerant: bool,
     /// What is wrong with rows.

@@ -1,5 +1,5 @@
-//! Optional structs in Arrow arrays: an array of structs some of which are null. Where one is, nothing of its fields is there; where one is
-//! not, each field is there whose type says so. Data that say it field by field, as CSV does, have one where any field is there.
+//! Optional structs in Arrow arrays: an array of structs some of which are null. The fields of a null struct are null. A struct that is present has
+//! a value in each field whose type is not optional. CSV has columns for the fields alone: a struct is present where any of its fields is.
 
 use crate::cells;
 use arrow_array::cast::AsArray;

@@ -41,8 +41,8 @@ impl Value {
         Some(Value::Tuple(Fields::from([has, inner]).in_form(Form::Optional)))
     }
 
-    /// What stands where a value of a type is missing: of a scalar its zero, of a struct that of its fields. None of what is never missing
-    /// and has no zero.
+    /// The value that fills the place of a missing one: zero for a scalar, missing for an optional, a struct of these for a struct. `None` for types
+    /// without such a value.
     #[must_use]
     pub fn nothing_of(qtype: &QType) -> Option<Value> {
         // Types nest only as deep as the text that spelled them.
@@ -345,7 +345,7 @@ mod tests {
         assert!(list.is_of(&optional.list_of().unwrap()));
     }
 
-    /// What somebody puts together himself is of its type only if it keeps what that promises.
+    /// A tuple of arrays is a list only if its arrays have one size, and all elements of scalars.
     #[test]
     fn arrays_of_a_list_have_one_size_and_all_of_its_scalars() {
         let list = item_type().list_of().unwrap();

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The list of this type, whose elements are of the other one, that a JSON array is.
+/// Reads a JSON array as a list of type `qtype`, whose elements are of type `element`.
 pub(super) fn list<'j, J: Written<'j>>(
     qtype: &QType,
     element: &QType,
@@ -86,7 +86,8 @@ fn element_into<'j, 'a, J: Written<'j>>(
     }
 }
 
-/// The parts of a JSON value that are the fields of a tuple, none where there is none; none at all if it is no tuple of so many.
+/// The JSON values of a tuple's fields, in their order. A field that a JSON object lacks is `None`. The result is `None` for JSON that is no
+/// object, or no array of as many elements as the tuple has fields.
 pub(super) fn fields_of<'j, J: Written<'j>>(fields: &Fields<QType>, found: J) -> Option<SmallVec<[Option<J>; 8]>> {
     let mut parts = SmallVec::from_elem(None, fields.len());
     match fields.names() {

@@ -585,9 +585,8 @@ fn operators_on_whole_arrays_are_those_of_groups() {
 fn rows_whose_elements_fail_have_no_size() {
     let lists = Lists::of(&[&[Some(1.0)], &[Some(2.0), None]]);
     let elements = lists.elements();
-    for text in ["array.size(xs // k)", "array.count(shape_of(xs // k))", "array.iota(shape_of(xs // k))"] {
-        let Ok(model) = Model::parse(&format!("input xs: [f64?]; input k: f64; {text}")) else { continue };
-        let Ok(batch) = model.batch(&Options::default()) else { continue };
+    for text in ["array.size(xs // k)", "array.iota(shape_of(xs // k))"] {
+        let batch = batch(&format!("input xs: [f64?]; input k: f64; {text}"));
         let columns = [InputColumn::lists(&lists.offsets[..], &elements), InputColumn::values(&[1.0, 0.0])];
         let error = batch.run(&columns).expect_err(text);
         assert_eq!((error.code(), error.row()), ("div-by-zero", Some(1)), "{text}");

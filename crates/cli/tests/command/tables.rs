@@ -178,7 +178,7 @@ fn structs_lists_and_dictionaries_go_through_files() {
         ),
         "{csv}"
     );
-    // A row without a price is told, or passed over, and the others keep their values.
+    // A row without a price is reported; with `--on-error missing` the other rows keep their values.
     let bad = orders.replace("{\"price\":3.5,", "{");
     let shell = shell.file("bad.jsonl", &bad);
     let failed = shell.run(&["eval", "orders.cem", "bad.jsonl", "--on-error", "missing", "--format", "jsonl"]);

@@ -146,15 +146,15 @@ impl<'a> InputColumn<'a> {
         InputColumn::of_lists(offsets.into(), elements)
     }
 
-    /// The first of so many rows whose list is of another size than that of the other column; both were checked. None where either has one list
-    /// for all rows.
+    /// The first row whose list differs in size from the list of the other column. Both columns were checked and have `rows` rows. `None` where either
+    /// column shares one list between all rows.
     pub(crate) fn first_of_another_size(&self, other: &InputColumn<'_>, rows: usize) -> Option<usize> {
         let ((a, _), (b, _)) = (self.as_lists()?, other.as_lists()?);
         let size = |offsets: &ListOffsets<'_>, row: usize| offsets.elements(row..row.saturating_add(1)).len();
         (0..rows).find(|row| size(a, *row) != size(b, *row))
     }
 
-    /// The first of so many rows that lacks an element of its list; the column was checked.
+    /// The first row with a missing element in its list. The column was checked and has `rows` rows.
     pub(crate) fn first_lacking(&self, rows: usize) -> Option<usize> {
         let (offsets, elements) = self.as_lists().filter(|(_, elements)| !elements.is_all_present())?;
         let lacks = |row: &usize| !offsets.elements(*row..row.saturating_add(1)).all(|at| elements.is_present(at));

@@ -40,7 +40,7 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// The first of so many rows that has no such scalar though the other column, a mask, has one.
+    /// The first of `rows` rows in which the mask is present and this column's value is missing.
     #[must_use]
     pub fn first_missing_where(&self, mask: &InputColumn<'_>, scalar: Scalar, rows: usize) -> Option<usize> {
         let has = |column: &InputColumn<'_>, scalar, row| match column.data {

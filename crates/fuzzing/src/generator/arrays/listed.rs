@@ -63,7 +63,7 @@ impl Grower<'_> {
     }
 }
 
-/// What a list has of what is made for each of its elements.
+/// The element type of a list whose elements are made by an expression of type `made`: weak floats of structs become `f64`.
 fn strong(made: &QType) -> QType {
     if matches!(made, QType::Tuple(_)) { values::without_weak(made) } else { made.clone() }
 }

@@ -1,5 +1,5 @@
-//! The rows of a table's file: CSV, with the columns of the keys first. What a key becomes that has several parts, and what becomes of the fields
-//! of structs, is done here; that there are such tables is said in `table`.
+//! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers here, and structs one
+//! dictionary for each field. The parser of the statement is in `table`.
 
 use super::{ByKey, Table};
 use crate::text::found_delimiter;
@@ -175,7 +175,7 @@ fn fields_of(value: &QType) -> usize {
     value.as_tuple().map_or(1, |fields| fields.len())
 }
 
-/// The numbers of so many rows.
+/// The numbers from 0 up to `count`, one for each row.
 fn rows(count: usize) -> Array {
     Array::from_scalars(Scalar::Int64, (0..count as i64).map(|row| Some(ScalarValue::Int64(row))))
 }
@@ -212,7 +212,7 @@ fn numbered(keys: &[Array]) -> Result<Option<(Vec<Dict>, Array)>, DictFault> {
     Ok(Some((parts, Array::from_scalars(Scalar::Int64, whole))))
 }
 
-/// Values by ranges, whose columns are where each begins, and where it ends if that is said.
+/// Values by ranges. The first column of `bounds` has where each range begins; the second, if the file has one, where it ends.
 fn ranges(key: Scalar, bounds: Vec<Array>, values: Array) -> Result<ByKey, DictFault> {
     let mut bounds = bounds.into_iter();
     let from = bounds.next().unwrap_or_else(|| ArrayBuilder::new(key, 0).finish());
