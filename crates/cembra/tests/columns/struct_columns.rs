@@ -88,8 +88,8 @@ fn rows_together_give_what_rows_one_by_one_give() {
 #[test]
 fn texts_of_structs_in_structs_are_read_in_columns() {
     let model = "
-        input order: {id: i64, buyer: {name: text, vip: bool?}}
-        input items: [{kind: text, at: {price: f64, day: date?}}]
+        input order: {buyer: {name: text, vip: bool?}, id: i64}
+        input items: [{at: {price: f64, day: date?}, kind: text}]
         output label = if order.buyer.vip then order.buyer.name else \"-\"
         output books = sum(items.at.price & (items.kind == \"book\"))
         output days = count(items.at.day > date\"2026-01-01\")
@@ -98,14 +98,14 @@ fn texts_of_structs_in_structs_are_read_in_columns() {
     assert_eq!(batch.row_by_row().map(ToString::to_string), None);
     let names = ["Ann", "a name that is longer than that", "Cem"];
     let vip: [Optional<bool>; 3] = [true.into(), true.into(), Optional::missing()];
-    let order = [InputColumn::values(&[1_i64, 2, 3]), InputColumn::texts(&names), InputColumn::optionals(&vip)];
+    let order = [InputColumn::texts(&names), InputColumn::optionals(&vip), InputColumn::values(&[1_i64, 2, 3])];
     let kinds = InputColumn::texts(&["book", "toy", "book", "book"]);
     let prices = InputColumn::values(&[1.0, 2.0, 4.0, 8.0]);
     let days: [Optional<cembra::Date>; 4] =
         std::array::from_fn(|at| cembra::Date::of(2026, 1, 1 + at as u32).filter(|_| at != 3).into());
     let days = InputColumn::optionals(&days);
     let offsets = [0_i32, 3, 3, 4];
-    let items = [&kinds, &prices, &days].map(|elements| InputColumn::lists(&offsets[..], elements));
+    let items = [&prices, &days, &kinds].map(|elements| InputColumn::lists(&offsets[..], elements));
     let made = batch.run(&[InputColumn::structs(&order), InputColumn::structs(&items)]).unwrap();
     let row = |row| made.iter().map(|column| column.value(row).unwrap().to_string()).collect::<Vec<_>>().join(" ");
     assert_eq!(
