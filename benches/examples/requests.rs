@@ -2,11 +2,14 @@
 //! reading and evaluating them by each way in. Nanoseconds per request, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example requests [requests]`.
 
-use cembra::{JsonRow, JsonRows, Model, Options};
+use cembra::{JsonColumns, JsonRow, JsonRows, Model, Options, Value};
 use cembra_benches::measure::shortest;
 use serde::Deserialize;
 use std::hint::black_box;
 use std::io::Write;
+
+/// Rows of a batch.
+const BATCH: usize = 4096;
 
 /// Rounds of a comparison.
 const ROUNDS: usize = 9;
@@ -81,11 +84,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::parse(MODEL)?;
     let mut derived = model.executor::<Order, Bill>(&Options::default())?;
     let mut texts = model.executor_from::<JsonRow, Bill>(&JsonRows, &Options::default())?;
-    for line in &lines {
+    let batch = model.batch(&Options::default())?;
+    let mut columns = JsonColumns::new(&batch)?;
+    lines.iter().try_for_each(|line| columns.push(line))?;
+    let together = columns.with(|columns| batch.start().rows(lines.len()).run(columns))?;
+    for (row, line) in lines.iter().enumerate() {
         let order: Order = serde_json::from_str(line)?;
         let expected = bill(&order);
         assert_eq!(derived.run(&order)?, expected);
         assert_eq!(texts.run(&JsonRow::parse(line)?)?, expected);
+        // The sum of no floats is -0 by hand.
+        let Bill { total, books, old } = expected;
+        let found = together.columns.iter().map(|column| column.value(row));
+        assert!(found.eq([(total + 0.0).into(), (books + 0.0).into(), old.into()].map(Some::<Value>)));
     }
     let orders: Vec<Order> = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?;
     let read = || -> Result<(), serde_json::Error> {
@@ -137,5 +148,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     );
     say("JsonRow, then the model", by_text)?;
+    let many = shortest(
+        ROUNDS,
+        || read().map_err(Into::into),
+        || -> Result<(), Box<dyn std::error::Error>> {
+            for lines in lines.chunks(BATCH) {
+                columns.truncate(0);
+                lines.iter().try_for_each(|line| columns.push(line))?;
+                black_box(columns.with(|columns| batch.start().rows(lines.len()).run(columns))?);
+            }
+            Ok(())
+        },
+    );
+    say("JsonColumns, then the model on batches", many)?;
+    let reading = shortest(
+        ROUNDS,
+        || -> Result<(), Box<dyn std::error::Error>> {
+            for line in &lines {
+                black_box(serde_json::from_str::<Order>(line)?);
+            }
+            Ok(())
+        },
+        || -> Result<(), Box<dyn std::error::Error>> {
+            for lines in lines.chunks(BATCH) {
+                columns.truncate(0);
+                lines.iter().try_for_each(|line| columns.push(line))?;
+            }
+            Ok(())
+        },
+    );
+    say("JsonColumns, beside serde: reading alone", reading)?;
     Ok(())
 }

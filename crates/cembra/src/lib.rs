@@ -99,7 +99,7 @@ pub use cembra_value::ListBuilder;
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, StringViews, Words};
 pub use cembra_value::{
     CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,
-    Tensor, Value, ValueRef, Warnings,
+    Tensor, Value, ValueColumn, ValueRef, Warnings,
 };
 pub use combine::{Chain, Filtered};
 pub use constant::{cast_literal, literal_type};
@@ -109,7 +109,7 @@ pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
 pub use folder::Folder;
 #[cfg(feature = "json")]
-pub use json::{Json, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
+pub use json::{Json, JsonColumns, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter};
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader};
 pub use model::Model;

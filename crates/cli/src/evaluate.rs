@@ -7,10 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use cembra::{
     Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
-    Session, Value,
+    Session, Value, ValueColumn,
 };
 use cembra_arrow::{Input, Strings, struct_arrays};
-use cembra_table::cells::{Builder, Cells};
+use cembra_table::cells::{Cells, array_of_column};
 use cembra_table::types;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -168,7 +168,7 @@ impl Evaluator {
         let rows = batch.num_rows();
         let feeds: Vec<Feed<'_>> = self.inputs.iter().map(|input| Feed::of(input, batch)).collect();
         // A tuple may have any number of fields: they have room for a row once it is there.
-        let mut builders: Vec<Builder> = self.outputs.iter().filter_map(|qtype| Builder::new(qtype, 0)).collect();
+        let mut columns: Vec<ValueColumn> = self.outputs.iter().filter_map(ValueColumn::new).collect();
         let most = OUTPUT_BYTES.min(self.limits.array_bytes);
         let missing: u64 = self.outputs.iter().map(|qtype| u64::from(qtype.layout().size)).sum();
         let (mut values, mut found) = (Vec::with_capacity(feeds.len()), Vec::new());
@@ -180,7 +180,7 @@ impl Evaluator {
                 break;
             }
             if passed_over.contains(&row) {
-                builders.iter_mut().for_each(Builder::push_missing);
+                columns.iter_mut().for_each(ValueColumn::push_missing);
                 bytes += missing;
                 continue;
             }
@@ -188,7 +188,7 @@ impl Evaluator {
             values.extend(feeds.iter().map(|feed| feed.value(row)));
             match self.session.evaluate_into(&values, &mut found) {
                 Ok(()) => {
-                    builders.iter_mut().zip(&found).for_each(|(builder, value)| builder.push(value));
+                    columns.iter_mut().zip(&found).for_each(|(column, value)| column.push(value));
                     bytes += found.iter().map(cembra::column_bytes).sum::<u64>();
                 }
                 Err(error) => {
@@ -197,12 +197,13 @@ impl Evaluator {
                         evaluated.rows = row;
                         break;
                     }
-                    builders.iter_mut().for_each(Builder::push_missing);
+                    columns.iter_mut().for_each(ValueColumn::push_missing);
                     bytes += missing;
                 }
             }
         }
-        evaluated.outputs = builders.iter_mut().map(|builder| builder.finish(evaluated.rows)).collect();
+        let outputs = columns.into_iter().zip(&self.outputs);
+        evaluated.outputs = outputs.map(|(column, of)| array_of_column(column, of, evaluated.rows)).collect();
         evaluated
     }
 }

@@ -104,6 +104,16 @@ impl Batch {
         matches!(&*self.0, Rows::Lists(_))
     }
 
+    /// True if values of this type may be given as columns of scalars and lists: structs as [columns](InputColumn::structs). Values of other
+    /// types are given [one by one](InputColumn::any).
+    #[must_use]
+    pub fn takes_columns(&self, qtype: &QType) -> bool {
+        match qtype {
+            QType::Tuple(_) => self.takes_structs() && struct_columns(qtype).is_some(),
+            qtype => qtype.scalar().is_some() || matches!(qtype, QType::Array(..)),
+        }
+    }
+
     /// The outputs, the main one first.
     #[must_use]
     pub fn outputs(&self) -> &[Field] {

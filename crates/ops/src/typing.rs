@@ -217,6 +217,9 @@ impl OpDef {
                     Some(Scalar::Text) if self.name == "array.at" => {
                         fault.hint("a character of a text is a part of it: `substr(s, 0, 1)`")
                     }
+                    _ if self.name == "array.at" && matches!(types.first(), Some(QType::Dict(..))) => {
+                        fault.hint("a value of a dictionary is looked up: `lookup(key, rates)`, with a default `lookup(key, rates, 1.0)`")
+                    }
                     Some(scalar) if types.iter().all(|qtype| qtype.scalar().is_some()) => fault.hint(of_rows(scalar)),
                     _ => fault,
                 });

@@ -14,10 +14,11 @@ use arrow_array::types::{
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, LargeListArray, StringViewArray, StructArray, new_null_array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
+use cembra_arrow::Strings;
 use cembra_runtime::{ArrayKind, Date, Duration, Fields, QType, Scalar, Timestamp};
-use cembra_value::{ScalarValue, Value, ValueRef};
+use cembra_value::{ScalarValue, Value, ValueColumn, ValueRef};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -220,48 +221,6 @@ impl<'a> Scalars<'a> {
     }
 }
 
-/// Builds the array of a type of data.
-pub enum Builder {
-    /// Of a scalar or optional type.
-    Scalars(ScalarBuilder),
-    /// Of a tuple type.
-    Tuple {
-        /// A builder for each field.
-        fields: Vec<Builder>,
-        /// The type of the tuple.
-        qtype: QType,
-    },
-    /// Of an array type.
-    Arrays {
-        /// The elements of all rows, one after the other.
-        elements: ScalarBuilder,
-        /// The type of the elements.
-        scalar: Scalar,
-        /// How many each row has.
-        lengths: Vec<usize>,
-        /// Which rows have an array.
-        there: Vec<bool>,
-    },
-    /// Of an optional struct.
-    Optional {
-        /// The struct.
-        of: Box<Builder>,
-        /// Which rows have one.
-        there: Vec<bool>,
-    },
-    /// Of a list of structs.
-    Structs {
-        /// The elements of all rows, one after the other.
-        elements: Box<Builder>,
-        /// What they are.
-        field: arrow_schema::FieldRef,
-        /// How many each row has.
-        lengths: Vec<usize>,
-        /// Which rows have a list.
-        there: Vec<bool>,
-    },
-}
-
 /// Builds the array of a scalar type.
 pub enum ScalarBuilder {
     /// Units and truth values.
@@ -288,137 +247,58 @@ pub enum ScalarBuilder {
     Bytes(BinaryViewBuilder),
 }
 
-impl Builder {
-    /// A builder of values of this type; none if it is no data.
-    pub fn new(qtype: &QType, rows: usize) -> Option<Builder> {
-        match qtype {
-            QType::Scalar(scalar) | QType::Optional(scalar) => {
-                Some(Builder::Scalars(ScalarBuilder::new(*scalar, rows)))
+/// The array of a column with so many values of this type.
+pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> ArrayRef {
+    let nulls = |there: &cembra_value::Array| {
+        let words = there.presence().filter(|_| there.present_count() < there.len())?;
+        Some(NullBuffer::new(BooleanBuffer::new(Buffer::from_slice_ref(words), 0, there.len())))
+    };
+    // Types nest only as deep as the text that spelled them.
+    match (column, qtype) {
+        (ValueColumn::Scalars(scalars), _) => {
+            let array = scalars.finish();
+            let scalar = array.scalar();
+            // A mask is there or missing, like all that is optional.
+            if scalar == Scalar::Unit {
+                return Arc::new(BooleanArray::new(BooleanBuffer::new_set(array.len()), nulls(&array)));
             }
-            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
-                // Where it is missing there is nothing of its fields.
-                let of = Builder::new(&types::all_optional(qtype.as_optional_struct()?), rows)?;
-                Some(Builder::Optional { of: of.into(), there: Vec::with_capacity(rows) })
-            }
-            QType::Tuple(_) if qtype.element().is_some() => Some(Builder::Structs {
-                elements: Builder::new(qtype.element()?, rows)?.into(),
-                field: types::element_of(qtype)?.into(),
-                lengths: Vec::with_capacity(rows),
-                there: Vec::with_capacity(rows),
-            }),
-            QType::Tuple(types) => {
-                let fields = types.iter().map(|field| Builder::new(field, rows)).collect::<Option<Vec<_>>>()?;
-                Some(Builder::Tuple { fields, qtype: qtype.clone() })
-            }
-            QType::Array(_, scalar) => Some(Builder::Arrays {
-                elements: ScalarBuilder::new(*scalar, rows),
-                scalar: *scalar,
-                lengths: Vec::with_capacity(rows),
-                there: Vec::with_capacity(rows),
-            }),
-            _ => None,
+            let len = array.len();
+            let made = cembra_arrow::from_model_with(array, Strings::Views);
+            made.unwrap_or_else(|_| new_null_array(&types::of_scalar(scalar), len))
         }
-    }
-
-    /// Adds a value of the type.
-    pub fn push(&mut self, value: &Value) {
-        match (self, value) {
-            (Builder::Tuple { fields, .. }, Value::Tuple(values)) => {
-                fields.iter_mut().zip(values.iter()).for_each(|(field, value)| field.push(value));
-            }
-            (Builder::Scalars(scalars), value) => scalars.push(value.as_scalar()),
-            (Builder::Arrays { elements, lengths, there, .. }, Value::Array(_, array)) => {
-                array.iter().for_each(|element| elements.push(element.as_ref()));
-                lengths.push(array.len());
-                there.push(true);
-            }
-            (Builder::Optional { of, there }, value) if value.as_optional_struct().flatten().is_some() => {
-                value.as_optional_struct().flatten().into_iter().for_each(|value| of.push(value));
-                there.push(true);
-            }
-            (Builder::Structs { elements, lengths, there, .. }, list) if list.list_len().is_some() => {
-                elements.push_list(list);
-                lengths.push(list.list_len().unwrap_or(0));
-                there.push(true);
-            }
-            (arrays @ (Builder::Arrays { .. } | Builder::Structs { .. } | Builder::Optional { .. }), _) => {
-                arrays.push_missing();
-            }
-            (tuple @ Builder::Tuple { .. }, _) => tuple.push_missing(),
+        (ValueColumn::Optional { there, of }, _) => {
+            // Where it is missing there is nothing of its fields.
+            let inner = qtype.as_optional_struct().map(types::all_optional).unwrap_or_else(|| qtype.clone());
+            with_nulls(&array_of_column(*of, &inner, rows), nulls(there.array()))
         }
-    }
-
-    /// Adds the elements of a list, of which this is the builder: the list has an array where an element has a scalar.
-    fn push_list(&mut self, list: &Value) {
-        match (self, list) {
-            (Builder::Scalars(scalars), Value::Array(_, array)) => {
-                array.iter().for_each(|element| scalars.push(element.as_ref()));
-            }
-            (Builder::Tuple { fields, .. }, Value::Tuple(members)) => {
-                fields.iter_mut().zip(members.iter()).for_each(|(field, member)| field.push_list(member));
-            }
-            (Builder::Optional { of, there }, Value::Tuple(members)) => {
-                if let [Value::Array(_, has), inner] = &members[..] {
-                    there.extend((0..has.len()).map(|at| has.is_present(at)));
-                    of.push_list(inner);
-                }
-            }
-            _ => {}
+        (ValueColumn::Lists { points, there, elements }, _) => {
+            let count = points.last().map_or(0, |last| usize::try_from(*last).unwrap_or(0));
+            let ends = OffsetBuffer::new(points.into());
+            let (field, of) = match qtype {
+                QType::Array(_, scalar) => (Some(types::element(*scalar)), QType::Optional(*scalar)),
+                _ => (types::element_of(qtype), qtype.element().cloned().unwrap_or(QType::Nothing)),
+            };
+            let elements = array_of_column(*elements, &of, count);
+            let field =
+                field.unwrap_or_else(|| arrow_schema::Field::new_list_field(elements.data_type().clone(), true));
+            let field = Arc::new(field);
+            let lists = LargeListArray::try_new(field.clone(), ends, elements, nulls(there.array()));
+            lists.map_or_else(|_| new_null_array(&DataType::LargeList(field), rows), |lists| Arc::new(lists))
         }
-    }
-
-    /// Adds a missing value: of a tuple, in every field.
-    pub fn push_missing(&mut self) {
-        match self {
-            Builder::Scalars(scalars) => scalars.push(None),
-            Builder::Tuple { fields, .. } => fields.iter_mut().for_each(Builder::push_missing),
-            Builder::Arrays { lengths, there, .. } | Builder::Structs { lengths, there, .. } => {
-                lengths.push(0);
-                there.push(false);
-            }
-            Builder::Optional { of, there } => {
-                of.push_missing();
-                there.push(false);
-            }
-        }
-    }
-
-    /// The array of so many values.
-    pub fn finish(&mut self, rows: usize) -> ArrayRef {
-        match self {
-            Builder::Scalars(scalars) => scalars.finish(),
-            Builder::Tuple { fields, qtype } => {
-                let arrays = fields.iter_mut().map(|field| field.finish(rows)).collect();
-                tuple(qtype, arrays, rows, false)
-            }
-            Builder::Optional { of, there } => {
-                let nulls = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
-                there.clear();
-                with_nulls(&of.finish(rows), nulls)
-            }
-            Builder::Structs { elements, field, lengths, there } => {
-                let count = lengths.iter().sum();
-                let ends = OffsetBuffer::<i64>::from_lengths(lengths.drain(..));
-                let nulls = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
-                there.clear();
-                let lists = LargeListArray::try_new(field.clone(), ends, elements.finish(count), nulls);
-                lists
-                    .map_or_else(|_| new_null_array(&DataType::LargeList(field.clone()), rows), |lists| Arc::new(lists))
-            }
-            Builder::Arrays { elements, scalar, lengths, there } => {
-                let ends = OffsetBuffer::<i64>::from_lengths(lengths.drain(..));
-                let there = there.iter().any(|there| !there).then(|| NullBuffer::from(std::mem::take(there)));
-                Arc::new(LargeListArray::new(Arc::new(types::element(*scalar)), ends, elements.finish(), there))
-            }
+        (ValueColumn::Tuple(columns), _) => {
+            let fields = qtype.as_tuple().map(|fields| fields.iter()).into_iter().flatten();
+            let arrays = columns.into_iter().zip(fields).map(|(column, of)| array_of_column(column, of, rows));
+            tuple(qtype, arrays.collect(), rows, false)
         }
     }
 }
 
 /// An array of one value; none if it is no data.
 pub fn array_of(value: &Value) -> Option<ArrayRef> {
-    let mut builder = Builder::new(&value.qtype(), 1)?;
-    builder.push(value);
-    Some(builder.finish(1))
+    let qtype = value.qtype();
+    let mut column = ValueColumn::new(&qtype)?;
+    column.push(value);
+    Some(array_of_column(column, &qtype, 1))
 }
 
 /// The array of a tuple type whose fields are these; with `tolerant` all of them may be missing.

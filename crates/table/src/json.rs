@@ -6,7 +6,7 @@
 //! optional if it is missing in one of those rows. An array is a list of its elements' common type, of any length; a tuple only if
 //! its elements have none.
 
-use super::cells::Builder;
+use super::cells;
 use super::input::{Bytes, Text};
 use super::place::Places;
 use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
@@ -14,11 +14,12 @@ use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
 use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
+use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
-use cembra::{JsonKind, JsonMisfit, JsonText};
+use cembra::{JsonColumns, JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 use cembra_value::Value;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
 
@@ -48,7 +49,10 @@ struct JsonSource {
 
 /// What becomes of an object.
 struct RowForm {
+    /// What is read.
     columns: Vec<Column>,
+    /// Which of them each column of the table is.
+    shown: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
 }
@@ -172,7 +176,8 @@ impl JsonData {
         let leaves = columns[..request.leaves.len()].to_vec();
         let kept = columns[request.leaves.len()..].iter();
         let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
-        let form = Arc::new(RowForm { columns, schema: schema.clone(), tolerant: self.tolerant });
+        let (columns, shown) = read_once(columns);
+        let form = Arc::new(RowForm { columns, shown, schema: schema.clone(), tolerant: self.tolerant });
         let source = JsonSource { data: self, form };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
@@ -429,6 +434,56 @@ impl RowForm {
     }
 }
 
+/// The columns that are read for these, and which of them each is: a leaf that is carried through too, where it may be missing, is read as
+/// the leaf.
+fn read_once(columns: Vec<Column>) -> (Vec<Column>, Vec<usize>) {
+    let mut read: Vec<Column> = Vec::with_capacity(columns.len());
+    let mut by_name: HashMap<String, usize> = HashMap::with_capacity(columns.len());
+    let shown = columns.into_iter().map(|column| {
+        let known = by_name.get(&column.name).copied();
+        let is_of = |at: &usize| {
+            read.get(*at).is_some_and(|read| read.qtype == column.qtype || read.qtype.to_optional() == column.qtype)
+        };
+        known.filter(is_of).unwrap_or_else(|| {
+            by_name.entry(column.name.clone()).or_insert(read.len());
+            read.push(column);
+            read.len() - 1
+        })
+    });
+    let shown = shown.collect();
+    (read, shown)
+}
+
+/// An object that is to be read into columns.
+enum Unread<'b> {
+    /// One that was read before, to find types.
+    Object(Object),
+    Cut(Cut, &'b [u8]),
+}
+
+impl Unread<'_> {
+    fn line(&self) -> u64 {
+        match self {
+            Unread::Object(object) => object.line,
+            Unread::Cut(cut, _) => cut.line,
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Unread::Object(object) => Some(object.row.text().as_str()),
+            Unread::Cut(_, bytes) => str::from_utf8(bytes).ok(),
+        }
+    }
+
+    fn read(self) -> Result<Object, DataError> {
+        match self {
+            Unread::Object(object) => Ok(object),
+            Unread::Cut(cut, bytes) => cut.parse(bytes),
+        }
+    }
+}
+
 impl Source for JsonSource {
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
         let data = &mut self.data;
@@ -463,37 +518,36 @@ impl Source for JsonSource {
 impl Piece for JsonPiece {
     fn decode(self: Box<Self>) -> Decoded {
         let JsonPiece { ahead, bytes, cuts, mut error, form } = *self;
-        let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
-        let builders = form.columns.iter().map(|column| Builder::new(&stored(&column.qtype), 0));
-        let mut builders: Vec<Builder> = builders.flatten().collect();
-        let starts = std::iter::once(0).chain(cuts.iter().map(|cut| cut.end));
-        let parsed = cuts.iter().zip(starts).map(|(cut, start)| cut.parse(&bytes[start..cut.end]));
-        let (mut rows, mut row) = (0, Vec::new());
+        let types = form.columns.iter().map(|column| (&*column.name, &column.qtype));
+        let mut columns = JsonColumns::of_types(types).unwrap_or_default();
+        let mut row = Vec::new();
         let (mut places, mut failures) = (Places::default(), Vec::new());
-        for object in ahead.into_iter().map(Ok).chain(parsed) {
-            let object = match object {
-                Ok(object) => object,
-                // It comes before whatever is wrong behind the objects.
-                Err(broken) => {
-                    error = Some(broken);
-                    break;
-                }
-            };
-            match form.values(&object, &mut row) {
-                Ok(()) => builders.iter_mut().zip(&row).for_each(|(builder, value)| builder.push(value)),
-                Err(wrong) if form.tolerant => {
-                    failures.push((rows, wrong));
-                    builders.iter_mut().for_each(Builder::push_missing);
-                }
-                Err(wrong) => {
-                    error = Some(wrong);
-                    break;
+        let starts = std::iter::once(0).chain(cuts.iter().map(|cut| cut.end));
+        let cut = cuts.iter().zip(starts).map(|(cut, start)| Unread::Cut(*cut, &bytes[start..cut.end]));
+        for object in ahead.into_iter().map(Unread::Object).chain(cut) {
+            let (at, line) = (columns.rows(), object.line());
+            if !object.text().is_some_and(|text| columns.try_push(text)) {
+                match object.read().map(|object| form.values(&object, &mut row)) {
+                    Ok(Ok(())) => columns.push_values(&row),
+                    Ok(Err(wrong)) if form.tolerant => {
+                        failures.push((at, wrong));
+                        columns.push_missing();
+                    }
+                    // It comes before whatever is wrong behind the objects.
+                    Ok(Err(wrong)) | Err(wrong) => {
+                        error = Some(wrong);
+                        break;
+                    }
                 }
             }
-            places.set(rows, object.line);
-            rows += 1;
+            places.set(at, line);
         }
-        let columns = builders.iter_mut().map(|builder| builder.finish(rows)).collect();
+        let rows = columns.rows();
+        let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
+        let made = columns.into_columns().unwrap_or_default().into_iter().zip(&form.columns);
+        let made = made.map(|(made, column)| cells::array_of_column(made, &stored(&column.qtype), rows));
+        let made: Vec<ArrayRef> = made.collect();
+        let columns = form.shown.iter().filter_map(|at| made.get(*at).cloned()).collect();
         Decoded::new(&form.schema, columns, rows, places, failures, error)
     }
 }

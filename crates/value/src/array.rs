@@ -361,10 +361,10 @@ enum Element<'e> {
 /// An array that is made element by element.
 #[derive(Debug)]
 pub struct ArrayBuilder {
-    scalar: Scalar,
-    len: usize,
-    data: ArrayData,
-    presence: Option<Vec<u64>>,
+    /// What was added so far.
+    made: Array,
+    /// True for numbers of 64 bits.
+    is_wide: bool,
 }
 
 impl ArrayBuilder {
@@ -377,24 +377,65 @@ impl ArrayBuilder {
             _ if scalar.is_string() => ArrayData::Strings(StringViews::default()),
             _ => ArrayData::Numbers(Words::with_capacity(word_length(room, size_of_scalar(scalar)).unwrap_or(0))),
         };
-        ArrayBuilder { scalar, len: 0, data, presence: None }
+        let is_wide = is_number(scalar) && size_of_scalar(scalar) == size_of::<u64>();
+        ArrayBuilder { made: Array { scalar, len: 0, data, presence: None }, is_wide }
     }
 
     /// How many elements there are.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.len
+        self.made.len
     }
 
     /// True if there are none yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.made.len == 0
+    }
+
+    /// The elements so far.
+    #[must_use]
+    pub const fn array(&self) -> &Array {
+        &self.made
+    }
+
+    /// Takes all elements but the first `len` away. Their memory is used again.
+    pub fn truncate(&mut self, len: usize) {
+        let Array { scalar, len: found, data, presence } = &mut self.made;
+        if len >= *found {
+            return;
+        }
+        *found = len;
+        let keep_bits = |bits: &mut [u64]| {
+            if let Some(last) = bits.last_mut().filter(|_| !len.is_multiple_of(64)) {
+                *last &= first_bits(len);
+            }
+        };
+        match data {
+            ArrayData::Units => {}
+            ArrayData::Bits(bits) => {
+                bits.truncate(words(len));
+                keep_bits(bits);
+            }
+            ArrayData::Strings(strings) => strings.truncate(len),
+            ArrayData::Numbers(numbers) => {
+                let is_half = size_of_scalar(*scalar) == 4 && !len.is_multiple_of(2);
+                numbers.truncate(word_length(len, size_of_scalar(*scalar)).unwrap_or(0));
+                // The next number is added to the upper half.
+                if let Some(last) = numbers.last_mut().filter(|_| is_half) {
+                    *last &= 0xFFFF_FFFF;
+                }
+            }
+        }
+        if let Some(bits) = presence {
+            bits.truncate(words(len));
+            keep_bits(bits);
+        }
     }
 
     /// Adds an element: missing if there is none, it is of another type, or a string of more than 2 GiB.
     pub fn push(&mut self, value: Option<&ScalarValue>) {
-        match value.filter(|value| value.scalar() == self.scalar) {
+        match value.filter(|value| value.scalar() == self.made.scalar) {
             None => self.push_element(None),
             Some(ScalarValue::Text(text)) => self.push_element(Some(Element::Text(text))),
             Some(ScalarValue::Bytes(bytes)) => self.push_element(Some(Element::Bytes(bytes))),
@@ -404,11 +445,11 @@ impl ArrayBuilder {
 
     /// Adds an element of an array of the same type; a missing one if there is none at the place.
     pub fn push_from(&mut self, array: &Array, place: Option<usize>) {
-        let place = place.filter(|at| array.scalar == self.scalar && array.is_present(*at));
+        let place = place.filter(|at| array.scalar == self.made.scalar && array.is_present(*at));
         let element = place.and_then(|at| match &array.data {
             ArrayData::Units => Some(Element::Bits(0)),
             ArrayData::Bits(bits) => Some(Element::Bits(u64::from(bit(bits, at)))),
-            ArrayData::Strings(_) if self.scalar == Scalar::Text => array.text(at).map(Element::Text),
+            ArrayData::Strings(_) if self.made.scalar == Scalar::Text => array.text(at).map(Element::Text),
             ArrayData::Strings(strings) => strings.get(at).map(Element::Bytes),
             ArrayData::Numbers(_) => array.get(at).map(|value| Element::Bits(value.bits())),
         });
@@ -416,7 +457,16 @@ impl ArrayBuilder {
     }
 
     /// Adds a number by its bits.
+    #[inline]
     pub fn push_bits(&mut self, bits: Option<u64>) {
+        // Most numbers are of 64 bits, and most arrays have all of them.
+        if self.is_wide
+            && let (Some(bits), ArrayData::Numbers(words), None) = (bits, &mut self.made.data, &self.made.presence)
+        {
+            words.push(bits);
+            self.made.len = self.made.len.saturating_add(1);
+            return;
+        }
         self.push_element(bits.map(Element::Bits));
     }
 
@@ -431,16 +481,18 @@ impl ArrayBuilder {
     }
 
     fn push_element(&mut self, element: Option<Element<'_>>) {
-        let at = self.len;
+        let is_wide = self.is_wide;
+        let Array { scalar, len, data, presence } = &mut self.made;
+        let (scalar, at) = (*scalar, *len);
         let bits = if let Some(Element::Bits(bits)) = element { bits } else { 0 };
         let mut is_present = element.is_some();
-        match &mut self.data {
+        match data {
             ArrayData::Units => {}
             ArrayData::Bits(words) => set_bit(words, at, bits != 0),
             ArrayData::Strings(strings) => {
                 let is_added = match element {
-                    Some(Element::Text(text)) if self.scalar == Scalar::Text => strings.push_text(text),
-                    Some(Element::Bytes(bytes)) if self.scalar == Scalar::Bytes => strings.push(bytes),
+                    Some(Element::Text(text)) if scalar == Scalar::Text => strings.push_text(text),
+                    Some(Element::Bytes(bytes)) if scalar == Scalar::Bytes => strings.push(bytes),
                     _ => false,
                 };
                 if !is_added {
@@ -450,7 +502,7 @@ impl ArrayBuilder {
                 }
             }
             ArrayData::Numbers(words) => {
-                if size_of_scalar(self.scalar) == 8 {
+                if is_wide {
                     words.push(bits);
                 } else if at.is_multiple_of(2) {
                     words.push(bits & 0xFFFF_FFFF);
@@ -459,15 +511,15 @@ impl ArrayBuilder {
                 }
             }
         }
-        self.len = self.len.saturating_add(1);
-        if !is_present && self.presence.is_none() {
+        *len = at.saturating_add(1);
+        if !is_present && presence.is_none() {
             let mut all = vec![u64::MAX; at / 64];
             if !at.is_multiple_of(64) {
                 all.push(first_bits(at % 64));
             }
-            self.presence = Some(all);
+            *presence = Some(all);
         }
-        if let Some(words) = &mut self.presence {
+        if let Some(words) = presence {
             set_bit(words, at, is_present);
         }
     }
@@ -475,8 +527,7 @@ impl ArrayBuilder {
     /// The array.
     #[must_use]
     pub fn finish(self) -> Array {
-        let ArrayBuilder { scalar, len, data, presence } = self;
-        Array { scalar, len, data, presence }
+        self.made
     }
 }
 
@@ -494,6 +545,30 @@ mod tests {
 
     fn array(values: &[Option<i32>]) -> Array {
         Array::from_scalars(Scalar::Int32, values.iter().map(|value| value.map(ScalarValue::Int32)))
+    }
+
+    #[test]
+    fn a_shorter_array_grows_again_as_if_it_had_never_been_longer() {
+        let numbers = |at: usize| Some(ScalarValue::Int32(-(at as i32) - 1)).filter(|_| at % 5 != 3);
+        let truths = |at: usize| Some(ScalarValue::Boolean(at % 2 == 1)).filter(|_| at != 70);
+        let texts = |at: usize| Some(ScalarValue::Text("longer than a view ".repeat(at % 3).as_str().into()));
+        let units = |at: usize| Some(ScalarValue::Unit).filter(|_| at % 3 == 1);
+        let kinds: [(Scalar, &dyn Fn(usize) -> Option<ScalarValue>); 4] =
+            [(Scalar::Int32, &numbers), (Scalar::Boolean, &truths), (Scalar::Text, &texts), (Scalar::Unit, &units)];
+        for (scalar, element) in kinds {
+            for keep in [0, 1, 2, 63, 64, 65, 70, 128, 129] {
+                let mut made = ArrayBuilder::new(scalar, 0);
+                (0..130).for_each(|at| made.push(Some(element(at + 1)).flatten().as_ref()));
+                made.truncate(0);
+                (0..130).for_each(|at| made.push(element(at).as_ref()));
+                made.truncate(keep);
+                made.truncate(keep + 1);
+                assert_eq!((made.len(), made.array().len()), (keep, keep));
+                (keep..140).for_each(|at| made.push(element(at + 2).as_ref()));
+                let expected = (0..keep).map(element).chain((keep..140).map(|at| element(at + 2)));
+                assert!(made.finish().iter().eq(expected), "{scalar} {keep}");
+            }
+        }
     }
 
     #[test]

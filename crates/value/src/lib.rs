@@ -7,6 +7,7 @@
 mod array;
 mod cache_counters;
 mod clock;
+mod column;
 mod diagnostic;
 mod dict;
 mod edge;
@@ -31,6 +32,7 @@ mod words;
 
 pub use array::{Array, ArrayBuilder, ArrayData, Number};
 pub use cache_counters::CacheCounters;
+pub use column::ValueColumn;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Label, dashed_code};
 pub use dict::{Dict, DictFault};
 pub use edge::{Edge, EdgeFault, EdgeForm};

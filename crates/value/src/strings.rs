@@ -3,6 +3,8 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
+use std::ops::Range;
+
 /// The most bytes that a view holds itself.
 const INLINE: usize = 12;
 
@@ -110,6 +112,35 @@ impl StringViews {
         self.add(bytes)
     }
 
+    /// The strings of a range. None if one of them does not exist.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Option<StringViews> {
+        let views = self.views.get(range.clone())?;
+        let are_short = views.iter().all(|view| *view as u32 as usize <= INLINE);
+        let mut made = StringViews { views: Vec::new(), buffers: Vec::new(), are_texts: self.are_texts };
+        if are_short {
+            made.views = views.to_vec();
+        } else {
+            made.views.reserve(views.len());
+            range.map(|at| self.get(at)).try_for_each(|bytes| made.add(bytes?).then_some(()))?;
+        }
+        Some(made)
+    }
+
+    /// Takes all strings but the first `len` away, and their bytes. The strings were added one by one, so that the bytes of each lie behind
+    /// those of all before it.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        let long = self.views.iter().skip(len).find(|view| **view as u32 as usize > INLINE);
+        if let Some(view) = long {
+            let [buffer, offset] = [64, 96].map(|shift| (view >> shift) as u32 as usize);
+            self.buffers.truncate(buffer.saturating_add(1));
+            if let Some(last) = self.buffers.last_mut() {
+                last.truncate(offset);
+            }
+        }
+        self.views.truncate(len);
+    }
+
     fn add(&mut self, bytes: &[u8]) -> bool {
         let len = bytes.len();
         if len > MOST {
@@ -175,6 +206,21 @@ mod tests {
         ] {
             assert!(!is_right(wrong), "{wrong:x}");
         }
+    }
+
+    #[test]
+    fn a_slice_has_the_strings_of_its_range() {
+        let mut strings = StringViews::default();
+        let all = ["a", "long enough for a buffer", "", "é", "another one that is long"];
+        assert!(all.iter().all(|text| strings.push_text(text)));
+        for range in [0..0, 0..1, 2..4, 1..2, 0..5, 3..5] {
+            let slice = strings.slice(range.clone()).unwrap();
+            assert!(
+                (0..slice.len()).map(|at| slice.get(at).unwrap()).eq(all[range].iter().map(|text| text.as_bytes()))
+            );
+            assert!(StringViews::from_parts(slice.views, slice.buffers).is_some());
+        }
+        assert!(strings.slice(4..6).is_none());
     }
 
     #[test]

@@ -3,10 +3,13 @@
 //! a mask is `true`, or missing, and is read as [`mask_holds`] reads it; a tuple is an array, a named one an object; a tensor is arrays inside each other. Rows are objects of `serde_json` or texts; the values of
 //! both are found here, for the command too.
 
+mod columns;
+mod reading;
 mod structs;
 mod tensors;
 mod text;
 
+pub use columns::JsonColumns;
 pub use text::{JsonKind, JsonRow, JsonText};
 
 use crate::listener::{Listener, Setter};
@@ -319,7 +322,11 @@ fn spelled(scalar: Scalar, text: &str) -> Option<ValueRef<'static>> {
 
 /// Digits are parsed as the type they are wanted in, so that each is rounded once.
 fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
-    if scalar.is_number() { spelled(scalar, digits) } else { None }
+    match scalar {
+        Scalar::Float64 => digits.parse().ok().map(ValueRef::Float64),
+        _ if scalar.is_number() => spelled(scalar, digits),
+        _ => None,
+    }
 }
 
 pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>> {

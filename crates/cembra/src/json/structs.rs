@@ -71,19 +71,28 @@ fn element_into<'j, 'a, J: Written<'j>>(
                 array.push(zero.as_ref());
                 return Ok(());
             };
-            match value(of, found)? {
-                ValueRef::Missing if of.is_optional() => array.push(None),
-                ValueRef::Text(text) => array.push_text(Some(&text)),
-                ValueRef::Float64(number) => array.push_bits(Some(number.to_bits())),
-                ValueRef::Int64(number) => array.push_bits(Some(number.cast_unsigned())),
-                other => match other.to_value(of).as_ref().and_then(Value::as_scalar) {
-                    Some(scalar) => array.push(Some(scalar)),
-                    None => return Err(JsonMisfit::of(of.clone(), found)),
-                },
-            }
-            Ok(())
+            scalar_into(of, found, array)
         }
     }
+}
+
+/// Adds the scalar or optional that is a JSON value to an array of such.
+pub(super) fn scalar_into<'j, J: Written<'j>>(
+    of: &QType,
+    found: J,
+    array: &mut ArrayBuilder,
+) -> Result<(), JsonMisfit<J>> {
+    match value(of, found)? {
+        ValueRef::Missing if of.is_optional() => array.push(None),
+        ValueRef::Text(text) => array.push_text(Some(&text)),
+        ValueRef::Float64(number) => array.push_bits(Some(number.to_bits())),
+        ValueRef::Int64(number) => array.push_bits(Some(number.cast_unsigned())),
+        other => match other.to_value(of).as_ref().and_then(Value::as_scalar) {
+            Some(scalar) => array.push(Some(scalar)),
+            None => return Err(JsonMisfit::of(of.clone(), found)),
+        },
+    }
+    Ok(())
 }
 
 /// The JSON values of a tuple's fields, in their order. A field that a JSON object lacks is `None`. The result is `None` for JSON that is no

@@ -158,7 +158,7 @@ pub enum JsonKind {
 
 /// A JSON value as it is written, a part of a [`JsonRow`]. Printed, it has no white space around its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JsonText<'t>(&'t str);
+pub struct JsonText<'t>(pub(super) &'t str);
 
 impl<'t> JsonText<'t> {
     /// The value `null`.

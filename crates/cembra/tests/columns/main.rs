@@ -6,6 +6,7 @@ mod arrays;
 mod attacks;
 mod batch;
 mod dictionaries;
+mod json_columns;
 mod lists;
 mod reductions;
 mod strings;

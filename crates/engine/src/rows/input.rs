@@ -7,7 +7,7 @@ use crate::rows::lists::list_type;
 use crate::rows::strings::Strings;
 use crate::rows::{Bitmap, ListOffsets, Misfit};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, for_each_scalar};
-use cembra_value::Value;
+use cembra_value::{Array, ArrayData, Value};
 use std::marker::PhantomData;
 
 /// A type whose slices are columns: it is as large as a value of the scalar type, and any bits of it may be read as one.
@@ -299,6 +299,34 @@ impl<'a> InputColumn<'a> {
     #[must_use]
     pub unsafe fn views(scalar: Scalar, views: &'a [u128], buffers: &'a [&'a [u8]]) -> Self {
         InputColumn::strings(scalar, Strings::Views(views, buffers))
+    }
+
+    /// The elements of an array.
+    ///
+    /// ```
+    /// use cembra_engine::rows::InputColumn;
+    /// use cembra_runtime::Scalar;
+    /// use cembra_value::Array;
+    ///
+    /// let array = Array::from_scalars(Scalar::Int32, [Some(7.into()), None]);
+    /// assert_eq!(InputColumn::elements(&array).rows(), Some(2));
+    /// ```
+    #[must_use]
+    pub fn elements(array: &'a Array) -> Self {
+        let (scalar, rows) = (array.scalar(), array.len());
+        let data = match array.data() {
+            ArrayData::Units => DataIn::Nothing,
+            ArrayData::Numbers(words) => {
+                let stride = QType::Scalar(scalar).layout().size as isize;
+                DataIn::Values(scalar, words.as_ptr().cast(), stride)
+            }
+            // An array has a bit for each element, so the bits are never too few.
+            ArrayData::Bits(words) => Bitmap::of_words(words, rows).map_or(DataIn::Nothing, DataIn::Bits),
+            // Strings of an array of texts were looked at when it was made.
+            ArrayData::Strings(strings) => DataIn::Strings(scalar, Strings::Kept(strings)),
+        };
+        let presence = array.presence().and_then(|bits| Bitmap::of_words(bits, rows));
+        InputColumn { presence: presence.map_or(PresenceIn::All, PresenceIn::Bits), ..InputColumn::new(rows, data) }
     }
 
     /// Texts by offsets of 32 bits, looked at first.

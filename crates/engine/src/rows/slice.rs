@@ -4,6 +4,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::rows::input::{DataIn, InputColumn, PresenceIn};
+use crate::rows::strings::Strings;
 use crate::rows::{Bitmap, ListOffsets};
 use cembra_runtime::{QType, Scalar, byte_length, has_room};
 use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
@@ -117,6 +118,7 @@ impl<'a> InputColumn<'a> {
                 )
             }
             DataIn::Bits(all) => ArrayData::Bits(bits(all, &rows).into()),
+            DataIn::Strings(_, Strings::Kept(strings)) => ArrayData::Strings(strings.slice(rows.clone())?),
             DataIn::Strings(_, strings) => {
                 let mut views = StringViews::default();
                 let mut push = |bytes: &[u8]| match scalar {

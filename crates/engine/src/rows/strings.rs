@@ -3,7 +3,7 @@
 
 use crate::rows::{Bitmap, KeyType};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{ArrayData, ScalarValue, Value};
+use cembra_value::{ArrayData, ScalarValue, StringViews, Value};
 use smallvec::{SmallVec, smallvec};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ pub(in crate::rows) enum Strings<'a> {
     Offsets64(&'a [i64], &'a [u8]),
     /// Arrow's views.
     Views(&'a [u128], &'a [&'a [u8]]),
+    /// Those of an array.
+    Kept(&'a StringViews),
 }
 
 /// The most bytes that a view of Arrow's layout holds itself.
@@ -33,6 +35,7 @@ impl<'a> Strings<'a> {
             Strings::Offsets32(offsets, _) => offsets.len().saturating_sub(1),
             Strings::Offsets64(offsets, _) => offsets.len().saturating_sub(1),
             Strings::Views(views, _) => views.len(),
+            Strings::Kept(strings) => strings.len(),
         }
     }
 
@@ -51,6 +54,7 @@ impl<'a> Strings<'a> {
                 between(bytes, ends)?
             }
             Strings::Views(views, buffers) => view(views.get(row)?, buffers)?,
+            Strings::Kept(strings) => strings.get(row)?,
         })
     }
 
@@ -76,6 +80,7 @@ impl<'a> Strings<'a> {
             Strings::Texts(all) => each(to, |at| all.get(start + at).map(|text| text.as_bytes())),
             Strings::Owned(all) => each(to, |at| all.get(start + at).map(String::as_bytes)),
             Strings::Bytes(all) => each(to, |at| all.get(start + at).copied()),
+            Strings::Kept(strings) => each(to, |at| strings.get(start + at)),
             Strings::Offsets32(..) | Strings::Offsets64(..) | Strings::Views(..) => each(to, |at| self.get(start + at)),
         }
     }

@@ -1,0 +1,291 @@
+//! Many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value straight into its
+//! column. A row that this pass does not take is read value by value, as [`JsonRows`](crate::JsonRows) does, which says what is wrong with it.
+
+use super::{JsonRow, JsonText, field, reading};
+use crate::{Batch, Error};
+use cembra_engine::rows::InputColumn;
+use cembra_runtime::QType;
+use cembra_value::{Array, Code, Diagnostic, Value, ValueColumn};
+use serde::Deserializer as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Rows of JSON as the input columns of a batch: each row is an object that has the inputs under their names, as
+/// [`Json`](crate::Json) reads them. Structs and lists of structs are objects in it, and arrays of objects.
+///
+/// ```
+/// use cembra::{JsonColumns, Model, Options};
+///
+/// let model = Model::parse(
+///     "input name: text; input items: [{price: f64, count: i64}]
+///      output total = sum(map(fn(i) = i.price * i.count, items))",
+/// )?;
+/// let batch = model.batch(&Options::default())?;
+/// let mut orders = JsonColumns::new(&batch)?;
+/// orders.push("{\"name\": \"Ann\", \"items\": [{\"price\": 1.5, \"count\": 2}, {\"price\": 0.25, \"count\": 4}]}")?;
+/// orders.push("{\"items\": [], \"name\": \"Bob\", \"id\": 7}")?;
+/// let error = orders.push("{\"name\": \"Eve\", \"items\": [{\"price\": 1.5}]}").unwrap_err();
+/// assert_eq!(error.to_string(), "input `items.0.count` is i64, but it is missing");
+///
+/// let made = orders.with(|columns| batch.start().rows(2).run(columns))?;
+/// assert_eq!(made.columns[0].value(0), Some(4.0.into()));
+/// assert_eq!(made.columns[0].value(1), Some(0.0.into()));
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct JsonColumns {
+    inputs: Vec<Input>,
+    /// Where each input is.
+    places: HashMap<Arc<str>, usize>,
+    rows: usize,
+    /// Rows that are read value by value.
+    row: JsonRow,
+}
+
+#[derive(Debug)]
+struct Input {
+    name: Arc<str>,
+    qtype: QType,
+    kept: Kept,
+    /// How many rows its values are there of: one more than there are, for an input that was met in the row that is being read.
+    rows: usize,
+}
+
+/// The values of an input.
+#[derive(Debug)]
+enum Kept {
+    Column(ValueColumn),
+    /// Values that the batch takes one by one: structs of models without arrays, dictionaries, tensors.
+    Values(Vec<Value>),
+}
+
+impl JsonColumns {
+    /// Columns without rows for the inputs of a batch.
+    ///
+    /// # Errors
+    /// An input is of a type that JSON does not have.
+    pub fn new(batch: &Batch) -> Result<JsonColumns, Error> {
+        let mut columns = JsonColumns::default();
+        for input in batch.inputs() {
+            if !super::is_json(&input.qtype) {
+                let message = format!("input `{}` is {}, which is no JSON", input.name, input.qtype);
+                return Err(Diagnostic::new(Code::Binding, message).into());
+            }
+            let column = ValueColumn::new(&input.qtype).filter(|_| batch.takes_columns(&input.qtype));
+            columns.add(&input.name, &input.qtype, column.map_or(Kept::Values(Vec::new()), Kept::Column));
+        }
+        Ok(columns)
+    }
+
+    /// Columns without rows for values of these names and types, each name once. None if values of a type are no data.
+    #[must_use]
+    pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
+        let mut columns = JsonColumns::default();
+        for (name, qtype) in types {
+            columns.add(&name.into(), qtype, Kept::Column(ValueColumn::new(qtype)?));
+        }
+        Some(columns)
+    }
+
+    fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: Kept) {
+        self.places.insert(name.clone(), self.inputs.len());
+        self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, rows: 0 });
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds the row that the text is.
+    ///
+    /// # Errors
+    /// The text is no JSON object, has a key twice, lacks an input, or has a value of another type. Nothing is added then.
+    pub fn push(&mut self, text: &str) -> Result<(), Error> {
+        if self.try_push(text) {
+            return Ok(());
+        }
+        self.row.read(text)?;
+        let value = |input: &Input| -> Result<Value, Error> {
+            let found = field(&input.name, &input.qtype, self.row.get(&input.name))?;
+            let missing = || Error::values(format!("input `{}` is {}, but it is missing", input.name, input.qtype));
+            found.to_value(&input.qtype).ok_or_else(missing)
+        };
+        let values = self.inputs.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        self.push_values(&values);
+        Ok(())
+    }
+
+    /// Adds the row that the text is, if it can be read in one pass. False, and nothing is added, if it cannot: the text may be of a form
+    /// that is seldom, or wrong.
+    #[must_use]
+    pub fn try_push(&mut self, text: &str) -> bool {
+        let mut from = Deserializer::from_str(text);
+        let row = Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows };
+        let read = from.deserialize_map(row).and_then(|()| from.end());
+        if read.is_ok() {
+            self.rows += 1;
+        } else {
+            self.truncate(self.rows);
+        }
+        read.is_ok()
+    }
+
+    /// Adds a row of values, one for each input in their order, of its type.
+    pub fn push_values(&mut self, values: &[Value]) {
+        self.rows += 1;
+        for (at, input) in self.inputs.iter_mut().enumerate() {
+            match (&mut input.kept, values.get(at)) {
+                (Kept::Column(column), Some(value)) => column.push(value),
+                (Kept::Column(column), None) => column.push_missing(),
+                (Kept::Values(values), value) => values.push(value.cloned().unwrap_or(Value::Nothing)),
+            }
+            input.rows = self.rows;
+        }
+    }
+
+    /// Adds a row in which every value is missing, also where the type is not optional. A batch refuses such a row.
+    pub fn push_missing(&mut self) {
+        self.push_values(&[]);
+    }
+
+    /// Takes all rows but the first `rows` away. Their memory is used again.
+    pub fn truncate(&mut self, rows: usize) {
+        self.rows = self.rows.min(rows);
+        for input in &mut self.inputs {
+            match &mut input.kept {
+                Kept::Column(column) => column.truncate(self.rows),
+                Kept::Values(values) => values.truncate(self.rows),
+            }
+            input.rows = self.rows;
+        }
+    }
+
+    /// Gives the columns of the inputs, in the order of the inputs, to a function that runs the batch on them.
+    pub fn with<R>(&self, run: impl FnOnce(&[InputColumn<'_>]) -> R) -> R {
+        let (mut leaves, mut ends) = (Vec::new(), Vec::with_capacity(self.inputs.len()));
+        for input in &self.inputs {
+            if let Kept::Column(column) = &input.kept {
+                add_leaves(column, None, &mut leaves);
+            }
+            ends.push(leaves.len());
+        }
+        let elements: Vec<InputColumn<'_>> = leaves.iter().map(|leaf| InputColumn::elements(leaf.array)).collect();
+        let list = |(leaf, elements)| match leaf {
+            &Leaf { points: Some(points), .. } => InputColumn::lists(points, elements),
+            _ => *elements,
+        };
+        let parts: Vec<InputColumn<'_>> = leaves.iter().zip(&elements).map(list).collect();
+        let mut start = 0;
+        let mut columns = Vec::with_capacity(self.inputs.len());
+        for (input, end) in self.inputs.iter().zip(ends) {
+            let parts = parts.get(std::mem::replace(&mut start, end)..end).unwrap_or_default();
+            columns.push(match (&input.kept, parts) {
+                (Kept::Values(values), _) => InputColumn::any(values),
+                (Kept::Column(_), [one]) if !matches!(input.qtype, QType::Tuple(_)) => *one,
+                (Kept::Column(_), parts) => InputColumn::structs(parts),
+            });
+        }
+        run(&columns)
+    }
+
+    /// The columns of the values, in the order of the types. None for those of a batch that takes an input as values.
+    #[must_use]
+    pub fn into_columns(self) -> Option<Vec<ValueColumn>> {
+        let column = |input: Input| if let Kept::Column(column) = input.kept { Some(column) } else { None };
+        self.inputs.into_iter().map(column).collect()
+    }
+}
+
+/// An array that a column is made of, of lists the elements.
+struct Leaf<'a> {
+    array: &'a Array,
+    points: Option<&'a [i64]>,
+}
+
+/// Adds the arrays of a column, or of the elements of lists, in the order of [`InputColumn::structs`].
+fn add_leaves<'a>(column: &'a ValueColumn, points: Option<&'a [i64]>, leaves: &mut Vec<Leaf<'a>>) {
+    match column {
+        ValueColumn::Scalars(array) => leaves.push(Leaf { array: array.array(), points }),
+        ValueColumn::Tuple(fields) => fields.iter().for_each(|field| add_leaves(field, points, leaves)),
+        ValueColumn::Optional { there, of } => {
+            leaves.push(Leaf { array: there.array(), points });
+            add_leaves(of, points, leaves);
+        }
+        ValueColumn::Lists { points, elements, .. } => add_leaves(elements, Some(points), leaves),
+    }
+}
+
+/// The inputs that the object of a row is read into.
+struct Row<'c> {
+    inputs: &'c mut [Input],
+    places: &'c HashMap<Arc<str>, usize>,
+    /// How many rows there are before this one.
+    rows: usize,
+}
+
+impl<'de> Visitor<'de> for Row<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let Row { inputs, places, rows } = self;
+        let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
+        let mut next = 0;
+        // A key that has escapes is not borrowed, and refused.
+        while let Some(key) = object.next_key::<&'de str>()? {
+            // Objects mostly have their keys in the order of the inputs.
+            let is_next = inputs.get(next).is_some_and(|input| *input.name == *key);
+            let Some(at) = (if is_next { Some(next) } else { places.get(key).copied() }) else {
+                others.push(key);
+                object.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            next = at + 1;
+            let input = &mut inputs[at];
+            if input.rows != rows {
+                return Err(A::Error::custom("a key is there twice"));
+            }
+            match &mut input.kept {
+                Kept::Column(column) => object.next_value_seed(reading::Into { of: &input.qtype, column })?,
+                Kept::Values(values) => {
+                    let found = JsonText(object.next_value::<&RawValue>()?.get());
+                    let value = field(&input.name, &input.qtype, Some(found)).ok();
+                    let value = value.and_then(|value| value.to_value(&input.qtype));
+                    values.push(value.ok_or_else(|| A::Error::custom("a value of another type"))?);
+                }
+            }
+            input.rows = rows + 1;
+        }
+        others.sort_unstable();
+        if others.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(A::Error::custom("a key is there twice"));
+        }
+        for input in inputs.iter_mut().filter(|input| input.rows == rows) {
+            let is_added = match &mut input.kept {
+                Kept::Column(column) => reading::absent(&input.qtype, column),
+                Kept::Values(values) => {
+                    let value = field::<JsonText<'_>>(&input.name, &input.qtype, None).ok();
+                    let value = value.and_then(|value| value.to_value(&input.qtype));
+                    let is_there = value.is_some();
+                    values.extend(value);
+                    is_there
+                }
+            };
+            if !is_added {
+                return Err(A::Error::custom("an input is missing"));
+            }
+            input.rows = rows + 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! Rows of JSON read into columns: what one pass over the text takes is what reading value by value takes, and rows that are refused leave
+//! nothing behind.
+
+use cembra::{JsonColumns, JsonRow, JsonText, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
+use std::fmt::Write;
+
+const TYPES: [(&str, &str); 12] = [
+    ("id", "i64"),
+    ("small", "i32?"),
+    ("huge", "u64?"),
+    ("x", "f64"),
+    ("half", "f32?"),
+    ("name", "text"),
+    ("flag", "bool?"),
+    ("mask", "unit?"),
+    ("day", "date?"),
+    ("numbers", "[i32]"),
+    ("home", "{zip: i32, town: text?, at: (f64, f64?)}?"),
+    ("items", "[{price: f64, kind: text?, count: i64}]"),
+];
+
+fn types() -> Vec<(&'static str, QType)> {
+    TYPES.iter().map(|(name, qtype)| (*name, parse_type(qtype).unwrap())).collect()
+}
+
+fn columns(types: &[(&str, QType)]) -> JsonColumns {
+    JsonColumns::of_types(types.iter().map(|(name, qtype)| (*name, qtype))).unwrap()
+}
+
+/// The values of a row, each found by itself.
+fn values(types: &[(&str, QType)], text: &str) -> Option<Vec<Value>> {
+    let row = JsonRow::parse(text).ok()?;
+    types.iter().map(|(name, qtype)| row.get(name).unwrap_or(JsonText::NULL).value(qtype).ok()).collect()
+}
+
+/// All arrays of columns, and where lists begin and end.
+fn assert_same_columns(a: &ValueColumn, b: &ValueColumn, context: &str) {
+    match (a, b) {
+        (ValueColumn::Scalars(a), ValueColumn::Scalars(b)) => {
+            assert!(a.array().same(b.array()), "{context}: {} {}", a.array(), b.array());
+        }
+        (ValueColumn::Tuple(a), ValueColumn::Tuple(b)) => {
+            assert_eq!(a.len(), b.len());
+            a.iter().zip(b).for_each(|(a, b)| assert_same_columns(a, b, context));
+        }
+        (ValueColumn::Optional { there: a, of: of_a }, ValueColumn::Optional { there: b, of: of_b }) => {
+            assert!(a.array().same(b.array()), "{context}");
+            assert_same_columns(of_a, of_b, context);
+        }
+        (
+            ValueColumn::Lists { points: a, there: there_a, elements: of_a },
+            ValueColumn::Lists { points: b, there: there_b, elements: of_b },
+        ) => {
+            assert_eq!(a, b, "{context}");
+            assert!(there_a.array().same(there_b.array()), "{context}");
+            assert_same_columns(of_a, of_b, context);
+        }
+        _ => panic!("{context}: columns of two forms"),
+    }
+}
+
+/// JSON of a type, which is often as it should be.
+fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
+    let one = |random: &mut fastrand::Rng, of: &[&'static str]| of[random.usize(..of.len())];
+    let odd =
+        ["null", "7", "-0", "1.5", "\"x\"", "[]", "{}", "true", "[1, null]", "18446744073709551616", "\"\\ud800\""];
+    if random.u32(..250) == 0 {
+        out.push_str(one(random, &odd));
+        return;
+    }
+    let space = one(random, &["", "", "", " ", "\n\t"]);
+    match qtype {
+        QType::Optional(_) if random.u32(..4) == 0 => out.push_str("null"),
+        QType::Scalar(scalar) | QType::Optional(scalar) => match scalar {
+            Scalar::Int32 => write!(out, "{}", random.i32(-5..100)).unwrap(),
+            Scalar::Int64 => write!(out, "{}", random.i64(..)).unwrap(),
+            Scalar::UInt64 => write!(out, "{}", random.u64(..)).unwrap(),
+            Scalar::Float64 | Scalar::Float32 => {
+                let odd = ["\"NaN\"", "-0.0", "1e400", "1E-7", "0.1000000000000000055511151231257827", "3", "-7e2"];
+                match random.u32(..3) {
+                    0 => out.push_str(one(random, &odd)),
+                    _ => write!(out, "{:?}", random.f64() * 1000.0).unwrap(),
+                }
+            }
+            Scalar::Text => out.push_str(one(
+                random,
+                &[
+                    "\"\"",
+                    "\"a\"",
+                    "\"\\u00e9\\n\"",
+                    "\"exactly twelve\"",
+                    "\"as long as a text in a buffer\"",
+                    "\"é\"",
+                ],
+            )),
+            Scalar::Boolean => out.push_str(one(random, &["true", "false"])),
+            Scalar::Unit => out.push_str(one(random, &["true", "false", "\"present\"", "\"missing\""])),
+            _ => out.push_str(one(random, &["\"2026-11-26\"", "\"1969-12-31\"", "\"2026-02-29\""])),
+        },
+        QType::Array(_, scalar) => list(out, &QType::Optional(*scalar), space, random),
+        _ if let Some(of) = qtype.as_optional_struct() => {
+            if random.u32(..3) == 0 {
+                out.push_str("null")
+            } else {
+                write(out, of, random)
+            }
+        }
+        _ if let Some(element) = qtype.element() => list(out, element, space, random),
+        QType::Tuple(fields) => {
+            let named = fields.names().is_some();
+            out.push(if named { '{' } else { '[' });
+            let mut order: Vec<usize> = (0..fields.len()).collect();
+            if named && random.u32(..4) == 0 {
+                random.shuffle(&mut order);
+                if random.bool() {
+                    order.pop();
+                }
+                if random.u32(..4) == 0 {
+                    order.extend(order.first().copied());
+                }
+            }
+            for (at, field) in order.into_iter().enumerate() {
+                out.push_str(if at > 0 { "," } else { space });
+                if named {
+                    write!(out, "\"{}\":{space}", fields.label(field)).unwrap();
+                }
+                write(out, &fields[field], random);
+            }
+            if named && random.u32(..8) == 0 && fields.len() > 1 {
+                out.push_str(",\"more\":[{\"deep\":[1, \"]}\"]}]");
+            }
+            out.push(if named { '}' } else { ']' });
+        }
+        other => panic!("{other}"),
+    }
+}
+
+fn list(out: &mut String, element: &QType, space: &str, random: &mut fastrand::Rng) {
+    out.push('[');
+    for at in 0..random.usize(..4) {
+        out.push_str(if at > 0 { "," } else { space });
+        write(out, element, random);
+    }
+    out.push(']');
+}
+
+fn row(types: &[(&str, QType)], random: &mut fastrand::Rng) -> String {
+    let mut out = "{".to_owned();
+    let mut order: Vec<usize> = (0..types.len()).collect();
+    let is_odd = random.u32(..3) == 0;
+    if is_odd {
+        random.shuffle(&mut order);
+        order.truncate(random.usize(order.len() - 2..=order.len()));
+        if random.u32(..5) == 0 {
+            order.extend(order.first().copied());
+        }
+    }
+    for (at, of) in order.into_iter().enumerate() {
+        out.push_str(if at > 0 { "," } else { "" });
+        let (name, qtype) = &types[of];
+        match random.u32(..60) {
+            0 => write!(out, "\"\\u{:04x}{}\":", u32::from(name.as_bytes()[0]), &name[1..]).unwrap(),
+            _ => write!(out, "\"{name}\":").unwrap(),
+        }
+        write(&mut out, qtype, random);
+    }
+    if is_odd && random.bool() {
+        out.push_str(",\"other\":{\"x\":1},\"others\":\"\\u0000\"");
+        out.push_str(if random.u32(..4) == 0 { ",\"other\":2" } else { "" });
+    }
+    out.push_str(if random.u32(..50) == 0 { "} 1" } else { "}" });
+    if random.u32(..50) == 0 {
+        let at = random.usize(..out.len());
+        if out.is_char_boundary(at) {
+            out.truncate(at);
+        }
+    }
+    out
+}
+
+#[test]
+fn one_pass_takes_what_value_by_value_takes() {
+    let types = types();
+    let mut random = fastrand::Rng::with_seed(34);
+    let (mut taken, mut seldom, mut refused) = (0, 0, 0);
+    for _ in 0..400 {
+        let (mut pushed, mut passed, mut expected) = (columns(&types), columns(&types), columns(&types));
+        let mut texts = String::new();
+        for _ in 0..random.usize(1..30) {
+            let text = row(&types, &mut random);
+            texts = format!("{texts}\n{text}");
+            let values = values(&types, &text);
+            assert_eq!(pushed.push(&text).is_ok(), values.is_some(), "{text}: {:?}", columns(&types).push(&text));
+            let is_passed = passed.try_push(&text);
+            match (&values, is_passed) {
+                (Some(values), true) => {
+                    taken += 1;
+                    expected.push_values(values);
+                }
+                (Some(values), false) => {
+                    seldom += 1;
+                    passed.push_values(values);
+                    expected.push_values(values);
+                }
+                (None, false) => refused += 1,
+                (None, true) => panic!("one pass takes {text}"),
+            }
+            assert_eq!([pushed.rows(), passed.rows()], [expected.rows(); 2]);
+        }
+        let expected = expected.into_columns().unwrap();
+        for found in [pushed, passed] {
+            let found = found.into_columns().unwrap();
+            assert_eq!(found.len(), expected.len());
+            found.iter().zip(&expected).for_each(|(found, expected)| assert_same_columns(found, expected, &texts));
+        }
+    }
+    // Rows of a form that is seldom are few, and there are rows of each kind.
+    assert!(taken > 2000 && seldom > 100 && refused > 500, "{taken} {seldom} {refused}");
+}
+
+#[test]
+fn rows_of_common_forms_take_one_pass() {
+    let types = types();
+    let mut columns = columns(&types);
+    let rows = [
+        "{\"id\":7,\"small\":null,\"huge\":1,\"x\":1.5,\"half\":2,\"name\":\"a\\n\",\"flag\":true,\"mask\":true,\"day\":\"2026-11-26\",\
+         \"numbers\":[1,null],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
+        "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"name\": \"é\", \
+         \"x\": 3, \"id\": -7, \"other\": { \"x\": [ 1 ] } }",
+    ];
+    for row in rows {
+        assert!(columns.try_push(row), "{row}");
+    }
+    assert!(!columns.try_push("{\"id\": 7}") && columns.rows() == 2);
+    let made = columns.into_columns().unwrap();
+    let ValueColumn::Lists { points, elements, .. } = &made[11] else { panic!("lists") };
+    let ValueColumn::Tuple(fields) = &**elements else { panic!("structs") };
+    let ValueColumn::Scalars(prices) = &fields[0] else { panic!("numbers") };
+    assert_eq!((&points[..], prices.array().to_string().as_str()), (&[0, 1, 2][..], "[1, 0.1]"));
+}
+
+#[test]
+fn a_batch_has_the_results_of_rows() {
+    // With arrays, without them, and with a dictionary.
+    let models = [
+        "input who: {name: text, age: i32?}?; input items: [{price: f64, count: i64}]; input at: {x: f64, y: f64?}
+         input plate: text? = \"none\"
+         output total = sum(items.price) + at.x
+         output old = who.age > 65
+         output sign = plate",
+        "input who: {name: text, age: i32?}?; input at: {x: f64, y: f64?}; input plate: text? = \"none\"
+         output sum = at.x + (at.y ?? 0.5)
+         output old = who.age > 65
+         output name = who.name ?? plate",
+        "input rates: dict[text, f64]; input items: [{price: f64, count: i64}]; input plate: text? = \"CH\"
+         output total = sum(items.price) * (lookup(plate, rates) ?? 1.0)",
+    ];
+    let mut random = fastrand::Rng::with_seed(7);
+    for text in models {
+        let model = Model::parse(text).unwrap();
+        let batch = model.batch(&Options::default()).unwrap();
+        let mut session = model.compile(&Options::default()).unwrap().session();
+        let mut columns = JsonColumns::new(&batch).unwrap();
+        let mut expected = Vec::new();
+        for round in 0..3 {
+            columns.truncate(0);
+            expected.clear();
+            for at in 0..100 * round {
+                let items: Vec<String> = (0..random.usize(..5))
+                    .map(|count| format!("{{\"price\": {}, \"count\": {count}}}", random.f64()))
+                    .collect();
+                let who = ["null", "{\"name\": \"Ann of a very long name\"}", "{\"age\": 66, \"name\": \"Bob\"}"];
+                let plate = ["", ", \"plate\": \"DE\"", ", \"plate\": null"];
+                let text = format!(
+                    "{{\"who\": {}, \"items\": [{}], \"at\": {{\"x\": {at}, \"y\": null}}, \"rates\": {{\"CH\": 1.08, \"DE\": {at}}}{}}}",
+                    random.choice(who).unwrap(),
+                    items.join(","),
+                    random.choice(plate).unwrap()
+                );
+                columns.push(&text).unwrap();
+                // A row that is refused leaves nothing, though all of it was read.
+                assert!(columns.push(&format!("{text}]")).is_err());
+                let row = JsonRow::parse(text).unwrap();
+                let inputs = batch
+                    .inputs()
+                    .iter()
+                    .map(|input| row.get(&input.name).unwrap_or(JsonText::NULL).value(&input.qtype).unwrap());
+                expected.push(session.evaluate(&inputs.collect::<Vec<_>>()).unwrap());
+            }
+            let rows = columns.rows();
+            let made = columns.with(|columns| batch.start().rows(rows).threads(2).run(columns)).unwrap();
+            for (row, expected) in expected.iter().enumerate() {
+                let found: Vec<Value> = made.columns.iter().map(|column| column.value(row).unwrap()).collect();
+                assert_eq!(found, *expected, "row {row} of {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_row_is_said() {
+    let model = Model::parse("input x: f64; input items: [{n: i64}]; sum(items.n) + x").unwrap();
+    let mut columns = JsonColumns::new(&model.batch(&Options::default()).unwrap()).unwrap();
+    let cases = [
+        ("{\"x\": 1, \"items\": [{\"n\": 0.5}]}", "input `items.0.n` is i64, found 0.5"),
+        ("{\"x\": 1, \"items\": [{}]}", "input `items.0.n` is i64, but it is missing"),
+        ("{\"x\": \"a\", \"items\": []}", "input `x` is f64, found \"a\""),
+        ("{\"items\": []}", "input `x` is f64, but it is missing"),
+        ("{\"x\": 1}", "input `items` is [{n: i64}], but it is missing"),
+        ("{\"x\": 1, \"items\": null}", "input `items` is [{n: i64}], but it is missing"),
+        ("{\"x\": 1, \"x\": 1, \"items\": []}", "not JSON: the key `x` is there twice, line 1"),
+        ("{\"x\": 1, \"items\": [}", "not JSON: expected value, line 1"),
+        ("[1]", "not JSON: an object was expected, line 1"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(columns.push(text).unwrap_err().to_string(), expected, "{text}");
+    }
+    assert_eq!(columns.rows(), 0);
+}

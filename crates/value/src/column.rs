@@ -1,0 +1,155 @@
+//! Columns of the values of many rows, which rows are added to one by one. A column of structs has a column for each field, one of lists the
+//! elements of all rows one behind the other: what lies next to each other is of one scalar type, however deep it is in the rows' values.
+
+use crate::{ArrayBuilder, ScalarValue, Value};
+use cembra_runtime::{QType, Scalar};
+
+/// The values of a type of data, one a row.
+///
+/// ```
+/// use cembra_value::{Value, ValueColumn};
+/// use cembra_runtime::QType;
+///
+/// let pair = QType::tuple([QType::INT32, QType::TEXT]);
+/// let mut column = ValueColumn::new(&pair).unwrap();
+/// column.push(&Value::Tuple([Value::from(1), Value::from("a")].into()));
+/// column.push(&Value::Tuple([Value::from(2), Value::from("b")].into()));
+/// let ValueColumn::Tuple(fields) = column else { panic!("a struct") };
+/// let ValueColumn::Scalars(numbers) = &fields[0] else { panic!("numbers") };
+/// assert_eq!(numbers.array().to_string(), "[1, 2]");
+/// ```
+#[derive(Debug)]
+pub enum ValueColumn {
+    /// Of a scalar or optional type.
+    Scalars(ArrayBuilder),
+    /// Of a tuple type: a column for each field.
+    Tuple(Vec<ValueColumn>),
+    /// Of an optional struct.
+    Optional {
+        /// Which rows have a struct: an array of units.
+        there: ArrayBuilder,
+        /// The structs. Where a row has none, all fields are missing.
+        of: Box<ValueColumn>,
+    },
+    /// Of an array, a list of structs or a dictionary.
+    Lists {
+        /// Row `n` has the elements from point `n` up to point `n + 1`.
+        points: Vec<i64>,
+        /// Which rows have a list: an array of units. A row without one has no elements.
+        there: ArrayBuilder,
+        /// The elements.
+        elements: Box<ValueColumn>,
+    },
+}
+
+impl ValueColumn {
+    /// A column without rows. None if the type has values that are no data: functions, shapes, tensors.
+    #[must_use]
+    pub fn new(qtype: &QType) -> Option<ValueColumn> {
+        let units = || ArrayBuilder::new(Scalar::Unit, 0);
+        let lists = |elements| ValueColumn::Lists { points: vec![0], there: units(), elements: Box::new(elements) };
+        // Types nest only as deep as the text that spelled them.
+        match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => {
+                Some(ValueColumn::Scalars(ArrayBuilder::new(*scalar, 0)))
+            }
+            QType::Array(_, scalar) => Some(lists(ValueColumn::Scalars(ArrayBuilder::new(*scalar, 0)))),
+            QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+                Some(ValueColumn::Optional { there: units(), of: ValueColumn::new(of)?.into() })
+            }
+            QType::Tuple(_) if let Some(element) = qtype.element() => Some(lists(ValueColumn::new(element)?)),
+            QType::Tuple(fields) => {
+                Some(ValueColumn::Tuple(fields.iter().map(ValueColumn::new).collect::<Option<_>>()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// How many rows there are; none for structs without fields.
+    #[must_use]
+    #[inline]
+    pub fn rows(&self) -> Option<usize> {
+        match self {
+            ValueColumn::Scalars(array) => Some(array.len()),
+            ValueColumn::Optional { there, .. } | ValueColumn::Lists { there, .. } => Some(there.len()),
+            ValueColumn::Tuple(fields) => fields.iter().find_map(ValueColumn::rows),
+        }
+    }
+
+    /// Adds a value of the column's type. One of another type is missing.
+    pub fn push(&mut self, value: &Value) {
+        match (self, value) {
+            (ValueColumn::Scalars(array), value) => array.push(value.as_scalar()),
+            (ValueColumn::Tuple(fields), Value::Tuple(values)) if fields.len() == values.len() => {
+                fields.iter_mut().zip(values.iter()).for_each(|(field, value)| field.push(value));
+            }
+            (ValueColumn::Optional { there, of }, value) if let Some(Some(inner)) = value.as_optional_struct() => {
+                there.push(Some(&ScalarValue::Unit));
+                of.push(inner);
+            }
+            (ValueColumn::Lists { points, there, elements }, value) if let Some(added) = list_len(value) => {
+                elements.push_list(value);
+                there.push(Some(&ScalarValue::Unit));
+                points.push(points.last().map_or(0, |last| last.saturating_add_unsigned(added as u64)));
+            }
+            (column, _) => column.push_missing(),
+        }
+    }
+
+    /// Adds the elements of a list, which has an array where an element has a scalar.
+    fn push_list(&mut self, list: &Value) {
+        match (self, list) {
+            (ValueColumn::Scalars(column), Value::Array(_, array)) => {
+                (0..array.len()).for_each(|at| column.push_from(array, Some(at)));
+            }
+            (ValueColumn::Tuple(fields), Value::Tuple(members)) => {
+                fields.iter_mut().zip(members.iter()).for_each(|(field, member)| field.push_list(member));
+            }
+            (ValueColumn::Optional { there, of }, Value::Tuple(members)) => {
+                if let [Value::Array(_, has), inner] = &members[..] {
+                    (0..has.len()).for_each(|at| there.push_from(has, Some(at)));
+                    of.push_list(inner);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds a row without a value: every field of it is missing.
+    pub fn push_missing(&mut self) {
+        match self {
+            ValueColumn::Scalars(array) => array.push(None),
+            ValueColumn::Tuple(fields) => fields.iter_mut().for_each(ValueColumn::push_missing),
+            ValueColumn::Optional { there, of } => {
+                there.push(None);
+                of.push_missing();
+            }
+            ValueColumn::Lists { points, there, .. } => {
+                there.push(None);
+                points.push(points.last().copied().unwrap_or(0));
+            }
+        }
+    }
+
+    /// Takes all rows but the first away, also such as have only some of their fields.
+    pub fn truncate(&mut self, rows: usize) {
+        match self {
+            ValueColumn::Scalars(array) => array.truncate(rows),
+            ValueColumn::Tuple(fields) => fields.iter_mut().for_each(|field| field.truncate(rows)),
+            ValueColumn::Optional { there, of } => {
+                there.truncate(rows);
+                of.truncate(rows);
+            }
+            ValueColumn::Lists { points, there, elements } => {
+                points.truncate(rows.saturating_add(1));
+                there.truncate(rows);
+                elements.truncate(points.last().map_or(0, |last| *last as usize));
+            }
+        }
+    }
+}
+
+/// How many elements a list, an array or a dictionary has.
+fn list_len(value: &Value) -> Option<usize> {
+    if let Value::Array(_, array) = value { Some(array.len()) } else { value.list_len() }
+}
