@@ -74,6 +74,24 @@ enum State {
     End,
 }
 
+/// The bytes at which a scan stops.
+struct Stops([bool; 256]);
+
+impl Stops {
+    const IN_TEXT: &Stops = &Stops::at(b"\"\\\n");
+    const OUTSIDE: &Stops = &Stops::at(b"\"{}[],\n");
+
+    const fn at(bytes: &[u8]) -> Stops {
+        let mut stops = [false; 256];
+        let mut next = 0;
+        while next < bytes.len() {
+            stops[bytes[next] as usize] = true;
+            next += 1;
+        }
+        Stops(stops)
+    }
+}
+
 /// How deep objects and arrays may nest: what is found of their types takes the stack.
 const DEEPEST: u32 = 127;
 
@@ -194,10 +212,15 @@ impl<R: BufRead> Objects<R> {
             if input.is_empty() {
                 return unreadable("an object is never closed", first_line);
             }
-            let mut used = 0;
-            let mut done = false;
-            for byte in input {
-                used += 1;
+            let (mut at, mut done) = (0, false);
+            while at < input.len() && !done {
+                // Bytes of strings, and of what is neither a string nor a bracket, are passed over together.
+                let stops = if in_text { Stops::IN_TEXT } else { Stops::OUTSIDE };
+                if !escaped {
+                    at += input[at..].iter().position(|byte| stops.0[usize::from(*byte)]).unwrap_or(input.len() - at);
+                }
+                let Some(byte) = input.get(at) else { break };
+                at += 1;
                 match byte {
                     b'\n' if in_text => return unreadable("a string is not closed on its line", self.line),
                     b'\n' => self.line += 1,
@@ -217,13 +240,10 @@ impl<R: BufRead> Objects<R> {
                     b'}' | b']' => depth -= 1,
                     _ => {}
                 }
-                if depth == 0 {
-                    done = true;
-                    break;
-                }
+                done = depth == 0;
             }
-            bytes.extend_from_slice(&input[..used]);
-            self.input.consume(used);
+            bytes.extend_from_slice(&input[..at]);
+            self.input.consume(at);
             if values > RECORD_VALUES {
                 return unreadable(&format!("an object of more than {RECORD_VALUES} values"), first_line);
             }
