@@ -1,7 +1,7 @@
 //! Columns of the values of many rows, which rows are added to one by one. A column of structs has a column for each field, one of lists the
 //! elements of all rows one behind the other: what lies next to each other is of one scalar type, however deep it is in the rows' values.
 
-use crate::{ArrayBuilder, ScalarValue, Value};
+use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
 
 /// The values of a type of data, one a row.
@@ -112,6 +112,20 @@ impl ValueColumn {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds the arrays that the column is made of, in the order of the type: of an optional struct that of its presence first, of lists those
+    /// of the elements.
+    pub fn into_arrays(self, arrays: &mut Vec<Array>) {
+        match self {
+            ValueColumn::Scalars(array) => arrays.push(array.finish()),
+            ValueColumn::Tuple(fields) => fields.into_iter().for_each(|field| field.into_arrays(arrays)),
+            ValueColumn::Optional { there, of } => {
+                arrays.push(there.finish());
+                of.into_arrays(arrays);
+            }
+            ValueColumn::Lists { elements, .. } => elements.into_arrays(arrays),
         }
     }
 

@@ -140,6 +140,11 @@ pub(crate) trait Written<'j>: Copy + fmt::Display {
     /// The fields of an object, in their order.
     fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>>;
 
+    /// The list of this type that it is, read in one pass where it is a text. None for a list that this pass does not take, or does not fit.
+    fn to_list(self, _: &QType) -> Option<Value> {
+        None
+    }
+
     /// What an absent field is.
     fn null() -> Self;
 }
@@ -191,6 +196,10 @@ impl<'j> Written<'j> for JsonText<'j> {
 
     fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>> {
         self.fields()
+    }
+
+    fn to_list(self, qtype: &QType) -> Option<Value> {
+        reading::list(qtype, self)
     }
 
     fn null() -> Self {

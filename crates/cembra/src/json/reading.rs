@@ -3,7 +3,7 @@
 
 use super::{JsonKind, JsonText, structs};
 use cembra_runtime::{Fields, QType, Scalar};
-use cembra_value::{ArrayBuilder, ScalarValue, ValueColumn, ValueRef};
+use cembra_value::{ArrayBuilder, ScalarValue, Value, ValueColumn, ValueRef};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -13,6 +13,18 @@ use std::fmt;
 pub(super) struct Into<'c> {
     pub(super) of: &'c QType,
     pub(super) column: &'c mut ValueColumn,
+}
+
+/// The list of structs that a JSON array is; none if it does not fit, or is of a form that is seldom.
+pub(super) fn list(qtype: &QType, found: JsonText<'_>) -> Option<Value> {
+    let mut column = ValueColumn::new(qtype)?;
+    Into { of: qtype, column: &mut column }
+        .deserialize(&mut serde_json::Deserializer::from_str(found.as_str()))
+        .ok()?;
+    let ValueColumn::Lists { elements, .. } = column else { return None };
+    let mut arrays = Vec::new();
+    elements.into_arrays(&mut arrays);
+    Value::list_of_arrays(qtype, arrays)
 }
 
 /// Adds the value of a field that an object does not have; false if there is none.

@@ -16,6 +16,9 @@ pub(super) fn list<'j, J: Written<'j>>(
     element: &QType,
     value: J,
 ) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    if let Some(list) = value.to_list(qtype) {
+        return Ok(list.into());
+    }
     let misfit = || JsonMisfit::of(qtype.clone(), value);
     let elements = value.to_elements().ok_or_else(misfit)?;
     let mut arrays = Vec::new();

@@ -3,8 +3,10 @@
 //! asked for. What a number or a string is as a value of a model is not decided here.
 
 use crate::Error;
-use serde::de::IgnoredAny;
+use serde::Deserializer as _;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::Deserializer;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -81,25 +83,11 @@ impl JsonRow {
         keys.clear();
         fields.clear();
         sorted.clear();
-        serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
-        let start = text.len() - skip_space(text).len();
-        if !text[start..].starts_with('{') {
-            return Err(refused("an object was expected", line_of(text, start)));
-        }
-        let place = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
-        let mut parts = Parts::of(text);
-        while let Some(key) = parts.next() {
-            let Some(value) = parts.next() else { break };
-            let from = keys.len();
-            match written(key) {
-                Some(key) => keys.push_str(key),
-                None => keys.push_str(
-                    &serde_json::from_str::<String>(key)
-                        .map_err(|error| not_json(&error).on_line(line_of(text, place(key))))?,
-                ),
-            }
-            let at = place(value);
-            fields.push(Field { key: from..keys.len(), value: at..at + value.len() });
+        let mut from = Deserializer::from_str(text);
+        if from.deserialize_map(RowFields { text, keys, fields }).and_then(|()| from.end()).is_err() {
+            keys.clear();
+            fields.clear();
+            find_fields(text, keys, fields)?;
         }
         let key = |at: usize| &keys[fields[at].key.clone()];
         sorted.extend(0..fields.len());
@@ -131,6 +119,77 @@ impl JsonRow {
     pub fn text(&self) -> JsonText<'_> {
         JsonText(self.text.trim_matches(is_space))
     }
+}
+
+/// Finds the fields of an object in one pass over its text. The error says only that the text is no object: [`find_fields`] says why.
+struct RowFields<'r, 't> {
+    text: &'t str,
+    keys: &'r mut String,
+    fields: &'r mut Vec<Field>,
+}
+
+impl<'t> Visitor<'t> for RowFields<'_, 't> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'t>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(key) = object.next_key_seed(KeyInto(self.keys))? {
+            let value = object.next_value::<&'t RawValue>()?.get();
+            let at = value.as_ptr().addr() - self.text.as_ptr().addr();
+            self.fields.push(Field { key, value: at..at + value.len() });
+        }
+        Ok(())
+    }
+}
+
+/// Adds a key to those before it.
+struct KeyInto<'k>(&'k mut String);
+
+impl<'t> DeserializeSeed<'t> for KeyInto<'_> {
+    type Value = Range<usize>;
+
+    fn deserialize<D: serde::Deserializer<'t>>(self, from: D) -> Result<Range<usize>, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyInto<'_> {
+    type Value = Range<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Range<usize>, E> {
+        let from = self.0.len();
+        self.0.push_str(key);
+        Ok(from..self.0.len())
+    }
+}
+
+/// Finds the fields of an object value by value.
+///
+/// # Errors
+/// The text is no JSON, or no object.
+fn find_fields(text: &str, keys: &mut String, fields: &mut Vec<Field>) -> Result<(), Error> {
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
+    let start = text.len() - skip_space(text).len();
+    if !text[start..].starts_with('{') {
+        return Err(refused("an object was expected", line_of(text, start)));
+    }
+    let place = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
+    let mut parts = Parts::of(text);
+    while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+        let from = keys.len();
+        let decoded = serde_json::from_str::<String>(key);
+        keys.push_str(&decoded.map_err(|error| not_json(&error).on_line(line_of(text, place(key))))?);
+        let at = place(value);
+        fields.push(Field { key: from..keys.len(), value: at..at + value.len() });
+    }
+    Ok(())
 }
 
 impl fmt::Debug for JsonRow {
