@@ -113,10 +113,17 @@ trait Bound: Repr + 'static {
 
     /// True if the bound is not above the key.
     fn is_from(kept: &Self::Kept, key: &Self) -> bool;
+
+    /// Where about a bound or a key is among all that there may be: of two that differ the larger one is not before the other. None for types
+    /// without such a number.
+    fn place(kept: &Self::Kept) -> Option<f64>;
+
+    /// The same of a key.
+    fn place_of_key(key: &Self) -> f64;
 }
 
 macro_rules! numbers {
-    ($($ty:ty),*) => { $(
+    ($($ty:ty: $place:expr),*) => { $(
         impl Bound for $ty {
             type Kept = $ty;
 
@@ -128,11 +135,20 @@ macro_rules! numbers {
             fn is_from(kept: &$ty, key: &$ty) -> bool {
                 kept <= key
             }
+
+            fn place(kept: &$ty) -> Option<f64> {
+                Some($place(*kept))
+            }
+
+            #[inline(always)]
+            fn place_of_key(key: &$ty) -> f64 {
+                $place(*key)
+            }
         }
     )* };
 }
 
-numbers!(i32, i64, u64, f32, f64);
+numbers!(i32: f64::from, i64: |bound| bound as f64, u64: |bound| bound as f64, f32: f64::from, f64: f64::from);
 
 impl Bound for Text<'static> {
     type Kept = Box<[u8]>;
@@ -148,6 +164,15 @@ impl Bound for Text<'static> {
     fn is_from(kept: &Box<[u8]>, key: &Self) -> bool {
         **kept <= *key.as_str().as_bytes()
     }
+
+    fn place(_: &Box<[u8]>) -> Option<f64> {
+        None
+    }
+
+    #[inline(always)]
+    fn place_of_key(_: &Self) -> f64 {
+        0.0
+    }
 }
 
 /// Bounds and the values of the segments that begin there.
@@ -156,6 +181,51 @@ struct Ranged<K: Bound, V: Found> {
     values: Box<[V::Kept]>,
     /// Whether each value is there; none if all are, so that nothing waits for it.
     presence: Option<Box<[bool]>>,
+    buckets: Option<Buckets>,
+}
+
+/// The line of numbers in parts of one width, as many as there are bounds: a key is compared with the bounds of its own part alone. Where bounds
+/// are spread evenly that is one of them, where they all lie in one part it is as if there were no parts.
+struct Buckets {
+    first: f64,
+    parts_per_unit: f64,
+    /// How many bounds lie before each part, and before its end.
+    before: Box<[[u32; 2]]>,
+}
+
+impl Buckets {
+    /// With fewer bounds bisecting them is as fast.
+    const LEAST: usize = 32;
+
+    /// The parts for bounds at these places, which ascend; none where a part has no width.
+    fn of(places: &[f64]) -> Option<Self> {
+        let count = u32::try_from(places.len()).ok().filter(|count| *count as usize >= Buckets::LEAST)?;
+        // The first bound may be the least number, and the last the largest.
+        let [_, first, .., last, _] = places else { return None };
+        let parts_per_unit = f64::from(count) / (last - first);
+        if !(parts_per_unit > 0.0 && parts_per_unit.is_finite()) {
+            return None;
+        }
+        let mut buckets = Buckets { first: *first, parts_per_unit, before: vec![[0; 2]; places.len()].into() };
+        for place in places {
+            let part = buckets.part(*place);
+            buckets.before[part][1] += 1;
+        }
+        let mut before = 0;
+        for ends in &mut buckets.before {
+            *ends = [before, before + ends[1]];
+            before = ends[1];
+        }
+        Some(buckets)
+    }
+
+    /// The part of a place. Subtraction, multiplication and the cast are monotonic: a place behind another is in its part, or one behind. NaN is
+    /// in the first.
+    #[inline(always)]
+    fn part(&self, place: f64) -> usize {
+        let part = (place - self.first) * self.parts_per_unit;
+        (part as usize).min(self.before.len() - 1)
+    }
 }
 
 impl<K: Bound, V: Found> Ranged<K, V> {
@@ -164,7 +234,21 @@ impl<K: Bound, V: Found> Ranged<K, V> {
         let values = dict.entries().map(|(_, value)| value.as_ref().map(V::keep).unwrap_or_default()).collect();
         let is_full = dict.entries().all(|(_, value)| value.is_some());
         let presence = || dict.entries().map(|(_, value)| value.is_some()).collect();
-        Ranged { bounds, values, presence: (!is_full).then(presence) }
+        let bounds: Box<[K::Kept]> = bounds;
+        let places: Option<Vec<f64>> = bounds.iter().map(K::place).collect();
+        let buckets = places.as_deref().and_then(Buckets::of);
+        Ranged { bounds, values, presence: (!is_full).then(presence), buckets }
+    }
+
+    /// How many bounds are not above the key.
+    #[inline]
+    fn behind(&self, key: &K) -> usize {
+        let [from, to] = match &self.buckets {
+            Some(buckets) => buckets.before[buckets.part(K::place_of_key(key))].map(|bounds| bounds as usize),
+            None => [0, self.bounds.len()],
+        };
+        // The standard library bisects without branches.
+        from + self.bounds[from..to].partition_point(|bound| K::is_from(bound, key))
     }
 }
 
@@ -183,9 +267,7 @@ where
 
     #[inline]
     fn run(ranged: &Ranged<K, V>, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
-        // The standard library bisects without branches.
-        let behind = ranged.bounds.partition_point(|bound| K::is_from(bound, &key));
-        let Some(segment) = behind.checked_sub(1) else { return Ok(None) };
+        let Some(segment) = ranged.behind(&key).checked_sub(1) else { return Ok(None) };
         let is_there = ranged.presence.as_ref().is_none_or(|presence| presence.get(segment) == Some(&true));
         let found = ranged.values.get(segment).filter(|_| is_there);
         found.map(|kept| V::give(kept, context)).transpose()
@@ -228,3 +310,68 @@ pub(crate) static RANGED: OpDef = OpDef {
     examples: &[ex("dict._ranged(dict{3: 10, 5: 20}, 4)", "i32?{10}")],
     ..DICT
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks keys at, and beside, bounds up among ranges that begin there, the last without an end.
+    fn assert_found<K: Bound + Copy + PartialOrd + Into<ScalarValue>>(
+        bounds: &[K],
+        beside: impl Fn(K) -> [K; 2],
+        odd: &[K],
+    ) {
+        let scalar = bounds[0].into().scalar();
+        let ends = bounds[1..].iter().map(|bound| Some((*bound).into())).chain([None]);
+        let (from, to) = (bounds.iter().map(|bound| Some((*bound).into())), ends);
+        let values =
+            Array::from_scalars(Scalar::Int32, (0..bounds.len() as i32).map(|at| Some(ScalarValue::Int32(at))));
+        let dict =
+            Dict::of_ranges(&Array::from_scalars(scalar, from), &Array::from_scalars(scalar, to), &values).unwrap();
+        let ranged = Ranged::<K, i32>::of(&dict);
+        let keys = bounds.iter().flat_map(|bound| [[*bound; 2], beside(*bound)]).flatten();
+        for key in keys.chain(odd.iter().copied()) {
+            let behind = bounds.iter().filter(|bound| **bound <= key).count();
+            assert_eq!(ranged.behind(&key), behind, "{:?}", key.into());
+        }
+    }
+
+    #[test]
+    fn parts_of_any_width_have_the_bounds_of_their_keys() {
+        let floats = |bound: f64| [bound.next_up(), bound.next_down()];
+        let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, 0.0, -0.0];
+        let even: Vec<f64> = (0..1000).map(|at| f64::from(at) * 0.1).collect();
+        let powers: Vec<f64> = (-500..500).map(|power| 2_f64.powi(power)).collect();
+        let huge: Vec<f64> = (0..100).map(|at| f64::from(at - 50) / 50.0 * f64::MAX).collect();
+        let close: Vec<f64> = (0..100).map(|at| f64::from_bits(1_f64.to_bits() + at)).collect();
+        let mut wide = even.clone();
+        wide[0] = f64::NEG_INFINITY;
+        *wide.last_mut().unwrap() = f64::INFINITY;
+        for bounds in
+            [&even[..], &even[..31], &even[..32], &even[..33], &powers, &huge, &close, &wide, &even[..1], &even[..2]]
+        {
+            assert_found(bounds, floats, &odd);
+        }
+        let wrapping = |bound: i64| [bound.wrapping_add(1), bound.wrapping_sub(1)];
+        let integers: Vec<i64> = (-500..500_i64).map(|at| at * at * at * 1_000_000_007).collect();
+        let mut ends: Vec<i64> = (0..100).collect();
+        ends[0] = i64::MIN;
+        ends[99] = i64::MAX;
+        let large: Vec<i64> = (0..100).map(|at| i64::MAX - 99 + at).collect();
+        for bounds in [&integers, &ends, &large] {
+            assert_found(bounds, wrapping, &[i64::MIN, i64::MAX, 0]);
+        }
+        let unsigned: Vec<u64> = (0..100).map(|at| u64::MAX - (99 - at) * 1000).collect();
+        assert_found(&unsigned, |bound| [bound.wrapping_add(1), bound.wrapping_sub(1)], &[0, u64::MAX]);
+    }
+
+    #[test]
+    fn even_bounds_are_in_parts_of_their_own() {
+        let places: Vec<f64> = (0..1000).map(f64::from).collect();
+        let buckets = Buckets::of(&places).unwrap();
+        assert!(buckets.before.iter().all(|[from, to]| to - from <= 2));
+        assert_eq!(buckets.before.last().map(|ends| ends[1]), Some(1000));
+        // Two numbers, and bounds that are equal but for the first and the last.
+        assert!(Buckets::of(&places[..31]).is_none() && Buckets::of(&[7.0; 100]).is_none());
+    }
+}
