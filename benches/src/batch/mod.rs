@@ -1,6 +1,7 @@
 //! `versus batch`: nanoseconds per row of models over columns, beside the hand-written limit over the same columns. Here is
 //! the check before and the measuring; who is measured on what is in the modules below.
 
+pub mod calendar;
 pub mod columns;
 pub mod library;
 #[cfg(feature = "peers")]
@@ -84,6 +85,7 @@ pub fn run(plan: &Plan) -> Result<Vec<Record>, Error> {
     // Structs of 1e5 rows.
     run.sizes = &SIZES[1..2];
     workload::visit_structs(&mut run)?;
+    run.records.extend(calendar::run(plan)?);
     Ok(run.records)
 }
 
