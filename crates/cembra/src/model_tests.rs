@@ -2,7 +2,7 @@
 //! with what they expect.
 
 use crate::names::unknown_name;
-use crate::{Error, Executor, Model, Options, RunOptions, Session, cast_literal, literal_type};
+use crate::{Error, Executor, Model, OnError, Options, RunOptions, Session, cast_literal, literal_type};
 use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_value};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, dashed_code};
@@ -146,10 +146,20 @@ impl Model {
     }
 
     /// Runs the tests likewise, all of them together within these options. Cases that are left when a token or a deadline ends the run fail
-    /// with that error.
+    /// with that error. With [`OnError::Missing`] a case whose row fails passes if it expects all outputs to be missing.
+    ///
+    /// ```
+    /// use cembra::{Model, OnError, Options, RunOptions};
+    ///
+    /// let model = Model::parse("input x: i32; output y = 100 // x; test \"no share\" { x = 0 } => { y = missing }")?;
+    /// assert_eq!(model.run_tests(&Options::default()).failures.len(), 1);
+    /// let missing = RunOptions::new().on_error(OnError::Missing);
+    /// assert!(model.run_tests_with(&Options::default(), &missing).failures.is_empty());
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
     #[must_use]
     pub fn run_tests_with(&self, options: &Options, run: &RunOptions) -> TestReport {
-        let token = run.token();
+        let (token, on_error) = (run.token(), run.failed_rows().unwrap_or_default());
         let mut report = TestReport::default();
         for test in self.tests() {
             report.cases += test.cases.len();
@@ -166,7 +176,7 @@ impl Model {
                     session.set_run_options(run);
                     session.set_cancellation(token.clone());
                     report.failures.extend(test.cases.iter().filter_map(|case| {
-                        let mismatches = run_case(test, case, &executor, &mut session);
+                        let mismatches = run_case(test, case, (&executor, &mut session), on_error);
                         let failure = TestFailure { test: test.name.clone(), span: case.span, mismatches };
                         (!failure.mismatches.is_empty()).then_some(failure)
                     }));
@@ -259,8 +269,13 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
     Ok(row)
 }
 
-/// Evaluates a case; what is not as it expects.
-fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mut Session) -> Vec<Mismatch> {
+/// Evaluates a case; what is not as it expects. The outputs of a row that fails may be missing.
+fn run_case(
+    test: &ModelTest,
+    case: &TestCase,
+    (executor, session): (&Executor, &mut Session),
+    on_error: OnError,
+) -> Vec<Mismatch> {
     let row = match row_of(case, executor) {
         Ok(row) => row,
         Err(problem) => return vec![Mismatch::Unfit(problem)],
@@ -285,6 +300,13 @@ fn run_case(test: &ModelTest, case: &TestCase, executor: &Executor, session: &mu
         }
         (Err(error), Expected::Error(code)) => {
             vec![Mismatch::Error { expected: Some(code.clone()), found: Some(error) }]
+        }
+        (Err(error), Expected::Outputs(values))
+            if on_error == OnError::Missing
+                && !error.fault_kind().is_some_and(FaultKind::is_of_token)
+                && values.iter().all(|value| literal_type(&value.literal) == Some(QType::Nothing)) =>
+        {
+            Vec::new()
         }
         (Err(error), Expected::Outputs(_)) => vec![Mismatch::Error { expected: None, found: Some(error) }],
     }

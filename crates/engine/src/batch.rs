@@ -373,6 +373,7 @@ impl<'b> BatchRun<'b> {
         };
         self.how.token = options.token();
         self.how.limits = options.run_limits().map(|limits| compiled.within(Some(limits)));
+        self.how.on_error = options.failed_rows().unwrap_or(self.how.on_error);
         match options.thread_count() {
             Some(threads) => self.threads(threads),
             None => self,

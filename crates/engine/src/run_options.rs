@@ -1,6 +1,7 @@
 //! How runs go, said once for sessions, executors of structs, batches, tensors and the tests of models: what ends them, on how many
-//! threads they are, and within which limits. How a model is compiled is said by `Options`.
+//! threads they are, within which limits, and what becomes of rows that fail. How a model is compiled is said by `Options`.
 
+use crate::rows::OnError;
 use cembra_runtime::Cancellation;
 use cembra_value::Limits;
 use std::time::{Duration, Instant};
@@ -32,6 +33,7 @@ pub struct RunOptions {
     deadline: Option<Instant>,
     threads: Option<usize>,
     limits: Option<Limits>,
+    on_error: Option<OnError>,
 }
 
 impl RunOptions {
@@ -71,6 +73,17 @@ impl RunOptions {
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         RunOptions { limits: Some(limits), ..self }
+    }
+
+    /// What becomes of rows that fail, in batches and in the tests of models.
+    #[must_use]
+    pub fn on_error(self, on_error: OnError) -> Self {
+        RunOptions { on_error: Some(on_error), ..self }
+    }
+
+    /// What becomes of rows that fail, if that is said.
+    pub const fn failed_rows(&self) -> Option<OnError> {
+        self.on_error
     }
 
     /// What ends a run.

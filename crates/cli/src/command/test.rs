@@ -5,7 +5,7 @@ use crate::arguments::WarningArgs;
 use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::{Backend, Code, Limits, Mismatch, Model, Options, RunOptions, Sources, Span, TestFailure};
+use cembra::{Backend, Code, Limits, Mismatch, Model, OnError, Options, RunOptions, Sources, Span, TestFailure};
 use cembra_runtime::Excerpt;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -33,8 +33,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
 
+    /// What becomes of a case whose evaluation fails, and which expects no error
+    #[arg(long, value_enum, default_value_t)]
+    on_error: FailedCases,
+
     #[command(flatten)]
     warnings: WarningArgs,
+}
+
+/// What `--on-error` takes.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default)]
+enum FailedCases {
+    /// It has failed
+    #[default]
+    Fail,
+    /// Its outputs are missing, as those of a row are with `cembra eval --on-error missing`
+    Missing,
 }
 
 /// Runs the command.
@@ -57,7 +71,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 continue;
             }
         };
-        let run = args.time_limit.map_or_else(RunOptions::new, |limit| RunOptions::new().time_limit(limit));
+        let on_error = match args.on_error {
+            FailedCases::Fail => OnError::Fail,
+            FailedCases::Missing => OnError::Missing,
+        };
+        let run = RunOptions::new().on_error(on_error);
+        let run = args.time_limit.map_or(run.clone(), |limit| run.time_limit(limit));
         args.warnings.tell_of(&text, || model.test_warnings(&Options::default().limits(text.limits()), &run));
         let (mut report, passed) = tested(&text, &model, &run);
         report += &covered(&text, &model, args.coverage, &run);

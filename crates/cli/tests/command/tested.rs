@@ -176,3 +176,21 @@ test 'long' { n = 3000000 } => { y = 0 }
     assert_eq!(outcome.status, Some(1), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("the time of the evaluation is over"), "{}", outcome.stdout);
 }
+
+#[test]
+fn a_case_that_fails_may_have_missing_outputs() {
+    let shell = Shell::new().file(
+        "m.cem",
+        "input x: i32\noutput y = 100 // x\noutput z = x + 1\ntest \"t\" {\n    x => y, z\n    0 => missing, missing\n    0 => missing, 1\n    \
+         5 => 20, 6\n}\ntest \"error\" { x = 0 } => error \"div-by-zero\"",
+    );
+    let found = shell.run(&["test", "m.cem"]);
+    assert!(found.status == Some(1) && found.stdout.ends_with("m.cem: 4 cases, 2 failed\n"), "{}", found.stdout);
+    let found = shell.run(&["test", "m.cem", "--on-error", "missing"]);
+    assert!(
+        found.stdout.starts_with("m.cem:7: test \"t\" failed\n- no error\n+ error \"div-by-zero\""),
+        "{}",
+        found.stdout
+    );
+    assert!(found.status == Some(1) && found.stdout.ends_with("m.cem: 4 cases, 1 failed\n"), "{}", found.stdout);
+}
