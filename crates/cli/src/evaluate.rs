@@ -90,6 +90,11 @@ impl Evaluator {
         Evaluator { session, columns, inputs, outputs, goes_on, token, limits, at_once: usize::MAX }
     }
 
+    /// True if rows are evaluated together, where they are many.
+    pub(crate) const fn takes_columns(&self) -> bool {
+        self.columns.is_some()
+    }
+
     /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing. All of them, or as many as make a bounded
     /// number of bytes.
     pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {

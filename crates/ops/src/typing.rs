@@ -220,6 +220,9 @@ impl OpDef {
                     _ if self.name == "array.at" && matches!(types.first(), Some(QType::Dict(..))) => {
                         fault.hint("a value of a dictionary is looked up: `lookup(key, rates)`, with a default `lookup(key, rates, 1.0)`")
                     }
+                    _ if types.iter().any(|qtype| qtype.element().is_some()) => fault.hint(
+                        "the fields of a list of structs are arrays, as in `sum(items.price)`; `array.size(items)` says how many elements the list has",
+                    ),
                     Some(scalar) if types.iter().all(|qtype| qtype.scalar().is_some()) => fault.hint(of_rows(scalar)),
                     _ => fault,
                 });

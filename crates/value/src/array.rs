@@ -471,7 +471,16 @@ impl ArrayBuilder {
     }
 
     /// Adds a text: missing as for [`push`](ArrayBuilder::push).
+    #[inline]
     pub fn push_text(&mut self, text: Option<&str>) {
+        let Array { scalar, len, data, presence } = &mut self.made;
+        if *scalar == Scalar::Text
+            && let (Some(text), ArrayData::Strings(strings), None) = (text, data, presence)
+            && strings.push_text(text)
+        {
+            *len = len.saturating_add(1);
+            return;
+        }
         self.push_element(text.map(Element::Text));
     }
 

@@ -115,9 +115,36 @@ impl ValueColumn {
         }
     }
 
-    /// Adds the arrays that the column is made of, in the order of the type: of an optional struct that of its presence first, of lists those
-    /// of the elements.
-    pub fn into_arrays(self, arrays: &mut Vec<Array>) {
+    /// The value of a column of one row, of the type that the column was made for. None if a value is missing that the type has.
+    #[must_use]
+    pub fn into_value(self, qtype: &QType) -> Option<Value> {
+        match (self, qtype) {
+            (ValueColumn::Scalars(array), QType::Scalar(_)) => array.array().get(0).map(Value::Scalar),
+            (ValueColumn::Scalars(array), _) => Some(array.array().value(0)),
+            (ValueColumn::Tuple(columns), QType::Tuple(fields)) => {
+                let values = columns.into_iter().zip(fields.iter()).map(|(column, field)| column.into_value(field));
+                Some(Value::Tuple(fields.with(values.collect::<Option<_>>()?)))
+            }
+            (ValueColumn::Optional { there, of }, _) => {
+                let inner = qtype.as_optional_struct()?;
+                let value = if there.array().is_present(0) { Some(of.into_value(inner)?) } else { None };
+                Value::optional_struct(inner, value)
+            }
+            (ValueColumn::Lists { elements, .. }, QType::Array(kind, _)) => match *elements {
+                ValueColumn::Scalars(array) => Some(Value::Array(*kind, array.finish().into())),
+                _ => None,
+            },
+            (ValueColumn::Lists { elements, .. }, list) => {
+                let mut arrays = Vec::new();
+                elements.into_arrays(&mut arrays);
+                Value::list_of_arrays(list, arrays)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds the arrays of the elements of a list, in the order of the type.
+    fn into_arrays(self, arrays: &mut Vec<Array>) {
         match self {
             ValueColumn::Scalars(array) => arrays.push(array.finish()),
             ValueColumn::Tuple(fields) => fields.into_iter().for_each(|field| field.into_arrays(arrays)),
@@ -125,7 +152,8 @@ impl ValueColumn {
                 arrays.push(there.finish());
                 of.into_arrays(arrays);
             }
-            ValueColumn::Lists { elements, .. } => elements.into_arrays(arrays),
+            // Elements have no lists in them.
+            ValueColumn::Lists { .. } => {}
         }
     }
 

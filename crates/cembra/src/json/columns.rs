@@ -1,15 +1,15 @@
 //! Many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value straight into its
 //! column. A row that this pass does not take is read value by value, as [`JsonRows`](crate::JsonRows) does, which says what is wrong with it.
 
-use super::{JsonRow, JsonText, field, reading};
+use super::reading::{Into, Text, absent, unfit};
+use super::{JsonRow, JsonText, field};
 use crate::{Batch, Error};
 use cembra_engine::rows::InputColumn;
 use cembra_runtime::QType;
 use cembra_value::{Array, Code, Diagnostic, Value, ValueColumn};
 use serde::Deserializer as _;
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::Deserializer;
-use serde_json::value::RawValue;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::fmt;
@@ -127,7 +127,7 @@ impl JsonColumns {
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
         let mut from = Deserializer::from_str(text);
-        let row = Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows };
+        let row = Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows, text: Text(text) };
         let read = from.deserialize_map(row).and_then(|()| from.end());
         if read.is_ok() {
             self.rows += 1;
@@ -223,14 +223,15 @@ fn add_leaves<'a>(column: &'a ValueColumn, points: Option<&'a [i64]>, leaves: &m
 }
 
 /// The inputs that the object of a row is read into.
-struct Row<'c> {
+struct Row<'c, 't> {
     inputs: &'c mut [Input],
     places: &'c HashMap<Arc<str>, usize>,
     /// How many rows there are before this one.
     rows: usize,
+    text: Text<'t>,
 }
 
-impl<'de> Visitor<'de> for Row<'_> {
+impl<'de> Visitor<'de> for Row<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -238,7 +239,7 @@ impl<'de> Visitor<'de> for Row<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let Row { inputs, places, rows } = self;
+        let Row { inputs, places, rows, text } = self;
         let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
         let mut next = 0;
         // A key that has escapes is not borrowed, and refused.
@@ -253,26 +254,26 @@ impl<'de> Visitor<'de> for Row<'_> {
             next = at + 1;
             let input = &mut inputs[at];
             if input.rows != rows {
-                return Err(A::Error::custom("a key is there twice"));
+                return Err(unfit());
             }
+            let (of, at) = (&input.qtype, text.behind(key));
             match &mut input.kept {
-                Kept::Column(column) => object.next_value_seed(reading::Into { of: &input.qtype, column })?,
+                Kept::Column(column) => object.next_value_seed(Into { of, column, text, at })?,
                 Kept::Values(values) => {
-                    let found = JsonText(object.next_value::<&RawValue>()?.get());
-                    let value = field(&input.name, &input.qtype, Some(found)).ok();
-                    let value = value.and_then(|value| value.to_value(&input.qtype));
-                    values.push(value.ok_or_else(|| A::Error::custom("a value of another type"))?);
+                    let mut column = ValueColumn::new(of).ok_or_else(unfit)?;
+                    object.next_value_seed(Into { of, column: &mut column, text, at })?;
+                    values.push(column.into_value(of).ok_or_else(unfit)?);
                 }
             }
             input.rows = rows + 1;
         }
         others.sort_unstable();
         if others.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(A::Error::custom("a key is there twice"));
+            return Err(unfit());
         }
         for input in inputs.iter_mut().filter(|input| input.rows == rows) {
             let is_added = match &mut input.kept {
-                Kept::Column(column) => reading::absent(&input.qtype, column),
+                Kept::Column(column) => absent(&input.qtype, column),
                 Kept::Values(values) => {
                     let value = field::<JsonText<'_>>(&input.name, &input.qtype, None).ok();
                     let value = value.and_then(|value| value.to_value(&input.qtype));
@@ -282,7 +283,7 @@ impl<'de> Visitor<'de> for Row<'_> {
                 }
             };
             if !is_added {
-                return Err(A::Error::custom("an input is missing"));
+                return Err(unfit());
             }
             input.rows = rows + 1;
         }

@@ -199,7 +199,7 @@ impl<'j> Written<'j> for JsonText<'j> {
     }
 
     fn to_list(self, qtype: &QType) -> Option<Value> {
-        reading::list(qtype, self)
+        reading::value(qtype, self.as_str())
     }
 
     fn null() -> Self {

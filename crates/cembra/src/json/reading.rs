@@ -1,30 +1,100 @@
 //! A JSON value read into a column in one pass over its text. The error says only that it does not fit: whoever wants to know why reads the
 //! value once more.
 
-use super::{JsonKind, JsonText, structs};
+use super::text::skip_space;
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, ValueColumn, ValueRef};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use std::fmt;
 
-/// What a value of this type is read into.
-pub(super) struct Into<'c> {
-    pub(super) of: &'c QType,
-    pub(super) column: &'c mut ValueColumn,
+/// A JSON text that is being read. `serde_json` decodes a float to 64 bits, and perhaps one unit off in the last place: its digits are found in
+/// the text, behind the key or the element that comes before it.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'t>(pub(super) &'t str);
+
+/// Where a value begins in its text: twice the byte, and one more if that is the quote behind its key, from which the value is looked for when
+/// it is wanted. It is one word, because a place in parts, which is passed on as soon as it is written, has to wait for these.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(usize);
+
+impl Place {
+    /// Of the elements of lists of structs, and of what comes behind them in tuples, it is not known.
+    const UNKNOWN: Place = Place(usize::MAX);
+
+    const fn at(byte: usize) -> Place {
+        Place(byte << 1)
+    }
 }
 
-/// The list of structs that a JSON array is; none if it does not fit, or is of a form that is seldom.
-pub(super) fn list(qtype: &QType, found: JsonText<'_>) -> Option<Value> {
-    let mut column = ValueColumn::new(qtype)?;
-    Into { of: qtype, column: &mut column }
-        .deserialize(&mut serde_json::Deserializer::from_str(found.as_str()))
-        .ok()?;
-    let ValueColumn::Lists { elements, .. } = column else { return None };
-    let mut arrays = Vec::new();
-    elements.into_arrays(&mut arrays);
-    Value::list_of_arrays(qtype, arrays)
+impl From<Option<usize>> for Place {
+    fn from(at: Option<usize>) -> Self {
+        at.map_or(Place::UNKNOWN, Place::at)
+    }
+}
+
+impl<'t> Text<'t> {
+    /// The place of the value of a key, which is a part of the text.
+    #[inline]
+    pub(super) fn behind(self, key: &str) -> Place {
+        // An address outside of the text gives a place outside of it, where nothing is found.
+        let start = key.as_ptr().addr().wrapping_sub(self.0.as_ptr().addr());
+        Place(start.wrapping_add(key.len()) << 1 | 1)
+    }
+
+    /// Where a value begins.
+    pub(super) fn start(self, place: Place) -> Option<usize> {
+        let (byte, is_quote) = (place.0 >> 1, place.0 & 1 == 1);
+        if !is_quote || place == Place::UNKNOWN {
+            return Some(byte).filter(|_| !is_quote);
+        }
+        let value = skip_space(skip_space(self.0.get(byte..)?.strip_prefix('"')?).strip_prefix(':')?);
+        Some(self.0.len() - value.len())
+    }
+
+    /// Where the first element of an array begins, or the array ends.
+    fn inside(self, place: Place) -> Option<usize> {
+        let rest = skip_space(self.0.get(self.start(place)?..)?.strip_prefix('[')?);
+        Some(self.0.len() - rest.len())
+    }
+
+    /// Where the element behind a scalar begins, or the array ends. None if the scalar is a text with escapes, or no scalar.
+    fn behind_scalar(self, at: Option<usize>) -> Option<usize> {
+        let rest = self.0.get(at?..)?;
+        let rest = match rest.strip_prefix('"') {
+            Some(inside) => {
+                let (text, rest) = inside.split_once('"')?;
+                Some(rest).filter(|_| !text.contains('\\'))?
+            }
+            None => rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.')),
+        };
+        let rest = skip_space(rest);
+        Some(self.0.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
+    }
+
+    /// The digits of the number that begins there; none at all if none does.
+    fn digits(self, place: Place) -> &'t str {
+        let rest = self.start(place).and_then(|at| self.0.get(at..)).unwrap_or_default();
+        let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+        let end = rest.bytes().position(|byte| !is_digit(&byte)).unwrap_or(rest.len());
+        rest.get(..end).unwrap_or_default()
+    }
+}
+
+/// What a value of this type is read into.
+pub(super) struct Into<'c, 't> {
+    pub(super) of: &'c QType,
+    pub(super) column: &'c mut ValueColumn,
+    pub(super) text: Text<'t>,
+    pub(super) at: Place,
+}
+
+/// The value of this type that a JSON text is; none if it does not fit, or is of a form that is seldom.
+pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
+    let mut column = ValueColumn::new(of)?;
+    let mut from = serde_json::Deserializer::from_str(text);
+    Into { of, column: &mut column, text: Text(text), at: Place::at(0) }.deserialize(&mut from).ok()?;
+    column.into_value(of)
 }
 
 /// Adds the value of a field that an object does not have; false if there is none.
@@ -36,55 +106,68 @@ pub(super) fn absent(of: &QType, column: &mut ValueColumn) -> bool {
     may_be
 }
 
-impl<'de> DeserializeSeed<'de> for Into<'_> {
+impl<'de> DeserializeSeed<'de> for Into<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        let unfit = || D::Error::custom("a value of another type");
+        let Into { of, column, text, at } = self;
         // Types nest only as deep as the text that spelled them.
-        match (self.of, self.column) {
-            (of @ QType::Scalar(scalar), ValueColumn::Scalars(array)) => {
-                ScalarInto { of, scalar: *scalar, array }.deserialize(from)
+        match (of, column) {
+            (QType::Scalar(scalar), ValueColumn::Scalars(array)) => {
+                ScalarInto { scalar: *scalar, array, text, at }.deserialize(from)
             }
-            (of @ QType::Optional(scalar), ValueColumn::Scalars(array)) if is_plain(*scalar) => {
-                from.deserialize_option(ScalarInto { of, scalar: *scalar, array })
-            }
-            (of @ QType::Optional(scalar), ValueColumn::Scalars(array)) => {
-                ScalarInto { of, scalar: *scalar, array }.deserialize(from)
+            (QType::Optional(scalar), ValueColumn::Scalars(array)) => {
+                from.deserialize_option(ScalarInto { scalar: *scalar, array, text, at })
             }
             (of, ValueColumn::Optional { there, of: column }) => {
                 let of = of.as_optional_struct().ok_or_else(unfit)?;
-                from.deserialize_option(Optional { there, inner: Into { of, column } })
+                from.deserialize_option(Optional { there, inner: Into { of, column, text, at } })
             }
             (QType::Array(_, scalar), ValueColumn::Lists { points, there, elements }) => {
-                from.deserialize_seq(List { points, there, element: &QType::Optional(*scalar), elements })
+                from.deserialize_seq(List { points, there, element: &QType::Optional(*scalar), elements, text, at })
             }
             (of, ValueColumn::Lists { points, there, elements }) if of.as_map().is_none() => {
                 let element = of.element().ok_or_else(unfit)?;
-                from.deserialize_seq(List { points, there, element, elements })
+                from.deserialize_seq(List { points, there, element, elements, text, at })
             }
-            (QType::Tuple(fields), ValueColumn::Tuple(columns)) => match fields.names() {
-                Some(_) => from.deserialize_map(Struct { fields, columns }),
-                None => from.deserialize_seq(Struct { fields, columns }),
-            },
+            (QType::Tuple(fields), ValueColumn::Tuple(columns)) => {
+                let is_named = fields.names().is_some();
+                let fields = Struct { fields, columns, text, at };
+                if is_named { from.deserialize_map(fields) } else { from.deserialize_seq(fields) }
+            }
             _ => Err(unfit()),
         }
     }
 }
 
+/// The error of whatever is not read here.
+pub(super) fn unfit<E: Error>() -> E {
+    E::custom("a value of another type, or of a form that is seldom")
+}
+
 /// What a scalar is read into.
-struct ScalarInto<'c> {
-    of: &'c QType,
+struct ScalarInto<'c, 't> {
     scalar: Scalar,
     array: &'c mut ArrayBuilder,
+    text: Text<'t>,
+    at: Place,
 }
 
-/// True for scalars whose JSON is decoded where it is met. The digits of a float are looked at as a whole, and so are texts that spell values.
-const fn is_plain(scalar: Scalar) -> bool {
-    matches!(scalar, Scalar::Boolean | Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 | Scalar::Text)
+impl ScalarInto<'_, '_> {
+    /// Adds a scalar of the type; a mask that does not hold is missing.
+    fn push(self, value: Option<&ValueRef<'_>>) -> Option<()> {
+        match value? {
+            ValueRef::Missing => self.array.push(None),
+            other => {
+                let value = other.to_value(&QType::Scalar(self.scalar))?;
+                self.array.push(Some(value.as_scalar()?));
+            }
+        }
+        Some(())
+    }
 }
 
-impl<'de> DeserializeSeed<'de> for ScalarInto<'_> {
+impl<'de> DeserializeSeed<'de> for ScalarInto<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -93,26 +176,29 @@ impl<'de> DeserializeSeed<'de> for ScalarInto<'_> {
             Scalar::Int32 | Scalar::Int64 => from.deserialize_i64(self),
             Scalar::UInt64 => from.deserialize_u64(self),
             Scalar::Text => from.deserialize_str(self),
-            _ => {
-                let found = JsonText(<&RawValue>::deserialize(from)?.get());
-                if let (Scalar::Float64, JsonKind::Number) = (self.scalar, found.kind())
-                    && let Some(ValueRef::Float64(number)) = found.scalar(self.scalar)
-                {
-                    self.array.push_bits(Some(number.to_bits()));
-                    return Ok(());
+            // A number need not be decoded twice.
+            scalar if scalar.is_float() => {
+                let digits = self.text.digits(self.at);
+                if digits.is_empty() {
+                    return from.deserialize_any(self);
                 }
-                let unfit = |_| D::Error::custom("a value of another type");
-                structs::scalar_into(self.of, found, self.array).map_err(unfit)
+                IgnoredAny::deserialize(from)?;
+                match super::of_number(scalar, digits).ok_or_else(unfit)? {
+                    ValueRef::Float64(number) => self.array.push_bits(Some(number.to_bits())),
+                    other => return self.push(Some(&other)).ok_or_else(unfit),
+                }
+                Ok(())
             }
+            _ => from.deserialize_any(self),
         }
     }
 }
 
-impl<'de> Visitor<'de> for ScalarInto<'_> {
+impl<'de> Visitor<'de> for ScalarInto<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.of)
+        write!(f, "{}", self.scalar)
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -125,8 +211,8 @@ impl<'de> Visitor<'de> for ScalarInto<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.array.push_bits(Some(u64::from(value)));
-        Ok(())
+        let value = super::of_boolean(self.scalar, value);
+        self.push(value.as_ref()).ok_or_else(unfit)
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
@@ -135,7 +221,7 @@ impl<'de> Visitor<'de> for ScalarInto<'_> {
             Scalar::Int64 => Some(value.cast_unsigned()),
             _ => None,
         };
-        self.array.push_bits(Some(bits.ok_or_else(|| E::custom("a number that does not fit"))?));
+        self.array.push_bits(Some(bits.ok_or_else(unfit)?));
         Ok(())
     }
 
@@ -144,23 +230,26 @@ impl<'de> Visitor<'de> for ScalarInto<'_> {
             self.array.push_bits(Some(value));
             return Ok(());
         }
-        let value = i64::try_from(value).map_err(|_| E::custom("a number that does not fit"))?;
-        self.visit_i64(value)
+        self.visit_i64(i64::try_from(value).map_err(|_| unfit())?)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.array.push_text(Some(text));
-        Ok(())
+        if self.scalar == Scalar::Text {
+            self.array.push_text(Some(text));
+            return Ok(());
+        }
+        let value = super::of_text(self.scalar, text.into());
+        self.push(value.as_ref()).ok_or_else(unfit)
     }
 }
 
 /// An optional struct.
-struct Optional<'c> {
+struct Optional<'c, 't> {
     there: &'c mut ArrayBuilder,
-    inner: Into<'c>,
+    inner: Into<'c, 't>,
 }
 
-impl<'de> Visitor<'de> for Optional<'_> {
+impl<'de> Visitor<'de> for Optional<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -173,10 +262,6 @@ impl<'de> Visitor<'de> for Optional<'_> {
         Ok(())
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.visit_none()
-    }
-
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         self.there.push(Some(&ScalarValue::Unit));
         self.inner.deserialize(from)
@@ -184,14 +269,16 @@ impl<'de> Visitor<'de> for Optional<'_> {
 }
 
 /// A list of a row.
-struct List<'c> {
+struct List<'c, 't> {
     points: &'c mut Vec<i64>,
     there: &'c mut ArrayBuilder,
     element: &'c QType,
     elements: &'c mut ValueColumn,
+    text: Text<'t>,
+    at: Place,
 }
 
-impl<'de> Visitor<'de> for List<'_> {
+impl<'de> Visitor<'de> for List<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,10 +286,14 @@ impl<'de> Visitor<'de> for List<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        let List { points, there, element, elements } = self;
+        let List { points, there, element, elements, text, at } = self;
         let mut end = points.last().copied().unwrap_or(0);
-        while array.next_element_seed(Into { of: element, column: elements })?.is_some() {
+        // Where an element begins is asked for floats alone.
+        let is_float = element.scalar().is_some_and(Scalar::is_float);
+        let mut at = if is_float { text.inside(at) } else { None };
+        while array.next_element_seed(Into { of: element, column: elements, text, at: at.into() })?.is_some() {
             end += 1;
+            at = text.behind_scalar(at);
         }
         points.push(end);
         there.push(Some(&ScalarValue::Unit));
@@ -211,12 +302,14 @@ impl<'de> Visitor<'de> for List<'_> {
 }
 
 /// A struct of a row, or of an element of a list.
-struct Struct<'c> {
+struct Struct<'c, 't> {
     fields: &'c Fields<QType>,
     columns: &'c mut [ValueColumn],
+    text: Text<'t>,
+    at: Place,
 }
 
-impl<'de> Visitor<'de> for Struct<'_> {
+impl<'de> Visitor<'de> for Struct<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -224,39 +317,45 @@ impl<'de> Visitor<'de> for Struct<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let Struct { fields, columns } = self;
-        let Some(names) = fields.names() else { return Err(A::Error::custom("no object")) };
-        // Before this one all fields have as many rows.
-        let rows = columns.iter().find_map(ValueColumn::rows);
-        let mut next = 0;
+        let Struct { fields, columns, text, .. } = self;
+        let Some(names) = fields.names().filter(|names| names.len() < u64::BITS as usize) else { return Err(unfit()) };
+        // A bit for each field that was given.
+        let (mut given, mut next) = (0_u64, 0);
         // A key that has escapes is not borrowed, and refused.
         while let Some(key) = object.next_key::<&'de str>()? {
             // Objects mostly have their keys in the order of the fields.
             let is_next = names.get(next).is_some_and(|name| **name == *key);
-            let Some(at) = (if is_next { Some(next) } else { names.position(key) }) else {
+            let Some(place) = (if is_next { Some(next) } else { names.position(key) }) else {
                 object.next_value::<IgnoredAny>()?;
                 continue;
             };
-            next = at + 1;
-            let column = &mut columns[at];
-            if column.rows() != rows {
-                return Err(A::Error::custom("a key is there twice"));
+            next = place + 1;
+            let bit = 1 << place;
+            if given & bit != 0 {
+                return Err(unfit());
             }
-            object.next_value_seed(Into { of: &fields[at], column })?;
+            given |= bit;
+            let column = &mut columns[place];
+            object.next_value_seed(Into { of: &fields[place], column, text, at: text.behind(key) })?;
         }
-        for (of, column) in fields.iter().zip(columns) {
-            if column.rows() == rows && !absent(of, column) {
-                return Err(A::Error::custom("a field is missing"));
+        if given + 1 == 1 << names.len() {
+            return Ok(());
+        }
+        for (place, (of, column)) in fields.iter().zip(columns).enumerate() {
+            if given >> place & 1 == 0 && !absent(of, column) {
+                return Err(unfit());
             }
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        let unlike = || A::Error::custom("an array of another length");
-        for (of, column) in self.fields.iter().zip(self.columns) {
-            array.next_element_seed(Into { of, column })?.ok_or_else(unlike)?;
+        let Struct { fields, columns, text, at } = self;
+        let mut at = text.inside(at);
+        for (of, column) in fields.iter().zip(columns) {
+            array.next_element_seed(Into { of, column, text, at: at.into() })?.ok_or_else(unfit)?;
+            at = text.behind_scalar(at.filter(|_| of.scalar().is_some()));
         }
-        if array.next_element::<IgnoredAny>()?.is_some() { Err(unlike()) } else { Ok(()) }
+        if array.next_element::<IgnoredAny>()?.is_some() { Err(unfit()) } else { Ok(()) }
     }
 }

@@ -2,11 +2,11 @@
 //! `serde_json` a program turns on. `serde_json` checks a row and finds where its values end; nothing is decoded before it is
 //! asked for. What a number or a string is as a value of a model is not decided here.
 
+use super::reading::{Text, unfit};
 use crate::Error;
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::Deserializer;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -121,11 +121,22 @@ impl JsonRow {
     }
 }
 
-/// Finds the fields of an object in one pass over its text. The error says only that the text is no object: [`find_fields`] says why.
+/// Finds the fields of an object in one pass over its text. The error says only that the text is no object, or of a form that is seldom:
+/// [`find_fields`] takes all, or says why not.
 struct RowFields<'r, 't> {
     text: &'t str,
     keys: &'r mut String,
     fields: &'r mut Vec<Field>,
+}
+
+impl RowFields<'_, '_> {
+    /// Ends the value of the last field before what comes behind it: a comma, the bracket of the object.
+    fn end_value(fields: &mut [Field], text: &str, end: usize, behind: char) -> Option<()> {
+        let Some(Field { value, .. }) = fields.last_mut() else { return Some(()) };
+        let found = text.get(value.start..end)?.trim_end_matches(is_space).strip_suffix(behind)?;
+        value.end = value.start + found.trim_end_matches(is_space).len();
+        Some(())
+    }
 }
 
 impl<'t> Visitor<'t> for RowFields<'_, 't> {
@@ -136,37 +147,18 @@ impl<'t> Visitor<'t> for RowFields<'_, 't> {
     }
 
     fn visit_map<A: MapAccess<'t>>(self, mut object: A) -> Result<(), A::Error> {
-        while let Some(key) = object.next_key_seed(KeyInto(self.keys))? {
-            let value = object.next_value::<&'t RawValue>()?.get();
-            let at = value.as_ptr().addr() - self.text.as_ptr().addr();
-            self.fields.push(Field { key, value: at..at + value.len() });
+        let RowFields { text, keys, fields } = self;
+        // A key that has escapes is not borrowed, and refused.
+        while let Some(key) = object.next_key::<&'t str>()? {
+            let start = Text(text).start(Text(text).behind(key)).ok_or_else(unfit)?;
+            let quote = key.as_ptr().addr() - text.as_ptr().addr() - 1;
+            RowFields::end_value(fields, text, quote, ',').ok_or_else(unfit)?;
+            let from = keys.len();
+            keys.push_str(key);
+            fields.push(Field { key: from..keys.len(), value: start..start });
+            object.next_value::<IgnoredAny>()?;
         }
-        Ok(())
-    }
-}
-
-/// Adds a key to those before it.
-struct KeyInto<'k>(&'k mut String);
-
-impl<'t> DeserializeSeed<'t> for KeyInto<'_> {
-    type Value = Range<usize>;
-
-    fn deserialize<D: serde::Deserializer<'t>>(self, from: D) -> Result<Range<usize>, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for KeyInto<'_> {
-    type Value = Range<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Range<usize>, E> {
-        let from = self.0.len();
-        self.0.push_str(key);
-        Ok(from..self.0.len())
+        RowFields::end_value(fields, text, text.len(), '}').ok_or_else(unfit)
     }
 }
 
@@ -217,7 +209,7 @@ pub enum JsonKind {
 
 /// A JSON value as it is written, a part of a [`JsonRow`]. Printed, it has no white space around its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JsonText<'t>(pub(super) &'t str);
+pub struct JsonText<'t>(&'t str);
 
 impl<'t> JsonText<'t> {
     /// The value `null`.
@@ -324,8 +316,9 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 
-fn skip_space(text: &str) -> &str {
-    text.trim_start_matches(is_space)
+pub(super) fn skip_space(text: &str) -> &str {
+    let end = text.bytes().position(|byte| !is_space(char::from(byte))).unwrap_or(text.len());
+    text.get(end..).unwrap_or_default()
 }
 
 /// The line that this byte of the text is on.
