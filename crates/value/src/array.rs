@@ -562,7 +562,8 @@ mod tests {
         let truths = |at: usize| Some(ScalarValue::Boolean(at % 2 == 1)).filter(|_| at != 70);
         let texts = |at: usize| Some(ScalarValue::Text("longer than a view ".repeat(at % 3).as_str().into()));
         let units = |at: usize| Some(ScalarValue::Unit).filter(|_| at % 3 == 1);
-        let kinds: [(Scalar, &dyn Fn(usize) -> Option<ScalarValue>); 4] =
+        type Element<'e> = &'e dyn Fn(usize) -> Option<ScalarValue>;
+        let kinds: [(Scalar, Element<'_>); 4] =
             [(Scalar::Int32, &numbers), (Scalar::Boolean, &truths), (Scalar::Text, &texts), (Scalar::Unit, &units)];
         for (scalar, element) in kinds {
             for keep in [0, 1, 2, 63, 64, 65, 70, 128, 129] {

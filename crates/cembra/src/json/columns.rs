@@ -1,7 +1,8 @@
 //! Many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value straight into its
 //! column. A row that this pass does not take is read value by value, as [`JsonRows`](crate::JsonRows) does, which says what is wrong with it.
 
-use super::reading::{Into, Text, absent, unfit};
+use super::place::{Text, unfit};
+use super::reading::{Into, absent};
 use super::{JsonRow, JsonText, field};
 use crate::{Batch, Error};
 use cembra_engine::rows::InputColumn;

@@ -4,6 +4,7 @@
 //! both are found here, for the command too.
 
 mod columns;
+mod place;
 mod reading;
 mod structs;
 mod tensors;

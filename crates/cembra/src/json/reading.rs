@@ -1,85 +1,12 @@
 //! A JSON value read into a column in one pass over its text. The error says only that it does not fit: whoever wants to know why reads the
 //! value once more.
 
-use super::text::skip_space;
+use super::place::{Place, Text, unfit};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, ValueColumn, ValueRef};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
-
-/// A JSON text that is being read. `serde_json` decodes a float to 64 bits, and perhaps one unit off in the last place: its digits are found in
-/// the text, behind the key or the element that comes before it.
-#[derive(Clone, Copy)]
-pub(super) struct Text<'t>(pub(super) &'t str);
-
-/// Where a value begins in its text: twice the byte, and one more if that is the quote behind its key, from which the value is looked for when
-/// it is wanted. It is one word, because a place in parts, which is passed on as soon as it is written, has to wait for these.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(usize);
-
-impl Place {
-    /// Of the elements of lists of structs, and of what comes behind them in tuples, it is not known.
-    const UNKNOWN: Place = Place(usize::MAX);
-
-    const fn at(byte: usize) -> Place {
-        Place(byte << 1)
-    }
-}
-
-impl From<Option<usize>> for Place {
-    fn from(at: Option<usize>) -> Self {
-        at.map_or(Place::UNKNOWN, Place::at)
-    }
-}
-
-impl<'t> Text<'t> {
-    /// The place of the value of a key, which is a part of the text.
-    #[inline]
-    pub(super) fn behind(self, key: &str) -> Place {
-        // An address outside of the text gives a place outside of it, where nothing is found.
-        let start = key.as_ptr().addr().wrapping_sub(self.0.as_ptr().addr());
-        Place(start.wrapping_add(key.len()) << 1 | 1)
-    }
-
-    /// Where a value begins.
-    pub(super) fn start(self, place: Place) -> Option<usize> {
-        let (byte, is_quote) = (place.0 >> 1, place.0 & 1 == 1);
-        if !is_quote || place == Place::UNKNOWN {
-            return Some(byte).filter(|_| !is_quote);
-        }
-        let value = skip_space(skip_space(self.0.get(byte..)?.strip_prefix('"')?).strip_prefix(':')?);
-        Some(self.0.len() - value.len())
-    }
-
-    /// Where the first element of an array begins, or the array ends.
-    fn inside(self, place: Place) -> Option<usize> {
-        let rest = skip_space(self.0.get(self.start(place)?..)?.strip_prefix('[')?);
-        Some(self.0.len() - rest.len())
-    }
-
-    /// Where the element behind a scalar begins, or the array ends. None if the scalar is a text with escapes, or no scalar.
-    fn behind_scalar(self, at: Option<usize>) -> Option<usize> {
-        let rest = self.0.get(at?..)?;
-        let rest = match rest.strip_prefix('"') {
-            Some(inside) => {
-                let (text, rest) = inside.split_once('"')?;
-                Some(rest).filter(|_| !text.contains('\\'))?
-            }
-            None => rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.')),
-        };
-        let rest = skip_space(rest);
-        Some(self.0.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
-    }
-
-    /// The digits of the number that begins there; none at all if none does.
-    fn digits(self, place: Place) -> &'t str {
-        let rest = self.start(place).and_then(|at| self.0.get(at..)).unwrap_or_default();
-        let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
-        let end = rest.bytes().position(|byte| !is_digit(&byte)).unwrap_or(rest.len());
-        rest.get(..end).unwrap_or_default()
-    }
-}
 
 /// What a value of this type is read into.
 pub(super) struct Into<'c, 't> {
@@ -114,10 +41,10 @@ impl<'de> DeserializeSeed<'de> for Into<'_, 'de> {
         // Types nest only as deep as the text that spelled them.
         match (of, column) {
             (QType::Scalar(scalar), ValueColumn::Scalars(array)) => {
-                ScalarInto { scalar: *scalar, array, text, at }.deserialize(from)
+                ScalarInto { scalar: *scalar, is_optional: false, array, text, at }.deserialize(from)
             }
             (QType::Optional(scalar), ValueColumn::Scalars(array)) => {
-                from.deserialize_option(ScalarInto { scalar: *scalar, array, text, at })
+                from.deserialize_option(ScalarInto { scalar: *scalar, is_optional: true, array, text, at })
             }
             (of, ValueColumn::Optional { there, of: column }) => {
                 let of = of.as_optional_struct().ok_or_else(unfit)?;
@@ -140,14 +67,10 @@ impl<'de> DeserializeSeed<'de> for Into<'_, 'de> {
     }
 }
 
-/// The error of whatever is not read here.
-pub(super) fn unfit<E: Error>() -> E {
-    E::custom("a value of another type, or of a form that is seldom")
-}
-
 /// What a scalar is read into.
 struct ScalarInto<'c, 't> {
     scalar: Scalar,
+    is_optional: bool,
     array: &'c mut ArrayBuilder,
     text: Text<'t>,
     at: Place,
@@ -157,7 +80,7 @@ impl ScalarInto<'_, '_> {
     /// Adds a scalar of the type; a mask that does not hold is missing.
     fn push(self, value: Option<&ValueRef<'_>>) -> Option<()> {
         match value? {
-            ValueRef::Missing => self.array.push(None),
+            ValueRef::Missing if self.is_optional => self.array.push(None),
             other => {
                 let value = other.to_value(&QType::Scalar(self.scalar))?;
                 self.array.push(Some(value.as_scalar()?));

@@ -2,7 +2,7 @@
 //! `serde_json` a program turns on. `serde_json` checks a row and finds where its values end; nothing is decoded before it is
 //! asked for. What a number or a string is as a value of a model is not decided here.
 
-use super::reading::{Text, unfit};
+use super::place::{Text, is_space, skip_space, unfit};
 use crate::Error;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -310,15 +310,6 @@ impl<'t> Iterator for Parts<'t> {
 fn written(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     (!inner.contains('\\')).then_some(inner)
-}
-
-fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\r' | '\n')
-}
-
-pub(super) fn skip_space(text: &str) -> &str {
-    let end = text.bytes().position(|byte| !is_space(char::from(byte))).unwrap_or(text.len());
-    text.get(end..).unwrap_or_default()
 }
 
 /// The line that this byte of the text is on.

@@ -2,9 +2,8 @@
 //! nothing behind.
 
 use cembra::{JsonColumns, JsonRow, JsonText, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
-use std::fmt::Write;
 
-const TYPES: [(&str, &str); 12] = [
+const TYPES: [(&str, &str); 13] = [
     ("id", "i64"),
     ("small", "i32?"),
     ("huge", "u64?"),
@@ -13,6 +12,7 @@ const TYPES: [(&str, &str); 12] = [
     ("name", "text"),
     ("flag", "bool?"),
     ("mask", "unit?"),
+    ("held", "unit"),
     ("day", "date?"),
     ("numbers", "[i32]"),
     ("home", "{zip: i32, town: text?, at: (f64, f64?)}?"),
@@ -20,11 +20,11 @@ const TYPES: [(&str, &str); 12] = [
 ];
 
 fn types() -> Vec<(&'static str, QType)> {
-    TYPES.iter().map(|(name, qtype)| (*name, parse_type(qtype).unwrap())).collect()
+    TYPES.iter().map(|(name, qtype)| (*name, parse_type(qtype).expect("a type"))).collect()
 }
 
 fn columns(types: &[(&str, QType)]) -> JsonColumns {
-    JsonColumns::of_types(types.iter().map(|(name, qtype)| (*name, qtype))).unwrap()
+    JsonColumns::of_types(types.iter().map(|(name, qtype)| (*name, qtype))).expect("data")
 }
 
 /// The values of a row, each found by itself.
@@ -72,14 +72,14 @@ fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
     match qtype {
         QType::Optional(_) if random.u32(..4) == 0 => out.push_str("null"),
         QType::Scalar(scalar) | QType::Optional(scalar) => match scalar {
-            Scalar::Int32 => write!(out, "{}", random.i32(-5..100)).unwrap(),
-            Scalar::Int64 => write!(out, "{}", random.i64(..)).unwrap(),
-            Scalar::UInt64 => write!(out, "{}", random.u64(..)).unwrap(),
+            Scalar::Int32 => out.push_str(&format!("{}", random.i32(-5..100))),
+            Scalar::Int64 => out.push_str(&format!("{}", random.i64(..))),
+            Scalar::UInt64 => out.push_str(&format!("{}", random.u64(..))),
             Scalar::Float64 | Scalar::Float32 => {
                 let odd = ["\"NaN\"", "-0.0", "1e400", "1E-7", "0.1000000000000000055511151231257827", "3", "-7e2"];
                 match random.u32(..3) {
                     0 => out.push_str(one(random, &odd)),
-                    _ => write!(out, "{:?}", random.f64() * 1000.0).unwrap(),
+                    _ => out.push_str(&format!("{:?}", random.f64() * 1000.0)),
                 }
             }
             Scalar::Text => out.push_str(one(
@@ -94,15 +94,16 @@ fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
                 ],
             )),
             Scalar::Boolean => out.push_str(one(random, &["true", "false"])),
+            Scalar::Unit if random.bool() => out.push_str("true"),
             Scalar::Unit => out.push_str(one(random, &["true", "false", "\"present\"", "\"missing\""])),
             _ => out.push_str(one(random, &["\"2026-11-26\"", "\"1969-12-31\"", "\"2026-02-29\""])),
         },
         QType::Array(_, scalar) => list(out, &QType::Optional(*scalar), space, random),
         _ if let Some(of) = qtype.as_optional_struct() => {
             if random.u32(..3) == 0 {
-                out.push_str("null")
+                out.push_str("null");
             } else {
-                write(out, of, random)
+                write(out, of, random);
             }
         }
         _ if let Some(element) = qtype.element() => list(out, element, space, random),
@@ -122,7 +123,7 @@ fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
             for (at, field) in order.into_iter().enumerate() {
                 out.push_str(if at > 0 { "," } else { space });
                 if named {
-                    write!(out, "\"{}\":{space}", fields.label(field)).unwrap();
+                    out.push_str(&format!("\"{}\":{space}", fields.label(field)));
                 }
                 write(out, &fields[field], random);
             }
@@ -159,8 +160,8 @@ fn row(types: &[(&str, QType)], random: &mut fastrand::Rng) -> String {
         out.push_str(if at > 0 { "," } else { "" });
         let (name, qtype) = &types[of];
         match random.u32(..60) {
-            0 => write!(out, "\"\\u{:04x}{}\":", u32::from(name.as_bytes()[0]), &name[1..]).unwrap(),
-            _ => write!(out, "\"{name}\":").unwrap(),
+            0 => out.push_str(&format!("\"\\u{:04x}{}\":", u32::from(name.as_bytes()[0]), &name[1..])),
+            _ => out.push_str(&format!("\"{name}\":")),
         }
         write(&mut out, qtype, random);
     }
@@ -215,7 +216,7 @@ fn one_pass_takes_what_value_by_value_takes() {
         }
     }
     // Rows of a form that is seldom are few, and there are rows of each kind.
-    assert!(taken > 2000 && seldom > 100 && refused > 500, "{taken} {seldom} {refused}");
+    assert!(taken > 1000 && seldom > 100 && refused > 500, "{taken} {seldom} {refused}");
 }
 
 #[test]
@@ -223,17 +224,17 @@ fn rows_of_common_forms_take_one_pass() {
     let types = types();
     let mut columns = columns(&types);
     let rows = [
-        "{\"id\":7,\"small\":null,\"huge\":1,\"x\":1.5,\"half\":2,\"name\":\"a\\n\",\"flag\":true,\"mask\":true,\"day\":\"2026-11-26\",\
+        "{\"id\":7,\"small\":null,\"huge\":1,\"x\":1.5,\"half\":2,\"name\":\"a\\n\",\"flag\":true,\"mask\":true,\"held\":true,\"day\":\"2026-11-26\",\
          \"numbers\":[1,null],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
         "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"name\": \"é\", \
-         \"x\": 3, \"id\": -7, \"other\": { \"x\": [ 1 ] } }",
+         \"x\": 3, \"held\": \"present\", \"id\": -7, \"other\": { \"x\": [ 1 ] } }",
     ];
     for row in rows {
         assert!(columns.try_push(row), "{row}");
     }
     assert!(!columns.try_push("{\"id\": 7}") && columns.rows() == 2);
     let made = columns.into_columns().unwrap();
-    let ValueColumn::Lists { points, elements, .. } = &made[11] else { panic!("lists") };
+    let ValueColumn::Lists { points, elements, .. } = &made[12] else { panic!("lists") };
     let ValueColumn::Tuple(fields) = &**elements else { panic!("structs") };
     let ValueColumn::Scalars(prices) = &fields[0] else { panic!("numbers") };
     assert_eq!((&points[..], prices.array().to_string().as_str()), (&[0, 1, 2][..], "[1, 0.1]"));
