@@ -146,7 +146,8 @@ impl Model {
     }
 
     /// Runs the tests likewise, all of them together within these options. Cases that are left when a token or a deadline ends the run fail
-    /// with that error. With [`OnError::Missing`] a case whose row fails passes if it expects all outputs to be missing.
+    /// with that error. With [`OnError::Missing`] a case whose row fails passes if it expects all outputs that it names to be missing.
+    /// Outputs that no case of a test names are not evaluated, and cannot fail.
     ///
     /// ```
     /// use cembra::{Model, OnError, Options, RunOptions};

@@ -90,9 +90,12 @@ impl Evaluator {
         Evaluator { session, columns, inputs, outputs, goes_on, token, limits, at_once: usize::MAX }
     }
 
-    /// True if rows are evaluated together, where they are many.
-    pub(crate) const fn takes_columns(&self) -> bool {
-        self.columns.is_some()
+    /// Why all rows are evaluated one by one, if they are.
+    pub(crate) fn row_by_row(&self) -> Option<String> {
+        match &self.columns {
+            Some(columns) => columns.row_by_row().map(|reason| reason.message().to_owned()),
+            None => Some("rows go one by one: an input or an output has no columns".to_owned()),
+        }
     }
 
     /// Evaluates the rows of a batch but those to be passed over, whose outputs are missing. All of them, or as many as make a bounded
@@ -173,7 +176,8 @@ impl Evaluator {
         let rows = batch.num_rows();
         let feeds: Vec<Feed<'_>> = self.inputs.iter().map(|input| Feed::of(input, batch)).collect();
         // A tuple may have any number of fields: they have room for a row once it is there.
-        let mut columns: Vec<ValueColumn> = self.outputs.iter().filter_map(ValueColumn::new).collect();
+        let columns = self.outputs.iter().map(|of| Some((ValueColumn::new(of)?, of)));
+        let mut columns: Vec<(ValueColumn, &QType)> = columns.flatten().collect();
         let most = OUTPUT_BYTES.min(self.limits.array_bytes);
         let missing: u64 = self.outputs.iter().map(|qtype| u64::from(qtype.layout().size)).sum();
         let (mut values, mut found) = (Vec::with_capacity(feeds.len()), Vec::new());
@@ -185,7 +189,7 @@ impl Evaluator {
                 break;
             }
             if passed_over.contains(&row) {
-                columns.iter_mut().for_each(ValueColumn::push_missing);
+                columns.iter_mut().for_each(|(column, _)| column.push_missing());
                 bytes += missing;
                 continue;
             }
@@ -193,7 +197,7 @@ impl Evaluator {
             values.extend(feeds.iter().map(|feed| feed.value(row)));
             match self.session.evaluate_into(&values, &mut found) {
                 Ok(()) => {
-                    columns.iter_mut().zip(&found).for_each(|(column, value)| column.push(value));
+                    columns.iter_mut().zip(&found).for_each(|((column, _), value)| column.push(value));
                     bytes += found.iter().map(cembra::column_bytes).sum::<u64>();
                 }
                 Err(error) => {
@@ -202,13 +206,13 @@ impl Evaluator {
                         evaluated.rows = row;
                         break;
                     }
-                    columns.iter_mut().for_each(ValueColumn::push_missing);
+                    columns.iter_mut().for_each(|(column, _)| column.push_missing());
                     bytes += missing;
                 }
             }
         }
-        let outputs = columns.into_iter().zip(&self.outputs);
-        evaluated.outputs = outputs.map(|(column, of)| array_of_column(column, of, evaluated.rows)).collect();
+        let array = |(column, of)| array_of_column(column, of, evaluated.rows);
+        evaluated.outputs = columns.into_iter().map(array).collect();
         evaluated
     }
 }

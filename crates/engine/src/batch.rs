@@ -353,7 +353,8 @@ impl<'b> BatchRun<'b> {
         self
     }
 
-    /// What ends the run, its threads and its limits: what the options say, in the place of what was said before.
+    /// What ends the run, its threads, its limits and what becomes of rows that fail: what the options say, in the place of what was said before.
+    /// Threads and rows that fail of which they say nothing are as before.
     ///
     /// ```
     /// use cembra::{InputColumn, Model, Options, RunOptions};

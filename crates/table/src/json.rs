@@ -49,8 +49,10 @@ struct JsonSource {
 
 /// What becomes of an object.
 struct RowForm {
-    /// What is read.
+    /// What is read. The first of them have names that differ; a name that is there again, with another type, comes behind them.
     columns: Vec<Column>,
+    /// How many have names that differ.
+    distinct: usize,
     /// Which of them each column of the table is.
     shown: Vec<usize>,
     schema: SchemaRef,
@@ -176,8 +178,8 @@ impl JsonData {
         let leaves = columns[..request.leaves.len()].to_vec();
         let kept = columns[request.leaves.len()..].iter();
         let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
-        let (columns, shown) = read_once(columns);
-        let form = Arc::new(RowForm { columns, shown, schema: schema.clone(), tolerant: self.tolerant });
+        let (columns, distinct, shown) = read_once(columns);
+        let form = Arc::new(RowForm { columns, distinct, shown, schema: schema.clone(), tolerant: self.tolerant });
         let source = JsonSource { data: self, form };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
@@ -434,24 +436,31 @@ impl RowForm {
     }
 }
 
-/// The columns that are read for these, and which of them each is: a leaf that is carried through too, where it may be missing, is read as
-/// the leaf.
-fn read_once(columns: Vec<Column>) -> (Vec<Column>, Vec<usize>) {
-    let mut read: Vec<Column> = Vec::with_capacity(columns.len());
+/// What is read for columns of these names and types: a leaf that is carried through too, where it may be missing, is read as the leaf.
+fn read_once(columns: Vec<Column>) -> (Vec<Column>, usize, Vec<usize>) {
+    let (mut first, mut again) = (Vec::with_capacity(columns.len()), Vec::new());
     let mut by_name: HashMap<String, usize> = HashMap::with_capacity(columns.len());
-    let shown = columns.into_iter().map(|column| {
-        let known = by_name.get(&column.name).copied();
-        let is_of = |at: &usize| {
-            read.get(*at).is_some_and(|read| read.qtype == column.qtype || read.qtype.to_optional() == column.qtype)
-        };
-        known.filter(is_of).unwrap_or_else(|| {
-            by_name.entry(column.name.clone()).or_insert(read.len());
-            read.push(column);
-            read.len() - 1
-        })
-    });
-    let shown = shown.collect();
-    (read, shown)
+    // Where each column is: among the first, or among those whose name is there again.
+    let mut shown: Vec<Result<usize, usize>> = Vec::with_capacity(columns.len());
+    for column in columns {
+        let next = first.len();
+        let at = *by_name.entry(column.name.clone()).or_insert(next);
+        let is_read = |read: &Column| read.qtype == column.qtype || read.qtype.to_optional() == column.qtype;
+        shown.push(match first.get(at) {
+            Some(read) if is_read(read) => Ok(at),
+            Some(_) => {
+                again.push(column);
+                Err(again.len() - 1)
+            }
+            None => {
+                first.push(column);
+                Ok(at)
+            }
+        });
+    }
+    let distinct = first.len();
+    first.append(&mut again);
+    (first, distinct, shown.into_iter().map(|at| at.unwrap_or_else(|again| distinct + again)).collect())
 }
 
 /// An object that is to be read into columns.
@@ -518,20 +527,37 @@ impl Source for JsonSource {
 impl Piece for JsonPiece {
     fn decode(self: Box<Self>) -> Decoded {
         let JsonPiece { ahead, bytes, cuts, mut error, form } = *self;
-        let types = form.columns.iter().map(|column| (&*column.name, &column.qtype));
-        let mut columns = JsonColumns::of_types(types).unwrap_or_default();
+        let (first, again) = form.columns.split_at(form.distinct);
+        let of_types = |columns: &[Column]| {
+            let made = JsonColumns::of_types(columns.iter().map(|column| (&*column.name, &column.qtype)));
+            made.ok_or_else(|| DataError::new(DataCode::ColumnType, "a column is no data"))
+        };
+        let (mut columns, mut others) = match of_types(first).and_then(|columns| Ok((columns, of_types(again)?))) {
+            Ok(columns) => columns,
+            Err(error) => {
+                return Decoded::new(&form.schema, Vec::new(), 0, Places::default(), Vec::new(), Some(error));
+            }
+        };
         let mut row = Vec::new();
         let (mut places, mut failures) = (Places::default(), Vec::new());
         let starts = std::iter::once(0).chain(cuts.iter().map(|cut| cut.end));
         let cut = cuts.iter().zip(starts).map(|(cut, start)| Unread::Cut(*cut, &bytes[start..cut.end]));
         for object in ahead.into_iter().map(Unread::Object).chain(cut) {
             let (at, line) = (columns.rows(), object.line());
-            if !object.text().is_some_and(|text| columns.try_push(text)) {
+            let is_pushed =
+                object.text().is_some_and(|text| columns.try_push(text) && (again.is_empty() || others.try_push(text)));
+            if !is_pushed {
+                columns.truncate(at);
                 match object.read().map(|object| form.values(&object, &mut row)) {
-                    Ok(Ok(())) => columns.push_values(&row),
+                    Ok(Ok(())) => {
+                        let (first, again) = row.split_at(form.distinct);
+                        columns.push_values(first);
+                        others.push_values(again);
+                    }
                     Ok(Err(wrong)) if form.tolerant => {
                         failures.push((at, wrong));
                         columns.push_missing();
+                        others.push_missing();
                     }
                     // It comes before whatever is wrong behind the objects.
                     Ok(Err(wrong)) | Err(wrong) => {
@@ -544,9 +570,11 @@ impl Piece for JsonPiece {
         }
         let rows = columns.rows();
         let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
-        let made = columns.into_columns().unwrap_or_default().into_iter().zip(&form.columns);
-        let made = made.map(|(made, column)| cells::array_of_column(made, &stored(&column.qtype), rows));
-        let made: Vec<ArrayRef> = made.collect();
+        let made = [columns, others].into_iter().flat_map(|columns| columns.into_columns().unwrap_or_default());
+        let made: Vec<ArrayRef> = made
+            .zip(&form.columns)
+            .map(|(made, column)| cells::array_of_column(made, &stored(&column.qtype), rows))
+            .collect();
         let columns = form.shown.iter().filter_map(|at| made.get(*at).cloned()).collect();
         Decoded::new(&form.schema, columns, rows, places, failures, error)
     }

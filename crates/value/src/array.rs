@@ -427,9 +427,14 @@ impl ArrayBuilder {
                 }
             }
         }
-        if let Some(bits) = presence {
-            bits.truncate(words(len));
-            keep_bits(bits);
+        match presence {
+            // All of none are there.
+            Some(_) if len == 0 => *presence = None,
+            Some(bits) => {
+                bits.truncate(words(len));
+                keep_bits(bits);
+            }
+            None => {}
         }
     }
 

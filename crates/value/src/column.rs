@@ -28,7 +28,7 @@ pub enum ValueColumn {
     Optional {
         /// Which rows have a struct: an array of units.
         there: ArrayBuilder,
-        /// The structs. Where a row has none, all fields are missing.
+        /// The structs. Where a row has none, its fields may be anything.
         of: Box<ValueColumn>,
     },
     /// Of an array, a list of structs or a dictionary.
@@ -115,7 +115,8 @@ impl ValueColumn {
         }
     }
 
-    /// The value of a column of one row, of the type that the column was made for. None if a value is missing that the type has.
+    /// The value of a column of one row, of the type that the column was made for. None if a value is missing that the type has, as in a list
+    /// of optional structs the fields of those that are missing.
     #[must_use]
     pub fn into_value(self, qtype: &QType) -> Option<Value> {
         match (self, qtype) {

@@ -2,10 +2,10 @@
 //! column. A row that this pass does not take is read value by value, as [`JsonRows`](crate::JsonRows) does, which says what is wrong with it.
 
 use super::place::{Text, unfit};
-use super::reading::{Into, absent};
+use super::reading::{ValueInto, absent};
 use super::{JsonRow, JsonText, field};
 use crate::{Batch, Error};
-use cembra_engine::rows::InputColumn;
+use cembra_engine::rows::{Bitmap, InputColumn};
 use cembra_runtime::QType;
 use cembra_value::{Array, Code, Diagnostic, Value, ValueColumn};
 use serde::Deserializer as _;
@@ -44,6 +44,8 @@ pub struct JsonColumns {
     /// Where each input is.
     places: HashMap<Arc<str>, usize>,
     rows: usize,
+    /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary.
+    is_seldom: bool,
     /// Rows that are read value by value.
     row: JsonRow,
 }
@@ -83,7 +85,8 @@ impl JsonColumns {
         Ok(columns)
     }
 
-    /// Columns without rows for values of these names and types, each name once. None if values of a type are no data.
+    /// Columns without rows for values of these names and types. None if values of a type are no data. Where a name is there twice, rows are
+    /// read value by value.
     #[must_use]
     pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
         let mut columns = JsonColumns::default();
@@ -94,7 +97,8 @@ impl JsonColumns {
     }
 
     fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: Kept) {
-        self.places.insert(name.clone(), self.inputs.len());
+        let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
+        self.is_seldom |= is_twice || qtype.as_map().is_some();
         self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, rows: 0 });
     }
 
@@ -127,6 +131,9 @@ impl JsonColumns {
     /// that is seldom, or wrong.
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
+        if self.is_seldom {
+            return false;
+        }
         let mut from = Deserializer::from_str(text);
         let row = Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows, text: Text(text) };
         let read = from.deserialize_map(row).and_then(|()| from.end());
@@ -145,7 +152,10 @@ impl JsonColumns {
             match (&mut input.kept, values.get(at)) {
                 (Kept::Column(column), Some(value)) => column.push(value),
                 (Kept::Column(column), None) => column.push_missing(),
-                (Kept::Values(values), value) => values.push(value.cloned().unwrap_or(Value::Nothing)),
+                (Kept::Values(values), value) => {
+                    let missing = || input.qtype.as_optional_struct().and_then(|of| Value::optional_struct(of, None));
+                    values.push(value.cloned().or_else(missing).unwrap_or(Value::Nothing));
+                }
             }
             input.rows = self.rows;
         }
@@ -179,7 +189,11 @@ impl JsonColumns {
         }
         let elements: Vec<InputColumn<'_>> = leaves.iter().map(|leaf| InputColumn::elements(leaf.array)).collect();
         let list = |(leaf, elements)| match leaf {
-            &Leaf { points: Some(points), .. } => InputColumn::lists(points, elements),
+            &Leaf { lists: Some((points, there)), .. } => {
+                let lists = InputColumn::lists(points, elements);
+                let bits = there.presence().and_then(|bits| Bitmap::of_words(bits, there.len()));
+                bits.map_or(lists, |bits| lists.present(bits))
+            }
             _ => *elements,
         };
         let parts: Vec<InputColumn<'_>> = leaves.iter().zip(&elements).map(list).collect();
@@ -207,19 +221,24 @@ impl JsonColumns {
 /// An array that a column is made of, of lists the elements.
 struct Leaf<'a> {
     array: &'a Array,
-    points: Option<&'a [i64]>,
+    lists: Option<Lists<'a>>,
 }
 
+/// Where the lists of rows begin and end, and which rows have one.
+type Lists<'a> = (&'a [i64], &'a Array);
+
 /// Adds the arrays of a column, or of the elements of lists, in the order of [`InputColumn::structs`].
-fn add_leaves<'a>(column: &'a ValueColumn, points: Option<&'a [i64]>, leaves: &mut Vec<Leaf<'a>>) {
+fn add_leaves<'a>(column: &'a ValueColumn, lists: Option<Lists<'a>>, leaves: &mut Vec<Leaf<'a>>) {
     match column {
-        ValueColumn::Scalars(array) => leaves.push(Leaf { array: array.array(), points }),
-        ValueColumn::Tuple(fields) => fields.iter().for_each(|field| add_leaves(field, points, leaves)),
+        ValueColumn::Scalars(array) => leaves.push(Leaf { array: array.array(), lists }),
+        ValueColumn::Tuple(fields) => fields.iter().for_each(|field| add_leaves(field, lists, leaves)),
         ValueColumn::Optional { there, of } => {
-            leaves.push(Leaf { array: there.array(), points });
-            add_leaves(of, points, leaves);
+            leaves.push(Leaf { array: there.array(), lists });
+            add_leaves(of, lists, leaves);
         }
-        ValueColumn::Lists { points, elements, .. } => add_leaves(elements, Some(points), leaves),
+        ValueColumn::Lists { points, there, elements } => {
+            add_leaves(elements, Some((points, there.array())), leaves);
+        }
     }
 }
 
@@ -259,10 +278,10 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
             }
             let (of, at) = (&input.qtype, text.behind(key));
             match &mut input.kept {
-                Kept::Column(column) => object.next_value_seed(Into { of, column, text, at })?,
+                Kept::Column(column) => object.next_value_seed(ValueInto { of, column, text, at })?,
                 Kept::Values(values) => {
                     let mut column = ValueColumn::new(of).ok_or_else(unfit)?;
-                    object.next_value_seed(Into { of, column: &mut column, text, at })?;
+                    object.next_value_seed(ValueInto { of, column: &mut column, text, at })?;
                     values.push(column.into_value(of).ok_or_else(unfit)?);
                 }
             }

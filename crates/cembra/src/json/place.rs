@@ -38,9 +38,12 @@ impl<'t> Text<'t> {
 
     /// Where a value begins.
     pub(super) fn start(self, place: Place) -> Option<usize> {
+        if place == Place::UNKNOWN {
+            return None;
+        }
         let (byte, is_quote) = (place.0 >> 1, place.0 & 1 == 1);
-        if !is_quote || place == Place::UNKNOWN {
-            return Some(byte).filter(|_| !is_quote);
+        if !is_quote {
+            return Some(byte);
         }
         let value = skip_space(skip_space(self.0.get(byte..)?.strip_prefix('"')?).strip_prefix(':')?);
         Some(self.0.len() - value.len())

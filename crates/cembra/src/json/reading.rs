@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use std::fmt;
 
 /// What a value of this type is read into.
-pub(super) struct Into<'c, 't> {
+pub(super) struct ValueInto<'c, 't> {
     pub(super) of: &'c QType,
     pub(super) column: &'c mut ValueColumn,
     pub(super) text: Text<'t>,
@@ -20,7 +20,7 @@ pub(super) struct Into<'c, 't> {
 pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     let mut column = ValueColumn::new(of)?;
     let mut from = serde_json::Deserializer::from_str(text);
-    Into { of, column: &mut column, text: Text(text), at: Place::at(0) }.deserialize(&mut from).ok()?;
+    ValueInto { of, column: &mut column, text: Text(text), at: Place::at(0) }.deserialize(&mut from).ok()?;
     column.into_value(of)
 }
 
@@ -33,11 +33,11 @@ pub(super) fn absent(of: &QType, column: &mut ValueColumn) -> bool {
     may_be
 }
 
-impl<'de> DeserializeSeed<'de> for Into<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        let Into { of, column, text, at } = self;
+        let ValueInto { of, column, text, at } = self;
         // Types nest only as deep as the text that spelled them.
         match (of, column) {
             (QType::Scalar(scalar), ValueColumn::Scalars(array)) => {
@@ -48,7 +48,7 @@ impl<'de> DeserializeSeed<'de> for Into<'_, 'de> {
             }
             (of, ValueColumn::Optional { there, of: column }) => {
                 let of = of.as_optional_struct().ok_or_else(unfit)?;
-                from.deserialize_option(Optional { there, inner: Into { of, column, text, at } })
+                from.deserialize_option(Optional { there, inner: ValueInto { of, column, text, at } })
             }
             (QType::Array(_, scalar), ValueColumn::Lists { points, there, elements }) => {
                 from.deserialize_seq(List { points, there, element: &QType::Optional(*scalar), elements, text, at })
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for ScalarInto<'_, 'de> {
 /// An optional struct.
 struct Optional<'c, 't> {
     there: &'c mut ArrayBuilder,
-    inner: Into<'c, 't>,
+    inner: ValueInto<'c, 't>,
 }
 
 impl<'de> Visitor<'de> for Optional<'_, 'de> {
@@ -214,7 +214,7 @@ impl<'de> Visitor<'de> for List<'_, 'de> {
         // Where an element begins is asked for floats alone.
         let is_float = element.scalar().is_some_and(Scalar::is_float);
         let mut at = if is_float { text.inside(at) } else { None };
-        while array.next_element_seed(Into { of: element, column: elements, text, at: at.into() })?.is_some() {
+        while array.next_element_seed(ValueInto { of: element, column: elements, text, at: at.into() })?.is_some() {
             end += 1;
             at = text.behind_scalar(at);
         }
@@ -259,7 +259,7 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
             }
             given |= bit;
             let column = &mut columns[place];
-            object.next_value_seed(Into { of: &fields[place], column, text, at: text.behind(key) })?;
+            object.next_value_seed(ValueInto { of: &fields[place], column, text, at: text.behind(key) })?;
         }
         if given + 1 == 1 << names.len() {
             return Ok(());
@@ -276,7 +276,7 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
         let Struct { fields, columns, text, at } = self;
         let mut at = text.inside(at);
         for (of, column) in fields.iter().zip(columns) {
-            array.next_element_seed(Into { of, column, text, at: at.into() })?.ok_or_else(unfit)?;
+            array.next_element_seed(ValueInto { of, column, text, at: at.into() })?.ok_or_else(unfit)?;
             at = text.behind_scalar(at.filter(|_| of.scalar().is_some()));
         }
         if array.next_element::<IgnoredAny>()?.is_some() { Err(unfit()) } else { Ok(()) }

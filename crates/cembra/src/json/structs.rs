@@ -80,11 +80,7 @@ fn element_into<'j, 'a, J: Written<'j>>(
 }
 
 /// Adds the scalar or optional that is a JSON value to an array of such.
-pub(super) fn scalar_into<'j, J: Written<'j>>(
-    of: &QType,
-    found: J,
-    array: &mut ArrayBuilder,
-) -> Result<(), JsonMisfit<J>> {
+fn scalar_into<'j, J: Written<'j>>(of: &QType, found: J, array: &mut ArrayBuilder) -> Result<(), JsonMisfit<J>> {
     match value(of, found)? {
         ValueRef::Missing if of.is_optional() => array.push(None),
         ValueRef::Text(text) => array.push_text(Some(&text)),

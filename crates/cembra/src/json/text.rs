@@ -87,7 +87,7 @@ impl JsonRow {
         if from.deserialize_map(RowFields { text, keys, fields }).and_then(|()| from.end()).is_err() {
             keys.clear();
             fields.clear();
-            find_fields(text, keys, fields)?;
+            find_fields_one_by_one(text, keys, fields)?;
         }
         let key = |at: usize| &keys[fields[at].key.clone()];
         sorted.extend(0..fields.len());
@@ -122,7 +122,7 @@ impl JsonRow {
 }
 
 /// Finds the fields of an object in one pass over its text. The error says only that the text is no object, or of a form that is seldom:
-/// [`find_fields`] takes all, or says why not.
+/// [`find_fields_one_by_one`] takes all, or says why not.
 struct RowFields<'r, 't> {
     text: &'t str,
     keys: &'r mut String,
@@ -166,7 +166,7 @@ impl<'t> Visitor<'t> for RowFields<'_, 't> {
 ///
 /// # Errors
 /// The text is no JSON, or no object.
-fn find_fields(text: &str, keys: &mut String, fields: &mut Vec<Field>) -> Result<(), Error> {
+fn find_fields_one_by_one(text: &str, keys: &mut String, fields: &mut Vec<Field>) -> Result<(), Error> {
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
     let start = text.len() - skip_space(text).len();
     if !text[start..].starts_with('{') {

@@ -318,3 +318,39 @@ fn what_is_wrong_with_a_row_is_said() {
     }
     assert_eq!(columns.rows(), 0);
 }
+
+#[test]
+fn a_name_that_is_there_twice_is_read_twice() {
+    let types = [("x", QType::Optional(Scalar::Int32)), ("y", QType::INT64), ("x", QType::Optional(Scalar::Float64))];
+    let mut columns = columns(&types);
+    assert!(!columns.try_push("{\"y\": 1, \"x\": 5}"));
+    columns.push("{\"y\": 1, \"x\": 5}").unwrap();
+    let made = columns.into_columns().unwrap();
+    let shown = made.iter().map(|column| match column {
+        ValueColumn::Scalars(array) => array.array().to_string(),
+        other => panic!("{other:?}"),
+    });
+    assert!(shown.eq(["[5]", "[1]", "[5]"]));
+}
+
+#[test]
+fn a_row_without_values_is_refused_by_a_batch() {
+    for text in ["input items: [{n: i64}]; sum(items.n)", "input x: f64; x + 1.0", "input xs: [f64]; sum(xs)"] {
+        let batch = Model::parse(text).unwrap().batch(&Options::default()).unwrap();
+        let mut columns = JsonColumns::new(&batch).unwrap();
+        columns.push_missing();
+        let run = columns.with(|columns| batch.start().rows(1).run(columns));
+        assert!(run.is_err(), "{text}: {run:?}");
+    }
+    // Optional structs may be missing, with arrays beside them and without.
+    for text in ["input p: {n: i64}?; p.n ?? 7", "input p: {n: i64}?; input xs: [i64]; (p.n ?? 7) + sum(xs)"] {
+        let batch = Model::parse(text).unwrap().batch(&Options::default()).unwrap();
+        let mut columns = JsonColumns::new(&batch).unwrap();
+        columns.push("{\"p\": null, \"xs\": []}").unwrap();
+        let made = columns.with(|columns| batch.start().rows(1).run(columns)).unwrap();
+        assert_eq!(made.columns[0].value(0), Some(7_i64.into()), "{text}");
+        columns.push_missing();
+        let made = columns.with(|columns| batch.start().rows(2).run(columns));
+        assert_eq!(made.is_ok(), !text.contains("xs"), "{text}");
+    }
+}

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let token = args.time_limit.map(|_| deadline.token());
     let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token, text.limits());
     let evaluators: Vec<Evaluator> = (0..args.threads()).map(evaluator).collect();
-    let takes_columns = evaluators.iter().all(Evaluator::takes_columns);
+    let row_by_row = evaluators.first().and_then(Evaluator::row_by_row);
     let spent = Arc::new(Spent::default());
     let mut rows = 0;
     let rows_of_data = feed.take_rows();
@@ -158,9 +158,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let _ = writeln!(io::stderr(), "{summary}");
     }
     if args.verbose {
-        let (seconds, by) = (spent.all()[1].as_secs_f64(), ran(&executor));
-        let how = if takes_columns { "" } else { ", row by row: an input or an output is of a type without columns" };
-        let _ = writeln!(io::stderr(), "note: computed in {seconds:.3} s by {by}{how}");
+        let _ = writeln!(io::stderr(), "note: computed in {:.3} s by {}", spent.all()[1].as_secs_f64(), ran(&executor));
+        if let Some(reason) = row_by_row {
+            let _ = writeln!(io::stderr(), "note: {reason}");
+        }
     }
     Ok(())
 }

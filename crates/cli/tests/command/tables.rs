@@ -462,3 +462,40 @@ fn integers_have_the_width_of_their_file() {
         assert_eq!(product(&["input x: i64; x * 1000000", file]), "5000000000", "{file}");
     }
 }
+
+#[test]
+fn an_input_of_json_is_kept_in_the_type_of_its_data() {
+    // A declared type, and that of the data, differ: the name is read twice.
+    let shell = Shell::new()
+        .file("x.jsonl", "{\"id\": 7, \"x\": 5}\n{\"x\": null, \"id\": 8}\n{\"id\": 9}\n{\"\\u0069d\": 1, \"x\": 6}\n")
+        .file("day.jsonl", "{\"day\": \"2026-11-26\", \"x\": 1}\n{\"x\": 2, \"day\": \"2026-11-27\"}\n");
+    let model = "input x: i32?; output y = x ?? 0";
+    assert_eq!(
+        shell.stdout(&["eval", "-e", model, "x.jsonl", "--keep-all", "--format", "jsonl"]),
+        "{\"id\":7,\"x\":5,\"y\":5}\n{\"id\":8,\"x\":null,\"y\":0}\n{\"id\":9,\"x\":null,\"y\":0}\n{\"id\":1,\"x\":6,\"y\":6}\n"
+    );
+    let model = "input day: date; input x: f64; output next = day + 1; output z = x * 2.0";
+    assert_eq!(
+        shell.stdout(&["eval", "-e", model, "day.jsonl", "--keep", "x,day", "--format", "jsonl"]),
+        "{\"x\":1,\"day\":\"2026-11-26\",\"next\":\"2026-11-27\",\"z\":2.0}\n{\"x\":2,\"day\":\"2026-11-27\",\"next\":\"2026-11-28\",\"z\":4.0}\n"
+    );
+    let model = "input x: i32; output y = 100 // x";
+    let found =
+        shell.run(&["eval", "-e", model, "x.jsonl", "--keep-all", "--format", "jsonl", "--on-error", "missing"]);
+    assert_eq!(
+        found.stdout,
+        "{\"id\":7,\"x\":5,\"y\":20}\n{\"id\":null,\"x\":null,\"y\":null}\n{\"id\":null,\"x\":null,\"y\":null}\n{\"id\":1,\"x\":6,\"y\":16}\n"
+    );
+}
+
+#[test]
+fn a_note_says_why_rows_go_one_by_one() {
+    let shell = Shell::new().file("x.jsonl", "{\"xs\": [1, 2]}\n{\"xs\": [3]}\n");
+    let noted = |model: &str| shell.run(&["eval", "-e", model, "x.jsonl", "--verbose"]).stderr;
+    let found = noted("input xs: [i64]; xs[0]");
+    assert!(
+        found.contains("\nnote: rows go one by one: array.at has no form for the arrays of many rows\n"),
+        "{found}"
+    );
+    assert!(!noted("input xs: [i64]; sum(xs)").contains("one by one"));
+}

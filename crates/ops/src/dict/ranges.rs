@@ -371,7 +371,7 @@ mod tests {
         let buckets = Buckets::of(&places).unwrap();
         assert!(buckets.before.iter().all(|[from, to]| to - from <= 2));
         assert_eq!(buckets.before.last().map(|ends| ends[1]), Some(1000));
-        // Two numbers, and bounds that are equal but for the first and the last.
+        // Bounds that are few, and parts that have no width.
         assert!(Buckets::of(&places[..31]).is_none() && Buckets::of(&[7.0; 100]).is_none());
     }
 }
