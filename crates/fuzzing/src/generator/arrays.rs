@@ -72,7 +72,14 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
 }
 
 /// More rows for a program, behind its first one: other values, and other sizes. Most keep what the inputs promise.
-pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], first: Row) -> Vec<Row> {
+pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mut first: Row) -> Vec<Row> {
+    // Damage may have declared an input in another type than that of its value.
+    for (name, value) in first.values_mut() {
+        let declared = inputs.iter().find(|input| input.name == *name).and_then(|input| input.qtype.as_ref());
+        if let Some(qtype) = declared.map(QType::as_input).filter(|qtype| !value.is_of(qtype)) {
+            *value = any_value::row_value(random, &qtype, config);
+        }
+    }
     let first_values = first.values();
     let mut sizes: Vec<usize> = first_values.iter().flat_map(|(_, value)| arrays::sizes(value)).collect();
     sizes.sort_unstable();
