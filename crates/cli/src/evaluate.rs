@@ -4,13 +4,13 @@
 //! through it row by row: the library gives both ways the same bits.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, BooleanArray, LargeListArray, RecordBatch};
+use arrow_array::{ArrayRef, LargeListArray, RecordBatch};
 use cembra::{
     Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
     Session, Value, ValueColumn,
 };
 use cembra_arrow::{Input, Strings, struct_arrays};
-use cembra_table::cells::{Cells, array_of_column};
+use cembra_table::cells::{Cells, array_of_column, masks_as_nulls};
 use cembra_table::types;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -224,16 +224,12 @@ pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
 
 /// The values of an output as they are in the results: a mask is there or missing, like all that is optional, also in a list.
 fn with_missing_masks(array: ArrayRef, qtype: &QType) -> Option<ArrayRef> {
-    let masks = |array: &ArrayRef| {
-        let absent = BooleanArray::new(!array.as_boolean_opt()?.values(), None);
-        arrow_select::nullif::nullif(array, &absent).ok()
-    };
     match qtype {
         QType::Array(_, Scalar::Unit) => {
             let (of, ends, elements, there) = array.as_list_opt::<i64>()?.clone().into_parts();
-            Some(Arc::new(LargeListArray::try_new(of, ends, masks(&elements)?, there).ok()?))
+            Some(Arc::new(LargeListArray::try_new(of, ends, masks_as_nulls(&elements)?, there).ok()?))
         }
-        _ if qtype.scalar() == Some(Scalar::Unit) => masks(&array),
+        _ if qtype.scalar() == Some(Scalar::Unit) => masks_as_nulls(&array),
         _ => Some(array),
     }
 }

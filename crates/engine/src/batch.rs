@@ -353,8 +353,8 @@ impl<'b> BatchRun<'b> {
         self
     }
 
-    /// What ends the run, its threads, its limits and what becomes of rows that fail: what the options say, in the place of what was said before.
-    /// Threads and rows that fail of which they say nothing are as before.
+    /// Sets the token, the deadline and the limits of the run to those of the options. The number of threads and the treatment of failed rows are
+    /// set where the options have them.
     ///
     /// ```
     /// use cembra::{InputColumn, Model, Options, RunOptions};

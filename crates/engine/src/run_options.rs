@@ -1,5 +1,5 @@
-//! How runs go, said once for sessions, executors of structs, batches, tensors and the tests of models: what ends them, on how many
-//! threads they are, within which limits, and what becomes of rows that fail. How a model is compiled is said by `Options`.
+//! Options of a run, the same for sessions, executors of structs, batches, tensors and the tests of models: cancellation and deadline, threads,
+//! limits, and the treatment of failed rows. `Options` has those of compiling.
 
 use crate::rows::OnError;
 use cembra_runtime::Cancellation;
@@ -75,13 +75,13 @@ impl RunOptions {
         RunOptions { limits: Some(limits), ..self }
     }
 
-    /// What becomes of rows that fail, in batches and in the tests of models.
+    /// Sets the treatment of failed rows, in batches and in the tests of models.
     #[must_use]
     pub fn on_error(self, on_error: OnError) -> Self {
         RunOptions { on_error: Some(on_error), ..self }
     }
 
-    /// What becomes of rows that fail, if that is said.
+    /// The treatment of failed rows, if it is set.
     pub const fn failed_rows(&self) -> Option<OnError> {
         self.on_error
     }

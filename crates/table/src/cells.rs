@@ -247,7 +247,7 @@ pub enum ScalarBuilder {
     Bytes(BinaryViewBuilder),
 }
 
-/// The array of a column with so many values of this type.
+/// The Arrow array of a column of type `qtype` with `rows` rows.
 pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> ArrayRef {
     let nulls = |there: &cembra_value::Array| {
         let words = there.presence().filter(|_| there.present_count() < there.len())?;
@@ -257,14 +257,11 @@ pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> Array
     match (column, qtype) {
         (ValueColumn::Scalars(scalars), _) => {
             let array = scalars.finish();
-            let scalar = array.scalar();
-            // A mask is there or missing, like all that is optional.
-            if scalar == Scalar::Unit {
-                return Arc::new(BooleanArray::new(BooleanBuffer::new_set(array.len()), nulls(&array)));
-            }
-            let len = array.len();
+            let (scalar, len) = (array.scalar(), array.len());
             let made = cembra_arrow::from_model_with(array, Strings::Views);
-            made.unwrap_or_else(|_| new_null_array(&types::of_scalar(scalar), len))
+            let made =
+                made.ok().and_then(|made| if scalar == Scalar::Unit { masks_as_nulls(&made) } else { Some(made) });
+            made.unwrap_or_else(|| new_null_array(&types::of_scalar(scalar), len))
         }
         (ValueColumn::Optional { there, of }, _) => {
             // Where it is missing there is nothing of its fields.
@@ -313,6 +310,12 @@ pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) 
         arrow_schema::Field::new(&*types.label(at), array.data_type().clone(), nullable)
     });
     Arc::new(StructArray::new(fields.collect(), arrays, None))
+}
+
+/// Masks, which are true where they hold and false elsewhere, as they are in results: true or null. None for an array that is not of booleans.
+pub fn masks_as_nulls(masks: &ArrayRef) -> Option<ArrayRef> {
+    let absent = BooleanArray::new(!masks.as_boolean_opt()?.values(), None);
+    arrow_select::nullif::nullif(masks, &absent).ok()
 }
 
 /// The structs, null where these bits say so.

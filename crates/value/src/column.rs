@@ -1,5 +1,5 @@
-//! Columns of the values of many rows, which rows are added to one by one. A column of structs has a column for each field, one of lists the
-//! elements of all rows one behind the other: what lies next to each other is of one scalar type, however deep it is in the rows' values.
+//! Columns to which the values of rows are added one by one. A column of structs has a column for each field. A column of lists has one column for
+//! the elements of all rows, and the offsets of each row in it. So every array has values of one scalar type.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};

@@ -3,7 +3,7 @@
 
 use super::place::{Text, unfit};
 use super::reading::{ValueInto, absent};
-use super::{JsonRow, JsonText, field};
+use super::{JsonRow, field};
 use crate::{Batch, Error};
 use cembra_engine::rows::{Bitmap, InputColumn};
 use cembra_runtime::QType;
@@ -55,11 +55,11 @@ struct Input {
     name: Arc<str>,
     qtype: QType,
     kept: Kept,
-    /// How many rows its values are there of: one more than there are, for an input that was met in the row that is being read.
+    /// How many rows have a value here. While a row is read, an input whose key was met has one row more than the others.
     rows: usize,
 }
 
-/// The values of an input.
+/// The values of an input, in the form in which the batch takes them.
 #[derive(Debug)]
 enum Kept {
     Column(ValueColumn),
@@ -295,11 +295,10 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
             let is_added = match &mut input.kept {
                 Kept::Column(column) => absent(&input.qtype, column),
                 Kept::Values(values) => {
-                    let value = field::<JsonText<'_>>(&input.name, &input.qtype, None).ok();
-                    let value = value.and_then(|value| value.to_value(&input.qtype));
-                    let is_there = value.is_some();
-                    values.extend(value);
-                    is_there
+                    let column = ValueColumn::new(&input.qtype);
+                    let column = column.and_then(|mut column| absent(&input.qtype, &mut column).then_some(column));
+                    let value = column.and_then(|column| column.into_value(&input.qtype));
+                    value.map(|value| values.push(value)).is_some()
                 }
             };
             if !is_added {

@@ -7,8 +7,10 @@ use serde::de::Error;
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t>(pub(super) &'t str);
 
-/// Where a value begins in its text: twice the byte, and one more if that is the quote behind its key, from which the value is looked for when
-/// it is wanted. It is one word, because a place in parts, which is passed on as soon as it is written, has to wait for these.
+/// Where a value begins in its text. An even number is twice the byte offset of the value. An odd number is twice the byte offset of the quote
+/// that ends its key, plus one; the value is found from there when it is wanted.
+///
+/// It is one word, not an enum: an enum is stored as tag and payload and copied at once, and the copy stalls until both stores are done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(usize);
 

@@ -1,5 +1,5 @@
-//! A JSON value read into a column in one pass over its text. The error says only that it does not fit: whoever wants to know why reads the
-//! value once more.
+//! Reads a JSON value into a column in one pass over its text. The error does not say what is wrong: the caller reads the value again, value by
+//! value, for the message.
 
 use super::place::{Place, Text, unfit};
 use cembra_runtime::{Fields, QType, Scalar};

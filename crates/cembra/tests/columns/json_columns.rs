@@ -3,7 +3,7 @@
 
 use cembra::{JsonColumns, JsonRow, JsonText, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
 
-const TYPES: [(&str, &str); 13] = [
+const TYPES: [(&str, &str); 15] = [
     ("id", "i64"),
     ("small", "i32?"),
     ("huge", "u64?"),
@@ -15,6 +15,8 @@ const TYPES: [(&str, &str); 13] = [
     ("held", "unit"),
     ("day", "date?"),
     ("numbers", "[i32]"),
+    ("ratios", "[f64]"),
+    ("halves", "[f32]"),
     ("home", "{zip: i32, town: text?, at: (f64, f64?)}?"),
     ("items", "[{price: f64, kind: text?, count: i64}]"),
 ];
@@ -225,8 +227,8 @@ fn rows_of_common_forms_take_one_pass() {
     let mut columns = columns(&types);
     let rows = [
         "{\"id\":7,\"small\":null,\"huge\":1,\"x\":1.5,\"half\":2,\"name\":\"a\\n\",\"flag\":true,\"mask\":true,\"held\":true,\"day\":\"2026-11-26\",\
-         \"numbers\":[1,null],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
-        "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"name\": \"é\", \
+         \"numbers\":[1,null],\"ratios\":[0.1,null,\"NaN\" , 2],\"halves\":[],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
+        "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"halves\": [ 1 , 2.5 ], \"ratios\": [], \"name\": \"é\", \
          \"x\": 3, \"held\": \"present\", \"id\": -7, \"other\": { \"x\": [ 1 ] } }",
     ];
     for row in rows {
@@ -234,7 +236,7 @@ fn rows_of_common_forms_take_one_pass() {
     }
     assert!(!columns.try_push("{\"id\": 7}") && columns.rows() == 2);
     let made = columns.into_columns().unwrap();
-    let ValueColumn::Lists { points, elements, .. } = &made[12] else { panic!("lists") };
+    let ValueColumn::Lists { points, elements, .. } = &made[14] else { panic!("lists") };
     let ValueColumn::Tuple(fields) = &**elements else { panic!("structs") };
     let ValueColumn::Scalars(prices) = &fields[0] else { panic!("numbers") };
     assert_eq!((&points[..], prices.array().to_string().as_str()), (&[0, 1, 2][..], "[1, 0.1]"));

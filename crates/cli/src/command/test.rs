@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
 
-    /// What becomes of a case whose evaluation fails, and which expects no error
+    /// What a failed evaluation means for a case that expects values
     #[arg(long, value_enum, default_value_t)]
     on_error: FailedCases,
 
@@ -44,10 +44,10 @@ pub(crate) struct Args {
 /// What `--on-error` takes.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default)]
 enum FailedCases {
-    /// It has failed
+    /// The case fails
     #[default]
     Fail,
-    /// Its outputs are missing, as those of a row are with `cembra eval --on-error missing`
+    /// The outputs are missing, as they are with `cembra eval --on-error missing`
     Missing,
 }
 

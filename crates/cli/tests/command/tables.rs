@@ -499,3 +499,17 @@ fn a_note_says_why_rows_go_one_by_one() {
     );
     assert!(!noted("input xs: [i64]; sum(xs)").contains("one by one"));
 }
+
+#[test]
+fn a_row_that_a_kept_column_does_not_take_has_no_part_in_others() {
+    // The type of the kept column is found in the first rows, and holds no fraction.
+    let rows: String =
+        (0..12_000).map(|at| format!("{{\"x\": {at}{}}}\n", if at == 11_000 { ".5" } else { "" })).collect();
+    let shell = Shell::new().file("x.jsonl", rows);
+    let model = "input x: f64; output y = x + 1.0";
+    let found = shell.run(&["eval", "-e", model, "x.jsonl", "--keep", "x", "--on-error", "missing"]).stdout;
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (12_001, "x,y"));
+    assert_eq!(lines[11_000..11_004], ["10999,11000", ",", "11001,11002", "11002,11003"]);
+    assert_eq!(lines[12_000], "11999,12000");
+}
