@@ -3,7 +3,7 @@
 
 use cembra::{JsonColumns, JsonRow, JsonText, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
 
-const TYPES: [(&str, &str); 15] = [
+const TYPES: [(&str, &str); 16] = [
     ("id", "i64"),
     ("small", "i32?"),
     ("huge", "u64?"),
@@ -16,6 +16,7 @@ const TYPES: [(&str, &str); 15] = [
     ("day", "date?"),
     ("numbers", "[i32]"),
     ("ratios", "[f64]"),
+    ("pair", "(text, f64)"),
     ("halves", "[f32]"),
     ("home", "{zip: i32, town: text?, at: (f64, f64?)}?"),
     ("items", "[{price: f64, kind: text?, count: i64}]"),
@@ -89,6 +90,7 @@ fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
                 &[
                     "\"\"",
                     "\"a\"",
+                    "\"\\\"7\"",
                     "\"\\u00e9\\n\"",
                     "\"exactly twelve\"",
                     "\"as long as a text in a buffer\"",
@@ -186,7 +188,7 @@ fn one_pass_takes_what_value_by_value_takes() {
     let types = types();
     let mut random = fastrand::Rng::with_seed(34);
     let (mut taken, mut seldom, mut refused) = (0, 0, 0);
-    for _ in 0..400 {
+    for _ in 0..600 {
         let (mut pushed, mut passed, mut expected) = (columns(&types), columns(&types), columns(&types));
         let mut texts = String::new();
         for _ in 0..random.usize(1..30) {
@@ -227,19 +229,21 @@ fn rows_of_common_forms_take_one_pass() {
     let mut columns = columns(&types);
     let rows = [
         "{\"id\":7,\"small\":null,\"huge\":1,\"x\":1.5,\"half\":2,\"name\":\"a\\n\",\"flag\":true,\"mask\":true,\"held\":true,\"day\":\"2026-11-26\",\
-         \"numbers\":[1,null],\"ratios\":[0.1,null,\"NaN\" , 2],\"halves\":[],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
-        "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"halves\": [ 1 , 2.5 ], \"ratios\": [], \"name\": \"é\", \
+         \"numbers\":[1,null],\"ratios\":[0.1,null,\"NaN\" , 2],\"halves\":[],\"pair\":[\"a\",0.1],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
+        "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"halves\": [ 1 , 2.5 ], \"ratios\": [], \"pair\": [ \"\" , 7 ], \"name\": \"é\", \
          \"x\": 3, \"held\": \"present\", \"id\": -7, \"other\": { \"x\": [ 1 ] } }",
     ];
-    for row in rows {
+    // An input that is absent may be so in one row after the other.
+    for row in [rows[0], rows[1], rows[1], rows[1], rows[0]] {
         assert!(columns.try_push(row), "{row}");
     }
-    assert!(!columns.try_push("{\"id\": 7}") && columns.rows() == 2);
+    assert!(!columns.try_push("{\"id\": 7}") && columns.rows() == 5);
     let made = columns.into_columns().unwrap();
-    let ValueColumn::Lists { points, elements, .. } = &made[14] else { panic!("lists") };
+    assert!(made.iter().all(|column| column.rows() == Some(5)));
+    let ValueColumn::Lists { points, elements, .. } = &made[15] else { panic!("lists") };
     let ValueColumn::Tuple(fields) = &**elements else { panic!("structs") };
     let ValueColumn::Scalars(prices) = &fields[0] else { panic!("numbers") };
-    assert_eq!((&points[..], prices.array().to_string().as_str()), (&[0, 1, 2][..], "[1, 0.1]"));
+    assert_eq!((&points[..], prices.array().to_string().as_str()), (&[0, 1, 2, 3, 4, 5][..], "[1, 0.1, 0.1, 0.1, 1]"));
 }
 
 #[test]
