@@ -2,7 +2,8 @@
 //! place, because its arrays lie in no frame.
 
 use crate::fields::sealed::Sealed;
-use crate::{InputValue, Output, OutputField, OutputValue};
+use crate::fields::{input_if_given, output_if_given};
+use crate::{InputField, InputValue, Output, OutputField, OutputValue};
 use cembra_engine::rows::{ArrayView, array_of_optionals, elements, optional_elements};
 use cembra_runtime::{ArrayKind, FramePtr, Optional, QType, Scalar, for_each_scalar};
 use cembra_value::{Array, ScalarValue, Value};
@@ -28,6 +29,8 @@ macro_rules! array_input {
                 Value::from($array)
             }
         }
+
+        input_if_given!([] $ty);
     )* };
 }
 
@@ -51,6 +54,8 @@ macro_rules! array_output {
                     if array.scalar() == $scalar && ($may_miss || array.present_count() == array.len()))
             }
         }
+
+        output_if_given!([] $ty);
 
         // SAFETY: FIELD-TABLE: the value itself, at 0.
         unsafe impl Output for $ty {
@@ -85,6 +90,8 @@ macro_rules! plain_arrays {
                 Value::from(ArrayView::new(&self[..]).array())
             }
         }
+
+        input_if_given!([const N: usize] [$rust; N]);
 
         array_output! {
             Vec<$rust>: Scalar::$plain, |array| elements(array), false;

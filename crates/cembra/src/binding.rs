@@ -169,14 +169,17 @@ impl WholeInput {
     /// The value of a row.
     ///
     /// # Errors
-    /// What the accessor says, or that it gave a value of another type.
+    /// What the accessor says, or that it gave a value of another type; a list in an `Option` is `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` is a row of the source's type, borrowed for the call.
     pub(crate) unsafe fn value(&self, row: *const u8) -> Result<Value, Error> {
         match self {
             // SAFETY: FIELD-TABLE, promised by the caller.
-            WholeInput::Field(field) => Ok(unsafe { (field.value)(row.add(field.offset)) }),
+            WholeInput::Field(field) => match unsafe { (field.value)(row.add(field.offset)) } {
+                Value::Nothing => Err(field.not_given()),
+                value => Ok(value),
+            },
             WholeInput::Read(load) => {
                 // SAFETY: FIELD-TABLE, promised by the caller.
                 let value = unsafe { load.read.read(row)? };

@@ -22,7 +22,7 @@ pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
-    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Input`, `Option` of them, and lists as `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>`; arrays may be `&[T]`, `Vec<T>`, `[T; N]`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`; dictionaries `HashMap` and `BTreeMap`",
+    note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Input`, `Option` of them, and lists as `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>`; arrays may be `&[T]`, `Vec<T>`, `[T; N]`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`; `Option` of lists and arrays; dictionaries `HashMap` and `BTreeMap`",
     note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
 pub trait InputValue: Sealed<InputField> {
@@ -47,7 +47,7 @@ pub trait InputValue: Sealed<InputField> {
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
-    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Output`, `Option` of them, `Vec<T>` and `Vec<Option<T>>`; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`",
+    note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Output`, `Option` of them, `Vec<T>` and `Vec<Option<T>>`; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`; `Option` of lists and arrays",
     note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
 pub trait OutputValue: Sized + Sealed<OutputField> {
@@ -171,6 +171,13 @@ impl InputField {
         Err(diagnostic
             .hint("take a type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`")
             .into())
+    }
+
+    /// The error that the field, or one inside of it, is a list that is `None`.
+    #[cold]
+    pub(crate) fn not_given(&self) -> Error {
+        let missing = if self.qtype.as_tuple().is_some() { "a list in it" } else { "it" };
+        Error::values(format!("input `{}` is {}, but {missing} is missing", self.name, self.qtype))
     }
 
     /// The type of the field; none if no input can have it.
@@ -388,7 +395,7 @@ impl OutputField {
 /// Structs with a derive are fields of others, alone and in an `Option`: `{name: text}` and `{name: text}?` of models, whose fields are in the order of the struct's.
 /// Of models with arrays they may also be `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts, and
 /// [`ArrayView`](crate::ArrayView); `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>` of structs with a derive, which are lists, `[{name: text}]`; and `HashMap` and
-/// `BTreeMap` of the plain types and `String`, which are dictionaries. Such models take a copy of each field. Of models with tensors they may be
+/// `BTreeMap` of the plain types and `String`, which are dictionaries. Such models take a copy of each field. A list in an `Option` has to be there: `None` is an error of the row. Of models with tensors they may be
 /// [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of other types are
 /// refused when a model asks for them, and not before.
 ///
@@ -462,3 +469,50 @@ macro_rules! single {
 }
 
 pub(crate) use single;
+
+/// A list that the caller may not have, as an input: models have no missing lists, so `None` is an error of the row.
+macro_rules! input_if_given {
+    ([$($parameter:tt)*] $ty:ty) => {
+        impl<$($parameter)*> Sealed<InputField> for Option<$ty> {}
+
+        impl<$($parameter)*> InputValue for Option<$ty> {
+            fn qtype() -> QType {
+                <$ty as InputValue>::qtype()
+            }
+            const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
+            unsafe fn write(&self, _: FramePtr, _: u32) {
+                // No plan has such an input.
+            }
+            fn value(&self) -> Value {
+                self.as_ref().map_or(Value::Nothing, InputValue::value)
+            }
+        }
+    };
+}
+
+pub(crate) use input_if_given;
+
+/// A list in an `Option`, as an output: `None` only where the model has no such output and the field a default.
+macro_rules! output_if_given {
+    ([$($parameter:tt)*] $ty:ty) => {
+        impl<$($parameter)*> Sealed<OutputField> for Option<$ty> {}
+
+        impl<$($parameter)*> OutputValue for Option<$ty> {
+            fn qtype() -> QType {
+                <$ty as OutputValue>::qtype()
+            }
+            const IN_PLACE: bool = false;
+            // SAFETY: FRAME-SLOT, as the trait says.
+            unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
+                // No plan has such an output.
+                Some(None)
+            }
+            fn of_value(value: &Value) -> Option<Self> {
+                <$ty as OutputValue>::of_value(value).map(Some)
+            }
+        }
+    };
+}
+
+pub(crate) use output_if_given;

@@ -2,7 +2,7 @@
 //! the table of its own fields; nothing of it is read or written in place.
 
 use crate::fields::sealed::Sealed;
-use crate::fields::single;
+use crate::fields::{input_if_given, output_if_given, single};
 use crate::{FieldType, InputField, InputValue, ModelScalar, Output, OutputField, OutputValue};
 use cembra_runtime::{ArrayKind, Fields, FramePtr, InFrame, Names, QType, Scalar};
 use cembra_value::{Array, ListBuilder, ScalarValue, Value};
@@ -123,7 +123,7 @@ impl InputField {
         }
     }
 
-    /// A struct, whose type is this, as a value by itself.
+    /// A struct, whose type is this, as a value by itself; none if a list in it is `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` points to a struct of these fields.
@@ -132,8 +132,11 @@ impl InputField {
     pub unsafe fn struct_value(fields: &[InputField], qtype: &QType, row: *const u8) -> Value {
         let QType::Tuple(named) = qtype else { return Value::Nothing };
         // SAFETY: FIELD-TABLE, promised by the caller.
-        let values = fields.iter().map(|field| unsafe { (field.value)(row.add(field.offset)) });
-        Value::Tuple(named.with(values.collect()))
+        let values = fields.iter().map(|field| match unsafe { (field.value)(row.add(field.offset)) } {
+            Value::Nothing => None,
+            value => Some(value),
+        });
+        values.collect::<Option<_>>().map_or(Value::Nothing, |values| Value::Tuple(named.with(values)))
     }
 
     /// Adds a struct to a list of such.
@@ -351,6 +354,8 @@ macro_rules! list_input {
                 list_value(&$element, self.iter(), |$one| $value, |$other, $list| $push)
             }
         }
+
+        input_if_given!([$($parameter)*] $ty);
     )* };
 }
 
@@ -378,6 +383,8 @@ macro_rules! list_output {
                 elements(&$element, value)?.iter().map(|$one| $value).collect()
             }
         }
+
+        output_if_given!([$($parameter)*] $ty);
 
         // SAFETY: FIELD-TABLE: the value itself, at 0.
         unsafe impl<$($parameter)*> Output for $ty {

@@ -1,4 +1,4 @@
-//! Outputs that are structs without a derive, lists of them, lists that may be missing, and dictionaries.
+//! Outputs that are structs without a derive, lists of them, lists of lists, and dictionaries.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ struct Item {
 struct Order {
     plain: Plain,
     plains: Vec<Plain>,
-    perhaps: Option<Vec<Item>>,
+    nested: Vec<Vec<Item>>,
     by_name: HashMap<String, f64>,
 }
 

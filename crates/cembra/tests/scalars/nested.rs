@@ -239,3 +239,78 @@ fn what_does_not_fit_is_said() {
     assert_eq!(error.code(), "values");
     assert!(executor.run(&Row { home: Address { city: "toy".to_owned(), zip: None } }).is_ok());
 }
+
+/// A list may stand in an `Option`: models have no missing lists, so `None` is an error of its row, by derive and by serde.
+#[test]
+fn lists_that_are_not_given_are_errors() {
+    #[derive(cembra::Input, serde::Serialize, Clone)]
+    struct Deep {
+        codes: Option<Vec<i32>>,
+    }
+    #[derive(cembra::Input, serde::Serialize, Clone)]
+    struct Request {
+        items: Option<Vec<Item>>,
+        gifts: Option<Vec<Option<Item>>>,
+        weights: Option<[f64; 2]>,
+        names: Option<Vec<String>>,
+        deep: Deep,
+    }
+    #[derive(cembra::Output, PartialEq, Debug)]
+    struct Reply {
+        lines: Option<Vec<Line>>,
+        names: Option<Vec<String>>,
+        total: f64,
+        #[cembra(default)]
+        others: Option<Vec<Line>>,
+    }
+    let text = "
+        input items: [{price: f64, kind: text?, count: i32}]
+        input gifts: [{price: f64, kind: text?, count: i32}?]
+        input weights: [f64]
+        input names: [text]
+        input deep: {codes: [i32]}
+        output lines = map(fn(i) = {price: i.price, kind: i.kind}, items)
+        output \"names\" = names
+        output total = sum(weights) + sum(deep.codes) + array.size(gifts)";
+    let model = Model::parse(text).expect("a model");
+    let given = Request {
+        items: Some(vec![Item { price: 1.5, kind: None, count: 1 }]),
+        gifts: Some(vec![None]),
+        weights: Some([0.25, 0.5]),
+        names: Some(vec!["a".to_owned()]),
+        deep: Deep { codes: Some(vec![3]) },
+    };
+    let expected = || Reply {
+        lines: Some(vec![Line { price: 1.5, kind: None }]),
+        names: Some(vec!["a".to_owned()]),
+        total: 4.75,
+        others: None,
+    };
+    let without = [
+        (
+            Request { items: None, ..given.clone() },
+            "input `items` is [{price: f64, kind: text?, count: i32}], but it is missing",
+        ),
+        (Request { weights: None, ..given.clone() }, "input `weights` is [f64?], but it is missing"),
+        (
+            Request { deep: Deep { codes: None }, ..given.clone() },
+            "input `deep` is {codes: [i32?]}, but a list in it is missing",
+        ),
+    ];
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let options = Options::default().backend(backend);
+        let mut derived = model.executor::<Request, Reply>(&options).expect("an executor");
+        let mut serialised = model.executor_for_rows::<Reply>(&options).expect("an executor");
+        assert_eq!(derived.run(&given).expect("a reply"), expected());
+        assert_eq!(serialised.run(&given).expect("a reply"), expected());
+        for (request, message) in &without {
+            let error = derived.run(request).expect_err("no list");
+            assert_eq!((error.code(), error.to_string().as_str()), ("values", *message));
+            let error = serialised.run(request).expect_err("no list");
+            assert_eq!(error.code(), "values", "{error}");
+            let mut replies = [expected(), expected()];
+            derived.run_many(&[given.clone(), request.clone()], &mut replies).expect_err("no list");
+            assert_eq!(replies, [expected(), expected()]);
+        }
+    }
+}
