@@ -266,8 +266,12 @@ impl Trial<'_> {
 
     /// What the program computes on; of one that is ill-typed, scalars.
     fn kind(&self) -> Kind {
-        let types = types(&self.case.program).unwrap_or_default();
-        if types.iter().flatten().any(has_arrays) { Kind::Arrays } else { Kind::Scalars }
+        let program = &self.case.program;
+        let types = types(program).unwrap_or_default();
+        // Operators see a dictionary, which lies in no frame and needs none; one that is given is an array of keys and one of values.
+        let needed = program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed);
+        let given = needed.filter_map(|(input, _)| input.qtype.as_ref());
+        if types.iter().flatten().chain(given).any(has_arrays) { Kind::Arrays } else { Kind::Scalars }
     }
 
     /// What must hold of array programs: they are no plan, and nothing but the interpreter evaluates them directly.
