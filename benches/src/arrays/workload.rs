@@ -44,8 +44,8 @@ pub const WORKLOADS: [ArrayWorkload; 8] = [
         name: "A2",
         source: include_str!("../../workloads/A2.cem"),
         draw: |draw| vec![("x", draw.some(|random| normal(random, 10.0, 3.0)))],
-        // Within 1e-12, as scores are below 5.
-        comparison: Comparison::Near(2e-13),
+        // Scores are below 5. Without AVX-512 the limit adds in another order, and is 6e-13 away.
+        comparison: Comparison::Near(2e-12),
         bytes_per_row: 16.0,
         limits: &[limit::A2],
     },
