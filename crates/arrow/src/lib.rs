@@ -27,7 +27,7 @@ mod structs;
 pub use arrays::{from_model, from_model_with, to_model};
 pub use input::Input;
 pub use output::{array, array_as, array_with, relaid};
-pub use schema::{Strings, data_type, data_type_with, input_types, scalar};
+pub use schema::{Strings, data_type, data_type_with, input_type, input_types, scalar};
 pub use stream::{Evaluated, evaluated};
 pub use structs::struct_arrays;
 

@@ -28,8 +28,10 @@ pub fn scalar(data_type: &DataType) -> Option<Scalar> {
     })
 }
 
-/// The type of an input whose values are those of a column: lists become arrays, and what may be null optional.
-fn qtype(field: &Field) -> Option<QType> {
+/// The type of an input whose values are those of a column: lists become arrays, and what may be null optional. Nothing for the types that no
+/// input can have.
+#[must_use]
+pub fn input_type(field: &Field) -> Option<QType> {
     match field.data_type() {
         DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
             Some(QType::Array(ArrayKind::Dense, scalar(element.data_type())?))
@@ -92,7 +94,7 @@ pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
 #[must_use]
 pub fn input_types(mut options: Options, schema: &Schema) -> Options {
     for field in schema.fields() {
-        if let Some(qtype) = qtype(field) {
+        if let Some(qtype) = input_type(field) {
             options = options.input_type(field.name(), qtype);
         }
     }

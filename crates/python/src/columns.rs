@@ -1,0 +1,392 @@
+//! Many rows at once: arrays of NumPy and of Arrow as columns. Numbers are read where they lie, and written into the arrays that the caller
+//! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
+
+use crate::scalars::{Misfit, scalar_of_dtype};
+use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of};
+use arrow_array::ArrayRef;
+use cembra::{
+    Array, Batch, BatchRun, Bitmap, BitmapMut, ColumnMut, InputColumn, OutputColumn, QType, RowFailure, Scalar, Value,
+};
+use cembra_arrow::Input;
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use pyo3_arrow::PyArray;
+use pyo3_arrow::input::AnyArray;
+
+/// The values of an input in all rows.
+pub(crate) struct Column<'py> {
+    data: Data<'py>,
+    /// A bit for each row whose value is there; none where all are.
+    presence: Option<Vec<u64>>,
+}
+
+macro_rules! data {
+    ($($rust:ident $scalar:ident),*) => {
+        enum Data<'py> {
+            $(
+                /// Numbers where they lie.
+                $scalar(PyReadonlyArray1<'py, $rust>),
+            )*
+            /// Values of other types, converted.
+            Array(Array),
+            Arrow(ArrayRef),
+            /// The same in every row.
+            Shared(Value),
+        }
+
+        /// Numbers that lie one behind the other.
+        fn numbers<'py>(object: &Bound<'py, PyAny>) -> Option<(Scalar, Data<'py>)> {
+            $(
+                if let Ok(array) = object.cast::<PyArray1<$rust>>()
+                    && let Ok(array) = array.try_readonly()
+                    && array.as_slice().is_ok()
+                {
+                    return Some((Scalar::$scalar, Data::$scalar(array)));
+                }
+            )*
+            None
+        }
+
+        impl Data<'_> {
+            fn rows(&self) -> Option<usize> {
+                match self {
+                    $(Data::$scalar(array) => Some(array.len()),)*
+                    Data::Array(array) => Some(array.len()),
+                    Data::Arrow(array) => Some(arrow_array::Array::len(array)),
+                    Data::Shared(_) => None,
+                }
+            }
+
+            /// What the library reads; none of Arrow's arrays.
+            fn column(&self) -> Option<InputColumn<'_>> {
+                match self {
+                    $(Data::$scalar(array) => array.as_slice().ok().map(InputColumn::values),)*
+                    Data::Array(array) => Some(InputColumn::elements(array)),
+                    Data::Arrow(_) => None,
+                    Data::Shared(value) => Some(InputColumn::shared(value)),
+                }
+            }
+        }
+    };
+}
+
+for_each_number!(data);
+
+/// True for an object that has a value for each of many rows.
+pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> bool {
+    match object.cast::<PyUntypedArray>() {
+        Ok(array) => array.ndim() > 0,
+        Err(_) => is_arrow(object),
+    }
+}
+
+/// True for an object that has a value for each of many rows where an input is of this type: lists of Arrow where it is an array.
+pub(crate) fn is_column_of(object: &Bound<'_, PyAny>, qtype: &QType) -> bool {
+    match qtype {
+        QType::Array(..) => {
+            let lists = |field: arrow_schema::FieldRef| {
+                cembra_arrow::input_type(&field).is_some_and(|found| found.scalar().is_none())
+            };
+            object.cast::<PyUntypedArray>().is_err()
+                && is_arrow(object)
+                && object.extract::<AnyArray>().and_then(|array| array.field()).is_ok_and(lists)
+        }
+        qtype => qtype.scalar().is_some() && is_column(object),
+    }
+}
+
+/// True for an array, or a series, of a package that has Arrow's interface.
+fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
+    let has = |name| object.hasattr(name).unwrap_or(false);
+    has("__arrow_c_array__") || has("__arrow_c_stream__")
+}
+
+impl<'py> Column<'py> {
+    /// The same value in every row.
+    pub(crate) fn shared(value: Value) -> Self {
+        Column { data: Data::Shared(value), presence: None }
+    }
+
+    /// The rows of an array, for an input of this type; of one that has none yet, the type that the array says comes with it.
+    pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>) -> PyResult<(QType, Self)> {
+        if object.cast::<PyUntypedArray>().is_err() {
+            let array = arrow(object)?;
+            let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {}", array.data_type()));
+            let field = arrow_schema::Field::new(name, array.data_type().clone(), true);
+            let qtype = cembra_arrow::input_type(&field).ok_or_else(refused)?;
+            return Ok((qtype, Column { data: Data::Arrow(array), presence: None }));
+        }
+        let untyped = object.cast::<PyUntypedArray>()?;
+        if untyped.ndim() != 1 {
+            let message = format!(
+                "input `{name}` is an array of {} axes: a column has one; declare a tensor for more",
+                untyped.ndim()
+            );
+            return Err(crate::errors::data(message));
+        }
+        let presence = presence(object)?;
+        let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
+        let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
+        if let Some((scalar, data)) = numbers(&plain) {
+            return Ok((optional(scalar, presence.is_some()), Column { data, presence }));
+        }
+        let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
+        let kind = kind(untyped)?;
+        // Numbers in another order of bytes, of another size, or with other strides are copied.
+        let numeric = match kind.trim_start_matches(['<', '>']) {
+            "f8" | "f4" | "i8" | "i4" | "u8" => Some(kind.trim_start_matches(['<', '>']).to_owned()),
+            "f2" => Some("f4".to_owned()),
+            "i1" | "i2" | "u1" | "u2" => Some("i4".to_owned()),
+            "u4" => Some("i8".to_owned()),
+            _ => None,
+        };
+        if let Some(numeric) = numeric {
+            let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
+            let (scalar, data) = numbers(&copied).ok_or_else(|| refused(&kind))?;
+            return Ok((optional(scalar, presence.is_some()), Column { data, presence }));
+        }
+        let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
+        let array = values::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
+        let is_optional = presence.is_some() || array.first_missing().is_some();
+        Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence }))
+    }
+
+    /// How many rows it has; none of a value that is the same in each.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.data.rows()
+    }
+
+    pub(crate) const fn is_arrow(&self) -> bool {
+        matches!(self.data, Data::Arrow(_))
+    }
+}
+
+/// The elements of an array that has no numbers as Python's objects, and their type; none of a type that no input has.
+fn listed<'py>(
+    object: &Bound<'py, PyAny>,
+    plain: &Bound<'py, PyAny>,
+    kind: &str,
+) -> PyResult<Option<(Scalar, Bound<'py, PyAny>)>> {
+    if kind == "O" || kind == "|O" {
+        let listed = object.call_method0("tolist")?;
+        let first = listed.try_iter()?.find(|one| !one.as_ref().is_ok_and(|one| one.is_none()));
+        let scalar = first.transpose()?.and_then(|first| crate::scalars::scalar_of(&first));
+        return Ok(scalar.map(|scalar| (scalar, listed)));
+    }
+    let Some(scalar) = scalar_of_dtype(kind) else { return Ok(None) };
+    let listed = match scalar {
+        // Moments of NumPy have no zone: they are in UTC, as it counts them.
+        Scalar::Timestamp => {
+            let moments = plain.call_method1("astype", ("M8[us]",))?;
+            let utc = pyo3::types::PyTzInfo::utc(object.py())?.to_owned();
+            let zoned = PyDict::new(object.py());
+            zoned.set_item("tzinfo", utc)?;
+            let one = |moment: PyResult<Bound<'py, PyAny>>| {
+                let moment = moment?;
+                if moment.is_none() { Ok(moment) } else { moment.call_method("replace", (), Some(&zoned)) }
+            };
+            PyList::new(
+                object.py(),
+                moments.call_method0("tolist")?.try_iter()?.map(one).collect::<PyResult<Vec<_>>>()?,
+            )?
+            .into_any()
+        }
+        Scalar::Duration => plain.call_method1("astype", ("m8[us]",))?.call_method0("tolist")?,
+        _ => object.call_method0("tolist")?,
+    };
+    Ok(Some((scalar, listed)))
+}
+
+/// A bit for each element of a masked array that is there.
+fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> {
+    if !is_masked(object) {
+        return Ok(None);
+    }
+    let mask = object.py().import("numpy.ma")?.call_method1("getmaskarray", (object,))?;
+    let mask = mask.cast_into::<PyArray1<bool>>()?;
+    let mask = mask.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let mut bits = vec![0_u64; mask.len().div_ceil(64)];
+    for (at, is_missing) in mask.as_array().iter().enumerate() {
+        bits[at / 64] |= u64::from(!is_missing) << (at % 64);
+    }
+    Ok(Some(bits))
+}
+
+/// The array of an object of Arrow's interface, in one piece. Strings are checked: whoever made them says that they are UTF-8.
+fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+    let (chunks, field) = chunked.into_inner();
+    for chunk in &chunks {
+        arrow_array::Array::to_data(chunk).validate_full().map_err(|error| crate::errors::data(error.to_string()))?;
+    }
+    match chunks.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Ok(arrow_array::new_empty_array(field.data_type())),
+        several => {
+            let arrays: Vec<&dyn arrow_array::Array> = several.iter().map(|chunk| &**chunk).collect();
+            arrow_select::concat::concat(&arrays).map_err(|error| crate::errors::data(error.to_string()))
+        }
+    }
+}
+
+/// What became of many rows.
+pub(crate) struct Rows<'py> {
+    /// The array of each output.
+    pub(crate) outputs: Vec<Bound<'py, PyAny>>,
+    /// The rows that failed.
+    pub(crate) failed: Vec<usize>,
+    pub(crate) failures: Vec<RowFailure>,
+}
+
+/// Evaluates a model on columns, one for each of its inputs; `may_fail` if rows that fail are missing. Arrays come as those of Arrow if a column was one, else as those of NumPy.
+pub(crate) fn run<'py>(
+    py: Python<'py>,
+    batch: &Batch,
+    start: BatchRun<'_>,
+    columns: &[Column<'_>],
+    may_fail: bool,
+    raised: impl Fn(cembra::Error) -> PyErr,
+) -> PyResult<Rows<'py>> {
+    let sized = || columns.iter().zip(batch.inputs()).filter_map(|(column, input)| Some((column.rows()?, &input.name)));
+    let rows = sized().next().map_or(1, |(rows, _)| rows);
+    if let (Some((_, first)), Some((found, name))) = (sized().next(), sized().find(|(found, _)| *found != rows)) {
+        return Err(crate::errors::data(format!("input `{name}` has {found} rows, and `{first}` has {rows}")));
+    }
+    let arrow: Vec<Option<Input<'_>>> = columns
+        .iter()
+        .zip(batch.inputs())
+        .map(|(column, input)| match &column.data {
+            Data::Arrow(array) => Input::of(&input.name, array, &input.qtype).map(Some),
+            _ => Ok(None),
+        })
+        .collect::<Result<_, _>>()
+        .map_err(|error| crate::errors::data(error.to_string()))?;
+    let inner: Vec<Option<InputColumn<'_>>> =
+        arrow.iter().map(|input| input.as_ref().and_then(Input::values)).collect();
+    let inputs = columns.iter().zip(&arrow).zip(&inner).map(|((column, arrow), inner)| match arrow {
+        Some(array) => array.column(inner.as_ref()),
+        None => {
+            let values = column.data.column().unwrap_or_else(|| InputColumn::units(rows));
+            match column.presence.as_ref().and_then(|bits| Bitmap::of_words(bits, rows)) {
+                Some(bits) => values.present(bits),
+                None => values,
+            }
+        }
+    });
+    let inputs: Vec<InputColumn<'_>> = inputs.collect();
+    let is_arrow = columns.iter().any(Column::is_arrow);
+    let mut sinks = Vec::with_capacity(batch.outputs().len());
+    for output in batch.outputs() {
+        // Columns of rows that may fail, and of models with arrays, are the library's.
+        let is_made = is_arrow || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
+        sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
+    }
+    let made = {
+        let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
+        let start = start.rows(rows);
+        py.detach(|| start.run_into(&inputs, places)).map_err(raised)?
+    };
+    let mut made_columns = made.columns.into_iter();
+    let mut outputs = Vec::with_capacity(sinks.len());
+    for (sink, output) in sinks.into_iter().zip(batch.outputs()) {
+        outputs.push(match sink {
+            Sink::Made => {
+                let column = made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?;
+                if is_arrow { arrow_object(py, &output.name, column)? } else { numpy_object(py, &column)? }
+            }
+            filled => filled.finish(py, rows)?,
+        });
+    }
+    Ok(Rows { outputs, failed: made.failed, failures: made.failures })
+}
+
+macro_rules! sinks {
+    ($($rust:ident $scalar:ident),*) => {
+        /// Where the values of an output go.
+        enum Sink<'py> {
+            $(
+                /// An array of numbers, and a bit for each that is there.
+                $scalar(PyReadwriteArray1<'py, $rust>, Option<Vec<u8>>),
+            )*
+            /// A column that the library makes.
+            Made,
+        }
+
+        impl<'py> Sink<'py> {
+            /// New memory for so many values of this type; nothing for those that lie in NumPy in another form.
+            fn of(py: Python<'py>, qtype: &QType, rows: usize) -> Self {
+                let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
+                match qtype.scalar() {
+                    $(
+                        // An array that was just made is nobody else's.
+                        Some(Scalar::$scalar) => match PyArray1::<$rust>::zeros(py, rows, false).try_readwrite() {
+                            Ok(array) => Sink::$scalar(array, bits),
+                            Err(_) => Sink::Made,
+                        },
+                    )*
+                    _ => Sink::Made,
+                }
+            }
+
+            /// The memory that the library writes.
+            fn column(&mut self, rows: usize) -> Option<ColumnMut<'_>> {
+                match self {
+                    $(Sink::$scalar(array, bits) => {
+                        let values = ColumnMut::values(array.as_slice_mut().ok()?);
+                        match bits {
+                            Some(bits) => BitmapMut::new(bits, 0, rows).map(|bits| values.present(bits)),
+                            None => Some(values),
+                        }
+                    })*
+                    Sink::Made => None,
+                }
+            }
+
+            /// The array of NumPy.
+            fn finish(self, py: Python<'py>, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+                match self {
+                    $(Sink::$scalar(array, bits) => {
+                        let array = Bound::clone(&array).into_any();
+                        let missing = |bits: Vec<u8>| (0..rows).map(|row| bits[row / 8] >> (row % 8) & 1 == 0).collect();
+                        masked(py, array, bits.map(missing))
+                    })*
+                    Sink::Made => Ok(py.None().into_bound(py)),
+                }
+            }
+        }
+    };
+}
+
+for_each_number!(sinks);
+
+/// A column as an array of Arrow, which every package with Arrow's interface takes.
+fn arrow_object<'py>(py: Python<'py>, name: &str, column: OutputColumn) -> PyResult<Bound<'py, PyAny>> {
+    let array = cembra_arrow::array(name, column).map_err(|error| crate::errors::data(error.to_string()))?;
+    Ok(Bound::new(py, PyArray::from_array_ref(array))?.into_any())
+}
+
+/// A column that lies in NumPy in another form: truth values, dates, strings; lists as a list of arrays.
+fn numpy_object<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<Bound<'py, PyAny>> {
+    let (rows, is_optional) = (column.rows(), column.qtype().is_optional() || column.presence().is_some());
+    let Some(scalar) = column.qtype().scalar() else {
+        let value = |row| values::object(py, &column.value(row).unwrap_or(Value::Nothing), values::Arrays::Numpy);
+        let all = (0..rows).map(value).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, all)?.into_any());
+    };
+    macro_rules! copied {
+        ($($rust:ident $scalar:ident),*) => {
+            match scalar {
+                $(Scalar::$scalar => column.values::<$rust>().map(|all| PyArray1::from_slice(py, all).into_any()),)*
+                _ => None,
+            }
+        };
+    }
+    let array = match for_each_number!(copied) {
+        Some(array) => array,
+        None => numpy_of(py, scalar, rows, |row| column.value(row).as_ref().and_then(Value::as_scalar).cloned())?,
+    };
+    let missing = || (0..rows).map(|row| !column.is_present(row)).collect();
+    masked(py, array, (is_optional && is_maskable(scalar)).then(missing))
+}

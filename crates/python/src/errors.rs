@@ -1,0 +1,116 @@
+//! Errors of the library as exceptions. An exception keeps what the error knows as attributes: its code, the place in the text, the row, and
+//! the excerpt for people, which is its text too.
+
+use cembra::{Error, FaultKind, Source};
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+create_exception!(
+    cembra,
+    CembraError,
+    PyException,
+    "What cembra raises. Its subclasses say what is wrong: the text, types, data, an evaluation, or a limit."
+);
+create_exception!(
+    cembra,
+    TextError,
+    CembraError,
+    "The text of a model is not of the language's form, or names what is not there."
+);
+create_exception!(
+    cembra,
+    TypesError,
+    CembraError,
+    "Types do not fit: of operands, of inputs that nobody declares, of labels and shapes."
+);
+create_exception!(cembra, DataError, CembraError, "Values that are given do not fit the model's inputs.");
+create_exception!(cembra, EvaluationError, CembraError, "An evaluation failed, or was ended.");
+create_exception!(cembra, LimitError, CembraError, "A model or an evaluation takes more than it may.");
+
+/// Adds the classes to the module.
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let add = |name, class: Bound<'_, PyType>| {
+        class.setattr("__name__", name)?;
+        module.add(name, class)
+    };
+    add("Error", py.get_type::<CembraError>())?;
+    add("TextError", py.get_type::<TextError>())?;
+    add("TypesError", py.get_type::<TypesError>())?;
+    add("DataError", py.get_type::<DataError>())?;
+    add("EvaluationError", py.get_type::<EvaluationError>())?;
+    add("LimitError", py.get_type::<LimitError>())
+}
+
+/// The class of an error, by its kind and code.
+fn class<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyType> {
+    match (error.fault_kind(), error.code()) {
+        (Some(FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::WorkLimit), _) | (None, "limit") => {
+            py.get_type::<LimitError>()
+        }
+        (Some(_), _) | (None, "evaluation") => py.get_type::<EvaluationError>(),
+        (None, "values" | "promise" | "binding" | "input-type") => py.get_type::<DataError>(),
+        (
+            None,
+            "type-mismatch" | "missing-input-type" | "untyped-output" | "labels" | "shape" | "derivative" | "arrays"
+            | "tensors",
+        ) => py.get_type::<TypesError>(),
+        _ => py.get_type::<TextError>(),
+    }
+}
+
+/// The exception of an error, whose excerpt is of this source.
+pub(crate) fn of_source<'s>(error: Error, source: impl Into<Source<'s>>) -> PyErr {
+    let rendered = error.render(source);
+    Python::attach(|py| {
+        made(py, &class(py, &error), &error.message(), error.code(), &rendered, |made| {
+            made.setattr("span", error.span().map(|span| (span.start, span.end)))?;
+            made.setattr("row", error.row())?;
+            made.setattr("element", error.element())?;
+            made.setattr("operator", error.operator())
+        })
+    })
+}
+
+/// The exception of an error in a text, whose name is that of its file.
+pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
+    match name {
+        Some(name) => of_source(error, Source::new(name, text)),
+        None => of_source(error, text),
+    }
+}
+
+/// The exception that what the caller gave does not fit.
+pub(crate) fn data(message: impl Into<String>) -> PyErr {
+    let message = message.into();
+    Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
+}
+
+/// The exception that an input has no type.
+pub(crate) fn types(message: impl Into<String>) -> PyErr {
+    let message = message.into();
+    Python::attach(|py| made(py, &py.get_type::<TypesError>(), &message, "missing-input-type", &message, |_| Ok(())))
+}
+
+fn made<'py>(
+    py: Python<'py>,
+    class: &Bound<'py, PyType>,
+    message: &str,
+    code: &str,
+    rendered: &str,
+    more: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyErr {
+    let whole = || {
+        let made = class.call1((rendered,))?;
+        made.setattr("message", message)?;
+        made.setattr("code", code)?;
+        for name in ["span", "row", "element", "operator"] {
+            made.setattr(name, py.None())?;
+        }
+        more(&made)?;
+        Ok(made)
+    };
+    whole().map_or_else(|error: PyErr| error, PyErr::from_value)
+}

@@ -1,0 +1,37 @@
+//! The compiled half of the Python package `cembra`: what its Python files give to users is made here. Nothing of the language or of
+//! evaluation is in this crate, only the way of values between Python's objects and the library's.
+//!
+//! | file | what it is about |
+//! |---|---|
+//! | `model`, `signature` | the class `Model`, and what it is compiled for |
+//! | `scalars`, `values` | one value, from Python and to Python |
+//! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
+//! | `tables` | whole tables: data frames, in and out |
+//! | `errors` | errors of the library as exceptions |
+
+mod columns;
+mod errors;
+mod model;
+mod scalars;
+mod signature;
+mod tables;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The text of a model in the one form that models are printed in. Comments stay.
+#[pyfunction]
+fn format(text: &str) -> PyResult<String> {
+    cembra::format(text, cembra::Registry::standard(), &cembra::Limits::default())
+        .map_err(|error| errors::of_text(error, text, None))
+}
+
+#[pymodule]
+fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::add_to(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<model::Model>()?;
+    module.add_function(wrap_pyfunction!(model::compile, module)?)?;
+    module.add_function(wrap_pyfunction!(model::_rebuilt, module)?)?;
+    module.add_function(wrap_pyfunction!(format, module)?)
+}

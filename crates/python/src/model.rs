@@ -1,0 +1,447 @@
+//! The class `Model`: a text, compiled for the types that its inputs are met with. One object serves one row, many rows, arrays and tensors;
+//! what it is given says which.
+
+use crate::columns::{self, Column, is_column_of};
+use crate::errors;
+use crate::signature::{Compiled, Given, Memory, is_one_value};
+use crate::tables::Tables;
+use crate::values::{self, Arrays};
+use cembra::{Backend, Batch, Executor, OnError, Options, QType, RunOptions, Stage, Value};
+use numpy::PyUntypedArray;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The most signatures that a model is compiled for.
+const MOST_SIGNATURES: usize = 16;
+
+/// Compiles the text of a model.
+///
+/// Inputs that the text does not declare have the types of `types`, a dict of names and types as the language writes them; else those of the
+/// values that they are first given: `int` is `i64`, `float` is `f64`, `str` is `text`. `backend` is `native`, `interpreter` or `tiered`.
+/// `name` is what errors call the text.
+#[pyfunction]
+#[pyo3(signature = (text, *, types=None, backend=None, name=None))]
+pub(crate) fn compile(
+    text: String,
+    types: Option<BTreeMap<String, String>>,
+    backend: Option<String>,
+    name: Option<String>,
+) -> PyResult<Model> {
+    Model::of(text, types.unwrap_or_default(), backend, name)
+}
+
+/// A model that is compiled: call it with values for its inputs, by name or in the order of `inputs`.
+///
+/// Numbers, strings and `None` are one row, and the outputs a value, or a named tuple of several. Arrays of NumPy or Arrow where the model has
+/// scalars are many rows, and the outputs arrays.
+#[pyclass(frozen, module = "cembra")]
+pub(crate) struct Model {
+    text: String,
+    types: BTreeMap<String, String>,
+    backend: Option<String>,
+    name: Option<String>,
+    model: cembra::Model,
+    options: Options,
+    inputs: Vec<ModelInput>,
+    /// True if all of them have types.
+    is_typed: bool,
+    /// At most `MOST_SIGNATURES`: what is more is refused.
+    compiled: RwLock<Vec<Arc<Compiled>>>,
+}
+
+/// An input of the text.
+struct ModelInput {
+    name: Py<PyString>,
+    /// Its type, if the text or the caller says one.
+    qtype: Option<QType>,
+}
+
+type Arguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
+
+impl Model {
+    fn of(
+        text: String,
+        types: BTreeMap<String, String>,
+        backend: Option<String>,
+        name: Option<String>,
+    ) -> PyResult<Model> {
+        let mut options = Options::default();
+        if let Some(backend) = &backend {
+            options = options.backend(match backend.as_str() {
+                "native" => Backend::Native,
+                "interpreter" => Backend::Interpreter,
+                "tiered" => Backend::Tiered,
+                other => {
+                    let message = format!("the backends are 'native', 'interpreter' and 'tiered', not '{other}'");
+                    return Err(PyValueError::new_err(message));
+                }
+            });
+        }
+        let parsed = cembra::Model::parse(&text).map_err(|error| errors::of_text(error, &text, name.as_deref()))?;
+        let model = match &name {
+            Some(name) => parsed.named(name),
+            None => parsed,
+        };
+        let mut given = BTreeMap::new();
+        for (input, spelled) in &types {
+            if !names(&model).any(|name| name == input) {
+                return Err(PyTypeError::new_err(unknown(input, &model)));
+            }
+            let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
+            options = options.input_type(input, qtype.clone());
+            given.insert(input.clone(), qtype);
+        }
+        Python::attach(|py| {
+            let inputs = model.program().inputs.iter().map(|input| {
+                let qtype = input.qtype.clone().or_else(|| given.remove(&*input.name));
+                ModelInput { name: PyString::intern(py, &input.name).unbind(), qtype }
+            });
+            let inputs: Vec<ModelInput> = inputs.collect();
+            let is_typed = inputs.iter().all(|input| input.qtype.is_some());
+            let made =
+                Model { text, types, backend, name, model, options, inputs, is_typed, compiled: RwLock::default() };
+            if is_typed {
+                // Nothing is to be learned from a call: what is wrong is said now.
+                made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
+            }
+            Ok(made)
+        })
+    }
+
+    fn raised(&self, error: cembra::Error) -> PyErr {
+        errors::of_source(error, &self.model)
+    }
+
+    /// The options for inputs of these types.
+    fn options_for(&self, py: Python<'_>, types: &[Option<QType>]) -> PyResult<Options> {
+        let mut options = self.options.clone();
+        for (input, qtype) in self.inputs.iter().zip(types) {
+            if let (None, Some(qtype)) = (&input.qtype, qtype) {
+                options = options.input_type(&input.name.bind(py).to_cow()?, qtype.clone());
+            }
+        }
+        Ok(options)
+    }
+
+    /// Compiles the model for inputs of these types.
+    fn compile_for(&self, py: Python<'_>, types: Vec<Option<QType>>) -> PyResult<Arc<Compiled>> {
+        let options = self.options_for(py, &types)?;
+        let executor: Executor = py.detach(|| self.model.compile(&options)).map_err(|error| self.raised(error))?;
+        let made = Arc::new(Compiled::of(py, &self.model, types, executor)?);
+        let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
+        if compiled.len() >= MOST_SIGNATURES {
+            let message = format!(
+                "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
+            );
+            return Err(errors::types(message));
+        }
+        compiled.push(made.clone());
+        Ok(made)
+    }
+
+    /// The model for these arguments.
+    fn compiled_for(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<Arc<Compiled>> {
+        self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref()))
+    }
+
+    /// The model for what a call says of inputs without a type: of that at a place, and of this name.
+    fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<Given>) -> PyResult<Arc<Compiled>> {
+        let known = || self.compiled.read().unwrap_or_else(PoisonError::into_inner);
+        if self.is_typed
+            && let Some(only) = known().first()
+        {
+            return Ok(only.clone());
+        }
+        let given = self.inputs.iter().enumerate().map(|(at, input)| match input.qtype {
+            Some(_) => Ok(Given::Declared),
+            None => say(at, &input.name.bind(py).to_cow()?),
+        });
+        let given: Vec<Given> = given.collect::<PyResult<_>>()?;
+        if let Some(found) = known().iter().find(|compiled| compiled.takes(&given)) {
+            return Ok(found.clone());
+        }
+        let types = self.inputs.iter().zip(given);
+        let types = types.map(|(input, given)| given.qtype(&input.name.bind(py).to_cow()?, input.qtype.as_ref()));
+        self.compile_for(py, types.collect::<PyResult<_>>()?)
+    }
+
+    /// The arguments in the order of the text's inputs.
+    fn arguments<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Arguments<'py>> {
+        let mut given: Arguments<'py> = vec![None; self.inputs.len()];
+        let mut row = None;
+        let takes_dict = matches!(self.inputs.as_slice(), [ModelInput { qtype: Some(QType::Tuple(_)), .. }]);
+        match args.len() {
+            1 if !takes_dict && args.get_item(0)?.is_instance_of::<PyDict>() => {
+                row = Some(args.get_item(0)?.cast_into::<PyDict>()?);
+            }
+            count if count > given.len() => {
+                let message = format!("the model has {} inputs, and {count} values are given", given.len());
+                return Err(PyTypeError::new_err(message));
+            }
+            _ => given.iter_mut().zip(args).for_each(|(place, value)| *place = Some(value)),
+        }
+        for named in row.iter().chain(kwargs) {
+            for (name, value) in named {
+                // Names of arguments are mostly the very strings.
+                let at =
+                    self.inputs.iter().position(|input| name.is(&input.name)).map_or_else(|| self.place(&name), Ok)?;
+                if given[at].replace(value).is_some() {
+                    return Err(PyTypeError::new_err(format!("input `{name}` is given twice")));
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// Which input has this name.
+    fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let text = name.cast::<PyString>()?.to_cow()?;
+        let found = names(&self.model).position(|input| input == text);
+        found.ok_or_else(|| PyTypeError::new_err(unknown(&text, &self.model)))
+    }
+
+    /// Evaluates one row. None if an argument has the values of many.
+    fn one_row<'py>(
+        &self,
+        py: Python<'py>,
+        compiled: &Compiled,
+        arguments: &Arguments<'py>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        compiled.with_memory(|memory| {
+            let Memory { session, row, made } = memory;
+            let mut arrays = Arrays::Lists;
+            for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
+                let Some(object) = &arguments[*place] else {
+                    row.push(default(field)?);
+                    continue;
+                };
+                if !is_one_value(object) {
+                    if is_column_of(object, &field.qtype) {
+                        return Ok(None);
+                    }
+                    if object.cast::<PyUntypedArray>().is_ok() {
+                        arrays = Arrays::Numpy;
+                    }
+                }
+                row.push(values::read(object, &field.qtype).map_err(|misfit| misfit.raised(&field.name))?);
+            }
+            let evaluated = match compiled.is_short {
+                true => session.evaluate_into(row, made),
+                // Other threads go on meanwhile.
+                false => py.detach(|| session.evaluate_into(row, made)),
+            };
+            evaluated.map_err(|error| self.raised(error))?;
+            compiled.outputs(py, made.iter().map(|value| values::object(py, value, arrays))).map(Some)
+        })
+    }
+
+    /// The model for many rows, compiled if it is not yet.
+    fn batch<'c>(&self, py: Python<'_>, compiled: &'c Compiled) -> PyResult<&'c Batch> {
+        if let Some(batch) = compiled.batch.get() {
+            return Ok(batch);
+        }
+        let options = self.options_for(py, &compiled.types)?;
+        let batch = py.detach(|| self.model.batch(&options)).map_err(|error| self.raised(error))?;
+        Ok(compiled.batch.get_or_init(|| batch))
+    }
+
+    /// Evaluates many rows.
+    fn many_rows<'py>(
+        &self,
+        py: Python<'py>,
+        compiled: &Compiled,
+        arguments: &Arguments<'py>,
+        run: &RunOptions,
+        may_fail: bool,
+    ) -> PyResult<columns::Rows<'py>> {
+        let batch = self.batch(py, compiled)?;
+        let mut given = Vec::with_capacity(batch.inputs().len());
+        for field in batch.inputs() {
+            let place = names(&self.model).position(|name| name == &*field.name);
+            let argument = place.and_then(|place| arguments[place].as_ref());
+            given.push(match argument {
+                None => Column::shared(default(field)?),
+                Some(object) if is_column_of(object, &field.qtype) => Column::of(&field.name, object)?.1,
+                Some(object) => {
+                    Column::shared(values::read(object, &field.qtype).map_err(|misfit| misfit.raised(&field.name))?)
+                }
+            });
+        }
+        columns::run(py, batch, batch.start().options(run), &given, may_fail, |error| self.raised(error))
+    }
+}
+
+/// What is read of an input that is not given.
+fn default(field: &cembra::Field) -> PyResult<Value> {
+    match (&field.default, &field.qtype) {
+        (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+        _ => Err(PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype))),
+    }
+}
+
+fn names(model: &cembra::Model) -> impl Iterator<Item = &str> {
+    model.program().inputs.iter().map(|input| &*input.name)
+}
+
+/// What is said of a name that no input has.
+fn unknown(name: &str, model: &cembra::Model) -> String {
+    let known: Vec<&str> = names(model).take(8).collect();
+    let shown: String = name.chars().take(60).collect();
+    match known.is_empty() {
+        true => format!("the model has no inputs, and `{shown}` is given"),
+        false => format!("the model has no input `{shown}`: it has {}", known.join(", ")),
+    }
+}
+
+/// What is done with rows that fail.
+fn on_error_of(name: &str) -> PyResult<OnError> {
+    match name {
+        "stop" => Ok(OnError::Fail),
+        "missing" => Ok(OnError::Missing),
+        other => Err(PyValueError::new_err(format!("on_error is 'stop' or 'missing', not '{other}'"))),
+    }
+}
+
+#[pymethods]
+impl Model {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = self.arguments(args, kwargs)?;
+        let compiled = self.compiled_for(py, &arguments)?;
+        if let Some(made) = self.one_row(py, &compiled, &arguments)? {
+            return Ok(made);
+        }
+        let made = self.many_rows(py, &compiled, &arguments, &RunOptions::new(), false)?;
+        compiled.outputs(py, made.outputs.into_iter().map(Ok))
+    }
+
+    /// Evaluates many rows, whose columns are the values of a dict by the names of inputs. Rows are shared out to `threads` threads; results do
+    /// not depend on it. With `on_error="missing"` rows that fail have missing outputs, and are listed.
+    ///
+    /// Returns the outputs, the rows that failed, and the messages of the first of them.
+    #[pyo3(signature = (columns, *, threads=1, on_error="stop"))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        columns: &Bound<'py, PyDict>,
+        threads: usize,
+        on_error: &str,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, Vec<String>)> {
+        let on_error = on_error_of(on_error)?;
+        let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
+        let compiled = self.compiled_for(py, &arguments)?;
+        let options = RunOptions::new().threads(threads).on_error(on_error);
+        let made = self.many_rows(py, &compiled, &arguments, &options, on_error == OnError::Missing)?;
+        let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
+        Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
+    }
+
+    /// Evaluates the rows of a table, whose columns are found by the names of inputs: a table of pyarrow, Polars, pandas or any other package with
+    /// Arrow's interface. The outputs are a table of the same package, if it is one of these three.
+    #[pyo3(signature = (frame, *, threads=1, on_error="stop"))]
+    fn table<'py>(
+        &self,
+        py: Python<'py>,
+        frame: &Bound<'py, PyAny>,
+        threads: usize,
+        on_error: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
+        let tables = Tables::of(frame)?;
+        let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
+        let batch = self.batch(py, &compiled)?;
+        tables.run(py, batch, &options, |error| self.raised(error))
+    }
+
+    /// The text.
+    #[getter]
+    fn source(&self) -> &str {
+        &self.text
+    }
+
+    /// The inputs with their types as the language writes them, `None` where a call has yet to say it.
+    #[getter]
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let made = PyDict::new(py);
+        for input in &self.inputs {
+            made.set_item(&input.name, input.qtype.as_ref().map(cembra::print_type))?;
+        }
+        Ok(made)
+    }
+
+    /// The names of the outputs, the main one first.
+    #[getter]
+    fn outputs(&self) -> Vec<String> {
+        self.model.program().outputs.iter().map(|output| output.name.to_string()).collect()
+    }
+
+    /// What the model is compiled for so far: dicts of the types of inputs and outputs.
+    #[getter]
+    fn signatures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let compiled = self.compiled.read().unwrap_or_else(PoisonError::into_inner);
+        let all = compiled.iter().map(|compiled| {
+            let made = PyDict::new(py);
+            for (side, fields) in [("inputs", compiled.executor.inputs()), ("outputs", compiled.executor.outputs())] {
+                let types = PyDict::new(py);
+                fields.iter().try_for_each(|field| types.set_item(&*field.name, field.spelled_type()))?;
+                made.set_item(side, types)?;
+            }
+            Ok(made)
+        });
+        PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// What becomes of the model at a stage of compiling, as text; compiled for the first signature.
+    #[pyo3(signature = (stage="plan"))]
+    fn explain(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
+        let found = Stage::ALL.iter().find(|known| known.name() == stage).ok_or_else(|| {
+            let known: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+            PyValueError::new_err(format!("the stages are {}, not '{stage}'", known.join(", ")))
+        })?;
+        let first = self.compiled.read().unwrap_or_else(PoisonError::into_inner).first().cloned();
+        let options = match first {
+            Some(first) => self.options_for(py, &first.types)?,
+            None => self.options.clone(),
+        };
+        py.detach(|| self.model.explain(&options, *found)).map_err(|error| self.raised(error))
+    }
+
+    fn __repr__(&self) -> String {
+        let inputs = self.inputs.iter().zip(names(&self.model)).map(|(input, name)| match &input.qtype {
+            Some(qtype) => format!("{name}: {}", cembra::print_type(qtype)),
+            None => name.to_owned(),
+        });
+        let inputs: Vec<String> = inputs.collect();
+        format!("<cembra.Model ({}) -> {}>", inputs.join(", "), self.outputs().join(", "))
+    }
+
+    /// Text and options; what it was compiled for is compiled again when it is needed.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let rebuild = py.import("cembra._cembra")?.getattr("_rebuilt")?;
+        let given = (&self.text, self.types.clone(), &self.backend, &self.name);
+        Ok((rebuild, given.into_pyobject(py)?))
+    }
+}
+
+/// The model of a pickle.
+#[pyfunction]
+pub(crate) fn _rebuilt(
+    text: String,
+    types: BTreeMap<String, String>,
+    backend: Option<String>,
+    name: Option<String>,
+) -> PyResult<Model> {
+    Model::of(text, types, backend, name)
+}

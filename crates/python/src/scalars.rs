@@ -1,0 +1,221 @@
+//! One scalar: which type a Python object is of, what it is as a value of a given type, and the object of a value. An integer is taken for a
+//! float, as Python takes it; nothing else changes its kind.
+
+use cembra::{Date, Duration, Scalar, ScalarValue, Timestamp};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString, PyTzInfo, PyTzInfoAccess,
+};
+
+/// 1 January 1970 in the count of Python's days, which begins with year 1.
+const EPOCH_ORDINAL: i64 = 719_163;
+
+/// An object that is no value of the type that is wanted.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    /// Where in the argument, from its end: `.price`, `[3]`.
+    path: Vec<String>,
+    expected: String,
+    found: String,
+}
+
+impl Misfit {
+    pub(crate) fn new(expected: impl ToString, found: &Bound<'_, PyAny>) -> Misfit {
+        let found = if found.is_none() { "None".to_owned() } else { type_name(found) };
+        Misfit { path: Vec::new(), expected: expected.to_string(), found }
+    }
+
+    /// That something else is wrong than its type.
+    pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
+        Misfit { path: Vec::new(), expected: expected.to_string(), found: found.into() }
+    }
+
+    /// The same inside of a field or an element.
+    pub(crate) fn inside(mut self, step: String) -> Misfit {
+        self.path.push(step);
+        self
+    }
+
+    /// As an exception, of an input.
+    pub(crate) fn raised(self, input: &str) -> PyErr {
+        let Misfit { path, expected, found } = self;
+        let path: String = path.into_iter().rev().collect();
+        crate::errors::data(format!("input `{input}`{path} is {expected}, found {found}"))
+    }
+}
+
+/// The name of an object's type, as Python shows it.
+pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
+
+/// The type that an object is of by itself; none of `None`, and of what is no scalar.
+pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    if object.is_instance_of::<PyFloat>() {
+        return Some(Scalar::Float64);
+    }
+    if object.is_instance_of::<PyBool>() {
+        return Some(Scalar::Boolean);
+    }
+    if object.is_instance_of::<PyInt>() {
+        return Some(Scalar::Int64);
+    }
+    if object.is_instance_of::<PyString>() {
+        return Some(Scalar::Text);
+    }
+    if object.is_instance_of::<PyBytes>() {
+        return Some(Scalar::Bytes);
+    }
+    if object.is_instance_of::<PyDateTime>() {
+        return Some(Scalar::Timestamp);
+    }
+    if object.is_instance_of::<PyDate>() {
+        return Some(Scalar::Date);
+    }
+    if object.is_instance_of::<PyDelta>() {
+        return Some(Scalar::Duration);
+    }
+    if !object.is_instance(numpy_generic(object.py()).ok()?).ok()? {
+        return None;
+    }
+    let kind: String = object.getattr("dtype").ok()?.getattr("str").ok()?.extract().ok()?;
+    scalar_of_dtype(kind.get(1..)?)
+}
+
+/// The class of NumPy's scalars.
+fn numpy_generic<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let generic = GENERIC.get_or_try_init(py, || PyResult::Ok(py.import("numpy")?.getattr("generic")?.unbind()))?;
+    Ok(generic.bind(py))
+}
+
+/// The type of the elements of an array of NumPy, by the kind and size that it names: `f8`.
+pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
+    Some(match kind {
+        "f8" => Scalar::Float64,
+        "f4" => Scalar::Float32,
+        "i8" | "u4" => Scalar::Int64,
+        "i4" | "i2" | "i1" | "u2" | "u1" => Scalar::Int32,
+        "u8" => Scalar::UInt64,
+        "b1" => Scalar::Boolean,
+        "M8[D]" => Scalar::Date,
+        _ if kind.starts_with("M8[") => Scalar::Timestamp,
+        _ if kind.starts_with("m8[") => Scalar::Duration,
+        _ if kind.starts_with('U') => Scalar::Text,
+        _ if kind.starts_with('S') => Scalar::Bytes,
+        _ => return None,
+    })
+}
+
+/// The value of an object as a scalar of this type; not of `None`.
+pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarValue, Misfit> {
+    let misfit = || Misfit::new(scalar.short_name(), object);
+    // An integer of Python, or what says that it is one.
+    let integer = || {
+        if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyFloat>() {
+            return Err(misfit());
+        }
+        match object.extract::<i128>() {
+            Ok(integer) => Ok(integer),
+            Err(_) if object.is_instance_of::<PyInt>() => Err(Misfit::of(scalar.short_name(), "a larger integer")),
+            Err(_) => Err(misfit()),
+        }
+    };
+    let float = || {
+        if let Ok(float) = object.cast::<PyFloat>() {
+            return Ok(float.value());
+        }
+        match object.is_instance_of::<PyBool>() || object.is_instance_of::<PyString>() {
+            true => Err(misfit()),
+            false => object.extract::<f64>().map_err(|_| misfit()),
+        }
+    };
+    fn fit<T: TryFrom<i128>>(integer: i128, scalar: Scalar) -> Result<T, Misfit> {
+        T::try_from(integer).map_err(|_| Misfit::of(scalar.short_name(), format!("the integer {integer}")))
+    }
+    Ok(match scalar {
+        Scalar::Float64 => ScalarValue::Float64(float()?),
+        Scalar::Float32 => ScalarValue::Float32(float()? as f32),
+        Scalar::WeakFloat => ScalarValue::WeakFloat(float()?),
+        Scalar::Int32 => ScalarValue::Int32(fit(integer()?, scalar)?),
+        Scalar::Int64 => ScalarValue::Int64(fit(integer()?, scalar)?),
+        Scalar::UInt64 => ScalarValue::UInt64(fit(integer()?, scalar)?),
+        Scalar::Boolean => ScalarValue::Boolean(object.extract().map_err(|_| misfit())?),
+        Scalar::Unit => match object.extract::<bool>() {
+            Ok(true) => ScalarValue::Unit,
+            _ => return Err(misfit()),
+        },
+        Scalar::Text => {
+            let text = object.cast::<PyString>().map_err(|_| misfit())?;
+            let text = text.to_cow().map_err(|_| Misfit::of("text", "a string with half a surrogate pair"))?;
+            ScalarValue::Text((&*text).into())
+        }
+        Scalar::Bytes => ScalarValue::Bytes(object.extract::<Vec<u8>>().map_err(|_| misfit())?.into()),
+        Scalar::Date => {
+            if object.is_instance_of::<PyDateTime>() || !object.is_instance_of::<PyDate>() {
+                return Err(misfit());
+            }
+            let ordinal = object.call_method0("toordinal").and_then(|days| days.extract::<i64>());
+            let days = ordinal.ok().and_then(|days| i32::try_from(days - EPOCH_ORDINAL).ok());
+            ScalarValue::Date(Date(days.ok_or_else(misfit)?))
+        }
+        Scalar::Timestamp => {
+            let moment = object.cast::<PyDateTime>().map_err(|_| misfit())?;
+            if moment.get_tzinfo().is_none() {
+                return Err(Misfit::of(
+                    "timestamp",
+                    "a datetime without a time zone: give it one, as in `.replace(tzinfo=timezone.utc)`",
+                ));
+            }
+            let since = object.sub(epoch(object.py()).map_err(|_| misfit())?).map_err(|_| misfit())?;
+            ScalarValue::Timestamp(Timestamp(microseconds(&since).ok_or_else(misfit)?))
+        }
+        Scalar::Duration => ScalarValue::Duration(Duration(microseconds(object).ok_or_else(misfit)?)),
+    })
+}
+
+/// The microseconds of a `timedelta`.
+fn microseconds(object: &Bound<'_, PyAny>) -> Option<i64> {
+    let delta = object.cast::<PyDelta>().ok()?;
+    let (days, seconds) = (i64::from(delta.get_days()), i64::from(delta.get_seconds()));
+    days.checked_mul(86_400)?.checked_add(seconds)?.checked_mul(1_000_000)?.checked_add(delta.get_microseconds().into())
+}
+
+/// The moment that timestamps count from.
+fn epoch<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let epoch = EPOCH.get_or_try_init(py, || {
+        let utc = PyTzInfo::utc(py)?.to_owned();
+        PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc)).map(|epoch| epoch.into_any().unbind())
+    })?;
+    Ok(epoch.bind(py))
+}
+
+/// The object of a value. Moments and days outside of the years 1 to 9999, and durations beyond Python's, raise its `OverflowError`.
+pub(crate) fn object<'py>(py: Python<'py>, value: &ScalarValue) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        ScalarValue::Unit => PyBool::new(py, true).to_owned().into_any(),
+        ScalarValue::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
+        ScalarValue::Int32(value) => value.into_pyobject(py)?.into_any(),
+        ScalarValue::Int64(value) => value.into_pyobject(py)?.into_any(),
+        ScalarValue::UInt64(value) => value.into_pyobject(py)?.into_any(),
+        ScalarValue::Float32(value) => PyFloat::new(py, f64::from(*value)).into_any(),
+        ScalarValue::Float64(value) | ScalarValue::WeakFloat(value) => PyFloat::new(py, *value).into_any(),
+        ScalarValue::Text(text) => PyString::new(py, text).into_any(),
+        ScalarValue::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        ScalarValue::Date(date) => {
+            py.get_type::<PyDate>().call_method1("fromordinal", (i64::from(date.0) + EPOCH_ORDINAL,))?
+        }
+        ScalarValue::Timestamp(moment) => epoch(py)?.add(delta(py, moment.0)?)?,
+        ScalarValue::Duration(length) => delta(py, length.0)?.into_any(),
+    })
+}
+
+/// A `timedelta` of so many microseconds.
+fn delta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
+    let (seconds, rest) = (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));
+    let (days, seconds) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Both are below what 32 bits hold: 2^63 microseconds are 106,751,991 days.
+    PyDelta::new(py, days as i32, seconds as i32, rest as i32, false)
+}

@@ -1,0 +1,145 @@
+//! A model compiled for given types of its inputs, and which of several such a call means.
+
+use crate::columns::{Column, is_column};
+use crate::errors;
+use crate::scalars::{scalar_of, type_name};
+use cembra::{Batch, Executor, QType, Session, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A model for inputs of given types.
+pub(crate) struct Compiled {
+    /// The type of each input of the text; nothing of those that were not given.
+    pub(crate) types: Vec<Option<QType>>,
+    pub(crate) executor: Executor,
+    /// Which of the text's inputs each of the executor's is.
+    pub(crate) places: Vec<usize>,
+    /// What evaluations that are over have left for those to come: at most as many as were running at once.
+    idle: Mutex<Vec<Memory>>,
+    pub(crate) batch: OnceLock<Batch>,
+    /// The class of the outputs; none if there is one output.
+    pub(crate) class: Option<Py<PyAny>>,
+    /// True if an evaluation takes no longer than asking whether it takes long.
+    pub(crate) is_short: bool,
+}
+
+/// What the evaluation of a row needs memory for.
+pub(crate) struct Memory {
+    pub(crate) session: Session,
+    pub(crate) row: Vec<Value>,
+    pub(crate) made: Vec<Value>,
+}
+
+impl Compiled {
+    pub(crate) fn of(
+        py: Python<'_>,
+        model: &cembra::Model,
+        types: Vec<Option<QType>>,
+        executor: Executor,
+    ) -> PyResult<Compiled> {
+        let place = |field: &cembra::Field| model.program().inputs.iter().position(|input| input.name == field.name);
+        let places = executor.inputs().iter().filter_map(place).collect();
+        let class = match executor.outputs() {
+            [_] => None,
+            outputs => {
+                let names: Vec<&str> = outputs.iter().map(|output| &*output.name).collect();
+                let named = PyDict::new(py);
+                // Names that are no names in Python become `_0`, `_1`.
+                named.set_item("rename", true)?;
+                Some(py.import("collections")?.getattr("namedtuple")?.call(("Outputs", names), Some(&named))?.unbind())
+            }
+        };
+        let is_scalar = |field: &cembra::Field| field.qtype.scalar().is_some();
+        let is_short = executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
+        let idle = Mutex::new(Vec::new());
+        Ok(Compiled { types, executor, places, idle, batch: OnceLock::new(), class, is_short })
+    }
+
+    /// Lends memory for an evaluation, and takes it back. A pool of sessions would have the lists of values made anew for each call.
+    pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle().pop();
+        let new = || Memory { session: self.executor.session(), row: Vec::new(), made: Vec::new() };
+        let mut memory = kept.unwrap_or_else(new);
+        let made = evaluate(&mut memory);
+        memory.row.clear();
+        idle().push(memory);
+        made
+    }
+
+    /// True if values of these types can be given to it.
+    pub(crate) fn takes(&self, given: &[Given]) -> bool {
+        self.types.iter().zip(given).all(|(qtype, given)| match (qtype, given) {
+            (_, Given::Declared) | (None, Given::Nothing) => true,
+            (Some(qtype), Given::Missing) => qtype.is_optional(),
+            (Some(QType::Optional(scalar)), Given::Type(QType::Scalar(given))) => scalar == given,
+            (Some(qtype), Given::Type(given)) => qtype == given,
+            _ => false,
+        })
+    }
+
+    /// The outputs as one object.
+    pub(crate) fn outputs<'py>(
+        &self,
+        py: Python<'py>,
+        mut all: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match &self.class {
+            Some(class) => class.bind(py).call1(PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)?),
+            None => all.next().unwrap_or_else(|| Err(errors::data("the model has no output"))),
+        }
+    }
+}
+
+/// What a call says of the type of an input that has none.
+pub(crate) enum Given {
+    /// The input has a type.
+    Declared,
+    /// It is not given.
+    Nothing,
+    /// `None`, which is of no type by itself.
+    Missing,
+    Type(QType),
+}
+
+impl Given {
+    /// What an argument says.
+    pub(crate) fn of(name: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
+        let Some(object) = argument else { return Ok(Given::Nothing) };
+        if object.is_none() {
+            return Ok(Given::Missing);
+        }
+        if let Some(scalar) = scalar_of(object) {
+            return Ok(Given::Type(QType::Scalar(scalar)));
+        }
+        if is_column(object) {
+            return Column::of(name, object).map(|(qtype, _)| Given::Type(qtype));
+        }
+        let found = type_name(object);
+        let hint = "declare it in the text, as in `input x: [f64]`, or give `types`";
+        Err(errors::types(format!("input `{name}` has no type, and a {found} says none: {hint}")))
+    }
+
+    /// The type to compile for.
+    pub(crate) fn qtype(self, name: &str, declared: Option<&QType>) -> PyResult<Option<QType>> {
+        match self {
+            Given::Declared => Ok(declared.cloned()),
+            Given::Nothing => Ok(None),
+            Given::Type(qtype) => Ok(Some(qtype)),
+            Given::Missing => {
+                let hint = format!("declare it, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
+                Err(errors::types(format!("input `{name}` has no type, and None says none: {hint}")))
+            }
+        }
+    }
+}
+
+/// True for an object that is surely one value: the objects of most calls, found without asking for more.
+pub(crate) fn is_one_value(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_none()
+}

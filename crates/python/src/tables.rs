@@ -1,0 +1,88 @@
+//! Whole tables: what has Arrow's interface for streams goes in, and a table of the same package comes out. Each batch of the stream is evaluated by
+//! itself, and nothing of it is copied.
+
+use crate::errors;
+use crate::signature::Given;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{Field, Schema, SchemaRef};
+use cembra::{Batch, RunOptions};
+use pyo3::prelude::*;
+use pyo3_arrow::PyTable;
+use pyo3_arrow::input::AnyRecordBatch;
+use std::sync::Arc;
+
+/// The batches of a table.
+pub(crate) struct Tables<'py> {
+    frame: Bound<'py, PyAny>,
+    batches: Vec<RecordBatch>,
+    schema: SchemaRef,
+}
+
+impl<'py> Tables<'py> {
+    /// The batches of an object. Strings are checked: whoever made them says that they are UTF-8.
+    pub(crate) fn of(frame: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let (batches, schema) = frame.extract::<AnyRecordBatch>()?.into_table().map_err(PyErr::from)?.into_inner();
+        for column in batches.iter().flat_map(RecordBatch::columns) {
+            column.to_data().validate_full().map_err(|error| errors::data(error.to_string()))?;
+        }
+        Ok(Tables { frame: frame.clone(), batches, schema })
+    }
+
+    /// What the table says of the type of an input.
+    pub(crate) fn given(&self, name: &str) -> Given {
+        let field = self.schema.field_with_name(name).ok();
+        field.and_then(cembra_arrow::input_type).map_or(Given::Nothing, Given::Type)
+    }
+
+    /// Evaluates a model on all rows.
+    pub(crate) fn run(
+        self,
+        py: Python<'py>,
+        batch: &Batch,
+        options: &RunOptions,
+        raised: impl Fn(cembra::Error) -> PyErr,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let evaluate = |table| cembra_arrow::run(batch.start().options(options), table).map(|made| made.table);
+        let made = py.detach(|| self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>());
+        let made = made.map_err(|error| match error {
+            cembra_arrow::Error::Model(error) => raised(error),
+            other => errors::data(other.to_string()),
+        })?;
+        // Whether a column may have nulls is said of all batches alike.
+        let fields = match made.first() {
+            Some(first) => {
+                first.schema().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect()
+            }
+            None => batch.outputs().iter().map(field).collect::<PyResult<Vec<Field>>>()?,
+        };
+        let schema = Arc::new(Schema::new(fields));
+        let made = made.into_iter().map(|table| table.with_schema(schema.clone()));
+        let made = made.collect::<Result<Vec<_>, _>>().map_err(|error| errors::data(error.to_string()))?;
+        let table = PyTable::try_new(made, schema)?;
+        as_its_package(py, &self.frame, Bound::new(py, table)?.into_any())
+    }
+}
+
+/// The column of an output.
+fn field(output: &cembra::Field) -> PyResult<Field> {
+    let refused =
+        || errors::data(format!("output `{}` is {}, which no column of a table can be", output.name, output.qtype));
+    cembra_arrow::data_type(&output.qtype)
+        .map(|data_type| Field::new(&*output.name, data_type, true))
+        .ok_or_else(refused)
+}
+
+/// The table as one of the package that a frame is of, where that is known.
+fn as_its_package<'py>(
+    py: Python<'py>,
+    frame: &Bound<'py, PyAny>,
+    table: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let module = frame.get_type().module()?.to_string();
+    match module.split('.').next() {
+        Some("polars") => py.import("polars")?.call_method1("DataFrame", (table,)),
+        Some("pyarrow") => py.import("pyarrow")?.call_method1("table", (table,)),
+        Some("pandas") => py.import("pyarrow")?.call_method1("table", (table,))?.call_method0("to_pandas"),
+        _ => Ok(table),
+    }
+}

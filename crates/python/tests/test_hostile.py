@@ -1,0 +1,121 @@
+"""What nobody should give, and how long models live: errors, and memory that stays flat."""
+
+import gc
+import os
+
+import numpy as np
+import pytest
+
+import cembra
+
+
+def resident():
+    """Bytes of memory of the process."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_more_rows_than_there_is_memory_for():
+    with pytest.raises((MemoryError, cembra.Error)):
+        cembra.compile("x * 2.0")(x=np.broadcast_to(np.float64(1.5), 2**40))
+
+
+@pytest.mark.parametrize("answer", [None, 1, (), (1, 2), (object(), object())])
+def test_objects_that_only_look_like_arrays_of_arrow(answer):
+    class Lying:
+        def __arrow_c_array__(self, requested_schema=None):
+            return answer
+
+    with pytest.raises((TypeError, ValueError, IndexError, cembra.Error)):
+        cembra.compile("x * 2.0")(x=Lying())
+
+
+def test_errors_of_objects_are_theirs_or_ours():
+    class Failing:
+        def __arrow_c_array__(self, requested_schema=None):
+            raise RuntimeError("no array today")
+
+    with pytest.raises(RuntimeError, match="no array today"):
+        cembra.compile("x * 2.0")(x=Failing())
+
+
+def test_values_within_themselves():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(cembra.DataError):
+        cembra.compile("input x: [f64]; math.sum(x)")(endless)
+    knot = {}
+    knot["x"] = knot
+    with pytest.raises(cembra.DataError):
+        cembra.compile("input s: {x: f64}; s.x")(s=knot)
+
+
+def test_a_list_that_changes_while_it_is_read():
+    class Growing:
+        def __init__(self, all):
+            self.all = all
+
+        def __float__(self):
+            self.all.clear()
+            return 1.0
+
+    all = []
+    all.extend([Growing(all), 2.0, 3.0])
+    assert cembra.compile("input x: [f64]; math.sum(x)")(all) == 1.0
+
+
+def test_arrays_without_axes_and_arrays_of_more():
+    model = cembra.compile("input x: f64; x * 2.0")
+    assert model(np.array(1.5)) == 3.0
+    with pytest.raises(cembra.DataError, match="an array of 2 axes"):
+        model(np.zeros((2, 2)))
+
+
+def test_ten_thousand_models_leave_no_memory():
+    def some(count):
+        for at in range(count):
+            cembra.compile(f"input x: f64; x * {at}.0 + math.sqrt(x)")(1.5)
+        gc.collect()
+
+    some(500)
+    before = resident()
+    some(10_000)
+    assert resident() - before < 8 << 20
+
+
+def test_a_million_calls_leave_no_memory():
+    model = cembra.compile("input x: f64, name: text; output y = x * 2.0; output t = name + '!'")
+    column = np.arange(1000.0)
+    double = cembra.compile("x * 2.0")
+
+    def some(count):
+        for _ in range(count):
+            model(1.5, "a")
+        for _ in range(count // 100):
+            double(x=column)
+
+    some(10_000)
+    before = resident()
+    some(200_000)
+    assert resident() - before < 8 << 20
+
+
+def test_a_process_may_fork_after_use():
+    model = cembra.compile("input x: f64; x * 2.0")
+    assert model(1.5) == 3.0
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if model(2.5) == 5.0 and cembra.compile("x + 1")(x=1) == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_numbers_are_not_copied():
+    rows = 10_000_000
+    x = np.ones(rows)
+    model = cembra.compile("x * 2.0")
+    model(x=x[:1000])
+    before = resident()
+    made = model(x=x)
+    # The result, and nothing of the argument.
+    assert resident() - before < 1.3 * made.nbytes
+    assert made[-1] == 2.0
