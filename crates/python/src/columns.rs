@@ -135,11 +135,11 @@ impl<'py> Column<'py> {
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
         let kind = kind(untyped)?;
         // Numbers in another order of bytes, of another size, or with other strides are copied.
-        let numeric = match kind.trim_start_matches(['<', '>']) {
-            "f8" | "f4" | "i8" | "i4" | "u8" => Some(kind.trim_start_matches(['<', '>']).to_owned()),
-            "f2" => Some("f4".to_owned()),
-            "i1" | "i2" | "u1" | "u2" => Some("i4".to_owned()),
-            "u4" => Some("i8".to_owned()),
+        let numeric = match kind.as_str() {
+            "f8" | "f4" | "i8" | "i4" | "u8" => Some(kind.as_str()),
+            "f2" => Some("f4"),
+            "i1" | "i2" | "u1" | "u2" => Some("i4"),
+            "u4" => Some("i8"),
             _ => None,
         };
         if let Some(numeric) = numeric {
@@ -169,7 +169,7 @@ fn listed<'py>(
     plain: &Bound<'py, PyAny>,
     kind: &str,
 ) -> PyResult<Option<(Scalar, Bound<'py, PyAny>)>> {
-    if kind == "O" || kind == "|O" {
+    if kind == "O" {
         let listed = object.call_method0("tolist")?;
         let first = listed.try_iter()?.find(|one| !one.as_ref().is_ok_and(|one| one.is_none()));
         let scalar = first.transpose()?.and_then(|first| crate::scalars::scalar_of(&first));

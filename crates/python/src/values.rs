@@ -7,7 +7,7 @@ use cembra::{
     Array, ArrayBuilder, ArrayKind, ArrayView, Date, Duration, ListBuilder, QType, Scalar, ScalarValue, Tensor,
     Timestamp, Value,
 };
-use numpy::{PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -195,14 +195,34 @@ pub(crate) fn is_masked(object: &Bound<'_, PyAny>) -> bool {
     !object.is_exact_instance_of::<PyUntypedArray>() && object.hasattr("mask").unwrap_or(false)
 }
 
-/// The kind and size of an array's elements, as NumPy names them, in the machine's order of bytes: `f8`.
+/// The kind and size of an array's elements, as NumPy names them, without the order of their bytes: `f8`.
 pub(crate) fn kind(array: &Bound<'_, PyUntypedArray>) -> PyResult<String> {
-    let dtype = array.dtype();
-    let name: String = dtype.getattr("str")?.extract()?;
-    match dtype.is_native_byteorder() {
-        Some(false) => Ok(name),
-        _ => Ok(name.get(1..).unwrap_or_default().to_owned()),
+    let name: String = array.dtype().getattr("str")?.extract()?;
+    Ok(name.get(1..).unwrap_or_default().to_owned())
+}
+
+/// The tensor of an array.
+fn filled<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Tensor> {
+    let elements = array.try_readonly().ok()?;
+    // A slice is also had of an array whose first axis lies closest.
+    let data = match elements.as_slice() {
+        Ok(elements) if array.is_c_contiguous() => elements.to_vec(),
+        _ => elements.as_array().iter().copied().collect(),
+    };
+    Tensor::new(array.shape(), data).ok()
+}
+
+/// The tensor of an array whose elements are of this type; none of another array, and no tensor where there is no memory for one.
+fn filled_of(array: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Option<Tensor>> {
+    macro_rules! filled_of {
+        ($($rust:ident $scalar:ident),*) => { $(
+            if scalar == Scalar::$scalar && let Ok(array) = array.cast::<PyArrayDyn<$rust>>() {
+                return Some(filled(array));
+            }
+        )* };
     }
+    for_each_element!(filled_of);
+    None
 }
 
 /// A tensor of these elements and axes.
@@ -217,41 +237,25 @@ fn tensor(object: &Bound<'_, PyAny>, scalar: Scalar, rank: usize, qtype: &QType)
     if untyped.ndim() != rank {
         return Err(Misfit::of(qtype, format!("an array of {} axes", untyped.ndim())));
     }
-    fn filled<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Tensor> {
-        let elements = array.try_readonly().ok()?;
-        // A slice is also had of an array whose first axis lies closest.
-        let data = match elements.as_slice() {
-            Ok(elements) if array.is_c_contiguous() => elements.to_vec(),
-            _ => elements.as_array().iter().copied().collect(),
-        };
-        Tensor::new(array.shape(), data).ok()
+    if let Some(made) = filled_of(&whole, scalar) {
+        return made.ok_or_else(misfit);
     }
-    macro_rules! filled_of {
-        ($($rust:ident $scalar:ident),*) => { $(
-            if scalar == Scalar::$scalar && let Ok(array) = whole.cast::<PyArrayDyn<$rust>>() {
-                return filled(array).ok_or_else(misfit);
-            }
-        )* };
-    }
-    for_each_element!(filled_of);
-    // Floats of 16 bits are widened, which loses nothing; every other type has to be what the model says, or a list of Python's.
+    // Bytes in another order are put into the machine's, floats of 16 bits and what is no array of NumPy converted; every other type has to be
+    // what the model says.
     let name = kind(untyped).map_err(|_| misfit())?;
-    let is_given = object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-        || object.cast::<PyUntypedArray>().is_err();
-    if (name == "f2" && scalar == Scalar::Float32) || (is_given && scalar_of_dtype(&name).is_some()) {
-        let wanted = match scalar {
-            Scalar::Float64 => "f8",
-            Scalar::Float32 => "f4",
-            Scalar::Int64 => "i8",
-            Scalar::Int32 => "i4",
-            _ => return Err(misfit()),
-        };
-        let is_float = matches!(scalar, Scalar::Float64 | Scalar::Float32);
-        if is_float || !name.starts_with('f') {
-            let converted = whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?;
-            return tensor(&converted, scalar, rank, qtype);
-        }
+    let wanted = match scalar {
+        Scalar::Float64 => "f8",
+        Scalar::Float32 => "f4",
+        Scalar::Int64 => "i8",
+        Scalar::Int32 => "i4",
+        Scalar::Boolean => "b1",
+        _ => return Err(misfit()),
+    };
+    let is_given = object.cast::<PyUntypedArray>().is_err();
+    let fits = (wanted.starts_with('f') && !name.starts_with('b')) || wanted.starts_with(name.get(..1).unwrap_or(" "));
+    if name == wanted || (name == "f2" && wanted == "f4") || (is_given && fits && scalar_of_dtype(&name).is_some()) {
+        let converted = whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?;
+        return filled_of(&converted, scalar).flatten().ok_or_else(misfit);
     }
     Err(Misfit::of(qtype, format!("an array of {name}")))
 }

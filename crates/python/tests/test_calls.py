@@ -130,6 +130,7 @@ def test_dictionaries():
         ("f64", True, "input `x` is f64, found bool"),
         ("f64", None, "input `x` is f64, found None"),
         ("i64", 1.0, "input `x` is i64, found float"),
+        ("i64", True, "input `x` is i64, found bool"),
         ("i32", 2**31, "input `x` is i32, found the integer 2147483648"),
         ("i64", 2**200, "input `x` is i64, found a larger integer"),
         ("u64", -1, "input `x` is u64, found the integer -1"),

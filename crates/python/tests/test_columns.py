@@ -41,6 +41,15 @@ def test_masked_arrays_are_missing_and_nan_is_a_number():
     assert not np.ma.isMaskedArray(made.z) and made.z[2] == 0.0 and np.isnan(made.z[1])
 
 
+@pytest.mark.parametrize("kind", ["f8", "f4", "i8", "i4", "u8", "?", "M8[us]"])
+def test_masks_of_many_rows(kind):
+    mask = np.random.default_rng(5).random(1000) < 0.3
+    x = np.ma.MaskedArray((np.arange(1000) % 2).astype(kind), mask)
+    made = cembra.compile("output y = x")(x=x)
+    assert np.ma.getmaskarray(made).tolist() == mask.tolist()
+    assert made.tolist() == x.tolist()
+
+
 LAYOUTS = {
     "steps": lambda x: np.repeat(x, 2)[::2],
     "backwards": lambda x: x[::-1][::-1][::1][::-1][::-1],
@@ -84,6 +93,7 @@ def test_strings_dates_and_objects():
     moments = np.array(["2024-02-29T12:00:00.5", "NaT"], dtype="M8[ns]")
     made = model(x=moments)
     assert made.dtype == "M8[us]" and made[0] == np.datetime64("2024-02-29T12:00:00.500000") and made.mask.tolist() == [False, True]
+    assert model(x=moments.astype(">M8[us]")).tolist() == made.tolist()
     lengths = np.array([1, -5], dtype="m8[ms]")
     assert model(x=lengths).tolist() == [datetime.timedelta(milliseconds=1), datetime.timedelta(milliseconds=-5)]
     assert model(x=np.array(["a", "bc"])).tolist() == ["a", "bc"]
@@ -148,7 +158,7 @@ def test_arrays_and_tensors_of_one_row():
     assert isinstance(made, np.ndarray) and made.tolist() == [2.0, 4.0]
     a = np.arange(6.0).reshape(2, 3)
     model = cembra.compile("input a: tensor[f64, 2]; output y = a * 2.0")
-    for laid in (a, a.T.copy().T, a[::-1][::-1], np.asfortranarray(a)):
+    for laid in (a, a.T.copy().T, a[::-1][::-1], np.asfortranarray(a), a.astype(">f8"), a.tolist(), a.astype(int).tolist()):
         np.testing.assert_array_equal(model(laid), a * 2.0)
     halves = cembra.compile("input a: tensor[f32, 1]; output y = a + a")
     assert halves(np.array([0.5, 1.5], dtype="f2")).tolist() == [1.0, 3.0]
