@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// The most signatures that a model is compiled for.
 const MOST_SIGNATURES: usize = 16;
@@ -128,18 +128,30 @@ impl Model {
 
     /// Compiles the model for inputs of these types.
     fn compile_for(&self, py: Python<'_>, types: Vec<Option<QType>>) -> PyResult<Arc<Compiled>> {
+        // No code of Python runs while the lock is held: it might wait for a thread that waits for the lock.
+        if self.known().len() >= MOST_SIGNATURES {
+            return Err(too_many());
+        }
         let options = self.options_for(py, &types)?;
         let executor: Executor = py.detach(|| self.model.compile(&options)).map_err(|error| self.raised(error))?;
         let made = Arc::new(Compiled::of(py, &self.model, types, executor)?);
-        let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
-        if compiled.len() >= MOST_SIGNATURES {
-            let message = format!(
-                "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
-            );
-            return Err(errors::types(message));
-        }
-        compiled.push(made.clone());
-        Ok(made)
+        let kept = {
+            let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
+            // Other threads may have compiled meanwhile, for the same types or others.
+            let same = compiled.iter().find(|other| other.types == made.types).cloned();
+            if same.is_none() && compiled.len() < MOST_SIGNATURES {
+                compiled.push(made.clone());
+                Some(made)
+            } else {
+                same
+            }
+        };
+        kept.ok_or_else(too_many)
+    }
+
+    /// What the model is compiled for so far.
+    fn known(&self) -> RwLockReadGuard<'_, Vec<Arc<Compiled>>> {
+        self.compiled.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The model for these arguments.
@@ -149,9 +161,8 @@ impl Model {
 
     /// The model for what a call says of inputs without a type: of that at a place, and of this name.
     fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<Given>) -> PyResult<Arc<Compiled>> {
-        let known = || self.compiled.read().unwrap_or_else(PoisonError::into_inner);
         if self.is_typed
-            && let Some(only) = known().first()
+            && let Some(only) = self.known().first()
         {
             return Ok(only.clone());
         }
@@ -160,7 +171,7 @@ impl Model {
             None => say(at, &input.name.bind(py).to_cow()?),
         });
         let given: Vec<Given> = given.collect::<PyResult<_>>()?;
-        if let Some(found) = known().iter().find(|compiled| compiled.takes(&given)) {
+        if let Some(found) = self.known().iter().find(|compiled| compiled.takes(&given)) {
             return Ok(found.clone());
         }
         let types = self.inputs.iter().zip(given);
@@ -278,6 +289,13 @@ impl Model {
     }
 }
 
+/// What is said of one signature more than a model may have.
+fn too_many() -> PyErr {
+    errors::types(format!(
+        "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
+    ))
+}
+
 /// What is read of an input that is not given.
 fn default(field: &cembra::Field) -> PyResult<Value> {
     match (&field.default, &field.qtype) {
@@ -390,7 +408,7 @@ impl Model {
     /// What the model is compiled for so far: dicts of the types of inputs and outputs.
     #[getter]
     fn signatures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let compiled = self.compiled.read().unwrap_or_else(PoisonError::into_inner);
+        let compiled = self.known().clone();
         let all = compiled.iter().map(|compiled| {
             let made = PyDict::new(py);
             for (side, fields) in [("inputs", compiled.executor.inputs()), ("outputs", compiled.executor.outputs())] {
@@ -410,7 +428,7 @@ impl Model {
             let known: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
             PyValueError::new_err(format!("the stages are {}, not '{stage}'", known.join(", ")))
         })?;
-        let first = self.compiled.read().unwrap_or_else(PoisonError::into_inner).first().cloned();
+        let first = self.known().first().cloned();
         let options = match first {
             Some(first) => self.options_for(py, &first.types)?,
             None => self.options.clone(),

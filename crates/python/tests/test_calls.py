@@ -206,6 +206,22 @@ def test_threads_use_one_model_at_once():
     assert not wrong
 
 
+def test_threads_compile_for_a_call_once_at_least_and_keep_it_once():
+    for _ in range(20):
+        model = cembra.compile("a * b")
+        start, found = threading.Barrier(8), []
+
+        def work():
+            start.wait()
+            found.append(model(1.5, 2.0))
+            model.signatures
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        assert found == [3.0] * 8 and len(model.signatures) == 1
+
+
 def test_a_model_says_what_it_is():
     model = cembra.compile("input x: f64; output y = x * 2.0")
     assert repr(model) == "<cembra.Model (x: f64) -> y>"
