@@ -1,11 +1,13 @@
 //! Many rows at once: arrays of NumPy and of Arrow as columns. Numbers are read where they lie, and written into the arrays that the caller
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
+use crate::interrupt::detached;
 use crate::scalars::{Misfit, scalar_of_dtype};
 use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of};
 use arrow_array::ArrayRef;
 use cembra::{
-    Array, Batch, BatchRun, Bitmap, BitmapMut, ColumnMut, InputColumn, OutputColumn, QType, RowFailure, Scalar, Value,
+    Array, Batch, BatchRun, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, OutputColumn, QType, RowFailure,
+    Scalar, Value,
 };
 use cembra_arrow::Input;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -247,6 +249,7 @@ pub(crate) fn run<'py>(
     start: BatchRun<'_>,
     columns: &[Column<'_>],
     may_fail: bool,
+    token: &Cancellation,
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let sized = || columns.iter().zip(batch.inputs()).filter_map(|(column, input)| Some((column.rows()?, &input.name)));
@@ -286,7 +289,7 @@ pub(crate) fn run<'py>(
     let made = {
         let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
         let start = start.rows(rows);
-        py.detach(|| start.run_into(&inputs, places)).map_err(raised)?
+        detached(py, rows, token, || start.run_into(&inputs, places))?.map_err(raised)?
     };
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());

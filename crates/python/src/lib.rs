@@ -6,11 +6,13 @@
 //! | `model`, `signature` | the class `Model`, and what it is compiled for |
 //! | `scalars`, `values` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
+//! | `interrupt` | what Ctrl-C ends |
 //! | `tables` | whole tables: data frames, in and out |
 //! | `errors` | errors of the library as exceptions |
 
 mod columns;
 mod errors;
+mod interrupt;
 mod model;
 mod scalars;
 mod signature;

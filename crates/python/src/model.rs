@@ -6,7 +6,7 @@ use crate::errors;
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::values::{self, Arrays};
-use cembra::{Backend, Batch, Executor, OnError, Options, QType, RunOptions, Stage, Value};
+use cembra::{Backend, Batch, Cancellation, Executor, OnError, Options, QType, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -269,7 +269,7 @@ impl Model {
         py: Python<'py>,
         compiled: &Compiled,
         arguments: &Arguments<'py>,
-        run: &RunOptions,
+        run: RunOptions,
         may_fail: bool,
     ) -> PyResult<columns::Rows<'py>> {
         let batch = self.batch(py, compiled)?;
@@ -285,7 +285,9 @@ impl Model {
                 }
             });
         }
-        columns::run(py, batch, batch.start().options(run), &given, may_fail, |error| self.raised(error))
+        let token = Cancellation::new();
+        let start = batch.start().options(&run.cancellation(token.clone()));
+        columns::run(py, batch, start, &given, may_fail, &token, |error| self.raised(error))
     }
 }
 
@@ -341,7 +343,7 @@ impl Model {
         if let Some(made) = self.one_row(py, &compiled, &arguments)? {
             return Ok(made);
         }
-        let made = self.many_rows(py, &compiled, &arguments, &RunOptions::new(), false)?;
+        let made = self.many_rows(py, &compiled, &arguments, RunOptions::new(), false)?;
         compiled.outputs(py, made.outputs.into_iter().map(Ok))
     }
 
@@ -361,7 +363,7 @@ impl Model {
         let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
         let compiled = self.compiled_for(py, &arguments)?;
         let options = RunOptions::new().threads(threads).on_error(on_error);
-        let made = self.many_rows(py, &compiled, &arguments, &options, on_error == OnError::Missing)?;
+        let made = self.many_rows(py, &compiled, &arguments, options, on_error == OnError::Missing)?;
         let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
         Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
     }
@@ -380,7 +382,7 @@ impl Model {
         let tables = Tables::of(frame)?;
         let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
         let batch = self.batch(py, &compiled)?;
-        tables.run(py, batch, &options, |error| self.raised(error))
+        tables.run(py, batch, options, |error| self.raised(error))
     }
 
     /// The text.

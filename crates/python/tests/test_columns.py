@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import signal
 
 import numpy as np
 import pytest
@@ -185,3 +186,23 @@ def test_tables_type_inputs_and_name_columns_that_lack():
         model.table(frame.select(["a"]))
     with pytest.raises(cembra.EvaluationError, match="row 1"):
         cembra.compile("input a: i64?; 1 // (a - 2)").table(frame)
+
+
+@pytest.mark.parametrize("door", ["call", "table"])
+def test_a_handler_of_a_signal_ends_a_long_evaluation(door):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    # Hours, if nobody ended it.
+    model = cembra.compile("input x: f64; core.while_loop(0.0, fn(s) = s < 1e6, fn(s) = s + x)")
+    assert model(5e5) == 1e6
+    x = np.full(1_000_000, 1.0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            model(x=x) if door == "call" else model.table(pa.table({"x": x}))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert model(5e5) == 1e6

@@ -1,0 +1,47 @@
+//! Evaluations that Ctrl-C ends. Python runs handlers of signals in its main thread and only between its own instructions, so long evaluations
+//! run in another thread, while this one asks for signals.
+
+use cembra::Cancellation;
+use pyo3::prelude::*;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Below so many rows an evaluation is over before anybody notices: a thread would take as long as the rows.
+const LONG_ROWS: usize = 1 << 17;
+
+/// How long a handler waits at most until it runs.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Evaluates so many rows without the interpreter's lock. If a handler of a signal raises, the token is cancelled, and its exception is the error.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    rows: usize,
+    token: &Cancellation,
+    evaluate: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    if rows < LONG_ROWS {
+        return Ok(py.detach(evaluate));
+    }
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, wait) = channel();
+            let worker = scope.spawn(move || {
+                let made = evaluate();
+                // Nobody waits any more only if the other end is gone, with its thread.
+                let _nobody = done.send(());
+                made
+            });
+            let mut raised = Ok(());
+            while wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_ok() {
+                    raised = Python::attach(|py| py.check_signals());
+                    if raised.is_err() {
+                        token.cancel();
+                    }
+                }
+            }
+            let made = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            raised.map(|()| made)
+        })
+    })
+}
