@@ -11,9 +11,12 @@ use pyo3::types::{
 /// 1 January 1970 in the count of Python's days, which begins with year 1.
 const EPOCH_ORDINAL: i64 = 719_163;
 
-/// An object that is no value of the type that is wanted.
+/// An object that is no value of the type that is wanted. It is one pointer, since results that may be it are moved for each value.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct Misfit(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
     /// Where in the argument, from its end: `.price`, `[3]`.
     path: Vec<String>,
     expected: String,
@@ -21,25 +24,27 @@ pub(crate) struct Misfit {
 }
 
 impl Misfit {
+    #[cold]
     pub(crate) fn new(expected: impl ToString, found: &Bound<'_, PyAny>) -> Misfit {
-        let found = if found.is_none() { "None".to_owned() } else { type_name(found) };
-        Misfit { path: Vec::new(), expected: expected.to_string(), found }
+        Misfit::of(expected, if found.is_none() { "None".to_owned() } else { type_name(found) })
     }
 
     /// That something else is wrong than its type.
+    #[cold]
     pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
-        Misfit { path: Vec::new(), expected: expected.to_string(), found: found.into() }
+        Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into() }))
     }
 
     /// The same inside of a field or an element.
     pub(crate) fn inside(mut self, step: String) -> Misfit {
-        self.path.push(step);
+        self.0.path.push(step);
         self
     }
 
     /// As an exception, of an input.
+    #[cold]
     pub(crate) fn raised(self, input: &str) -> PyErr {
-        let Misfit { path, expected, found } = self;
+        let Parts { path, expected, found } = *self.0;
         let path: String = path.into_iter().rev().collect();
         crate::errors::data(format!("input `{input}`{path} is {expected}, found {found}"))
     }
