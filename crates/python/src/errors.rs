@@ -50,7 +50,7 @@ fn class<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyType> {
         (Some(FaultKind::ArenaLimit | FaultKind::IterationLimit | FaultKind::WorkLimit), _) | (None, "limit") => {
             py.get_type::<LimitError>()
         }
-        (Some(_), _) | (None, "evaluation") => py.get_type::<EvaluationError>(),
+        (Some(_), _) | (None, "evaluation" | "failed-test") => py.get_type::<EvaluationError>(),
         (None, "values" | "promise" | "binding" | "input-type") => py.get_type::<DataError>(),
         (
             None,

@@ -423,6 +423,13 @@ impl Model {
         PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// Runs the tests of the text, and says how many cases they have. If some fail, the error says all that is wrong.
+    fn run_tests(&self, py: Python<'_>) -> PyResult<usize> {
+        let report = py.detach(|| self.model.run_tests(&self.options));
+        report.check().map_err(|error| self.raised(error))?;
+        Ok(report.cases)
+    }
+
     /// What becomes of the model at a stage of compiling, as text; compiled for the first signature.
     #[pyo3(signature = (stage="plan"))]
     fn explain(&self, py: Python<'_>, stage: &str) -> PyResult<String> {

@@ -182,6 +182,14 @@ def test_errors_say_what_is_wrong_and_where():
     assert all(issubclass(kind, cembra.Error) for kind in (cembra.TextError, cembra.LimitError, cembra.DataError))
 
 
+def test_a_model_runs_its_tests():
+    text = 'input x: f64; output y = x * 2.0; test "twice" { x => y; 1.0 => 2.0; 3.0 => 6.0 }'
+    assert cembra.compile(text).run_tests() == 2
+    with pytest.raises(cembra.EvaluationError, match="twice") as caught:
+        cembra.compile(text.replace("6.0", "7.0")).run_tests()
+    assert caught.value.code == "failed-test"
+
+
 def test_models_pickle_and_copy():
     model = cembra.compile("a * x", types={"a": "f64?"}, backend="interpreter", name="m.cem")
     for other in (pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model)):
