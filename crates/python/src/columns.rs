@@ -1,13 +1,12 @@
 //! Many rows at once: arrays of NumPy and of Arrow as columns. Numbers are read where they lie, and written into the arrays that the caller
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
-use crate::interrupt::detached;
+use crate::interrupt::{detached, token};
 use crate::scalars::{Misfit, scalar_of_dtype};
 use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of};
 use arrow_array::ArrayRef;
 use cembra::{
-    Array, Batch, BatchRun, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, OutputColumn, QType, RowFailure,
-    Scalar, Value,
+    Array, Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, OutputColumn, QType, RowFailure, RunOptions, Scalar, Value,
 };
 use cembra_arrow::Input;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -246,10 +245,9 @@ pub(crate) struct Rows<'py> {
 pub(crate) fn run<'py>(
     py: Python<'py>,
     batch: &Batch,
-    start: BatchRun<'_>,
+    options: RunOptions,
     columns: &[Column<'_>],
     may_fail: bool,
-    token: &Cancellation,
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let sized = || columns.iter().zip(batch.inputs()).filter_map(|(column, input)| Some((column.rows()?, &input.name)));
@@ -288,8 +286,10 @@ pub(crate) fn run<'py>(
     }
     let made = {
         let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
-        let start = start.rows(rows);
-        detached(py, rows, token, || start.run_into(&inputs, places))?.map_err(raised)?
+        let token = token(rows);
+        let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
+        let start = batch.start().rows(rows).options(&options);
+        detached(py, token.as_ref(), || start.run_into(&inputs, places))?.map_err(raised)?
     };
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());

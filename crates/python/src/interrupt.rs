@@ -12,16 +12,19 @@ const LONG_ROWS: usize = 1 << 17;
 /// How long a handler waits at most until it runs.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Evaluates so many rows without the interpreter's lock. If a handler of a signal raises, the token is cancelled, and its exception is the error.
+/// What ends the evaluation of so many rows, if it may take long.
+pub(crate) fn token(rows: usize) -> Option<Cancellation> {
+    (rows >= LONG_ROWS).then(Cancellation::new)
+}
+
+/// Evaluates rows without the interpreter's lock. If there is a token and a handler of a signal raises, the token is cancelled, and the exception is
+/// the error.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
-    rows: usize,
-    token: &Cancellation,
+    token: Option<&Cancellation>,
     evaluate: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
-    if rows < LONG_ROWS {
-        return Ok(py.detach(evaluate));
-    }
+    let Some(token) = token else { return Ok(py.detach(evaluate)) };
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, wait) = channel();

@@ -6,7 +6,7 @@ use crate::errors;
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::values::{self, Arrays};
-use cembra::{Backend, Batch, Cancellation, Executor, OnError, Options, QType, RunOptions, Stage, Value};
+use cembra::{Backend, Batch, Executor, OnError, Options, QType, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -285,9 +285,7 @@ impl Model {
                 }
             });
         }
-        let token = Cancellation::new();
-        let start = batch.start().options(&run.cancellation(token.clone()));
-        columns::run(py, batch, start, &given, may_fail, &token, |error| self.raised(error))
+        columns::run(py, batch, run, &given, may_fail, |error| self.raised(error))
     }
 }
 

@@ -2,11 +2,11 @@
 //! itself, and nothing of it is copied.
 
 use crate::errors;
-use crate::interrupt::detached;
+use crate::interrupt::{detached, token};
 use crate::signature::Given;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
-use cembra::{Batch, Cancellation, RunOptions};
+use cembra::{Batch, RunOptions};
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use pyo3_arrow::input::AnyRecordBatch;
@@ -43,11 +43,10 @@ impl<'py> Tables<'py> {
         options: RunOptions,
         raised: impl Fn(cembra::Error) -> PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let token = Cancellation::new();
-        let options = options.cancellation(token.clone());
+        let token = token(self.batches.iter().map(RecordBatch::num_rows).sum());
+        let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let evaluate = |table| cembra_arrow::run(batch.start().options(&options), table).map(|made| made.table);
-        let rows = self.batches.iter().map(RecordBatch::num_rows).sum();
-        let made = detached(py, rows, &token, || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;
+        let made = detached(py, token.as_ref(), || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;
         let made = made.map_err(|error| match error {
             cembra_arrow::Error::Model(error) => raised(error),
             other => errors::data(other.to_string()),
