@@ -110,7 +110,7 @@ impl<'py> Column<'py> {
         Column { data: Data::Shared(value), presence: None }
     }
 
-    /// The rows of an array, for an input of this type; of one that has none yet, the type that the array says comes with it.
+    /// The rows of an array, with the type that an input of such values has.
     pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>) -> PyResult<(QType, Self)> {
         if object.cast::<PyUntypedArray>().is_err() {
             let array = arrow(object)?;

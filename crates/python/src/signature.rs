@@ -20,7 +20,7 @@ pub(crate) struct Compiled {
     pub(crate) batch: OnceLock<Batch>,
     /// The class of the outputs; none if there is one output.
     pub(crate) class: Option<Py<PyAny>>,
-    /// True if an evaluation takes no longer than asking whether it takes long.
+    /// True for a model of scalars alone, whose evaluations are over before another thread of Python could begin.
     pub(crate) is_short: bool,
 }
 
