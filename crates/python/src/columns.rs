@@ -2,11 +2,12 @@
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
 use crate::interrupt::{detached, token};
-use crate::scalars::{Misfit, scalar_of_dtype};
+use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of};
 use arrow_array::ArrayRef;
 use cembra::{
-    Array, Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, OutputColumn, QType, RowFailure, RunOptions, Scalar, Value,
+    Array, Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, OnError, OutputColumn, QType, RowFailure, RunOptions,
+    Scalar, Value,
 };
 use cembra_arrow::Input;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -136,13 +137,9 @@ impl<'py> Column<'py> {
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
         let kind = kind(untyped)?;
         // Numbers in another order of bytes, of another size, or with other strides are copied.
-        let numeric = match kind.as_str() {
-            "f8" | "f4" | "i8" | "i4" | "u8" => Some(kind.as_str()),
-            "f2" => Some("f4"),
-            "i1" | "i2" | "u1" | "u2" => Some("i4"),
-            "u4" => Some("i8"),
-            _ => None,
-        };
+        // Truth values are bits in columns, bytes in NumPy.
+        let number = scalar_of_dtype(&kind).filter(|scalar| *scalar != Scalar::Boolean);
+        let numeric = number.and_then(dtype_of);
         if let Some(numeric) = numeric {
             let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
             let (scalar, data) = numbers(&copied).ok_or_else(|| refused(&kind))?;
@@ -215,7 +212,7 @@ fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> {
     Ok(Some(bits))
 }
 
-/// The array of an object of Arrow's interface, in one piece. Strings are checked: whoever made them says that they are UTF-8.
+/// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
 fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
     let (chunks, field) = chunked.into_inner();
@@ -241,13 +238,13 @@ pub(crate) struct Rows<'py> {
     pub(crate) failures: Vec<RowFailure>,
 }
 
-/// Evaluates a model on columns, one for each of its inputs; `may_fail` if rows that fail are missing. Arrays come as those of Arrow if a column was one, else as those of NumPy.
+/// Evaluates a model on columns, one for each of its inputs. The outputs are
+/// arrays of Arrow if an input is one, else arrays of NumPy.
 pub(crate) fn run<'py>(
     py: Python<'py>,
     batch: &Batch,
     options: RunOptions,
     columns: &[Column<'_>],
-    may_fail: bool,
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let sized = || columns.iter().zip(batch.inputs()).filter_map(|(column, input)| Some((column.rows()?, &input.name)));
@@ -278,6 +275,7 @@ pub(crate) fn run<'py>(
     });
     let inputs: Vec<InputColumn<'_>> = inputs.collect();
     let is_arrow = columns.iter().any(Column::is_arrow);
+    let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for output in batch.outputs() {
         // Columns of rows that may fail, and of models with arrays, are the library's.
@@ -318,12 +316,12 @@ macro_rules! sinks {
         }
 
         impl<'py> Sink<'py> {
-            /// New memory for so many values of this type; nothing for those that lie in NumPy in another form.
+            /// Allocates an array of NumPy for the output, if NumPy lays its type out as the library does.
             fn of(py: Python<'py>, qtype: &QType, rows: usize) -> Self {
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
                 match qtype.scalar() {
                     $(
-                        // An array that was just made is nobody else's.
+                        // The borrow cannot fail: no one else has the new array.
                         Some(Scalar::$scalar) => match PyArray1::<$rust>::zeros(py, rows, false).try_readwrite() {
                             Ok(array) => Sink::$scalar(array, bits),
                             Err(_) => Sink::Made,

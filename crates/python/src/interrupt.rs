@@ -6,13 +6,13 @@ use pyo3::prelude::*;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Below so many rows an evaluation is over before anybody notices: a thread would take as long as the rows.
+/// The row count from which an evaluation gets a thread of its own. Starting the thread would take as long as evaluating fewer rows.
 const LONG_ROWS: usize = 1 << 17;
 
 /// How long a handler waits at most until it runs.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// What ends the evaluation of so many rows, if it may take long.
+/// The token that cancels an evaluation, if the row count is that of a long one.
 pub(crate) fn token(rows: usize) -> Option<Cancellation> {
     (rows >= LONG_ROWS).then(Cancellation::new)
 }
@@ -30,7 +30,7 @@ pub(crate) fn detached<T: Send>(
             let (done, wait) = channel();
             let worker = scope.spawn(move || {
                 let made = evaluate();
-                // Nobody waits any more only if the other end is gone, with its thread.
+                // Sending fails only if the receiver is dropped, and then no one waits.
                 let _nobody = done.send(());
                 made
             });

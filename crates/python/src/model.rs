@@ -270,7 +270,6 @@ impl Model {
         compiled: &Compiled,
         arguments: &Arguments<'py>,
         run: RunOptions,
-        may_fail: bool,
     ) -> PyResult<columns::Rows<'py>> {
         let batch = self.batch(py, compiled)?;
         let mut given = Vec::with_capacity(batch.inputs().len());
@@ -285,7 +284,7 @@ impl Model {
                 }
             });
         }
-        columns::run(py, batch, run, &given, may_fail, |error| self.raised(error))
+        columns::run(py, batch, run, &given, |error| self.raised(error))
     }
 }
 
@@ -341,7 +340,7 @@ impl Model {
         if let Some(made) = self.one_row(py, &compiled, &arguments)? {
             return Ok(made);
         }
-        let made = self.many_rows(py, &compiled, &arguments, RunOptions::new(), false)?;
+        let made = self.many_rows(py, &compiled, &arguments, RunOptions::new())?;
         compiled.outputs(py, made.outputs.into_iter().map(Ok))
     }
 
@@ -357,11 +356,10 @@ impl Model {
         threads: usize,
         on_error: &str,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, Vec<String>)> {
-        let on_error = on_error_of(on_error)?;
+        let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
         let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
         let compiled = self.compiled_for(py, &arguments)?;
-        let options = RunOptions::new().threads(threads).on_error(on_error);
-        let made = self.many_rows(py, &compiled, &arguments, options, on_error == OnError::Missing)?;
+        let made = self.many_rows(py, &compiled, &arguments, options)?;
         let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
         Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
     }
@@ -428,7 +426,7 @@ impl Model {
         Ok(report.cases)
     }
 
-    /// What becomes of the model at a stage of compiling, as text; compiled for the first signature.
+    /// Shows the model at a stage of compiling, such as `plan` or `asm`. The first signature gives the types of inputs.
     #[pyo3(signature = (stage="plan"))]
     fn explain(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         let found = Stage::ALL.iter().find(|known| known.name() == stage).ok_or_else(|| {

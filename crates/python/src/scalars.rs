@@ -99,7 +99,7 @@ fn numpy_generic<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
 pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     Some(match kind {
         "f8" => Scalar::Float64,
-        "f4" => Scalar::Float32,
+        "f4" | "f2" => Scalar::Float32,
         "i8" | "u4" => Scalar::Int64,
         "i4" | "i2" | "i1" | "u2" | "u1" => Scalar::Int32,
         "u8" => Scalar::UInt64,
@@ -111,6 +111,19 @@ pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
         _ if kind.starts_with('S') => Scalar::Bytes,
         _ => return None,
     })
+}
+
+/// The kind and size of elements that NumPy and the library lay out alike; none of other types.
+pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
+    match scalar {
+        Scalar::Float64 => Some("f8"),
+        Scalar::Float32 => Some("f4"),
+        Scalar::Int64 => Some("i8"),
+        Scalar::Int32 => Some("i4"),
+        Scalar::UInt64 => Some("u8"),
+        Scalar::Boolean => Some("b1"),
+        _ => None,
+    }
 }
 
 /// The value of an object as a scalar of this type; not of `None`.
@@ -219,7 +232,7 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &ScalarValue) -> PyResult<Boun
     })
 }
 
-/// A `timedelta` of so many microseconds.
+/// The `timedelta` of a count of microseconds.
 fn delta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
     let (seconds, rest) = (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));
     let (days, seconds) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));

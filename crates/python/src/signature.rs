@@ -83,7 +83,7 @@ impl Compiled {
     pub(crate) fn outputs<'py>(
         &self,
         py: Python<'py>,
-        mut all: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
+        mut all: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         match &self.class {
             Some(class) => class.bind(py).call1(PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)?),

@@ -20,7 +20,7 @@ pub(crate) struct Tables<'py> {
 }
 
 impl<'py> Tables<'py> {
-    /// The batches of an object. Strings are checked: whoever made them says that they are UTF-8.
+    /// Imports the batches of a table. Offsets and UTF-8 are checked, because the exporter may be wrong.
     pub(crate) fn of(frame: &Bound<'py, PyAny>) -> PyResult<Self> {
         let (batches, schema) = frame.extract::<AnyRecordBatch>()?.into_table().map_err(PyErr::from)?.into_inner();
         for column in batches.iter().flat_map(RecordBatch::columns) {

@@ -1,7 +1,7 @@
 //! One value of any type: structs are dicts, or objects with attributes; lists and arrays are sequences and arrays of NumPy; dictionaries are
 //! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
 
-use crate::scalars::{self, Misfit, scalar_of_dtype};
+use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
 use cembra::tensor::Element;
 use cembra::{
     Array, ArrayBuilder, ArrayKind, ArrayView, Date, Duration, ListBuilder, QType, Scalar, ScalarValue, Tensor,
@@ -240,20 +240,14 @@ fn tensor(object: &Bound<'_, PyAny>, scalar: Scalar, rank: usize, qtype: &QType)
     if let Some(made) = filled_of(&whole, scalar) {
         return made.ok_or_else(misfit);
     }
-    // Bytes in another order are put into the machine's, floats of 16 bits and what is no array of NumPy converted; every other type has to be
-    // what the model says.
+    // Elements in another byte order, and smaller numbers, are converted to the type that they become in columns. Lists of Python are converted to
+    // the model's type. Every other array must have that type already.
     let name = kind(untyped).map_err(|_| misfit())?;
-    let wanted = match scalar {
-        Scalar::Float64 => "f8",
-        Scalar::Float32 => "f4",
-        Scalar::Int64 => "i8",
-        Scalar::Int32 => "i4",
-        Scalar::Boolean => "b1",
-        _ => return Err(misfit()),
-    };
+    let wanted = dtype_of(scalar).ok_or_else(misfit)?;
     let is_given = object.cast::<PyUntypedArray>().is_err();
     let fits = (wanted.starts_with('f') && !name.starts_with('b')) || wanted.starts_with(name.get(..1).unwrap_or(" "));
-    if name == wanted || (name == "f2" && wanted == "f4") || (is_given && fits && scalar_of_dtype(&name).is_some()) {
+    let found = scalar_of_dtype(&name);
+    if found == Some(scalar) || (is_given && fits && found.is_some()) {
         let converted = whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?;
         return filled_of(&converted, scalar).flatten().ok_or_else(misfit);
     }

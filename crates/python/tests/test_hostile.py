@@ -119,3 +119,14 @@ def test_numbers_are_not_copied():
     # The result, and nothing of the argument.
     assert resident() - before < 1.3 * made.nbytes
     assert made[-1] == 2.0
+
+
+@pytest.mark.parametrize("door", ["call", "table"])
+@pytest.mark.parametrize(("offsets", "data"), [([0, 2], b"\xff\xfe"), ([0, -1, 2], b"ab"), ([0, 1, 2], "é".encode())])
+def test_strings_of_arrow_that_are_none(door, offsets, data):
+    pa = pytest.importorskip("pyarrow")
+    buffers = [pa.py_buffer(np.array(offsets, "i4")), pa.py_buffer(data)]
+    array = pa.StringArray.from_buffers(len(offsets) - 1, *buffers)
+    model = cembra.compile("output y = x + '!'")
+    with pytest.raises(cembra.DataError):
+        model(x=array) if door == "call" else model.table(pa.table({"x": array}))
