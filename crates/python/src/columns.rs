@@ -3,7 +3,7 @@
 
 use crate::interrupt::{detached, token};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
-use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of};
+use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of, presence};
 use arrow_array::ArrayRef;
 use cembra::{
     Array, Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, OnError, OutputColumn, QType, RowFailure, RunOptions,
@@ -195,21 +195,6 @@ fn listed<'py>(
         _ => object.call_method0("tolist")?,
     };
     Ok(Some((scalar, listed)))
-}
-
-/// A bit for each element of a masked array that is there.
-fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> {
-    if !is_masked(object) {
-        return Ok(None);
-    }
-    let mask = object.py().import("numpy.ma")?.call_method1("getmaskarray", (object,))?;
-    let mask = mask.cast_into::<PyArray1<bool>>()?;
-    let mask = mask.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let mut bits = vec![0_u64; mask.len().div_ceil(64)];
-    for (at, is_missing) in mask.as_array().iter().enumerate() {
-        bits[at / 64] |= u64::from(!is_missing) << (at % 64);
-    }
-    Ok(Some(bits))
 }
 
 /// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.

@@ -6,14 +6,18 @@
 //! | `model`, `signature` | the class `Model`, and what it is compiled for |
 //! | `scalars`, `values` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
+//! | `edges` | which elements belong to which group |
+//! | `operators` | the operators, as Python's functions are made of them |
 //! | `interrupt` | what Ctrl-C ends |
 //! | `tables` | whole tables: data frames, in and out |
 //! | `errors` | errors of the library as exceptions |
 
 mod columns;
+mod edges;
 mod errors;
 mod interrupt;
 mod model;
+mod operators;
 mod scalars;
 mod signature;
 mod tables;
@@ -33,7 +37,10 @@ fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::add_to(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
-    module.add_function(wrap_pyfunction!(model::compile, module)?)?;
+    module.add_class::<edges::Edge>()?;
+    module.add_function(wrap_pyfunction!(operators::_operators, module)?)?;
+    module.add_function(wrap_pyfunction!(operators::_has_operator, module)?)?;
+    module.add_function(wrap_pyfunction!(model::_compile, module)?)?;
     module.add_function(wrap_pyfunction!(model::_rebuilt, module)?)?;
     module.add_function(wrap_pyfunction!(format, module)?)
 }

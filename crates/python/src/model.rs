@@ -17,14 +17,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 /// The most signatures that a model is compiled for.
 const MOST_SIGNATURES: usize = 16;
 
-/// Compiles the text of a model.
-///
-/// Inputs that the text does not declare have the types of `types`, a dict of names and types as the language writes them; else those of the
-/// values that they are first given: `int` is `i64`, `float` is `f64`, `str` is `text`. `backend` is `native`, `interpreter` or `tiered`.
-/// `name` is what errors call the text.
+/// Compiles the text of a model: `compile` of the package, whose `functions` says what it does.
 #[pyfunction]
 #[pyo3(signature = (text, *, types=None, backend=None, name=None))]
-pub(crate) fn compile(
+pub(crate) fn _compile(
     text: String,
     types: Option<BTreeMap<String, String>>,
     backend: Option<String>,
@@ -224,10 +220,10 @@ impl Model {
         py: Python<'py>,
         compiled: &Compiled,
         arguments: &Arguments<'py>,
+        mut arrays: Arrays,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         compiled.with_memory(|memory| {
             let Memory { session, row, made } = memory;
-            let mut arrays = Arrays::Lists;
             for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
                 let Some(object) = &arguments[*place] else {
                     row.push(default(field)?);
@@ -337,11 +333,26 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(args, kwargs)?;
         let compiled = self.compiled_for(py, &arguments)?;
-        if let Some(made) = self.one_row(py, &compiled, &arguments)? {
+        if let Some(made) = self.one_row(py, &compiled, &arguments, Arrays::Lists)? {
             return Ok(made);
         }
         let made = self.many_rows(py, &compiled, &arguments, RunOptions::new())?;
         compiled.outputs(py, made.outputs.into_iter().map(Ok))
+    }
+
+    /// Evaluates one row of values in the order of the inputs, whatever they are, and gives arrays of NumPy.
+    fn _row<'py>(&self, py: Python<'py>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = self.arguments(values, None)?;
+        let compiled = self.compiled_for(py, &arguments)?;
+        let made = self.one_row(py, &compiled, &arguments, Arrays::Numpy)?;
+        made.ok_or_else(|| PyTypeError::new_err("a row has one value for each input, and a column is given"))
+    }
+
+    /// The types of the outputs, without what is promised of elements, of a model all of whose inputs have types.
+    fn _output_types(&self) -> Vec<String> {
+        let known = self.known().first().cloned();
+        let outputs = known.iter().flat_map(|compiled| compiled.executor.outputs());
+        outputs.map(|output| cembra::print_type(&output.qtype)).collect()
     }
 
     /// Evaluates many rows, whose columns are the values of a dict by the names of inputs. Rows are shared out to `threads` threads; results do

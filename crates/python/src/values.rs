@@ -1,14 +1,15 @@
 //! One value of any type: structs are dicts, or objects with attributes; lists and arrays are sequences and arrays of NumPy; dictionaries are
 //! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
 
+use crate::edges::Edge;
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
 use cembra::tensor::Element;
 use cembra::{
-    Array, ArrayBuilder, ArrayKind, ArrayView, Date, Duration, ListBuilder, QType, Scalar, ScalarValue, Tensor,
+    Array, ArrayBuilder, ArrayData, Date, Duration, EdgeType, ListBuilder, QType, Scalar, ScalarValue, Tensor,
     Timestamp, Value,
 };
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use std::sync::Arc;
@@ -21,9 +22,9 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Mi
         QType::Scalar(scalar) => scalars::read(object, *scalar).map(Value::Scalar),
         QType::Optional(scalar) if is_missing(object, *scalar) => Ok(Value::Missing(*scalar)),
         QType::Optional(scalar) => scalars::read(object, *scalar).map(Value::Present),
-        QType::Array(ArrayKind::Dense, scalar) => {
-            array(object, *scalar).map(|array| Value::Array(ArrayKind::Dense, array.into()))
-        }
+        QType::Array(kind, scalar) => array(object, *scalar).map(|array| Value::Array(*kind, array.into())),
+        QType::Edge(of) => edge(object, *of).ok_or_else(misfit),
+        QType::ArrayShape(kind) => object.extract().map(|size| Value::ArrayShape(*kind, size)).map_err(|_| misfit()),
         QType::Tensor(scalar, rank) => {
             tensor(object, *scalar, (*rank).into(), qtype).map(|tensor| Value::Tensor(tensor.into()))
         }
@@ -35,6 +36,23 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Mi
 /// True for `None`, and for a mask that does not hold.
 fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
     object.is_none() || (scalar == Scalar::Unit && object.extract::<bool>().is_ok_and(|holds| !holds))
+}
+
+/// An edge; one to a single group is how many elements there are.
+fn edge(object: &Bound<'_, PyAny>, of: EdgeType) -> Option<Value> {
+    let made = match of {
+        EdgeType::Scalars => return None,
+        EdgeType::ToScalar(kind) => cembra::Edge::to_scalar(kind, object.extract().ok()?),
+        EdgeType::Arrays(kind) => {
+            let given = object.cast::<Edge>().ok()?.get();
+            // Nothing is copied if it is of the kind already.
+            if given.0.kind() == kind {
+                return (given.0.edge_type() == of).then(|| Value::Edge(given.0.clone()));
+            }
+            given.0.of_kind(kind)
+        }
+    };
+    (made.edge_type() == of).then(|| Value::Edge(made.into()))
 }
 
 /// A struct, a tuple, a list of structs, or a dictionary.
@@ -133,26 +151,61 @@ macro_rules! for_each_element {
     };
 }
 
+/// The array of an array of NumPy whose elements are of this type, or are truth values; masks are of truth values. None of another one.
+fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
+    let presence = presence(object).ok()?;
+    let plain = if is_masked(object) { object.getattr("data").ok()? } else { object.clone() };
+    if matches!(scalar, Scalar::Boolean | Scalar::Unit) {
+        let holds = plain.cast::<PyArray1<bool>>().ok()?.try_readonly().ok()?;
+        let bits = bits(holds.as_array().iter().copied());
+        return match scalar {
+            Scalar::Unit if presence.is_some() => None,
+            Scalar::Unit => Array::from_parts(scalar, holds.len(), ArrayData::Units, Some(bits)),
+            _ => Array::from_parts(scalar, holds.len(), ArrayData::Bits(bits.into()), presence),
+        };
+    }
+    macro_rules! copied {
+        ($($rust:ident $scalar:ident),*) => { $(
+            if scalar.representation() == Scalar::$scalar {
+                let given = plain.cast::<PyArray1<$rust>>().ok()?.try_readonly().ok()?;
+                return Array::of_numbers(scalar, given.len(), presence, |numbers: &mut [$rust]| match given.as_slice() {
+                    Ok(given) => numbers.copy_from_slice(given),
+                    Err(_) => numbers.iter_mut().zip(given.as_array()).for_each(|(number, given)| *number = *given),
+                });
+            }
+        )* };
+    }
+    for_each_number!(copied);
+    None
+}
+
+/// A bit for each truth value, the lowest first.
+fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u64> {
+    let mut bits = vec![0_u64; values.len().div_ceil(64)];
+    for (at, holds) in values.enumerate() {
+        bits[at / 64] |= u64::from(holds) << (at % 64);
+    }
+    bits
+}
+
+/// A bit for each element of a masked array that is there; none of an array that has no mask.
+pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> {
+    if !is_masked(object) {
+        return Ok(None);
+    }
+    let mask = object.py().import("numpy.ma")?.call_method1("getmaskarray", (object,))?;
+    let mask = mask.cast_into::<PyArray1<bool>>()?;
+    let mask = mask.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(Some(bits(mask.as_array().iter().map(|is_missing| !is_missing))))
+}
+
 /// An array of elements of this type.
-fn array(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
+pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
     if let Ok(untyped) = object.cast::<PyUntypedArray>()
         && untyped.ndim() == 1
-        && !is_masked(object)
+        && let Some(array) = numpy_elements(object, scalar)
     {
-        macro_rules! copied {
-            ($($rust:ident $scalar:ident),*) => { $(
-                if scalar == Scalar::$scalar
-                    && let Ok(array) = object.cast::<PyArrayDyn<$rust>>()
-                    && let Ok(elements) = array.try_readonly()
-                {
-                    return Ok(match elements.as_slice() {
-                        Ok(elements) => ArrayView::new(elements).array(),
-                        Err(_) => ArrayView::new(&elements.as_array().iter().copied().collect::<Vec<_>>()).array(),
-                    });
-                }
-            )* };
-        }
-        for_each_number!(copied);
+        return Ok(array);
     }
     if object.hasattr("__arrow_c_array__").unwrap_or(false)
         && let Ok(array) = object.extract::<pyo3_arrow::PyArray>()
@@ -274,6 +327,11 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, arrays: Arrays) -> PyR
             PyList::new(py, array.iter().map(one).collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
         Value::Tensor(tensor) => numpy_tensor(py, tensor)?,
+        Value::ArrayShape(_, size) => size.into_pyobject(py)?.into_any(),
+        Value::Edge(edge) => match edge.edge_type() {
+            EdgeType::ToScalar(_) => edge.child_size().into_pyobject(py)?.into_any(),
+            _ => Edge(edge.clone()).into_pyobject(py)?.into_any(),
+        },
         Value::Tuple(fields) => {
             if let Some(of) = value.as_optional_struct() {
                 return of.map_or_else(|| Ok(py.None().into_bound(py)), |of| object(py, of, arrays));
@@ -310,7 +368,7 @@ pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: 
 }
 
 /// An array of NumPy, masked if an element is missing; strings are objects.
-fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let scalar = array.scalar();
     macro_rules! numbers {
         ($($rust:ident $scalar:ident),*) => {

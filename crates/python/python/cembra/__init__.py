@@ -8,6 +8,7 @@
 
 from cembra._cembra import (
     DataError,
+    Edge,
     Error,
     EvaluationError,
     LimitError,
@@ -15,19 +16,29 @@ from cembra._cembra import (
     TextError,
     TypesError,
     __version__,
-    compile,
     format,
 )
+from cembra.expressions import Expr, L, TracingError
+from cembra.functions import Function, compile, function
+from cembra.operators import M, where
 
 __all__ = [
     "DataError",
+    "Edge",
     "Error",
     "EvaluationError",
+    "Expr",
+    "Function",
+    "L",
     "LimitError",
+    "M",
     "Model",
     "TextError",
+    "TracingError",
     "TypesError",
     "__version__",
     "compile",
     "format",
+    "function",
+    "where",
 ]

@@ -1,0 +1,384 @@
+"""Expressions in Python: `L.x * 2.0 + L.y` is not computed, but kept, and compiled when it is whole.
+
+An expression knows how it is written in the language, and its operands. It knows no types: those are found when it is compiled. `statements`
+writes the text of whole expressions, `operators` has the functions that make them, `functions` makes them of functions of Python.
+"""
+
+from __future__ import annotations
+
+import datetime
+import keyword
+import math
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cembra._cembra import TypesError
+
+__all__ = ["Expr", "L", "TracingError"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+# Where nodes are made is only asked for while a function is traced: it takes longer than making one.
+_tracing = threading.local()
+
+
+class TracingError(TypesError):
+    """What was done with an expression needs its value, which is not known before the model runs."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = "tracing"
+        self.span = self.row = self.element = self.operator = None
+
+
+def quoted(text: str) -> str:
+    """The text as a literal of the language."""
+    made = []
+    for character in text:
+        if character in '"\\':
+            made.append("\\" + character)
+        elif character.isprintable():
+            made.append(character)
+        elif 0xD800 <= ord(character) <= 0xDFFF:
+            raise ValueError("a string with half a surrogate pair is no text")
+        else:
+            made.append(f"\\u{{{ord(character):x}}}")
+    return '"' + "".join(made) + '"'
+
+
+def quoted_bytes(value: bytes) -> str:
+    """The bytes as a literal of the language."""
+    plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}" for byte in value)
+    return 'b"' + "".join(plain) + '"'
+
+
+def number(value: float, suffix: str = "") -> str:
+    """The float as a literal of the language, one of a given type if it has a suffix, in brackets where it is negative."""
+    if not math.isfinite(value):
+        sign, name = ("-" if value < 0 else ""), ("nan" if math.isnan(value) else "inf")
+        return f"{suffix or 'f64'}{{{sign}{name}}}" if suffix else f"({sign}{name})"
+    written = repr(float(value)) + suffix
+    return f"({written})" if written.startswith("-") else written
+
+
+class Expr:
+    """An expression of a model: an input, a literal, or an operator with its operands.
+
+    Python's operators on it make larger ones, `expr.name` is a field of a struct and `expr[i]` an element. `==` and its like are comparisons of
+    the model. An expression has no truth value, no length and no elements before the model runs.
+    """
+
+    __slots__ = ("__weakref__", "_form", "_operands", "_place")
+    __hash__ = object.__hash__
+    # Between an array of NumPy and an expression the expression decides.
+    __array_priority__ = 1000
+
+    def __init__(self, form: tuple[str, ...], operands: tuple[Expr, ...] = ()) -> None:
+        self._form = form
+        self._operands = operands
+        self._place = _place_of_caller() if getattr(_tracing, "on", False) else None
+
+    # What makes larger expressions.
+
+    def __add__(self, other: Any) -> Expr:
+        return infix("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return infix("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return infix("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return infix("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return infix("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return infix("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return infix("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return infix("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return infix("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return infix("//", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return infix("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return infix("%", other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return infix("**", self, other)
+
+    def __rpow__(self, other: Any) -> Expr:
+        return infix("**", other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return infix("&", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return infix("&", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return infix("|", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return infix("|", other, self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return infix("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return infix("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return infix(">", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return infix(">=", self, other)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return infix("==", self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return infix("!=", self, other)
+
+    def __neg__(self) -> Expr:
+        return Expr(("prefix", "-"), (self,))
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        return Expr(("prefix", "not "), (self,))
+
+    def __abs__(self) -> Expr:
+        return call("math.abs", self)
+
+    def __round__(self, digits: None = None) -> Expr:
+        if digits is not None:
+            raise TracingError("round() of an expression takes no digits")
+        return call("math.round", self)
+
+    def __floor__(self) -> Expr:
+        return call("math.floor", self)
+
+    def __ceil__(self) -> Expr:
+        return call("math.ceil", self)
+
+    def __getitem__(self, at: Any) -> Expr:
+        if isinstance(at, (slice, tuple)):
+            raise TracingError("an expression has elements by a number or an expression: slices are operators, such as M.array.slice")
+        if isinstance(at, str):
+            return Expr(("field", at), (self,))
+        return Expr(("element",), (self, as_expr(at)))
+
+    def __getattr__(self, name: str) -> Expr:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Expr(("field", name), (self,))
+
+    # What an expression cannot be asked for.
+
+    def __bool__(self) -> NoReturn:
+        raise TracingError(
+            "an expression is neither true nor false before the model runs: use cembra.where(condition, a, b) for `if`, and `&`, `|`, `~` for"
+            " `and`, `or`, `not`"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TracingError("an expression has no elements before the model runs: use operators on arrays, such as M.math.sum, for loops")
+
+    def __len__(self) -> NoReturn:
+        raise TracingError("an expression has no length before the model runs: use M.array.size or M.strings.length")
+
+    def __contains__(self, item: Any) -> NoReturn:
+        raise TracingError("`in` on an expression needs its value: use comparisons, joined by `|`")
+
+    def __float__(self) -> NoReturn:
+        raise TracingError("an expression is no number before the model runs: use M.math.sqrt and its like, or NumPy's, for functions of `math`")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    # What NumPy's functions do with an expression.
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
+        name = _UFUNCS.get(ufunc.__name__)
+        if name is None or method != "__call__" or options:
+            raise TracingError(f"np.{ufunc.__name__} of an expression is not known here: `M` has the operators of models")
+        return infix(name, *inputs) if name in _SIGNS else call(name, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Expr:
+        name = _FUNCTIONS.get(function.__name__)
+        if name is None or kwargs:
+            raise TracingError(f"np.{function.__name__} of an expression is not known here: `M` has the operators of models")
+        return call(name, *args)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TracingError("an expression is no array before the model runs")
+
+    def __repr__(self) -> str:
+        from cembra.statements import shown
+
+        return f"<cembra.Expr {shown(self)}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an expression cannot be pickled: compile it, and pickle the model")
+
+
+# The operators that NumPy's functions of one number are here.
+_UFUNCS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "greater": ">",
+    "greater_equal": ">=",
+    "less": "<",
+    "less_equal": "<=",
+    "equal": "==",
+    "not_equal": "!=",
+    "negative": "math.neg",
+    "absolute": "math.abs",
+    "maximum": "math.maximum",
+    "minimum": "math.minimum",
+    "fmod": "math.fmod",
+    "sign": "math.sign",
+    "sqrt": "math.sqrt",
+    "exp": "math.exp",
+    "expm1": "math.expm1",
+    "log": "math.log",
+    "log2": "math.log2",
+    "log10": "math.log10",
+    "log1p": "math.log1p",
+    "floor": "math.floor",
+    "ceil": "math.ceil",
+    "rint": "math.round",
+    "sin": "math.trig.sin",
+    "cos": "math.trig.cos",
+    "sinh": "math.trig.sinh",
+    "arctan": "math.trig.atan",
+    "isnan": "math.is_nan",
+    "isinf": "math.is_inf",
+    "isfinite": "math.is_finite",
+}
+_SIGNS = {sign for sign in _UFUNCS.values() if not sign[0].isalpha()}
+_FUNCTIONS = {"where": "core.where", "clip": "math.clamp", "sum": "math.sum", "mean": "math.mean", "cumsum": "math.cum_sum"}
+
+
+def infix(sign: str, left: Any, right: Any) -> Expr:
+    """The expression of two operands with a sign of the language between them."""
+    return Expr(("infix", sign), (as_expr(left), as_expr(right)))
+
+
+def call(name: str, *operands: Any, **named: Any) -> Expr:
+    """The expression of an operator, by its full or short name. Operands may be given by the names of parameters."""
+    return Expr(("call", name, *named), tuple(as_expr(operand) for operand in (*operands, *named.values())))
+
+
+def _place_of_caller() -> tuple[str, int, str] | None:
+    """The file, line and function of the first frame that is not of the package."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cembra":
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def literal(value: Any) -> str | None:
+    """A value of Python as a literal of the language; none if it is no scalar."""
+    if value is None:
+        return "missing"
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, np.generic):
+        kind = value.dtype.str[1:]
+        if kind in ("f4", "f2"):
+            return number(float(value), "f32")
+        if kind == "f8":
+            return number(float(value), "f64")
+        if value.dtype.kind in "iu":
+            suffix = "i64" if kind in ("i8", "u4") else "i32"
+            written = f"u64{{{int(value)}}}" if kind == "u8" else f"{int(value)}{suffix}"
+            return f"({written})" if written.startswith("-") else written
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            raise TypeError("a date or time of NumPy is no literal: give one of `datetime`")
+        return literal(value.item())
+    if isinstance(value, int):
+        return str(value) if value >= 0 else f"({value})"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, bytes):
+        return quoted_bytes(value)
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise TypeError("a datetime without a time zone: give it one, as in `.replace(tzinfo=timezone.utc)`")
+        utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        return f'timestamp"{utc.isoformat()}Z"'
+    if isinstance(value, datetime.date):
+        return f'date"{value.isoformat()}"'
+    if isinstance(value, datetime.timedelta):
+        microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        return f"duration{{{microseconds}us}}"
+    return None
+
+
+def as_expr(value: Any) -> Expr:
+    """An expression as it is, and a value as a literal: numbers, strings, dates, `None`; lists and arrays of one axis as arrays, tuples as tuples,
+    dicts as structs."""
+    if isinstance(value, Expr):
+        return value
+    written = literal(value)
+    if written is not None:
+        return Expr(("literal", written))
+    if isinstance(value, np.ma.MaskedArray) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return Expr(("array",), tuple(as_expr(None if one is np.ma.masked else one) for one in value))
+    if isinstance(value, list):
+        return Expr(("array",), tuple(map(as_expr, value)))
+    if isinstance(value, tuple):
+        return Expr(("tuple",), tuple(map(as_expr, value)))
+    if isinstance(value, Mapping):
+        return Expr(("struct", *map(str, value)), tuple(map(as_expr, value.values())))
+    raise TypeError(f"a {type(value).__qualname__} is no value that an expression may have")
+
+
+class Inputs:
+    """The inputs of expressions: `L.price`, or `L["net price"]` where the name is none of Python's."""
+
+    def __getattr__(self, name: str) -> Expr:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Expr(("leaf", name))
+
+    def __getitem__(self, name: str) -> Expr:
+        return Expr(("leaf", name))
+
+    def __repr__(self) -> str:
+        return "cembra.L"
+
+
+L = Inputs()
+
+
+def is_name(text: str) -> bool:
+    """True for what may be a name in the language without quotes, and in Python."""
+    return _NAME.match(text) is not None and not keyword.iskeyword(text)

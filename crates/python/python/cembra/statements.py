@@ -1,0 +1,164 @@
+"""The text of expressions: what is used more than once, or nests deeply, is a definition, and all else stands where it is used.
+
+Nothing here is a recursion: an expression may be as deep as memory allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cembra.expressions import Expr, is_name, quoted
+
+__all__ = ["Text", "shown", "text_of"]
+
+# Expressions that nest deeper than this are cut into definitions.
+_DEEPEST = 6
+# Words of the language, which no definition of these texts is, and no field without quotes.
+_WORDS = frozenset("input let fn output if then else and or not true false present missing inf nan test use numbers extern in".split())
+
+
+class Text:
+    """The text of a model, and where in it which node stands."""
+
+    def __init__(self, text: str, starts: list[int], nodes: list[Expr]) -> None:
+        self.text = text
+        self._starts = starts
+        self._nodes = nodes
+
+    def place(self, at: int) -> tuple[str, int, str] | None:
+        """The file, line and function that made the statement at a byte of the text, if they are known."""
+        found = None
+        for start, node in zip(self._starts, self._nodes):
+            if start > at:
+                break
+            found = node
+        return None if found is None else found._place
+
+
+def _input(name: str) -> str:
+    return f"L.{name}" if is_name(name) and name not in _WORDS else f"L[{quoted(name)}]"
+
+
+def _written(form: tuple[str, ...], operands: list[str]) -> str:
+    """A node of this form, of operands that are names, literals, calls, or in brackets."""
+    kind = form[0]
+    if kind == "call":
+        named = form[2:]
+        plain = len(operands) - len(named)
+        given = operands[:plain] + [f"{name}={operand}" for name, operand in zip(named, operands[plain:])]
+        return f"M.{form[1]}({', '.join(given)})"
+    if kind == "infix":
+        return f"({operands[0]} {form[1]} {operands[1]})"
+    if kind == "prefix":
+        return f"({form[1]}{operands[0]})"
+    if kind == "leaf":
+        return _input(form[1])
+    if kind == "literal":
+        return form[1]
+    if kind == "field":
+        name = form[1] if is_name(form[1]) and form[1] not in _WORDS else None
+        return f"{operands[0]}.{name}" if name else f"M.namedtuple.get_field({operands[0]}, {quoted(form[1])})"
+    if kind == "element":
+        return f"{operands[0]}[{operands[1]}]"
+    if kind == "array":
+        return f"[{', '.join(operands)}]"
+    if kind == "tuple":
+        return f"({operands[0]},)" if len(operands) == 1 else f"({', '.join(operands)})"
+    if kind == "struct":
+        names = (name if is_name(name) and name not in _WORDS else quoted(name) for name in form[1:])
+        return "{" + ", ".join(f"{name}: {operand}" for name, operand in zip(names, operands)) + "}"
+    if kind == "operator":
+        return f"M.{form[1]}"
+    if kind == "function":
+        return f"(fn({', '.join(form[1:])}) = {operands[0]})"
+    if kind == "parameter":
+        return form[1]
+    raise AssertionError(kind)
+
+
+def _bare(node: Expr, line: str) -> str:
+    """A whole expression without the brackets that it would need as an operand."""
+    has_brackets = node._form[0] in ("infix", "prefix") and line.startswith("(") and line.endswith(")")
+    return line[1:-1] if has_brackets else line
+
+
+def _in_order(roots: Iterable[Expr]) -> tuple[list[Expr], dict[int, int]]:
+    """All nodes, operands before what they are operands of, and how often each is used."""
+    order: list[Expr] = []
+    uses: dict[int, int] = {}
+    for root in roots:
+        open_: list[tuple[Expr, bool]] = [(root, False)]
+        while open_:
+            node, is_done = open_.pop()
+            if is_done:
+                order.append(node)
+                continue
+            count = uses.get(id(node), 0)
+            uses[id(node)] = count + 1
+            if count == 0:
+                open_.append((node, True))
+                open_.extend((operand, False) for operand in reversed(node._operands))
+    return order, uses
+
+
+def _parametric(order: list[Expr]) -> set[int]:
+    """The nodes that hold parameters of functions, which no definition may be made of."""
+    found = set()
+    for node in order:
+        kind = node._form[0]
+        if kind == "parameter" or (kind != "function" and any(id(operand) in found for operand in node._operands)):
+            found.add(id(node))
+    return found
+
+
+def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]] = (), *, is_traced: bool = False) -> Text:
+    """The text of a model with these outputs. Inputs are in the given order, those with a type as pairs; those that are not listed follow. With
+    `is_traced` every operator has a line of its own, so that an error in the text is one at a line of Python."""
+    order, uses = _in_order(outputs.values())
+    inner = _parametric(order)
+    lines: list[str] = []
+    starts: list[int] = []
+    nodes: list[Expr] = []
+    at = 0
+
+    def add(line: str, node: Expr | None) -> None:
+        nonlocal at
+        lines.append(line)
+        if node is not None:
+            starts.append(at)
+            nodes.append(node)
+        at += len(line.encode()) + 1
+
+    for given in inputs:
+        name, qtype = (given, None) if isinstance(given, str) else given
+        spelled = name if is_name(name) and name not in _WORDS else quoted(name)
+        add(f"input {spelled}" + (f": {qtype}" if qtype else ""), None)
+    written: dict[int, str] = {}
+    depth: dict[int, int] = {}
+    for node in order:
+        line = _written(node._form, [written[id(operand)] for operand in node._operands])
+        level = 1 + max((depth[id(operand)] for operand in node._operands), default=-1)
+        is_shared = uses[id(node)] > 1 and bool(node._operands)
+        is_cut = level > _DEEPEST or is_shared or (is_traced and bool(node._operands))
+        if is_cut and id(node) not in inner and node._form[0] != "function":
+            name = f"_{len(nodes)}"
+            add(f"let {name} = {_bare(node, line)}", node)
+            line, level = name, 0
+        written[id(node)] = line
+        depth[id(node)] = level
+    for name, node in outputs.items():
+        spelled = name if is_name(name) and name not in _WORDS else quoted(name)
+        add(f"output {spelled} = {_bare(node, written[id(node)])}", node)
+    return Text("\n".join(lines), starts, nodes)
+
+
+def shown(expr: Expr, most: int = 200) -> str:
+    """The expression as one line, cut where it is long."""
+    order, _ = _in_order([expr])
+    if len(order) > 1000:
+        return f"of {len(order)} nodes"
+    written: dict[int, str] = {}
+    for node in order:
+        line = _written(node._form, [written[id(operand)] for operand in node._operands])
+        written[id(node)] = line if len(line) <= most else line[:most] + " .."
+    return _bare(expr, written[id(expr)])
