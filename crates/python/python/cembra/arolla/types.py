@@ -1,0 +1,106 @@
+"""Types of Arolla as the language writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arolla import arolla  # type: ignore[import-untyped]
+
+from cembra._cembra import TypesError
+from cembra.expressions import is_name, quoted
+
+__all__ = ["Unsupported", "spelled"]
+
+
+class Unsupported(TypesError, ValueError):
+    """An operator, a type or a value of Arolla's that cembra has not. `what` names it."""
+
+    def __init__(self, what: str, message: str) -> None:
+        super().__init__(message)
+        self.what = what
+        self.message = message
+        self.code = "unsupported"
+        self.span = self.row = self.element = self.operator = None
+
+
+# Arolla's scalars, and what they are called here.
+SCALARS: dict[Any, str] = {
+    arolla.UNIT: "unit",
+    arolla.BOOLEAN: "bool",
+    arolla.INT32: "i32",
+    arolla.INT64: "i64",
+    arolla.types.UINT64: "u64",
+    arolla.FLOAT32: "f32",
+    arolla.FLOAT64: "f64",
+    arolla.WEAK_FLOAT: "weak_float",
+    arolla.TEXT: "text",
+    arolla.BYTES: "bytes",
+}
+
+# Types that have one name in both.
+_SAME = {
+    arolla.SCALAR_SHAPE,
+    arolla.OPTIONAL_SCALAR_SHAPE,
+    arolla.DENSE_ARRAY_SHAPE,
+    arolla.ARRAY_SHAPE,
+    arolla.types.SCALAR_TO_SCALAR_EDGE,
+    arolla.DENSE_ARRAY_TO_SCALAR_EDGE,
+    arolla.ARRAY_TO_SCALAR_EDGE,
+    arolla.ARRAY_EDGE,
+    arolla.QTYPE,
+    arolla.NOTHING,
+    arolla.UNSPECIFIED,
+}
+
+
+def scalar_of(qtype: Any) -> str | None:
+    """The scalar of an optional or an array; none of another type."""
+    inner = qtype.value_qtype
+    return None if inner is None else SCALARS.get(inner)
+
+
+def fields_of(qtype: Any) -> list[Any]:
+    """The types of the fields of a tuple or a named one."""
+    # Arolla has no answer for a named tuple of none.
+    is_empty = arolla.is_namedtuple_qtype(qtype) and not arolla.types.get_namedtuple_field_names(qtype)
+    return [] if is_empty else list(arolla.abc.get_field_qtypes(qtype))
+
+
+def row_dict_key(qtype: Any) -> str | None:
+    """The scalar of the keys of a dictionary of rows, which Arolla's dictionaries are made with; none of another type."""
+    if not arolla.types.is_key_to_row_dict_qtype(qtype):
+        return None
+    return SCALARS.get(arolla.abc.invoke_op("qtype._get_key_to_row_dict_key_qtype", (qtype,)))
+
+
+def spelled(qtype: Any) -> str:
+    """A type of Arolla's as the language writes it."""
+    if qtype in SCALARS:
+        return SCALARS[qtype]
+    if qtype in _SAME:
+        return str(qtype.name)
+    if qtype == arolla.DENSE_ARRAY_EDGE:
+        return "edge"
+    scalar = scalar_of(qtype)
+    if arolla.is_optional_qtype(qtype) and scalar:
+        return f"{scalar}?"
+    if arolla.is_dense_array_qtype(qtype) and scalar:
+        return f"[{scalar}?]"
+    if arolla.is_array_qtype(qtype) and scalar:
+        return f"ARRAY_{qtype.value_qtype.name}"
+    if arolla.is_namedtuple_qtype(qtype):
+        names = arolla.types.get_namedtuple_field_names(qtype)
+        named = zip(names, fields_of(qtype))
+        return "{" + ", ".join(f"{name if is_name(name) else quoted(name)}: {spelled(field)}" for name, field in named) + "}"
+    if arolla.is_tuple_qtype(qtype):
+        fields = [spelled(field) for field in fields_of(qtype)]
+        return f"({fields[0]},)" if len(fields) == 1 else f"({', '.join(fields)})"
+    if arolla.is_dict_qtype(qtype):
+        key = arolla.abc.invoke_op("qtype.get_dict_key_qtype", (qtype,))
+        value = arolla.abc.invoke_op("qtype.get_dict_value_qtype", (qtype,))
+        if key in SCALARS and value in SCALARS:
+            return f"dict[{SCALARS[key]}, {SCALARS[value]}]"
+    key = row_dict_key(qtype)
+    if key is not None:
+        return f"dict[{key}, i64]"
+    raise Unsupported(f"type {qtype}", f"cembra has no type for Arolla's {qtype}")

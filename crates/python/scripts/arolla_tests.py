@@ -1,0 +1,176 @@
+"""Runs the operator tests of a checkout of Arolla on cembra, and says which passed, which failed, and what the others need.
+
+    python crates/python/scripts/arolla_tests.py ../arolla
+    python crates/python/scripts/arolla_tests.py ../arolla --only "math_.*" --eval cembra.arolla.eval_interpreted
+
+The checkout is that of the installed package `arolla`, or near it: its tests use the package's operators. The script also needs `absl-py`. A test
+counts as unsupported if cembra raised `Unsupported` in it, whatever the test made of it. Tests that fail are run again with `arolla.eval`, since a
+checkout may be newer than the package: what fails there too is listed apart, and so is what wants other words of an error.
+"""
+
+import argparse
+import collections
+import importlib
+import pathlib
+import re
+import sys
+import time
+import unittest
+
+import arolla
+import cembra.arolla
+
+# What the evaluation of a test raised and counted; one test runs at a time.
+unsupported: list[str] = []
+evaluations = 0
+evaluate = cembra.arolla.eval
+
+
+def counted(expr, /, **leaf_values):
+    """The hook of Arolla's tests."""
+    global evaluations
+    evaluations += 1
+    try:
+        return evaluate(expr, **leaf_values)
+    except cembra.arolla.Unsupported as error:
+        unsupported.append(error.what)
+        raise
+
+
+def same(got, want):
+    """True for the same type and value; any NaN is as good as another."""
+    if got.fingerprint == want.fingerprint:
+        return True
+    if got.qtype != want.qtype:
+        return False
+    if arolla.arolla.is_namedtuple_qtype(want.qtype):
+        names = arolla.arolla.types.get_namedtuple_field_names(want.qtype)
+        return all(same(got[name], want[name]) for name in names)
+    if arolla.arolla.is_tuple_qtype(want.qtype):
+        return all(map(same, got, want))
+    if want.qtype in (arolla.arolla.DENSE_ARRAY_EDGE, arolla.arolla.ARRAY_EDGE):
+        return got.parent_size == want.parent_size and same(got.mapping(), want.mapping())
+    try:
+        arolla.arolla.testing.assert_qvalue_allclose(got, want, rtol=1e-5)
+    except (AssertionError, TypeError):
+        return False
+    return True
+
+
+def both(original):
+    """`arolla.eval`, whose every value cembra has to give, too."""
+
+    def compared(expr, /, **leaf_values):
+        want = original(expr, **leaf_values)
+        if not isinstance(expr, arolla.arolla.abc.Expr):
+            return want
+        try:
+            got = counted(expr, **leaf_values)
+        except cembra.arolla.Unsupported:
+            return want
+        if not same(got, want):
+            raise AssertionError(f"{expr} is {got} with cembra, {want} with Arolla")
+        return want
+
+    return compared
+
+
+class Result(unittest.TestResult):
+    """What became of each test, by its outcome."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed = 0
+        self.needs = collections.Counter()
+        self.failed = []
+        self.words = []
+
+    def startTest(self, test):
+        super().startTest(test)
+        unsupported.clear()
+        self._subtest_failed = False
+
+    def addSuccess(self, test):
+        if unsupported:
+            self.needs[unsupported[0]] += 1
+        else:
+            self.passed += 1
+
+    def _failed(self, test, error):
+        if unsupported:
+            self.needs[unsupported[0]] += 1
+            return
+        first = (str(error[1]).strip().splitlines() or [""])[0]
+        is_other_words = re.search("(does not match|not found in) [\"']error\\[", first) is not None
+        kept = self.words if is_other_words else self.failed
+        kept.append((test, error[0].__name__, first[:200]))
+
+    def addError(self, test, err):
+        self._failed(test, err)
+
+    def addFailure(self, test, err):
+        self._failed(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self._failed(subtest, err)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("checkout", type=pathlib.Path, help="the folder of Arolla's repository")
+    parser.add_argument("--only", default=".*", help="a regular expression for names of tests' files")
+    parser.add_argument("--direct", action="store_true", help="what tests evaluate with arolla.eval is evaluated by both, and compared")
+    parser.add_argument("--eval", default="cembra.arolla.eval", help="the function that evaluates")
+    options = parser.parse_args()
+    folder = options.checkout / "py/arolla/operator_tests"
+    if not folder.is_dir():
+        parser.error(f"{folder} is no folder")
+    module, _, name = options.eval.rpartition(".")
+    global evaluate
+    evaluate = getattr(importlib.import_module(module), name)
+    # The tests are modules of the package, which a wheel has not.
+    arolla.__path__.append(str(folder.parent))
+    from absl import flags
+
+    importlib.import_module("arolla.operator_tests.backend_test_base")
+    flags.FLAGS(["arolla_tests", f"--eval_fn={__name__}.counted"])
+    original = arolla.arolla.eval
+    if options.direct:
+        arolla.arolla.eval = both(original)
+    result, began = Result(), time.monotonic()
+    files = sorted(path.stem for path in folder.glob("*_test.py") if re.fullmatch(options.only, path.stem))
+    for file in files:
+        try:
+            tests = importlib.import_module(f"arolla.operator_tests.{file}")
+        except Exception as error:
+            result.needs[f"a newer package arolla: {type(error).__name__}"] += 1
+            print(f"{file}: not loaded: {error}", file=sys.stderr)
+            continue
+        before, count = len(result.failed), result.testsRun
+        unittest.defaultTestLoader.loadTestsFromModule(tests).run(result)
+        print(f"{file}: {result.testsRun - count} tests, {len(result.failed) - before} failed", file=sys.stderr)
+    evaluate = arolla.arolla.eval = original
+    again = {}
+    for test, *_ in result.failed:
+        whole = getattr(test, "test_case", test)
+        if whole.id() not in again:
+            once = unittest.TestResult()
+            whole.run(once)
+            again[whole.id()] = once.wasSuccessful()
+    failed = [found for found in result.failed if again[getattr(found[0], "test_case", found[0]).id()]]
+    print(f"{len(files)} files, {result.testsRun} tests, {evaluations} evaluations, {time.monotonic() - began:.0f} s")
+    print(f"passed       {result.passed}")
+    print(f"failed       {len(failed)}")
+    print(f"with Arolla  {len(result.failed) - len(failed)} (fail with arolla.eval too)")
+    print(f"words        {len(result.words)} (the same error, said otherwise)")
+    print(f"unsupported  {sum(result.needs.values())}")
+    for what, count in result.needs.most_common():
+        print(f"  {count:6}  {what}")
+    for test, error, message in failed:
+        print(f"FAILED {test.id()}: {error}: {message}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
