@@ -1,8 +1,8 @@
 //! Nearness of two numbers, computed in FLOAT64 whatever their types.
 
 use crate::Rule;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
-use crate::kernel::{MaskValue, mask, strict};
+use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::kernel::{MaskValue, custom, mask};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::Integers;
 use cembra_runtime::{QType, Scalar};
@@ -35,8 +35,23 @@ const IS_CLOSE_RULE: Rule = |t, a| {
     let allowed = t.bin(Bin::FMax, atol, relative);
     let within = t.cmp(Cmp::Le, distance, allowed);
     let near = t.mand(finite, within);
-    Cell::mask(t.mor(same, near))
+    // Numbers that are equal are near each other without a tolerance, too.
+    let (with_rtol, with_atol) = (a[2].has(t), a[3].has(t));
+    let with_tolerance = t.mand(with_rtol, with_atol);
+    let near = t.mand(near, with_tolerance);
+    let (has_x, has_y) = (a[0].has(t), a[1].has(t));
+    let has_both = t.mand(has_x, has_y);
+    let is_close = t.mor(same, near);
+    Cell::mask(t.mand(has_both, is_close))
 };
+
+/// What the operator says of numbers that are there; a tolerance is missing if one of its two parts is.
+fn is_close(x: f64, y: f64, tolerance: Option<(f64, f64)>) -> bool {
+    let near = |(rtol, atol)| {
+        x.is_finite() && y.is_finite() && (x - y).abs() <= larger(rtol * larger(x.abs(), y.abs()), atol)
+    };
+    x == y || tolerance.is_some_and(near)
+}
 
 /// `a`, unless `b` is larger.
 fn larger(a: f64, b: f64) -> f64 {
@@ -46,7 +61,7 @@ fn larger(a: f64, b: f64) -> f64 {
 pub(crate) static IS_CLOSE: OpDef = OpDef {
     name: "math.is_close",
     aliases: &["is_close"],
-    summary: "Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in f64.",
+    summary: "Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in f64. Missing if a number is; without a tolerance, only equal ones are present.",
     params: &[
         param("x"),
         param("y"),
@@ -55,19 +70,27 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
     ],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(is_close_types),
-    meaning: Meaning::Overloads(&[strict!(
-        |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue {
-            let allowed = larger(rtol * larger(x.abs(), y.abs()), atol);
-            mask(x == y || (x.is_finite() && y.is_finite() && (x - y).abs() <= allowed))
-        },
-        IS_CLOSE_RULE
-    )]),
+    presence: PresenceRule::Custom,
+    meaning: Meaning::Overloads(&[
+        custom!(
+            |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue { mask(is_close(x, y, Some((rtol, atol)))) },
+            IS_CLOSE_RULE
+        ),
+        custom!(
+            |x: Option<f64>, y: Option<f64>, rtol: Option<f64>, atol: Option<f64>| -> MaskValue {
+                mask(x.zip(y).is_some_and(|(x, y)| is_close(x, y, rtol.zip(atol))))
+            },
+            IS_CLOSE_RULE
+        ),
+    ]),
     examples: &[
         ex("is_close(1, 1.000001)", "present"),
         ex("is_close(1, 1.1)", "missing"),
         ex("is_close(1, 1.1, 0.2)", "present"),
         ex("is_close(inf, inf)", "present"),
         ex("is_close(nan, nan)", "missing"),
+        ex("is_close(1, 1, missing[f64])", "present"),
+        ex("is_close(1, 1.000001, missing[f64])", "missing"),
     ],
     ..UNARY
 };
