@@ -6,8 +6,8 @@ use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of, presence};
 use arrow_array::ArrayRef;
 use cembra::{
-    Array, Batch, Bitmap, BitmapMut, ColumnMut, InputColumn, OnError, OutputColumn, QType, RowFailure, RunOptions,
-    Scalar, Value,
+    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, OnError, OutputColumn, QType, RowFailure,
+    RunOptions, Scalar, Value,
 };
 use cembra_arrow::Input;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -230,6 +230,7 @@ pub(crate) fn run<'py>(
     batch: &Batch,
     options: RunOptions,
     columns: &[Column<'_>],
+    out: Option<&Bound<'py, PyDict>>,
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let sized = || columns.iter().zip(batch.inputs()).filter_map(|(column, input)| Some((column.rows()?, &input.name)));
@@ -261,15 +262,25 @@ pub(crate) fn run<'py>(
     let inputs: Vec<InputColumn<'_>> = inputs.collect();
     let is_arrow = columns.iter().any(Column::is_arrow);
     let may_fail = options.failed_rows() == Some(OnError::Missing);
+    if let Some(unknown) = out.and_then(|out| {
+        let is_output = |name: &str| batch.outputs().iter().any(|output| &*output.name == name);
+        out.keys().iter().find(|name| !name.extract::<String>().is_ok_and(|name| is_output(&name)))
+    }) {
+        return Err(PyValueError::new_err(format!("`out` has an array for {}, which is no output", unknown.repr()?)));
+    }
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for output in batch.outputs() {
         // Columns of rows that may fail, and of models with arrays, are the library's.
+        if let Some(given) = out.map(|out| out.get_item(&*output.name)).transpose()?.flatten() {
+            sinks.push(Sink::given(&given, output, rows)?);
+            continue;
+        }
         let is_made = is_arrow || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
         sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
     }
     let made = {
         let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
-        let token = token(rows);
+        let token = token(rows, &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let start = batch.start().rows(rows).options(&options);
         detached(py, token.as_ref(), || start.run_into(&inputs, places))?.map_err(raised)?
@@ -298,6 +309,8 @@ macro_rules! sinks {
             )*
             /// A column that the library makes.
             Made,
+            /// An array of the caller's, and the place of its values.
+            Given(Bound<'py, PyAny>, Box<Sink<'py>>),
         }
 
         impl<'py> Sink<'py> {
@@ -316,6 +329,34 @@ macro_rules! sinks {
                 }
             }
 
+            /// An array of the caller's.
+            fn given(array: &Bound<'py, PyAny>, output: &Field, rows: usize) -> PyResult<Self> {
+                let qtype = &output.qtype;
+                let refused = |what: &str| crate::errors::data(format!("`out` for `{}`, {qtype}, is {what}", output.name));
+                if qtype.is_optional() != is_masked(array) {
+                    return Err(refused(match qtype.is_optional() {
+                        true => "no masked array: values may be missing",
+                        false => "a masked array: no value is missing",
+                    }));
+                }
+                let plain = if is_masked(array) { array.getattr("data")? } else { array.clone() };
+                let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
+                $(
+                    if qtype.scalar() == Some(Scalar::$scalar) && let Ok(plain) = plain.cast::<PyArray1<$rust>>() {
+                        if plain.len() != rows {
+                            return Err(refused(&format!("an array of {} elements, not {rows}", plain.len())));
+                        }
+                        let writable = plain.try_readwrite();
+                        let mut writable = writable.map_err(|_| refused("read-only, or an input too"))?;
+                        if writable.as_slice_mut().is_err() {
+                            return Err(refused("an array whose elements do not lie one behind the other"));
+                        }
+                        return Ok(Sink::Given(array.clone(), Box::new(Sink::$scalar(writable, bits))));
+                    }
+                )*
+                Err(refused("an array of another type, of several axes, or of values that are converted"))
+            }
+
             /// The memory that the library writes.
             fn column(&mut self, rows: usize) -> Option<ColumnMut<'_>> {
                 match self {
@@ -327,6 +368,7 @@ macro_rules! sinks {
                         }
                     })*
                     Sink::Made => None,
+                    Sink::Given(_, place) => place.column(rows),
                 }
             }
 
@@ -339,6 +381,13 @@ macro_rules! sinks {
                         masked(py, array, bits.map(missing))
                     })*
                     Sink::Made => Ok(py.None().into_bound(py)),
+                    Sink::Given(array, place) => {
+                        let made = place.finish(py, rows)?;
+                        if is_masked(&made) {
+                            array.setattr("mask", made.getattr("mask")?)?;
+                        }
+                        Ok(array)
+                    }
                 }
             }
         }

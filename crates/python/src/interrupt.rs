@@ -1,7 +1,8 @@
 //! Evaluations that Ctrl-C ends. Python runs handlers of signals in its main thread and only between its own instructions, so long evaluations
 //! run in another thread, while this one asks for signals.
 
-use cembra::Cancellation;
+use crate::user_operators;
+use cembra::{Cancellation, RunOptions, Value};
 use pyo3::prelude::*;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -12,9 +13,42 @@ const LONG_ROWS: usize = 1 << 17;
 /// How long a handler waits at most until it runs.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The token that cancels an evaluation, if the row count is that of a long one.
-pub(crate) fn token(rows: usize) -> Option<Cancellation> {
-    (rows >= LONG_ROWS).then(Cancellation::new)
+/// Ends evaluations: `cancel` ends those that were given it, from any thread, and those to come.
+#[pyclass(frozen, name = "Cancellation", module = "cembra")]
+pub(crate) struct Token(pub(crate) Cancellation);
+
+#[pymethods]
+impl Token {
+    #[new]
+    fn new() -> Token {
+        Token(Cancellation::new())
+    }
+
+    /// Ends the evaluations. It stays cancelled.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// True once it is cancelled.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+/// The token that cancels an evaluation, if the row count is that of a long one: the caller's, if there is one.
+pub(crate) fn token(rows: usize, options: &RunOptions) -> Option<Cancellation> {
+    (rows >= LONG_ROWS).then(|| options.token().unwrap_or_default())
+}
+
+/// True for inputs of one row that have as many elements as a long evaluation has rows.
+pub(crate) fn is_long(row: &[Value]) -> bool {
+    let elements = |value: &Value| match value {
+        Value::Array(_, array) => array.len(),
+        Value::Tensor(tensor) => tensor.extents().iter().product(),
+        other => other.list_len().unwrap_or(0),
+    };
+    row.iter().map(elements).fold(0, usize::saturating_add) >= LONG_ROWS
 }
 
 /// Evaluates rows without the interpreter's lock. If there is a token and a handler of a signal raises, the token is cancelled, and the exception is
@@ -30,9 +64,10 @@ pub(crate) fn detached<T: Send>(
             let (done, wait) = channel();
             let worker = scope.spawn(move || {
                 let made = evaluate();
+                let cause = user_operators::raised();
                 // Sending fails only if the receiver is dropped, and then no one waits.
                 let _nobody = done.send(());
-                made
+                (made, cause)
             });
             let mut raised = Ok(());
             while wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
@@ -43,7 +78,8 @@ pub(crate) fn detached<T: Send>(
                     }
                 }
             }
-            let made = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (made, cause) = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            user_operators::keep(cause);
             raised.map(|()| made)
         })
     })

@@ -3,10 +3,13 @@
 //!
 //! | file | what it is about |
 //! |---|---|
-//! | `model`, `signature` | the class `Model`, and what it is compiled for |
-//! | `scalars`, `values` | one value, from Python and to Python |
+//! | `model`, `settings`, `signature` | the class `Model`, what it is made of, and what it is compiled for |
+//! | `session` | one evaluation after the other in the same memory |
+//! | `model_set` | the models of a folder |
+//! | `scalars`, `values`, `tensors` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
 //! | `edges` | which elements belong to which group |
+//! | `user_operators` | functions of Python as operators |
 //! | `operators` | the operators, as Python's functions are made of them |
 //! | `interrupt` | what Ctrl-C ends |
 //! | `tables` | whole tables: data frames, in and out |
@@ -17,10 +20,15 @@ mod edges;
 mod errors;
 mod interrupt;
 mod model;
+mod model_set;
 mod operators;
 mod scalars;
+mod session;
+mod settings;
 mod signature;
 mod tables;
+mod tensors;
+mod user_operators;
 mod values;
 
 use pyo3::prelude::*;
@@ -28,7 +36,7 @@ use pyo3::prelude::*;
 /// The text of a model in the one form that models are printed in. Comments stay.
 #[pyfunction]
 fn format(text: &str) -> PyResult<String> {
-    cembra::format(text, cembra::Registry::standard(), &cembra::Limits::default())
+    cembra::format(text, user_operators::registry(), &cembra::Limits::default())
         .map_err(|error| errors::of_text(error, text, None))
 }
 
@@ -37,7 +45,12 @@ fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::add_to(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
+    module.add_class::<session::Session>()?;
+    module.add_class::<model_set::ModelSet>()?;
+    module.add_class::<interrupt::Token>()?;
     module.add_class::<edges::Edge>()?;
+    module.add_function(wrap_pyfunction!(model::_load, module)?)?;
+    module.add_function(wrap_pyfunction!(user_operators::_register, module)?)?;
     module.add_function(wrap_pyfunction!(operators::_operators, module)?)?;
     module.add_function(wrap_pyfunction!(operators::_has_operator, module)?)?;
     module.add_function(wrap_pyfunction!(model::_compile, module)?)?;

@@ -3,15 +3,20 @@
 
 use crate::columns::{self, Column, is_column_of};
 use crate::errors;
+use crate::interrupt::{Token, detached, is_long};
+use crate::session::{Session, Terms};
+use crate::settings::{Kept, Settings, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
+use crate::user_operators;
 use crate::values::{self, Arrays};
-use cembra::{Backend, Batch, Executor, OnError, Options, QType, RunOptions, Stage, Value};
+use cembra::{Batch, Cancellation, Executor, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// The most signatures that a model is compiled for.
@@ -19,14 +24,35 @@ const MOST_SIGNATURES: usize = 16;
 
 /// Compiles the text of a model: `compile` of the package, whose `functions` says what it does.
 #[pyfunction]
-#[pyo3(signature = (text, *, types=None, backend=None, name=None))]
+#[pyo3(signature = (text, *, types=None, backend=None, name=None, limits=None, files=None, is_quiet=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn _compile(
+    py: Python<'_>,
     text: String,
     types: Option<BTreeMap<String, String>>,
     backend: Option<String>,
     name: Option<String>,
+    limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+    files: Option<BTreeMap<String, String>>,
+    is_quiet: bool,
 ) -> PyResult<Model> {
-    Model::of(text, types.unwrap_or_default(), backend, name)
+    let (types, limits, files) = (types.unwrap_or_default(), spelled_limits(limits)?, files.unwrap_or_default());
+    Model::of(py, Settings { text, types, backend, name, limits, files }, is_quiet)
+}
+
+/// Compiles the text of a file: `load` of the package.
+#[pyfunction]
+#[pyo3(signature = (path, *, types=None, backend=None, limits=None))]
+pub(crate) fn _load(
+    py: Python<'_>,
+    path: PathBuf,
+    types: Option<BTreeMap<String, String>>,
+    backend: Option<String>,
+    limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+) -> PyResult<Model> {
+    let read = Settings::of_file(&path)?;
+    let (types, limits) = (types.unwrap_or_default(), spelled_limits(limits)?);
+    Model::of(py, Settings { types, backend, limits, ..read }, false)
 }
 
 /// A model that is compiled: call it with values for its inputs, by name or in the order of `inputs`.
@@ -35,15 +61,14 @@ pub(crate) fn _compile(
 /// scalars are many rows, and the outputs arrays.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct Model {
-    text: String,
-    types: BTreeMap<String, String>,
-    backend: Option<String>,
-    name: Option<String>,
+    settings: Settings,
     model: cembra::Model,
     options: Options,
     inputs: Vec<ModelInput>,
     /// True if all of them have types.
     is_typed: bool,
+    /// True if nobody is to be warned: somebody was, or did not write the text.
+    is_quiet: bool,
     /// At most `MOST_SIGNATURES`: what is more is refused.
     compiled: RwLock<Vec<Arc<Compiled>>>,
 }
@@ -55,60 +80,77 @@ struct ModelInput {
     qtype: Option<QType>,
 }
 
-type Arguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
+pub(crate) type Arguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
 impl Model {
-    fn of(
-        text: String,
-        types: BTreeMap<String, String>,
-        backend: Option<String>,
-        name: Option<String>,
+    pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
+        Model::of_parsed(py, settings.parsed()?, settings, is_quiet)
+    }
+
+    /// A model that is parsed, of these settings.
+    pub(crate) fn of_parsed(
+        py: Python<'_>,
+        model: cembra::Model,
+        settings: Settings,
+        is_quiet: bool,
     ) -> PyResult<Model> {
-        let mut options = Options::default();
-        if let Some(backend) = &backend {
-            options = options.backend(match backend.as_str() {
-                "native" => Backend::Native,
-                "interpreter" => Backend::Interpreter,
-                "tiered" => Backend::Tiered,
-                other => {
-                    let message = format!("the backends are 'native', 'interpreter' and 'tiered', not '{other}'");
-                    return Err(PyValueError::new_err(message));
-                }
-            });
-        }
-        let parsed = cembra::Model::parse(&text).map_err(|error| errors::of_text(error, &text, name.as_deref()))?;
-        let model = match &name {
-            Some(name) => parsed.named(name),
-            None => parsed,
-        };
+        let mut options = settings.options()?;
         let mut given = BTreeMap::new();
-        for (input, spelled) in &types {
+        for (input, qtype) in settings.input_types()? {
             if !names(&model).any(|name| name == input) {
                 return Err(PyTypeError::new_err(unknown(input, &model)));
             }
-            let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
             options = options.input_type(input, qtype.clone());
-            given.insert(input.clone(), qtype);
+            given.insert(input.to_owned(), qtype);
         }
-        Python::attach(|py| {
-            let inputs = model.program().inputs.iter().map(|input| {
-                let qtype = input.qtype.clone().or_else(|| given.remove(&*input.name));
-                ModelInput { name: PyString::intern(py, &input.name).unbind(), qtype }
-            });
-            let inputs: Vec<ModelInput> = inputs.collect();
-            let is_typed = inputs.iter().all(|input| input.qtype.is_some());
-            let made =
-                Model { text, types, backend, name, model, options, inputs, is_typed, compiled: RwLock::default() };
-            if is_typed {
-                // Nothing is to be learned from a call: what is wrong is said now.
-                made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
-            }
-            Ok(made)
-        })
+        let inputs = model.program().inputs.iter().map(|input| {
+            let qtype = input.qtype.clone().or_else(|| given.remove(&*input.name));
+            ModelInput { name: PyString::intern(py, &input.name).unbind(), qtype }
+        });
+        let inputs: Vec<ModelInput> = inputs.collect();
+        let is_typed = inputs.iter().all(|input| input.qtype.is_some());
+        let made = Model { settings, model, options, inputs, is_typed, is_quiet, compiled: RwLock::default() };
+        if is_typed {
+            // Nothing is to be learned from a call: what is wrong is said now.
+            made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
+        }
+        Ok(made)
+    }
+
+    /// True if it was made of this one of the library.
+    pub(crate) fn is_of(&self, model: &cembra::Model) -> bool {
+        match (self.model.sources(), model.sources()) {
+            (Some(mine), Some(other)) => Arc::ptr_eq(mine.shared(), other.shared()),
+            _ => false,
+        }
+    }
+
+    /// Says what was probably not meant, as warnings of Python.
+    fn warn(&self, py: Python<'_>, options: &Options) -> PyResult<()> {
+        if self.is_quiet {
+            return Ok(());
+        }
+        let warnings = self.model.warnings(options);
+        if warnings.is_empty() {
+            return Ok(());
+        }
+        let category = py.import("cembra.warning")?.getattr("ModelWarning")?;
+        for warning in warnings.as_slice() {
+            let text = Renderer::plain().warnings(std::slice::from_ref(warning), &[], &self.model);
+            let text = std::ffi::CString::new(text.replace('\0', " "))?;
+            PyErr::warn(py, &category, &text, 2)?;
+        }
+        Ok(())
     }
 
     fn raised(&self, error: cembra::Error) -> PyErr {
-        errors::of_source(error, &self.model)
+        let is_of_operator = error.fault_kind() == Some(cembra::FaultKind::Invalid);
+        let cause = user_operators::raised().filter(|_| is_of_operator);
+        let made = errors::of_source(error, &self.model);
+        if cause.is_some() {
+            Python::attach(|py| made.set_cause(py, cause));
+        }
+        made
     }
 
     /// The options for inputs of these types.
@@ -130,6 +172,7 @@ impl Model {
         }
         let options = self.options_for(py, &types)?;
         let executor: Executor = py.detach(|| self.model.compile(&options)).map_err(|error| self.raised(error))?;
+        self.warn(py, &options)?;
         let made = Arc::new(Compiled::of(py, &self.model, types, executor)?);
         let kept = {
             let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +194,7 @@ impl Model {
     }
 
     /// The model for these arguments.
-    fn compiled_for(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<Arc<Compiled>> {
+    pub(crate) fn compiled_for(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<Arc<Compiled>> {
         self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref()))
     }
 
@@ -176,7 +219,7 @@ impl Model {
     }
 
     /// The arguments in the order of the text's inputs.
-    fn arguments<'py>(
+    pub(crate) fn arguments<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
@@ -220,33 +263,64 @@ impl Model {
         py: Python<'py>,
         compiled: &Compiled,
         arguments: &Arguments<'py>,
-        mut arrays: Arrays,
+        arrays: Arrays,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         compiled.with_memory(|memory| {
-            let Memory { session, row, made } = memory;
-            for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
-                let Some(object) = &arguments[*place] else {
-                    row.push(default(field)?);
-                    continue;
-                };
-                if !is_one_value(object) {
-                    if is_column_of(object, &field.qtype) {
-                        return Ok(None);
-                    }
-                    if object.cast::<PyUntypedArray>().is_ok() {
-                        arrays = Arrays::Numpy;
-                    }
-                }
-                row.push(values::read(object, &field.qtype).map_err(|misfit| misfit.raised(&field.name))?);
-            }
-            let evaluated = match compiled.is_short {
-                true => session.evaluate_into(row, made),
-                // Other threads go on meanwhile.
-                false => py.detach(|| session.evaluate_into(row, made)),
+            let Some(arrays) = self.evaluate(py, compiled, arguments, memory, arrays, Watch::Signals)? else {
+                return Ok(None);
             };
-            evaluated.map_err(|error| self.raised(error))?;
-            compiled.outputs(py, made.iter().map(|value| values::object(py, value, arrays))).map(Some)
+            let objects = memory.made.drain(..).map(|value| values::into_object(py, value, arrays));
+            compiled.outputs(py, objects).map(Some)
         })
+    }
+
+    /// Evaluates one row into memory, and says what arrays of outputs become, which depends on those that are given. None if an argument has the
+    /// values of many rows.
+    pub(crate) fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        compiled: &Compiled,
+        arguments: &Arguments<'py>,
+        memory: &mut Memory,
+        mut arrays: Arrays,
+        watch: Watch,
+    ) -> PyResult<Option<Arrays>> {
+        let Memory { session, row, made } = memory;
+        // Memory of tensors that were given before is written again.
+        let mut before = std::mem::take(row).into_iter();
+        for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
+            let before = before.next();
+            let Some(object) = &arguments[*place] else {
+                row.push(default(field)?);
+                continue;
+            };
+            if !is_one_value(object) {
+                if is_column_of(object, &field.qtype) {
+                    return Ok(None);
+                }
+                if object.cast::<PyUntypedArray>().is_ok() {
+                    arrays = Arrays::Numpy;
+                }
+            }
+            row.push(values::read_again(object, &field.qtype, before).map_err(|misfit| misfit.raised(&field.name))?);
+        }
+        let evaluated = match (compiled.is_short, watch) {
+            (true, _) => session.evaluate_into(row, made),
+            (false, Watch::Signals) if compiled.has_loops || is_long(row) => {
+                let token = Cancellation::new();
+                session.set_cancellation(Some(token.clone()));
+                let evaluated = detached(py, Some(&token), || session.evaluate_into(row, made));
+                session.set_cancellation(None);
+                evaluated?
+            }
+            // Other threads go on meanwhile.
+            (false, _) => py.detach(|| session.evaluate_into(row, made)),
+        };
+        if !compiled.has_tensors {
+            row.clear();
+        }
+        evaluated.map_err(|error| self.raised(error))?;
+        Ok(Some(arrays))
     }
 
     /// The model for many rows, compiled if it is not yet.
@@ -266,6 +340,7 @@ impl Model {
         compiled: &Compiled,
         arguments: &Arguments<'py>,
         run: RunOptions,
+        out: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<columns::Rows<'py>> {
         let batch = self.batch(py, compiled)?;
         let mut given = Vec::with_capacity(batch.inputs().len());
@@ -280,8 +355,17 @@ impl Model {
                 }
             });
         }
-        columns::run(py, batch, run, &given, |error| self.raised(error))
+        columns::run(py, batch, run, &given, out, |error| self.raised(error))
     }
+}
+
+/// Whether Ctrl-C ends an evaluation of one row that may take long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Watch {
+    /// It does, at the cost of a thread for the evaluation.
+    Signals,
+    /// What the session says ends it, and nothing else.
+    Session,
 }
 
 /// What is said of one signature more than a model may have.
@@ -336,7 +420,7 @@ impl Model {
         if let Some(made) = self.one_row(py, &compiled, &arguments, Arrays::Lists)? {
             return Ok(made);
         }
-        let made = self.many_rows(py, &compiled, &arguments, RunOptions::new())?;
+        let made = self.many_rows(py, &compiled, &arguments, RunOptions::new(), None)?;
         compiled.outputs(py, made.outputs.into_iter().map(Ok))
     }
 
@@ -359,20 +443,40 @@ impl Model {
     /// not depend on it. With `on_error="missing"` rows that fail have missing outputs, and are listed.
     ///
     /// Returns the outputs, the rows that failed, and the messages of the first of them.
-    #[pyo3(signature = (columns, *, threads=1, on_error="stop"))]
+    /// `out` has arrays of the caller's by the names of outputs: of the output's type, as long as the columns, and masked ones for outputs that may
+    /// be missing. They are written and returned. `time_limit` in seconds and `cancellation` end an evaluation that takes longer.
+    #[pyo3(signature = (columns, *, threads=1, on_error="stop", out=None, time_limit=None, cancellation=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run<'py>(
         &self,
         py: Python<'py>,
         columns: &Bound<'py, PyDict>,
         threads: usize,
         on_error: &str,
+        out: Option<&Bound<'py, PyDict>>,
+        time_limit: Option<f64>,
+        cancellation: Option<&Bound<'py, Token>>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, Vec<String>)> {
-        let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
+        let terms = Terms::of(threads, time_limit, cancellation, None)?;
+        let options = terms.options().on_error(on_error_of(on_error)?);
         let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
         let compiled = self.compiled_for(py, &arguments)?;
-        let made = self.many_rows(py, &compiled, &arguments, options)?;
+        let made = self.many_rows(py, &compiled, &arguments, options, out)?;
         let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
         Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
+    }
+
+    /// A session: it evaluates one row after the other in the same memory, which counts for arrays and tensors, and ends evaluations that take too
+    /// long or too much. `limits` are by the names of the library's limits, such as `loop_iterations`, and at most those of the model.
+    #[pyo3(signature = (*, threads=1, time_limit=None, cancellation=None, limits=None))]
+    fn session(
+        slf: Py<Self>,
+        threads: usize,
+        time_limit: Option<f64>,
+        cancellation: Option<&Bound<'_, Token>>,
+        limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+    ) -> PyResult<Session> {
+        Ok(Session::new(slf, Terms::of(threads, time_limit, cancellation, limits)?))
     }
 
     /// Evaluates the rows of a table, whose columns are found by the names of inputs: a table of pyarrow, Polars, pandas or any other package with
@@ -395,7 +499,7 @@ impl Model {
     /// The text.
     #[getter]
     fn source(&self) -> &str {
-        &self.text
+        &self.settings.text
     }
 
     /// The inputs with their types as the language writes them, `None` where a call has yet to say it.
@@ -461,21 +565,30 @@ impl Model {
         format!("<cembra.Model ({}) -> {}>", inputs.join(", "), self.outputs().join(", "))
     }
 
-    /// Text and options; what it was compiled for is compiled again when it is needed.
+    /// Inputs, outputs and the text, as a notebook shows them.
+    fn _repr_html_(&self) -> String {
+        let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let inputs = self.inputs.iter().zip(names(&self.model)).map(|(input, name)| {
+            let qtype = input.qtype.as_ref().map_or_else(|| "of the call".to_owned(), cembra::print_type);
+            format!("<tr><td>{}</td><td>{}</td></tr>", escaped(name), escaped(&qtype))
+        });
+        let outputs = escaped(&self.outputs().join(", "));
+        let text = escaped(&self.settings.text);
+        format!(
+            "<table><tr><th>input</th><th>type</th></tr>{}</table><p>outputs: {outputs}</p><pre>{text}</pre>",
+            inputs.collect::<String>()
+        )
+    }
+
+    /// Text, files and options; what it was compiled for is compiled again when it is needed.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let rebuild = py.import("cembra._cembra")?.getattr("_rebuilt")?;
-        let given = (&self.text, self.types.clone(), &self.backend, &self.name);
-        Ok((rebuild, given.into_pyobject(py)?))
+        Ok((rebuild, (Kept::from(&self.settings),).into_pyobject(py)?))
     }
 }
 
 /// The model of a pickle.
 #[pyfunction]
-pub(crate) fn _rebuilt(
-    text: String,
-    types: BTreeMap<String, String>,
-    backend: Option<String>,
-    name: Option<String>,
-) -> PyResult<Model> {
-    Model::of(text, types, backend, name)
+pub(crate) fn _rebuilt(py: Python<'_>, kept: Kept) -> PyResult<Model> {
+    Model::of(py, kept.into(), true)
 }

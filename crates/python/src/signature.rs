@@ -3,7 +3,7 @@
 use crate::columns::{Column, is_column};
 use crate::errors;
 use crate::scalars::{scalar_of, type_name};
-use cembra::{Batch, Executor, QType, Session, Value};
+use cembra::{Batch, Executor, Graph, QType, Registry, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -20,8 +20,12 @@ pub(crate) struct Compiled {
     pub(crate) batch: OnceLock<Batch>,
     /// The class of the outputs; none if there is one output.
     pub(crate) class: Option<Py<PyAny>>,
-    /// True for a model of scalars alone, whose evaluations are over before another thread of Python could begin.
+    /// True for a model of scalars without loops, whose evaluations are over before another thread of Python could begin.
     pub(crate) is_short: bool,
+    /// True for a model whose evaluations may take long whatever its inputs are.
+    pub(crate) has_loops: bool,
+    /// True if an input is a tensor.
+    pub(crate) has_tensors: bool,
 }
 
 /// What the evaluation of a row needs memory for.
@@ -29,6 +33,18 @@ pub(crate) struct Memory {
     pub(crate) session: Session,
     pub(crate) row: Vec<Value>,
     pub(crate) made: Vec<Value>,
+}
+
+impl Memory {
+    pub(crate) fn of(executor: &Executor) -> Memory {
+        Memory { session: executor.session(), row: Vec::new(), made: Vec::new() }
+    }
+}
+
+/// True for a graph with a loop.
+fn has_loops(graph: &Graph) -> bool {
+    let is_loop = |name: &str| name == "core.while_loop" || name.starts_with("seq.");
+    Registry::standard().iter().any(|(_, def)| is_loop(def.name) && graph.find_name(def.name).is_some())
 }
 
 impl Compiled {
@@ -51,19 +67,19 @@ impl Compiled {
             }
         };
         let is_scalar = |field: &cembra::Field| field.qtype.scalar().is_some();
-        let is_short = executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
+        let has_loops = has_loops(&model.program().graph);
+        let is_short = !has_loops && executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
         let idle = Mutex::new(Vec::new());
-        Ok(Compiled { types, executor, places, idle, batch: OnceLock::new(), class, is_short })
+        let has_tensors = executor.inputs().iter().any(|field| matches!(field.qtype, QType::Tensor(..)));
+        Ok(Compiled { types, executor, places, idle, batch: OnceLock::new(), class, is_short, has_loops, has_tensors })
     }
 
     /// Lends memory for an evaluation, and takes it back. A pool of sessions would have the lists of values made anew for each call.
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let new = || Memory { session: self.executor.session(), row: Vec::new(), made: Vec::new() };
-        let mut memory = kept.unwrap_or_else(new);
+        let mut memory = kept.unwrap_or_else(|| Memory::of(&self.executor));
         let made = evaluate(&mut memory);
-        memory.row.clear();
         idle().push(memory);
         made
     }

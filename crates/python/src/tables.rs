@@ -43,7 +43,7 @@ impl<'py> Tables<'py> {
         options: RunOptions,
         raised: impl Fn(cembra::Error) -> PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let token = token(self.batches.iter().map(RecordBatch::num_rows).sum());
+        let token = token(self.batches.iter().map(RecordBatch::num_rows).sum(), &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let evaluate = |table| cembra_arrow::run(batch.start().options(&options), table).map(|made| made.table);
         let made = detached(py, token.as_ref(), || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;

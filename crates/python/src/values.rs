@@ -2,13 +2,12 @@
 //! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
 
 use crate::edges::Edge;
-use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
-use cembra::tensor::Element;
+use crate::scalars::{self, Misfit};
+use crate::tensors;
 use cembra::{
-    Array, ArrayBuilder, ArrayData, Date, Duration, EdgeType, ListBuilder, QType, Scalar, ScalarValue, Tensor,
-    Timestamp, Value,
+    Array, ArrayBuilder, ArrayData, Date, Duration, EdgeType, ListBuilder, QType, Scalar, ScalarValue, Timestamp, Value,
 };
-use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -25,11 +24,25 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Mi
         QType::Array(kind, scalar) => array(object, *scalar).map(|array| Value::Array(*kind, array.into())),
         QType::Edge(of) => edge(object, *of).ok_or_else(misfit),
         QType::ArrayShape(kind) => object.extract().map(|size| Value::ArrayShape(*kind, size)).map_err(|_| misfit()),
-        QType::Tensor(scalar, rank) => {
-            tensor(object, *scalar, (*rank).into(), qtype).map(|tensor| Value::Tensor(tensor.into()))
-        }
+        QType::Tensor(..) => tensors::read(object, qtype, None),
         QType::Tuple(_) => composite(object, qtype),
         _ => Err(misfit()),
+    }
+}
+
+/// The value likewise, where there is one of before: memory of a tensor that nobody else has is written again.
+pub(crate) fn read_again(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Value>) -> Result<Value, Misfit> {
+    match before {
+        Some(Value::Tensor(before)) => tensors::read(object, qtype, Some(before)),
+        _ => read(object, qtype),
+    }
+}
+
+/// The object of a value that nobody needs any more: elements of a tensor are moved.
+pub(crate) fn into_object(py: Python<'_>, value: Value, arrays: Arrays) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::Tensor(tensor) => tensors::moved(py, tensor),
+        value => object(py, &value, arrays),
     }
 }
 
@@ -144,13 +157,6 @@ macro_rules! for_each_number {
 
 pub(crate) use for_each_number;
 
-/// A type that elements of tensors have.
-macro_rules! for_each_element {
-    ($then:ident) => {
-        $then! { f64 Float64, f32 Float32, i64 Int64, i32 Int32, bool Boolean }
-    };
-}
-
 /// The array of an array of NumPy whose elements are of this type, or are truth values; masks are of truth values. None of another one.
 fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
     let presence = presence(object).ok()?;
@@ -254,59 +260,6 @@ pub(crate) fn kind(array: &Bound<'_, PyUntypedArray>) -> PyResult<String> {
     Ok(name.get(1..).unwrap_or_default().to_owned())
 }
 
-/// The tensor of an array.
-fn filled<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Tensor> {
-    let elements = array.try_readonly().ok()?;
-    // A slice is also had of an array whose first axis lies closest.
-    let data = match elements.as_slice() {
-        Ok(elements) if array.is_c_contiguous() => elements.to_vec(),
-        _ => elements.as_array().iter().copied().collect(),
-    };
-    Tensor::new(array.shape(), data).ok()
-}
-
-/// The tensor of an array whose elements are of this type; none of another array, and no tensor where there is no memory for one.
-fn filled_of(array: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Option<Tensor>> {
-    macro_rules! filled_of {
-        ($($rust:ident $scalar:ident),*) => { $(
-            if scalar == Scalar::$scalar && let Ok(array) = array.cast::<PyArrayDyn<$rust>>() {
-                return Some(filled(array));
-            }
-        )* };
-    }
-    for_each_element!(filled_of);
-    None
-}
-
-/// A tensor of these elements and axes.
-fn tensor(object: &Bound<'_, PyAny>, scalar: Scalar, rank: usize, qtype: &QType) -> Result<Tensor, Misfit> {
-    let misfit = || Misfit::new(qtype, object);
-    let py = object.py();
-    if is_masked(object) {
-        return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
-    }
-    let whole = py.import("numpy").and_then(|numpy| numpy.call_method1("asarray", (object,))).map_err(|_| misfit())?;
-    let untyped = whole.cast::<PyUntypedArray>().map_err(|_| misfit())?;
-    if untyped.ndim() != rank {
-        return Err(Misfit::of(qtype, format!("an array of {} axes", untyped.ndim())));
-    }
-    if let Some(made) = filled_of(&whole, scalar) {
-        return made.ok_or_else(misfit);
-    }
-    // Elements in another byte order, and smaller numbers, are converted to the type that they become in columns. Lists of Python are converted to
-    // the model's type. Every other array must have that type already.
-    let name = kind(untyped).map_err(|_| misfit())?;
-    let wanted = dtype_of(scalar).ok_or_else(misfit)?;
-    let is_given = object.cast::<PyUntypedArray>().is_err();
-    let fits = (wanted.starts_with('f') && !name.starts_with('b')) || wanted.starts_with(name.get(..1).unwrap_or(" "));
-    let found = scalar_of_dtype(&name);
-    if found == Some(scalar) || (is_given && fits && found.is_some()) {
-        let converted = whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?;
-        return filled_of(&converted, scalar).flatten().ok_or_else(misfit);
-    }
-    Err(Misfit::of(qtype, format!("an array of {name}")))
-}
-
 /// Whether arrays that a model makes become arrays of NumPy, or lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrays {
@@ -326,7 +279,7 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, arrays: Arrays) -> PyR
             let one = |value: Option<ScalarValue>| element(py, value, array.scalar());
             PyList::new(py, array.iter().map(one).collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        Value::Tensor(tensor) => numpy_tensor(py, tensor)?,
+        Value::Tensor(tensor) => tensors::moved(py, tensor.clone())?,
         Value::ArrayShape(_, size) => size.into_pyobject(py)?.into_any(),
         Value::Edge(edge) => match edge.edge_type() {
             EdgeType::ToScalar(_) => edge.child_size().into_pyobject(py)?.into_any(),
@@ -436,22 +389,4 @@ pub(crate) fn masked<'py>(
         }
         None => Ok(values),
     }
-}
-
-/// A tensor as an array of NumPy.
-fn numpy_tensor<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let raised = |error| crate::errors::of_text(error, "", None);
-    macro_rules! made {
-        ($($rust:ident $scalar:ident),*) => {
-            match tensor.scalar_type() {
-                $(Scalar::$scalar => {
-                    let elements = tensor.to_vec::<$rust>().map_err(raised)?;
-                    PyArray1::from_vec(py, elements).reshape(tensor.extents().to_vec())?.into_any()
-                })*
-                // There are tensors of no other elements.
-                _ => py.None().into_bound(py),
-            }
-        };
-    }
-    Ok(for_each_element!(made))
 }

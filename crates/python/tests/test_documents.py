@@ -18,7 +18,7 @@ def blocks(chapter):
     return found
 
 
-@pytest.mark.parametrize("chapter", ["guide/python.md", "guide/python-expressions.md", "from/arolla.md"])
+@pytest.mark.parametrize("chapter", ["guide/python.md", "guide/python-expressions.md", "guide/python-sessions.md", "from/arolla.md"])
 def test_the_chapter_gives_what_it_shows(chapter):
     if chapter == "from/arolla.md":
         pytest.importorskip("arolla")

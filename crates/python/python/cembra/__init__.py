@@ -7,22 +7,28 @@
 """
 
 from cembra._cembra import (
+    Cancellation,
     DataError,
     Edge,
     Error,
     EvaluationError,
     LimitError,
     Model,
+    ModelSet,
+    Session,
     TextError,
     TypesError,
     __version__,
     format,
 )
-from cembra.expressions import Expr, L, TracingError
-from cembra.functions import Function, compile, function
+from cembra.expressions import Expr, L, TracingError, call
+from cembra.functions import Function, compile, function, load
 from cembra.operators import M, where
+from cembra.user_operators import operator
+from cembra.warning import ModelWarning
 
 __all__ = [
+    "Cancellation",
     "DataError",
     "Edge",
     "Error",
@@ -33,12 +39,18 @@ __all__ = [
     "LimitError",
     "M",
     "Model",
+    "ModelSet",
+    "ModelWarning",
+    "Session",
     "TextError",
     "TracingError",
     "TypesError",
     "__version__",
+    "call",
     "compile",
     "format",
     "function",
+    "load",
+    "operator",
     "where",
 ]

@@ -19,7 +19,7 @@ import numpy as np
 
 from cembra._cembra import TypesError
 
-__all__ = ["Expr", "L", "TracingError"]
+__all__ = ["Expr", "L", "TracingError", "call"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -290,7 +290,7 @@ def infix(sign: str, left: Any, right: Any) -> Expr:
 
 
 def call(name: str, *operands: Any, **named: Any) -> Expr:
-    """The expression of an operator, by its full or short name. Operands may be given by the names of parameters."""
+    """The expression of an operator, by its full or short name, one of the user's too. Operands may be given by the names of parameters."""
     return Expr(("call", name, *named), tuple(as_expr(operand) for operand in (*operands, *named.values())))
 
 

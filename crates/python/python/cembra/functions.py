@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
-from cembra._cembra import Error, Model, _compile
+from cembra._cembra import Error, Model, _compile, _load
 from cembra.expressions import Expr, L, TracingError, _tracing, as_expr
 from cembra.statements import Text, text_of
 
-__all__ = ["Function", "compile", "function"]
+__all__ = ["Function", "compile", "function", "load"]
 
 Backend = Literal["native", "interpreter", "tiered"]
 
@@ -23,12 +24,15 @@ def compile(
     types: Mapping[str, str] | None = None,
     backend: Backend | None = None,
     name: str | None = None,
+    limits: Mapping[str, int | float] | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Model:
     """Compiles a text, an expression, or expressions by the names of outputs.
 
     Inputs that the text does not declare have the types of `types`, a dict of names and types as the language writes them; else those of the
     values that they are first given: `int` is `i64`, `float` is `f64`, `str` is `text`. `backend` is `native`, `interpreter` or `tiered`.
-    `name` is what errors call the text.
+    `name` is what errors call the text. `limits` are what a model may take, by the names of the library's limits, such as `nodes`; `files` the
+    texts that `use` finds, by their names.
     """
     if isinstance(model, Expr):
         model = text_of({"result": model}).text
@@ -36,7 +40,22 @@ def compile(
         model = text_of(_outputs(model)).text
     elif not isinstance(model, str):
         raise TypeError(f"a model is a text, an expression or a dict of them, not a {type(model).__qualname__}")
-    return _compile(model, types=None if types is None else dict(types), backend=backend, name=name)
+    return _compile(model, types=_dict(types), backend=backend, name=name, limits=_dict(limits), files=_dict(files))
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    types: Mapping[str, str] | None = None,
+    backend: Backend | None = None,
+    limits: Mapping[str, int | float] | None = None,
+) -> Model:
+    """Compiles the text of a file. The files that it uses lie beside it. Arguments are those of `compile`."""
+    return _load(path, types=_dict(types), backend=backend, limits=_dict(limits))
+
+
+def _dict(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if given is None else dict(given)
 
 
 def _outputs(given: Any) -> dict[str, Expr]:
@@ -102,10 +121,10 @@ class Function:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = tuple(bound.arguments.values())
-        if any(isinstance(argument, Expr) for argument in args):
+        if Expr in map(type, args):
             # A function that is called while another is traced is a part of that.
             return self._python(**dict(zip(self._signature.parameters, args)))
-        model, text = self._trace()
+        model, text = self._traced or self._trace()
         try:
             return model(*args)
         except Error as error:

@@ -257,9 +257,33 @@ impl Tensor {
     /// # Errors
     /// They are of another type, or the system has no memory for so many: indices may share elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
-        let elements = self.elements::<T>()?;
         self.check_copy()?;
+        if let Some(elements) = self.as_slice::<T>()? {
+            return Ok(elements.to_vec());
+        }
+        let elements = self.elements::<T>()?;
         Ok(self.layout.positions().map(|at| elements[at]).collect())
+    }
+
+    /// The elements, the last axis the fastest. They are moved if no other tensor has the memory and they are all that lies in it, in this order.
+    ///
+    /// ```
+    /// use cembra_value::tensor::Tensor;
+    ///
+    /// let tensor = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+    /// assert_eq!(tensor.transposed(&[1, 0])?.into_vec::<f64>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// assert_eq!(tensor.into_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// They are of another type, or have to be copied, and the system has no memory for so many.
+    pub fn into_vec<T: Element>(mut self) -> Result<Vec<T>, Error> {
+        let is_all = self.layout.is_row_major() && self.layout.offset() == 0 && self.layout.len() == self.data.len();
+        if is_all && let Some(elements) = Arc::get_mut(&mut self.data).and_then(T::of_mut) {
+            return Ok(std::mem::take(elements));
+        }
+        self.to_vec()
     }
 
     /// The elements without a copy, if they lie in the order of their indices.

@@ -20,7 +20,7 @@ from typing import Any
 
 from arolla import arolla  # type: ignore[import-untyped]
 
-from cembra._cembra import Error, Model, TextError, TypesError
+from cembra._cembra import Error, Model, TextError, TypesError, _compile
 from cembra.arolla.translation import Translation
 from cembra.arolla.types import Unsupported, spelled
 from cembra.arolla.values import from_value, to_value
@@ -71,7 +71,7 @@ class _Compiled:
         inputs = {leaf: spelled(types[leaf]) for leaf in types} | translation.types
         text = text_of({"result": made}, inputs.items()).text
         try:
-            self.model = _compile_text(text, backend=backend, name="the expression")
+            self.model = _compile(text, backend=backend, name="the expression", is_quiet=True)
         except (TextError, TypesError) as error:
             # Arolla knows the types of all nodes, so it is nothing that Arolla refuses.
             what = f"result of {self.qtype}" if error.code == "untyped-output" else f"{error.operator or 'types'}: {error.code}"

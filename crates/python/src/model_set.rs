@@ -1,0 +1,85 @@
+//! The models of a folder, each named by its file.
+
+use crate::errors;
+use crate::model::Model;
+use crate::settings::Settings;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The models of a folder by the names of its files: `rates` is that of `rates.cem`. `reload` reads what has changed; models that were
+/// taken before stay as they were.
+#[pyclass(frozen, mapping, module = "cembra")]
+pub(crate) struct ModelSet {
+    folder: PathBuf,
+    set: cembra::ModelSet,
+    /// What was made of the models that were asked for, at most one for each.
+    made: std::sync::Mutex<BTreeMap<String, Py<Model>>>,
+}
+
+#[pymethods]
+impl ModelSet {
+    #[new]
+    fn new(py: Python<'_>, folder: PathBuf) -> PyResult<ModelSet> {
+        let read = py.detach(|| cembra::ModelSet::load(&folder));
+        let set = read.map_err(|error| errors::of_text(error, "", None))?;
+        Ok(ModelSet { folder, set, made: std::sync::Mutex::default() })
+    }
+
+    fn __len__(&self) -> usize {
+        self.set.names().len()
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.set.get(name).is_some()
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.names().into_pyobject(py)?.try_iter()?.into_any().unbind())
+    }
+
+    /// The names of the models, in ascending order.
+    fn names(&self) -> Vec<String> {
+        self.set.names()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Py<Model>> {
+        let missing = || PyKeyError::new_err(name.to_owned());
+        let model = self.set.get(name).ok_or_else(missing)?;
+        let known = || self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let kept = known().get(name).map(|made| made.clone_ref(py));
+        if let Some(kept) = kept
+            && kept.get().is_of(&model)
+        {
+            return Ok(kept);
+        }
+        let settings = Settings::of_sources(model.sources().ok_or_else(missing)?);
+        let made = Py::new(py, Model::of_parsed(py, (*model).clone(), settings, false)?)?;
+        let replaced = known().insert(name.to_owned(), made.clone_ref(py));
+        // What is dropped may run code of Python, which may ask for a model.
+        drop(replaced);
+        Ok(made)
+    }
+
+    /// Reads the folder again. Returns a dict with the names of models that were `added`, `replaced` and `removed`, and the errors of those
+    /// that `failed`, which are as they were.
+    fn reload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let read = py.detach(|| self.set.reload()).map_err(|error| errors::of_text(error, "", None))?;
+        let made = PyDict::new(py);
+        made.set_item("added", read.added)?;
+        made.set_item("replaced", read.replaced)?;
+        made.set_item("removed", read.removed)?;
+        let failed = PyDict::new(py);
+        for one in read.failed {
+            failed.set_item(one.name(), one.to_string())?;
+        }
+        made.set_item("failed", failed)?;
+        Ok(made)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<cembra.ModelSet of {} models in {}>", self.__len__(), self.folder.display())
+    }
+}

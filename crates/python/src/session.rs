@@ -1,0 +1,138 @@
+//! Many evaluations of one model, one after the other: a session keeps its memory, and says what ends its evaluations. Arrays of NumPy that it gave
+//! are written again where nobody else has them any more.
+
+use crate::errors;
+use crate::interrupt::Token;
+use crate::model::{Model, Watch};
+use crate::settings::{limits_of, spelled_limits};
+use crate::signature::{Compiled, Memory};
+use crate::tensors;
+use crate::values::{self, Arrays};
+use cembra::{RunOptions, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::Duration;
+
+/// What ends evaluations, and how they go.
+#[derive(Clone, Default)]
+pub(crate) struct Terms {
+    threads: usize,
+    time_limit: Option<Duration>,
+    cancellation: Option<cembra::Cancellation>,
+    limits: Option<cembra::Limits>,
+}
+
+impl Terms {
+    pub(crate) fn of(
+        threads: usize,
+        time_limit: Option<f64>,
+        cancellation: Option<&Bound<'_, Token>>,
+        limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+    ) -> PyResult<Terms> {
+        let limits = limits.map(|limits| limits_of(&spelled_limits(Some(limits))?)).transpose()?;
+        let seconds = |seconds: f64| {
+            let refused = |_| errors::data(format!("time_limit is a number of seconds from 0, not {seconds}"));
+            Duration::try_from_secs_f64(seconds).map_err(refused)
+        };
+        let time_limit = time_limit.map(seconds).transpose()?;
+        let cancellation = cancellation.map(|token| token.get().0.clone());
+        Ok(Terms { threads, time_limit, cancellation, limits })
+    }
+
+    /// The options of an evaluation that begins now.
+    pub(crate) fn options(&self) -> RunOptions {
+        let mut options = RunOptions::new().threads(self.threads.max(1));
+        if let Some(limit) = self.time_limit {
+            options = options.time_limit(limit);
+        }
+        if let Some(token) = &self.cancellation {
+            options = options.cancellation(token.clone());
+        }
+        if let Some(limits) = self.limits {
+            options = options.limits(limits);
+        }
+        options
+    }
+}
+
+/// A session of a model: called like the model, with values of one row, arrays and tensors, by one thread at a time.
+///
+/// Its memory is used again by each evaluation. So are the arrays that it gave, as far as nobody else has them: an array that is kept stays
+/// as it is.
+#[pyclass(frozen, module = "cembra")]
+pub(crate) struct Session {
+    model: Py<Model>,
+    terms: Terms,
+    state: Mutex<State>,
+}
+
+/// What a session keeps.
+#[derive(Default)]
+struct State {
+    /// What the inputs of the evaluation before were of, and its memory.
+    compiled: Option<(Arc<Compiled>, Memory)>,
+    /// The arrays that the session gave, by the places of outputs: at most one for each.
+    given: Vec<Option<Py<PyAny>>>,
+}
+
+impl Session {
+    pub(crate) fn new(model: Py<Model>, terms: Terms) -> Session {
+        Session { model, terms, state: Mutex::default() }
+    }
+}
+
+#[pymethods]
+impl Session {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let message = "a session is used by one thread at a time: make one for each, with `model.session()`";
+                return Err(errors::data(message));
+            }
+        };
+        let model = self.model.bind(py).get();
+        let arguments = model.arguments(args, kwargs)?;
+        let compiled = model.compiled_for(py, &arguments)?;
+        let State { compiled: kept, given } = &mut *state;
+        let mut memory = match kept.take() {
+            Some((same, memory)) if Arc::ptr_eq(&same, &compiled) => memory,
+            _ => {
+                given.clear();
+                Memory::of(&compiled.executor)
+            }
+        };
+        memory.session.set_run_options(&self.terms.options());
+        let evaluated = model.evaluate(py, &compiled, &arguments, &mut memory, Arrays::Numpy, Watch::Session);
+        let outputs = evaluated.and_then(|made| {
+            made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
+            given.resize_with(memory.made.len(), || None);
+            let objects = memory.made.iter().zip(given.iter_mut()).map(|(value, given)| match value {
+                Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
+                value => values::object(py, value, Arrays::Numpy),
+            });
+            compiled.outputs(py, objects)
+        });
+        *kept = Some((compiled, memory));
+        outputs
+    }
+
+    /// Bytes of memory that the session holds by itself.
+    #[getter]
+    fn memory_bytes(&self) -> usize {
+        let state = self.state.try_lock();
+        state
+            .ok()
+            .and_then(|state| state.compiled.as_ref().map(|(_, memory)| memory.session.memory_bytes()))
+            .unwrap_or(0)
+    }
+}

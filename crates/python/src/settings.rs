@@ -1,0 +1,126 @@
+//! What a model is compiled with: all that a pickle of it has to keep.
+
+use crate::errors;
+use crate::user_operators::registry;
+use cembra::{Backend, Folder, Limits, Options, QType, Sources, UsedFile};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The text of a model and how it is compiled.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) text: String,
+    pub(crate) types: BTreeMap<String, String>,
+    pub(crate) backend: Option<String>,
+    pub(crate) name: Option<String>,
+    /// Limits by their names, with what the library reads as a limit.
+    pub(crate) limits: BTreeMap<String, String>,
+    /// The texts of the files that are used, by their names: paths from where the text is, or that lie beside `name`.
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+/// Settings as Python keeps them in a pickle.
+pub(crate) type Kept = (
+    String,
+    BTreeMap<String, String>,
+    Option<String>,
+    Option<String>,
+    BTreeMap<String, String>,
+    BTreeMap<String, String>,
+);
+
+impl From<Kept> for Settings {
+    fn from((text, types, backend, name, limits, files): Kept) -> Self {
+        Settings { text, types, backend, name, limits, files }
+    }
+}
+
+impl From<&Settings> for Kept {
+    fn from(settings: &Settings) -> Self {
+        let Settings { text, types, backend, name, limits, files } = settings.clone();
+        (text, types, backend, name, limits, files)
+    }
+}
+
+/// Limits by their names: whole numbers, or seconds for a time.
+pub(crate) fn limits_of(given: &BTreeMap<String, String>) -> PyResult<Limits> {
+    let mut limits = Limits::default();
+    for (name, value) in given {
+        let refused = |error: cembra::Diagnostic| PyValueError::new_err(error.to_string());
+        limits.set(name, value).map_err(refused)?;
+    }
+    Ok(limits)
+}
+
+/// A limit as the library reads it.
+pub(crate) fn spelled_limits(given: Option<BTreeMap<String, Bound<'_, PyAny>>>) -> PyResult<BTreeMap<String, String>> {
+    let one = |(name, value): (String, Bound<'_, PyAny>)| Ok((name, value.str()?.to_string()));
+    given.unwrap_or_default().into_iter().map(one).collect()
+}
+
+/// The files that lie beside one.
+fn folder_of(path: &Path) -> Folder {
+    Folder::new(path.parent().unwrap_or(Path::new("")), Limits::default().source_bytes)
+}
+
+impl Settings {
+    /// Reads a text from a file; what it uses is found beside it.
+    pub(crate) fn of_file(path: &Path) -> PyResult<Settings> {
+        let limits = Limits::default();
+        let folder = folder_of(path);
+        let main = folder.read(path)?;
+        let sources = Sources::gather(&main.name, main.text, &limits, &folder);
+        Ok(Settings::of_sources(&sources))
+    }
+
+    /// The settings of texts that were read, without types.
+    pub(crate) fn of_sources(sources: &Sources) -> Settings {
+        let mut texts = sources.texts().map(|(name, text)| (name.to_owned(), text.to_string()));
+        let (name, text) = texts.next().unzip();
+        Settings { text: text.unwrap_or_default(), name, files: texts.collect(), ..Settings::default() }
+    }
+
+    /// The model as it is parsed.
+    pub(crate) fn parsed(&self) -> PyResult<cembra::Model> {
+        let limits = limits_of(&self.limits)?;
+        let name = self.name.as_deref().unwrap_or_default();
+        let folder = folder_of(Path::new(name));
+        let resolver = |used: &str, from: &str| {
+            let path = folder.path_of(used, from)?.display().to_string();
+            match self.files.get(&path) {
+                Some(text) => Ok(UsedFile { name: path, text: text.as_str().into() }),
+                None => Err(std::io::ErrorKind::NotFound.into()),
+            }
+        };
+        let sources = Arc::new(Sources::gather(name, self.text.as_str(), &limits, &resolver));
+        let parsed = cembra::Model::parse_sources(sources.clone(), registry(), &limits);
+        parsed.map_err(|error| errors::of_source(error, &*sources))
+    }
+
+    /// The types that the caller says, by the names of inputs.
+    pub(crate) fn input_types(&self) -> PyResult<BTreeMap<&str, QType>> {
+        let all = self.types.iter().map(|(input, spelled)| {
+            let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
+            Ok((input.as_str(), qtype))
+        });
+        all.collect()
+    }
+
+    /// The options that are the same for all types of inputs.
+    pub(crate) fn options(&self) -> PyResult<Options> {
+        let options = Options::default().limits(limits_of(&self.limits)?);
+        Ok(match self.backend.as_deref() {
+            None => options,
+            Some("native") => options.backend(Backend::Native),
+            Some("interpreter") => options.backend(Backend::Interpreter),
+            Some("tiered") => options.backend(Backend::Tiered),
+            Some(other) => {
+                let message = format!("the backends are 'native', 'interpreter' and 'tiered', not '{other}'");
+                return Err(PyValueError::new_err(message));
+            }
+        })
+    }
+}

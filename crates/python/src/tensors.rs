@@ -1,0 +1,183 @@
+//! Tensors from arrays of NumPy, and back. The elements of an input are copied, into memory of the evaluation before where there is some; those of an
+//! output are moved, or copied where a session keeps them.
+
+use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
+use crate::values::{is_masked, kind};
+use cembra::tensor::Element;
+use cembra::{QType, Scalar, Tensor, Value};
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// A type that elements of tensors have.
+macro_rules! for_each_element {
+    ($then:ident) => {
+        $then! { f64 Float64, f32 Float32, i64 Int64, i32 Int32, bool Boolean }
+    };
+}
+
+/// The tensor of an array, in memory of a tensor of before if that is as large and nobody else has it; none where there is no memory.
+fn filled<T: Element + numpy::Element>(
+    array: &Bound<'_, PyArrayDyn<T>>,
+    before: Option<Arc<Tensor>>,
+) -> Option<Arc<Tensor>> {
+    let given = array.try_readonly().ok()?;
+    let fits = |tensor: &Tensor| {
+        tensor.extents() == array.shape() && tensor.scalar_type() == T::SCALAR && tensor.layout().is_row_major()
+    };
+    let write = |tensor: &mut Tensor| {
+        let elements = tensor.own_data().and_then(T::of_part)?;
+        match given.as_slice() {
+            // A slice is also had of an array whose first axis lies closest.
+            Ok(given) if array.is_c_contiguous() && given.len() == elements.len() => elements.copy_from_slice(given),
+            _ => elements.iter_mut().zip(given.as_array()).for_each(|(element, given)| *element = *given),
+        }
+        Some(())
+    };
+    if let Some(mut before) = before.filter(|before| fits(before))
+        && Arc::get_mut(&mut before).and_then(write).is_some()
+    {
+        return Some(before);
+    }
+    let mut made = Tensor::zeros(T::SCALAR, array.shape()).ok()?;
+    write(&mut made)?;
+    Some(Arc::new(made))
+}
+
+/// The tensor of an array whose elements are of this type; none of another array, and no tensor where there is no memory for one.
+fn filled_of(array: &Bound<'_, PyAny>, scalar: Scalar, before: Option<Arc<Tensor>>) -> Option<Option<Arc<Tensor>>> {
+    macro_rules! filled_of {
+        ($($rust:ident $scalar:ident),*) => { $(
+            if scalar == Scalar::$scalar && let Ok(array) = array.cast::<PyArrayDyn<$rust>>() {
+                return Some(filled(array, before));
+            }
+        )* };
+    }
+    for_each_element!(filled_of);
+    None
+}
+
+/// The array of NumPy of an object: what has DLPack's interface alone too, and arrays of bfloat16 of other packages as floats of 32 bits.
+fn numpy_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if object.cast::<PyUntypedArray>().is_ok() {
+        return Ok(object.clone());
+    }
+    let numpy = object.py().import("numpy")?;
+    let has = |name| object.hasattr(name).unwrap_or(false);
+    if has("__dlpack__") {
+        let is_half = object.getattr("dtype").and_then(|dtype| dtype.str()?.extract::<String>());
+        if is_half.is_ok_and(|name| name == "torch.bfloat16") {
+            return numpy.call_method1("from_dlpack", (object.call_method0("float")?,));
+        }
+        if !has("__array__") {
+            return numpy.call_method1("from_dlpack", (object,));
+        }
+    }
+    numpy.call_method1("asarray", (object,))
+}
+
+/// The value of an object as a tensor of this type.
+pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Arc<Tensor>>) -> Result<Value, Misfit> {
+    let misfit = || Misfit::new(qtype, object);
+    let QType::Tensor(scalar, rank) = qtype else { return Err(misfit()) };
+    if is_masked(object) {
+        return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
+    }
+    let whole = numpy_array(object).map_err(|_| misfit())?;
+    let untyped = whole.cast::<PyUntypedArray>().map_err(|_| misfit())?;
+    if untyped.ndim() != usize::from(*rank) {
+        return Err(Misfit::of(qtype, format!("an array of {} axes", untyped.ndim())));
+    }
+    let no_memory =
+        || Misfit::of(qtype, format!("an array of {} elements, for which there is no memory", untyped.len()));
+    if let Some(made) = filled_of(&whole, *scalar, before) {
+        return made.map(Value::Tensor).ok_or_else(no_memory);
+    }
+    // Elements in another byte order, and smaller numbers, are converted to the type that they become in columns. Lists of Python are converted to
+    // the model's type. Every other array must have that type already.
+    let name = kind(untyped).map_err(|_| misfit())?;
+    let wanted = dtype_of(*scalar).ok_or_else(misfit)?;
+    let is_list = object.cast::<PyUntypedArray>().is_err() && !object.hasattr("dtype").unwrap_or(false);
+    let fits = (wanted.starts_with('f') && !name.starts_with('b')) || wanted.starts_with(name.get(..1).unwrap_or(" "));
+    let found = scalar_of_dtype(&name);
+    // NumPy has no name for bfloat16: a package that has such arrays gives the type one.
+    let is_half = || whole.getattr("dtype").and_then(|dtype| dtype.str()?.extract::<String>());
+    let is_half = name.starts_with('V') && *scalar == Scalar::Float32 && is_half().is_ok_and(|name| name == "bfloat16");
+    if found == Some(*scalar) || is_half || (is_list && fits && found.is_some()) {
+        let converted = whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?;
+        return filled_of(&converted, *scalar, None).flatten().map(Value::Tensor).ok_or_else(no_memory);
+    }
+    Err(Misfit::of(qtype, format!("an array of {name}")))
+}
+
+macro_rules! arrays {
+    ($($rust:ident $scalar:ident),*) => {
+        /// The elements of a tensor as an array of NumPy, moved if nobody else has them.
+        pub(crate) fn moved(py: Python<'_>, tensor: Arc<Tensor>) -> PyResult<Bound<'_, PyAny>> {
+            let extents = tensor.extents().to_vec();
+            let tensor = Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone());
+            let raised = |error| crate::errors::of_text(error, "", None);
+            Ok(match tensor.scalar_type() {
+                $(Scalar::$scalar => {
+                    let elements = tensor.into_vec::<$rust>().map_err(raised)?;
+                    PyArray1::from_vec(py, elements).reshape(extents)?.into_any()
+                })*
+                // There are tensors of no other elements.
+                _ => py.None().into_bound(py),
+            })
+        }
+
+        /// An array of these elements and extents that owns its memory: NumPy has views count as references to it.
+        fn owned<'py>(py: Python<'py>, tensor: &Tensor) -> Bound<'py, PyAny> {
+            match tensor.scalar_type() {
+                $(Scalar::$scalar => PyArrayDyn::<$rust>::zeros(py, tensor.extents(), false).into_any(),)*
+                // There are tensors of no other elements.
+                _ => py.None().into_bound(py),
+            }
+        }
+
+        /// Writes the elements into an array of NumPy that has their type and extents and lies in order; false if it does not.
+        fn written(tensor: &Tensor, array: &Bound<'_, PyAny>) -> bool {
+            $(
+                if tensor.scalar_type() == Scalar::$scalar
+                    && let Ok(array) = array.cast::<PyArrayDyn<$rust>>()
+                    && array.shape() == tensor.extents()
+                    && tensor.layout().is_row_major()
+                    && let Some(elements) = <$rust>::of(tensor.data())
+                    && let Ok(mut to) = array.try_readwrite()
+                    && let Ok(to) = to.as_slice_mut()
+                    && to.len() == elements.len()
+                {
+                    to.copy_from_slice(elements);
+                    return true;
+                }
+            )*
+            false
+        }
+    };
+}
+
+for_each_element!(arrays);
+
+/// The elements in the array that was given before, if nobody else has it, or in a new one.
+pub(crate) fn written_again<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    given: &mut Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    #[expect(deprecated, reason = "the other way to count references is unsafe")]
+    let is_free = |before: &Py<PyAny>| before.get_refcnt(py) == 1;
+    if let Some(before) = given
+        && is_free(before)
+        && written(tensor, before.bind(py))
+    {
+        return Ok(before.bind(py).clone());
+    }
+    let made = owned(py, tensor);
+    if !written(tensor, &made) {
+        // It does not lie in order.
+        return moved(py, Arc::new(tensor.clone()));
+    }
+    *given = Some(made.clone().unbind());
+    Ok(made)
+}

@@ -1,0 +1,263 @@
+"""Sessions, tensors and their memory, arrays of the caller, limits, deadlines and cancellation, files and folders, warnings."""
+
+import gc
+import os
+import pickle
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import cembra
+
+LONG = "core.while_loop"
+BACKENDS = ["native", "interpreter"]
+PRODUCT = """
+input a: tensor[f64, 2], b: tensor[f64, 2]
+y("i,j") = a("i,k") * b("k,j")
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_session_gives_what_the_model_gives(backend):
+    model = cembra.compile("input x: f64, y: f64?; output a = x + 1.0; output b = y", backend=backend)
+    session = model.session()
+    assert session(1.0, y=None) == (2.0, None) and session(x=2.0, y=3.0) == (3.0, 3.0)
+    arrays = cembra.compile("input x: [f64]; output y = x * 2.0; output s = math.sum(x)", backend=backend).session()
+    made = arrays(np.array([1.0, 2.0]))
+    assert made.y.tolist() == [2.0, 4.0] and made.s == 3.0
+    untyped = cembra.compile("x * 2", backend=backend).session()
+    assert (untyped(4), untyped(1.5), untyped(4)) == (8, 3.0, 8)
+
+
+def test_a_session_of_tensors_writes_again_what_nobody_has():
+    model = cembra.compile(PRODUCT)
+    session = model.session()
+    draw = np.random.default_rng(1)
+    a, b = draw.random((40, 30)), draw.random((30, 20))
+    kept = session(a, b)
+    assert np.allclose(kept, a @ b) and kept.shape == (40, 20)
+    before = kept.copy()
+    other = session(a + 1.0, b)
+    assert np.array_equal(kept, before) and np.allclose(other, (a + 1.0) @ b)
+    # A view keeps the array of the session from being written again.
+    part, wanted = other[1:3], ((a + 1.0) @ b)[1:3]
+    del other
+    session(a - 1.0, b)
+    assert np.allclose(part, wanted)
+    del part, kept
+    places = set()
+    for at in range(20):
+        made = session(a + at, b)
+        assert np.allclose(made, (a + at) @ b)
+        places.add(made.ctypes.data)
+        del made
+    assert len(places) <= 2 and session.memory_bytes > 0
+    # Other sizes, other strides, other orders of bytes.
+    assert np.allclose(session(a[::2, ::-1], b[::-1]), a[::2, ::-1] @ b[::-1])
+    assert np.allclose(session(np.asfortranarray(a), b.astype(">f8")), a @ b)
+    assert session(np.zeros((0, 30)), b).shape == (0, 20)
+
+
+def test_the_arrays_of_a_tensor_are_writable_and_belong_to_python():
+    model = cembra.compile("input x: tensor[f64, 1]; y(\"i\") = x(\"i\") * 2.0")
+    x = np.arange(4.0)
+    first, second = model(x), model(x)
+    first[0] = 7.0
+    assert second.tolist() == [0.0, 2.0, 4.0, 6.0] and model(x).tolist() == second.tolist() and x[0] == 0.0
+    # What comes in comes out: then memory is shared, and copied.
+    same = cembra.compile("input x: tensor[f64, 1]; output y = x; output z = x")
+    made = same(x)
+    made.y[1] = 9.0
+    assert made.z.tolist() == x.tolist()
+
+
+def test_tensors_of_other_packages():
+    class Half:
+        """An array with DLPack's interface alone."""
+
+        def __init__(self, array):
+            self._array = array
+
+        def __dlpack__(self, **kwargs):
+            return self._array.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return self._array.__dlpack_device__()
+
+    model = cembra.compile("input x: tensor[f32, 2]; y(\"j,i\") = x(\"i,j\")")
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+    assert model(Half(x)).tolist() == x.T.tolist()
+    assert model(x.astype("f2")).tolist() == x.T.tolist()
+    assert model([[1, 2], [3, 4]]).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert np.from_dlpack(model(x)).tolist() == x.T.tolist()
+    with pytest.raises(cembra.DataError, match="f8"):
+        model(x.astype("f8"))
+    with pytest.raises(cembra.DataError, match="no memory|elements"):
+        cembra.compile("input x: tensor[f64, 1]; y(\"i\") = x(\"i\") * 2.0")(np.broadcast_to(np.float64(1.0), 2**44))
+
+
+def test_arrays_of_the_caller_are_written():
+    model = cembra.compile("input x: f64, y: f64?; output a = x * 2.0; output b = x + y")
+    x = np.arange(5.0)
+    y = np.ma.MaskedArray(np.ones(5), [False, True, False, False, True])
+    a, b = np.full(5, -1.0), np.ma.MaskedArray(np.full(5, -1.0), True)
+    outputs, failed, messages = model.run({"x": x, "y": y}, out={"a": a, "b": b})
+    assert outputs.a is a and outputs.b is b and not failed and not messages
+    assert a.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0] and b.tolist() == [1.0, None, 3.0, 4.0, None]
+    only, _, _ = model.run({"x": x, "y": y}, out={"a": a[:]})
+    assert only.a.tolist() == a.tolist()
+    part = np.zeros(10)
+    for out, hint in [
+        ({"a": np.zeros(4)}, "4 elements, not 5"),
+        ({"a": np.zeros(5, "f4")}, "another type"),
+        ({"a": part[::2]}, "one behind the other"),
+        ({"a": x}, "an input too"),
+        ({"a": np.broadcast_to(np.float64(0.0), 5)}, "read-only"),
+        ({"a": np.ma.MaskedArray(np.zeros(5))}, "a masked array"),
+        ({"b": np.zeros(5)}, "no masked array"),
+        ({"a": [0.0] * 5}, "another type"),
+    ]:
+        with pytest.raises(cembra.DataError, match=hint):
+            model.run({"x": x, "y": y}, out=out)
+    with pytest.raises(ValueError, match="'c', which is no output"):
+        model.run({"x": x, "y": y}, out={"c": a})
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+ROUNDS = """
+input n: i64
+output y = seq.reduce(fn(a, b) = a + b, seq.range(n), 0i64)
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_limits_deadlines_and_cancellation(backend):
+    model = cembra.compile(ROUNDS, backend=backend)
+    assert model.session()(1000) == 499_500
+    with pytest.raises(cembra.LimitError, match="iterations|rounds"):
+        model.session(limits={"loop_iterations": 100})(1000)
+    with pytest.raises(cembra.LimitError):
+        cembra.compile(ROUNDS, backend=backend, limits={"loop_iterations": 100})(1000)
+    with pytest.raises(cembra.LimitError):
+        cembra.compile("x + 1 + 2 + 3 + 4", limits={"nodes": 3}, types={"x": "i64"})
+    with pytest.raises(ValueError, match="there is no limit `node`"):
+        cembra.compile("1", limits={"node": 3})
+    with pytest.raises(ValueError):
+        cembra.compile("1", limits={"nodes": -3})
+    # A session may take at most what its model may.
+    with pytest.raises(cembra.LimitError):
+        model.session(limits={"loop_iterations": 10**18})(10**15)
+    model = cembra.compile(ROUNDS, backend=backend, limits={"loop_iterations": 10**18})
+    with pytest.raises(cembra.EvaluationError) as raised:
+        model.session(time_limit=0.02)(10**15)
+    assert raised.value.code == "deadline"
+    token = cembra.Cancellation()
+    session = model.session(cancellation=token)
+    threading.Timer(0.05, token.cancel).start()
+    with pytest.raises(cembra.EvaluationError) as raised:
+        session(10**15)
+    assert raised.value.code == "cancelled" and token.is_cancelled
+    with pytest.raises(cembra.EvaluationError):
+        model.run({"n": np.array([1, 2])}, cancellation=token)
+    assert model.run({"n": np.array([1, 2])}, time_limit=60.0)[0].tolist() == [0, 1]
+    for wrong in [-1.0, float("nan"), float("inf")]:
+        with pytest.raises(cembra.DataError, match="time_limit"):
+            model.session(time_limit=wrong)
+
+
+def test_a_session_is_for_one_thread_at_a_time():
+    session = cembra.compile(ROUNDS, limits={"loop_iterations": 10**18}).session(time_limit=2.0)
+    began = threading.Event()
+
+    def long():
+        began.set()
+        with pytest.raises(cembra.EvaluationError):
+            session(10**15)
+
+    worker = threading.Thread(target=long)
+    worker.start()
+    began.wait()
+    found = None
+    for _ in range(2000):
+        try:
+            session(1)
+        except cembra.DataError as error:
+            found = error
+            break
+        time.sleep(0.0005)
+    worker.join()
+    assert "one thread" in str(found)
+    assert session(1000) == 499_500
+
+
+def test_files_and_folders(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/tax.cem").write_text("let vat = 0.25\nfn taxed(x) = x * (1.0 + vat)")
+    (tmp_path / "price.cem").write_text('use "lib/tax.cem"\ninput price: f64\noutput total = taxed(price)')
+    model = cembra.load(tmp_path / "price.cem")
+    assert model(4.0) == 5.0
+    kept = pickle.dumps(model)
+    (tmp_path / "lib/tax.cem").write_text("let vat = 0.5\nfn taxed(x) = x * (1.0 + vat)")
+    assert pickle.loads(kept)(4.0) == 5.0 and cembra.load(str(tmp_path / "price.cem"))(4.0) == 6.0
+    given = cembra.compile('use "tax.cem"\ninput x: f64\nx * vat', files={"tax.cem": "let vat = 0.25"})
+    assert given(4.0) == 1.0 and pickle.loads(pickle.dumps(given))(4.0) == 1.0
+    with pytest.raises(cembra.TextError, match="tax.cem"):
+        cembra.compile('use "tax.cem"; 1')
+    with pytest.raises(cembra.TextError, match="beside"):
+        cembra.compile('use "../tax.cem"; 1', files={"../tax.cem": "let vat = 1"})
+    with pytest.raises(FileNotFoundError):
+        cembra.load(tmp_path / "nowhere.cem")
+    (tmp_path / "broken.cem").write_text("1 +")
+    with pytest.raises(cembra.TextError, match="broken.cem"):
+        cembra.load(tmp_path / "broken.cem")
+
+    models = cembra.ModelSet(tmp_path)
+    assert models.names() == ["price"] and list(models) == ["price"] and len(models) == 1 and "price" in models
+    first = models["price"]
+    assert first(4.0) == 6.0 and models["price"] is first
+    with pytest.raises(KeyError, match="rates"):
+        models["rates"]
+    (tmp_path / "rates.cem").write_text("input x: f64; x * 2.0")
+    (tmp_path / "lib/tax.cem").write_text("let vat = 1.0\nfn taxed(x) = x * (1.0 + vat)")
+    changed = models.reload()
+    assert (changed["added"], changed["replaced"], changed["removed"]) == (["rates"], ["price"], [])
+    assert list(changed["failed"]) == ["broken"] and "broken.cem" in changed["failed"]["broken"]
+    assert models["price"](4.0) == 8.0 and first(4.0) == 6.0 and models["rates"](2.0) == 4.0
+    assert pickle.loads(pickle.dumps(models["price"]))(4.0) == 8.0
+    os.remove(tmp_path / "price.cem")
+    assert models.reload()["removed"] == ["price"] and "price" not in models
+    with pytest.raises(cembra.TextError, match="cannot be read"):
+        cembra.ModelSet(tmp_path / "nowhere")
+
+
+def test_warnings_are_those_of_python():
+    with pytest.warns(cembra.ModelWarning, match="unused") as found:
+        cembra.compile("input x: f64; let unused = x + 1.0; x")
+    assert found[0].filename == __file__
+    untyped = cembra.compile("let unused = x + 1; x")
+    with pytest.warns(cembra.ModelWarning, match="unused"):
+        untyped(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert untyped(2) == 2
+        with pytest.raises(cembra.ModelWarning):
+            untyped(2.5)
+
+
+def test_a_notebook_shows_a_model():
+    shown = cembra.compile("input x: f64; output y = x < 2.0")._repr_html_()
+    assert "<td>x</td><td>f64</td>" in shown and "x &lt; 2.0" in shown and "outputs: y" in shown
+
+
+def test_sessions_do_not_grow():
+    session = cembra.compile(PRODUCT).session()
+    a = np.ones((200, 200))
+    session(a, a)
+    before = session.memory_bytes
+    for _ in range(50):
+        session(a, a)
+    gc.collect()
+    assert session.memory_bytes == before
