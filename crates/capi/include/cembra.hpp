@@ -1,0 +1,318 @@
+/* cembra for C++17: handles that free themselves, `std::optional`, `std::string_view`, and exceptions in the place of errors. It is a thin layer over
+ * `cembra_compiler.h`, which says the rest: types, ownership, threads. Nothing of the library is behind it that the C interface has not. */
+#ifndef CEMBRA_HPP
+#define CEMBRA_HPP
+
+#include "cembra_compiler.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cembra {
+
+/* Views of the library's texts, and back. */
+inline std::string_view view(cembra_text text) noexcept { return text.len == 0 ? std::string_view() : std::string_view(text.ptr, text.len); }
+inline cembra_text text_of(std::string_view text) noexcept { return cembra_text{text.data(), text.size()}; }
+
+/* A place in the text of a model: bytes from `start` to `end`; line and column of the start, from 1. */
+struct span {
+    std::uint32_t start, end, line, column;
+};
+
+/* What goes wrong. `what()` is the error for people, with excerpts of the text. */
+class error : public std::exception {
+public:
+    explicit error(cembra_error *made)
+        : code_(cembra::view(cembra_error_code(made))), message_(cembra::view(cembra_error_message(made))),
+          rendered_(cembra::view(cembra_error_rendered(made))), operator_(cembra::view(cembra_error_operator(made))) {
+        cembra_problem problem;
+        if (cembra_error_problem(made, 0, &problem) && problem.line > 0) span_ = span{problem.start, problem.end, problem.line, problem.column};
+        std::size_t row;
+        if (cembra_error_row(made, &row)) row_ = row;
+        cembra_error_free(made);
+    }
+
+    const char *what() const noexcept override { return rendered_.c_str(); }
+    /* The kind of error, the same in all versions: `div-by-zero`. */
+    const std::string &code() const noexcept { return code_; }
+    const std::string &message() const noexcept { return message_; }
+    /* The operator that failed; empty if there is none. */
+    const std::string &operator_name() const noexcept { return operator_; }
+    std::optional<cembra::span> where() const noexcept { return span_; }
+    std::optional<std::size_t> row() const noexcept { return row_; }
+
+private:
+    std::string code_, message_, rendered_, operator_;
+    std::optional<cembra::span> span_;
+    std::optional<std::size_t> row_;
+};
+
+/* Throws what a function of C returned, if that is an error. */
+inline void check(cembra_error *made) {
+    if (made != nullptr) throw error(made);
+}
+
+/* How to compile a model. */
+class options {
+public:
+    options() : handle_(cembra_options_new()) {}
+
+    options &name(std::string_view name) { return set(cembra_options_set_name(get(), text_of(name))); }
+    options &input_type(std::string_view name, std::string_view type) {
+        return set(cembra_options_set_input_type(get(), text_of(name), text_of(type)));
+    }
+    options &backend(std::uint32_t backend) { return set(cembra_options_set_backend(get(), backend)); }
+    options &limit(std::string_view name, std::uint64_t value) { return set(cembra_options_set_limit(get(), text_of(name), value)); }
+    options &output(std::string_view name) { return set(cembra_options_add_output(get(), text_of(name))); }
+    options &arrow_schema(const ArrowSchema &schema) { return set(cembra_options_set_arrow_schema(get(), &schema)); }
+
+    cembra_options *get() const noexcept { return handle_.get(); }
+
+private:
+    options &set(cembra_error *made) {
+        check(made);
+        return *this;
+    }
+
+    struct deleter {
+        void operator()(cembra_options *handle) const noexcept { cembra_options_free(handle); }
+    };
+    std::unique_ptr<cembra_options, deleter> handle_;
+};
+
+/* A token that ends evaluations, from any thread. */
+class cancellation {
+public:
+    cancellation() : handle_(cembra_cancellation_new()) {}
+    void cancel() const noexcept { cembra_cancellation_cancel(handle_.get()); }
+    const cembra_cancellation *get() const noexcept { return handle_.get(); }
+
+private:
+    struct deleter {
+        void operator()(cembra_cancellation *handle) const noexcept { cembra_cancellation_free(handle); }
+    };
+    std::unique_ptr<cembra_cancellation, deleter> handle_;
+};
+
+/* A value of a row. It views what it is made of, which must stay until the evaluation; what comes out views the session. */
+class value {
+public:
+    /* An input that is not given. */
+    value() noexcept : raw_{} {}
+    explicit value(const cembra_value &raw) noexcept : raw_(raw) {}
+
+    value(bool given) noexcept : raw_(of(CEMBRA_KIND_BOOL)) { raw_.as.boolean = given; }
+    value(std::int32_t given) noexcept : raw_(of(CEMBRA_KIND_I32)) { raw_.as.i32 = given; }
+    value(std::int64_t given) noexcept : raw_(of(CEMBRA_KIND_I64)) { raw_.as.i64 = given; }
+    value(std::uint64_t given) noexcept : raw_(of(CEMBRA_KIND_U64)) { raw_.as.u64 = given; }
+    value(float given) noexcept : raw_(of(CEMBRA_KIND_F32)) { raw_.as.f32 = given; }
+    value(double given) noexcept : raw_(of(CEMBRA_KIND_F64)) { raw_.as.f64 = given; }
+    value(std::string_view given) noexcept : raw_(of(CEMBRA_KIND_TEXT)) { raw_.as.text = text_of(given); }
+    value(const char *given) noexcept : value(std::string_view(given)) {}
+    value(const cembra_array &given) noexcept : raw_(of(CEMBRA_KIND_ARRAY)) { raw_.as.array = &given; }
+    value(const cembra_tensor &given) noexcept : raw_(of(CEMBRA_KIND_TENSOR)) { raw_.as.tensor = &given; }
+
+    value(std::optional<std::int32_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_I32)) {}
+    value(std::optional<std::int64_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_I64)) {}
+    value(std::optional<float> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_F32)) {}
+    value(std::optional<double> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_F64)) {}
+    value(std::optional<bool> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_BOOL)) {}
+    value(std::optional<std::string_view> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_TEXT)) {}
+
+    /* A value of a kind that is missing. */
+    static value missing(std::uint32_t kind) noexcept {
+        return value(of(kind, false));
+    }
+    /* A condition. */
+    static value unit(bool holds) noexcept {
+        return value(of(CEMBRA_KIND_UNIT, holds));
+    }
+    /* Days since 1970-01-01. */
+    static value date(std::int32_t days) noexcept {
+        value made(of(CEMBRA_KIND_DATE, true));
+        made.raw_.as.i32 = days;
+        return made;
+    }
+    /* Microseconds since 1970-01-01T00:00:00Z. */
+    static value timestamp(std::int64_t microseconds) noexcept {
+        value made(of(CEMBRA_KIND_TIMESTAMP, true));
+        made.raw_.as.i64 = microseconds;
+        return made;
+    }
+    /* Microseconds. */
+    static value duration(std::int64_t microseconds) noexcept {
+        value made(of(CEMBRA_KIND_DURATION, true));
+        made.raw_.as.i64 = microseconds;
+        return made;
+    }
+    /* Bytes. */
+    static value bytes(const std::uint8_t *first, std::size_t count) noexcept {
+        value made(of(CEMBRA_KIND_BYTES, true));
+        made.raw_.as.bytes = cembra_bytes{first, count};
+        return made;
+    }
+    /* A value as the language writes it: structs, lists. */
+    static value literal(std::string_view spelled) noexcept {
+        value made(of(CEMBRA_KIND_LITERAL, true));
+        made.raw_.as.text = text_of(spelled);
+        return made;
+    }
+
+    bool present() const noexcept { return raw_.present; }
+    std::uint32_t kind() const noexcept { return raw_.kind; }
+    const cembra_value &raw() const noexcept { return raw_; }
+
+    /* The value of this type, or nothing if it is missing. Another type throws `std::logic_error`. */
+    std::optional<bool> as_bool() const { return is(CEMBRA_KIND_BOOL) ? std::optional<bool>(raw_.as.boolean) : std::nullopt; }
+    std::optional<std::int32_t> as_i32() const { return is(CEMBRA_KIND_I32) ? std::optional<std::int32_t>(raw_.as.i32) : std::nullopt; }
+    std::optional<std::int64_t> as_i64() const { return is(CEMBRA_KIND_I64) ? std::optional<std::int64_t>(raw_.as.i64) : std::nullopt; }
+    std::optional<std::uint64_t> as_u64() const { return is(CEMBRA_KIND_U64) ? std::optional<std::uint64_t>(raw_.as.u64) : std::nullopt; }
+    std::optional<float> as_f32() const { return is(CEMBRA_KIND_F32) ? std::optional<float>(raw_.as.f32) : std::nullopt; }
+    std::optional<double> as_f64() const { return is(CEMBRA_KIND_F64) ? std::optional<double>(raw_.as.f64) : std::nullopt; }
+    std::optional<std::int32_t> as_date() const { return is(CEMBRA_KIND_DATE) ? std::optional<std::int32_t>(raw_.as.i32) : std::nullopt; }
+    std::optional<std::string_view> as_text() const {
+        return is(CEMBRA_KIND_TEXT) ? std::optional<std::string_view>(view(raw_.as.text)) : std::nullopt;
+    }
+    std::optional<std::string_view> as_literal() const {
+        return is(CEMBRA_KIND_LITERAL) ? std::optional<std::string_view>(view(raw_.as.text)) : std::nullopt;
+    }
+    const cembra_array *as_array() const { return is(CEMBRA_KIND_ARRAY) ? raw_.as.array : nullptr; }
+    const cembra_tensor *as_tensor() const { return is(CEMBRA_KIND_TENSOR) ? raw_.as.tensor : nullptr; }
+
+private:
+    static cembra_value of(std::uint32_t kind, bool present = true) noexcept {
+        cembra_value made{};
+        made.kind = kind;
+        made.present = present;
+        return made;
+    }
+
+    bool is(std::uint32_t kind) const {
+        if (raw_.kind != kind) throw std::logic_error("a value of another kind is asked for");
+        return raw_.present;
+    }
+
+    cembra_value raw_;
+};
+
+/* An input or an output. */
+struct field {
+    std::string name, type;
+    std::uint32_t kind;
+    bool optional;
+    std::optional<std::string> default_value;
+};
+
+/* A model that is compiled. Threads may share it. */
+class program {
+public:
+    explicit program(std::string_view text, const options &how = options()) {
+        cembra_program *made;
+        check(cembra_compile(text_of(text), how.get(), &made));
+        handle_.reset(made);
+    }
+
+    std::vector<field> inputs() const { return fields(cembra_program_input_count(get()), cembra_program_input); }
+    std::vector<field> outputs() const { return fields(cembra_program_output_count(get()), cembra_program_output); }
+    const cembra_program *get() const noexcept { return handle_.get(); }
+
+private:
+    std::vector<field> fields(std::size_t count, bool (*tell)(const cembra_program *, std::size_t, cembra_field *)) const {
+        std::vector<field> all;
+        all.reserve(count);
+        for (std::size_t at = 0; at < count; at++) {
+            cembra_field told;
+            if (!tell(get(), at, &told)) break;
+            std::optional<std::string> given;
+            if (told.has_default) given = std::string(view(told.default_value));
+            all.push_back(field{std::string(view(told.name)), std::string(view(told.type)), told.kind, told.optional, std::move(given)});
+        }
+        return all;
+    }
+
+    struct deleter {
+        void operator()(cembra_program *handle) const noexcept { cembra_program_free(handle); }
+    };
+    std::unique_ptr<cembra_program, deleter> handle_;
+};
+
+/* The memory of evaluations, for one thread at a time. */
+class session {
+public:
+    explicit session(const program &of) : outputs_(cembra_program_output_count(of.get())) {
+        cembra_session *made;
+        check(cembra_session_new(of.get(), &made));
+        handle_.reset(made);
+    }
+
+    session &cancellation(const cembra::cancellation &token) { return set(cembra_session_set_cancellation(get(), token.get())); }
+    session &deadline(std::uint64_t milliseconds) { return set(cembra_session_set_deadline(get(), milliseconds)); }
+    session &limit(std::string_view name, std::uint64_t value) { return set(cembra_session_set_limit(get(), text_of(name), value)); }
+    session &threads(std::size_t threads) { return set(cembra_session_set_threads(get(), threads)); }
+    session &on_error(std::uint32_t on_error) { return set(cembra_session_set_on_error(get(), on_error)); }
+
+    /* Evaluates a row. The outputs, and what they view, are valid until the session is used again. */
+    const std::vector<value> &evaluate(const std::vector<value> &inputs) {
+        static_assert(sizeof(value) == sizeof(cembra_value), "a value is what it holds");
+        raw_inputs_.clear();
+        for (const value &one : inputs) raw_inputs_.push_back(one.raw());
+        raw_outputs_.resize(outputs_.size());
+        check(cembra_session_evaluate(get(), raw_inputs_.data(), raw_inputs_.size(), raw_outputs_.data(), raw_outputs_.size()));
+        for (std::size_t at = 0; at < outputs_.size(); at++) outputs_[at] = value(raw_outputs_[at]);
+        return outputs_;
+    }
+
+    /* Evaluates rows. */
+    void run_columns(std::size_t rows, const std::vector<cembra_column> &inputs, const std::vector<cembra_column_mut> &outputs) {
+        check(cembra_session_run_columns(get(), rows, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
+    }
+
+    /* The rows of the last columns or table that failed, with CEMBRA_ON_ERROR_MISSING. */
+    std::vector<std::size_t> failed_rows() const {
+        std::vector<std::size_t> rows(cembra_session_failed_count(get()));
+        for (std::size_t at = 0; at < rows.size(); at++) cembra_session_failed_row(get(), at, &rows[at]);
+        return rows;
+    }
+
+    cembra_session *get() const noexcept { return handle_.get(); }
+
+private:
+    session &set(cembra_error *made) {
+        check(made);
+        return *this;
+    }
+
+    struct deleter {
+        void operator()(cembra_session *handle) const noexcept { cembra_session_free(handle); }
+    };
+    std::unique_ptr<cembra_session, deleter> handle_;
+    std::vector<cembra_value> raw_inputs_, raw_outputs_;
+    std::vector<value> outputs_;
+};
+
+/* A column of values one behind the other, all of them present. */
+inline cembra_column column(const std::vector<double> &all) noexcept {
+    return cembra_column{CEMBRA_KIND_F64, CEMBRA_PRESENCE_ALL, all.data(), sizeof(double), nullptr, 0, 0};
+}
+inline cembra_column column(const std::vector<std::int64_t> &all) noexcept {
+    return cembra_column{CEMBRA_KIND_I64, CEMBRA_PRESENCE_ALL, all.data(), sizeof(std::int64_t), nullptr, 0, 0};
+}
+inline cembra_column column(const std::vector<cembra_text> &all) noexcept {
+    return cembra_column{CEMBRA_KIND_TEXT, CEMBRA_PRESENCE_ALL, all.data(), sizeof(cembra_text), nullptr, 0, 0};
+}
+/* Memory for a column, with a byte of presence for each value; as many as there are rows. */
+inline cembra_column_mut column(std::vector<double> &all, std::vector<std::uint8_t> &presence) noexcept {
+    return cembra_column_mut{CEMBRA_KIND_F64, CEMBRA_PRESENCE_BYTES, all.data(), sizeof(double), presence.data(), 1, 0};
+}
+
+} // namespace cembra
+
+#endif

@@ -1,0 +1,436 @@
+//! Many rows in C's memory: columns in, and columns out. Outputs are made by the library and copied once all rows are evaluated, so that they are
+//! written whole or not at all, and may lie over inputs.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::errors::Error;
+use crate::failure::Failure;
+use crate::kinds;
+use crate::layouts::{Column, ColumnMut};
+use crate::memory::{
+    AnyBits, ByteString, Flag, Presence, PresenceMut, Strided, StridedMut, Text, gathered, roomy, slice,
+};
+use crate::session::{Session, with_session};
+use compiler::{
+    Array, ArrayBuilder, ArrayData, ArrayView, Bitmap, Date, Duration, InputColumn, OutputColumn, QType, Scalar,
+    ScalarValue, Timestamp, Value,
+};
+
+/// A number's type in Rust, and its scalar type.
+macro_rules! for_each_number {
+    ($then:ident) => {
+        $then! { i32 Int32, i64 Int64, u64 UInt64, f32 Float32, f64 Float64, Date Date, Timestamp Timestamp, Duration Duration }
+    };
+}
+
+/// Values of C, checked; texts are looked at.
+#[derive(Debug)]
+pub(crate) struct Loaded<'a> {
+    scalar: Scalar,
+    count: usize,
+    values: Values<'a>,
+    presence: Option<Vec<u64>>,
+    /// True if no value is present.
+    is_missing: bool,
+    /// True if all values are one, so that there is no memory behind their number.
+    is_one: bool,
+}
+
+macro_rules! values {
+    ($($rust:ident $scalar:ident),*) => {
+        /// Where the values are.
+        #[derive(Debug)]
+        enum Values<'a> {
+            Units,
+            Flags(Strided<'a, Flag>),
+            Texts(Vec<&'a str>),
+            Bytes(Vec<&'a [u8]>),
+            $(
+                /// Numbers of a type.
+                $scalar(Strided<'a, $rust>),
+            )*
+        }
+
+        impl<'a> Loaded<'a> {
+            /// The values of a column.
+            ///
+            /// # Safety
+            /// C-MEMORY: as the header says of a `cembra_column` of so many values.
+            pub(crate) unsafe fn of(column: &Column, count: usize, what: &str) -> Result<Self, Failure> {
+                let scalar = kinds::scalar(column.kind)
+                    .ok_or_else(|| Failure::unknown("CEMBRA_KIND_* of a column", column.kind))?;
+                let parts = (column.presence_form, column.presence, column.presence_stride, column.presence_bit);
+                // SAFETY: C-MEMORY, promised by the caller.
+                let presence = unsafe { Presence::new(parts, count, &format!("the presence of {what}")) }?;
+                let is_missing = matches!(presence, Presence::None);
+                let presence = presence.words()?;
+                let is_there = |at: usize| {
+                    let bit = |words: &Vec<u64>| words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0);
+                    !is_missing && presence.as_ref().is_none_or(bit)
+                };
+                let (data, stride) = (column.data, column.stride);
+                let values = match scalar {
+                    _ if is_missing => Values::Units,
+                    Scalar::Unit => Values::Units,
+                    // SAFETY: C-MEMORY, likewise.
+                    Scalar::Boolean => Values::Flags(unsafe { Strided::new(data, stride, count, what) }?),
+                    Scalar::Text => {
+                        // SAFETY: C-MEMORY, likewise.
+                        let texts: Strided<'a, Text<'a>> = unsafe { Strided::new(data, stride, count, what) }?;
+                        Values::Texts(strings(texts, is_there, stride == 0, |text| text.read(what))?)
+                    }
+                    Scalar::Bytes => {
+                        // SAFETY: C-MEMORY, likewise.
+                        let all: Strided<'a, ByteString<'a>> = unsafe { Strided::new(data, stride, count, what) }?;
+                        Values::Bytes(strings(all, is_there, stride == 0, |bytes| bytes.read(what))?)
+                    }
+                    // SAFETY: C-MEMORY, likewise.
+                    $(Scalar::$scalar => Values::$scalar(unsafe { Strided::new(data, stride, count, what) }?),)*
+                    Scalar::WeakFloat => return Err(Failure::unknown("CEMBRA_KIND_* of a column", column.kind)),
+                };
+                let is_one = count > 0 && presence.is_none() && (is_missing || scalar == Scalar::Unit || stride == 0);
+                Ok(Loaded { scalar, count, values, presence, is_missing, is_one })
+            }
+
+            /// The value that all share, if they share one.
+            fn shared(&self) -> Option<ScalarValue> {
+                Some(match &self.values {
+                    Values::Units => ScalarValue::Unit,
+                    Values::Flags(flags) => ScalarValue::Boolean(flags.iter().next()?.is_set()),
+                    Values::Texts(texts) => ScalarValue::Text((*texts.first()?).into()),
+                    Values::Bytes(all) => ScalarValue::Bytes((*all.first()?).into()),
+                    $(Values::$scalar(all) => ScalarValue::$scalar(all.iter().next()?),)*
+                })
+            }
+
+            /// The array of the values.
+            pub(crate) fn array(self, most: u64) -> Result<Array, Failure> {
+                let (count, scalar) = (self.count, self.scalar);
+                let size = if scalar == Scalar::Unit { 0 } else { QType::Scalar(scalar).layout().size as usize };
+                // Memory lies behind all but what is one value, and units, which take a bit each if any is missing.
+                let bytes = count.checked_mul(size).and_then(|bytes| bytes.checked_add(count.div_ceil(8)));
+                if bytes.is_none_or(|bytes| bytes as u64 > most) {
+                    return Err(Failure::argument(format!("an array of {count} elements exceeds the limit `array_bytes`")));
+                }
+                if self.is_missing {
+                    let mut made = ArrayBuilder::new(scalar, count);
+                    (0..count).for_each(|_| made.push(None));
+                    return Ok(made.finish());
+                }
+                let presence = self.presence;
+                let bits = presence.as_ref().and_then(|words| Bitmap::of_words(words, count));
+                let is_there = |at: usize| bits.is_none_or(|bits| bits.get(at));
+                match self.values {
+                    Values::Units => Array::from_parts(scalar, count, ArrayData::Units, presence)
+                        .ok_or_else(|| Failure::argument("an array of units that cannot be")),
+                    Values::Flags(flags) => {
+                        let mut made = ArrayBuilder::new(scalar, count);
+                        let all = flags.iter().enumerate();
+                        all.for_each(|(at, flag)| made.push_bits(is_there(at).then_some(flag.is_set().into())));
+                        Ok(made.finish())
+                    }
+                    Values::Texts(texts) => {
+                        let mut made = ArrayBuilder::new(scalar, count);
+                        // Texts that are one are kept once.
+                        let text = |at: usize| texts.get(at).or_else(|| texts.first()).copied();
+                        (0..count).for_each(|at| made.push_text(text(at).filter(|_| is_there(at))));
+                        Ok(made.finish())
+                    }
+                    Values::Bytes(all) => {
+                        let mut made = ArrayBuilder::new(scalar, count);
+                        let bytes = |at: usize| all.get(at).or_else(|| all.first()).copied();
+                        (0..count).for_each(|at| made.push_bytes(bytes(at).filter(|_| is_there(at))));
+                        Ok(made.finish())
+                    }
+                    $(Values::$scalar(all) => {
+                        let copied;
+                        let elements: &[$rust] = match all.contiguous() {
+                            Some(elements) => elements,
+                            None => {
+                                let mut list = roomy(count)?;
+                                list.extend(all.iter());
+                                copied = list;
+                                &copied
+                            }
+                        };
+                        let view = ArrayView::new(elements);
+                        Ok(bits.and_then(|bits| view.present(bits)).unwrap_or(view).array())
+                    })*
+                }
+            }
+        }
+
+        /// Where the values of an output go.
+        #[derive(Debug)]
+        enum Places {
+            Nowhere,
+            Units,
+            Flags(StridedMut<Flag>),
+            Texts(StridedMut<Text<'static>>),
+            Bytes(StridedMut<ByteString<'static>>),
+            $(
+                /// Numbers of a type.
+                $scalar(StridedMut<$rust>),
+            )*
+        }
+
+        impl Places {
+            /// The places of a column's values.
+            ///
+            /// # Safety
+            /// C-MEMORY: as the header says of a `cembra_column_mut` for so many values of this type.
+            unsafe fn of(column: &ColumnMut, scalar: Scalar, rows: usize, what: &str) -> Result<Places, Failure> {
+                let (data, stride) = (column.data, column.stride);
+                Ok(match scalar {
+                    Scalar::Unit => Places::Units,
+                    // SAFETY: C-MEMORY, promised by the caller.
+                    Scalar::Boolean => Places::Flags(unsafe { StridedMut::new(data, stride, rows, what) }?),
+                    // SAFETY: C-MEMORY, likewise.
+                    Scalar::Text => Places::Texts(unsafe { StridedMut::new(data, stride, rows, what) }?),
+                    // SAFETY: C-MEMORY, likewise.
+                    Scalar::Bytes => Places::Bytes(unsafe { StridedMut::new(data, stride, rows, what) }?),
+                    // SAFETY: C-MEMORY, likewise.
+                    Scalar::WeakFloat => Places::Float64(unsafe { StridedMut::new(data, stride, rows, what) }?),
+                    // SAFETY: C-MEMORY, likewise.
+                    $(Scalar::$scalar => Places::$scalar(unsafe { StridedMut::new(data, stride, rows, what) }?),)*
+                })
+            }
+
+            /// Writes the values of a column, whose texts stay where they are.
+            fn write(self, column: &OutputColumn) {
+                let rows = column.rows();
+                match self {
+                    Places::Nowhere | Places::Units => {}
+                    Places::Flags(places) => {
+                        let words = column.bits().unwrap_or_default();
+                        let bit = |at: usize| words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0);
+                        places.write((0..rows).map(|at| bit(at).into()));
+                    }
+                    Places::Texts(places) => {
+                        places.write((0..rows).map(|at| crate::tensors::kept_text(column.text(at).unwrap_or(""))));
+                    }
+                    Places::Bytes(places) => {
+                        places.write((0..rows).map(|at| ByteString::kept(column.string(at).unwrap_or(&[]))));
+                    }
+                    $(Places::$scalar(places) => places.write_all(column.values::<$rust>().unwrap_or_default()),)*
+                }
+            }
+        }
+    };
+}
+
+for_each_number!(values);
+
+/// Strings that are present, read; the others are empty. Of those that are one, that.
+fn strings<'a, T: AnyBits, S: ?Sized>(
+    all: Strided<'a, T>,
+    is_there: impl Fn(usize) -> bool,
+    are_one: bool,
+    read: impl Fn(T) -> Result<&'a S, Failure>,
+) -> Result<Vec<&'a S>, Failure>
+where
+    &'a S: Default,
+{
+    let count = if are_one { all.iter().len().min(1) } else { all.iter().len() };
+    let mut made = roomy(count)?;
+    for (at, one) in all.iter().take(count).enumerate() {
+        made.push(if are_one || is_there(at) { read(one)? } else { Default::default() });
+    }
+    Ok(made)
+}
+
+/// What lies behind a column on its way into the library: values that were converted.
+enum Staged<'a> {
+    Column(InputColumn<'a>),
+    Bits(Vec<u64>),
+    Texts(Vec<&'a str>),
+    Bytes(Vec<&'a [u8]>),
+    Shared(Value),
+}
+
+/// An input, with what lies behind it.
+struct Input<'a> {
+    staged: Staged<'a>,
+    presence: Option<Vec<u64>>,
+    rows: usize,
+}
+
+macro_rules! staged {
+    ($($rust:ident $scalar:ident),*) => {
+        impl<'a> Input<'a> {
+            /// The column of an input of this type.
+            fn of(loaded: Loaded<'a>, qtype: &QType) -> Result<Input<'a>, Failure> {
+                let (rows, scalar) = (loaded.count, loaded.scalar);
+                let staged = if loaded.is_missing {
+                    Staged::Shared(Value::Missing(scalar))
+                } else if loaded.is_one && let Some(one) = loaded.shared() {
+                    Staged::Shared(if qtype.is_optional() { Value::Present(one) } else { Value::Scalar(one) })
+                } else {
+                    match loaded.values {
+                        Values::Units => Staged::Column(InputColumn::units(rows)),
+                        Values::Flags(flags) => Staged::Bits(gathered(flags.iter().map(|flag| flag.is_set()))?),
+                        Values::Texts(texts) => Staged::Texts(repeated(texts, rows)?),
+                        Values::Bytes(all) => Staged::Bytes(repeated(all, rows)?),
+                        $(Values::$scalar(all) => Staged::Column(match all.contiguous() {
+                            Some(all) => InputColumn::values(all),
+                            None => all.column(scalar),
+                        }),)*
+                    }
+                };
+                Ok(Input { staged, presence: loaded.presence, rows })
+            }
+        }
+    };
+}
+
+for_each_number!(staged);
+
+/// One string as often as there are rows.
+fn repeated<T: Copy>(mut all: Vec<T>, rows: usize) -> Result<Vec<T>, Failure> {
+    if let [one] = all[..] {
+        let mut every = roomy(rows)?;
+        every.resize(rows, one);
+        all = every;
+    }
+    Ok(all)
+}
+
+impl Input<'_> {
+    fn column(&self) -> InputColumn<'_> {
+        let none = || InputColumn::units(0);
+        let column = match &self.staged {
+            Staged::Column(column) => *column,
+            Staged::Bits(words) => Bitmap::of_words(words, self.rows).map_or_else(none, InputColumn::bits),
+            Staged::Texts(texts) => InputColumn::texts(texts),
+            Staged::Bytes(all) => InputColumn::bytes(all),
+            Staged::Shared(value) => return InputColumn::shared(value),
+        };
+        let bits = self.presence.as_ref().and_then(|words| Bitmap::of_words(words, self.rows));
+        bits.map_or(column, |bits| column.present(bits))
+    }
+}
+
+/// An output on its way to C.
+struct Output {
+    places: Places,
+    presence: PresenceMut,
+}
+
+impl Output {
+    /// The places of an output.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for [`Places::of`].
+    unsafe fn of(column: &ColumnMut, field: &compiler::Field, rows: usize) -> Result<Output, Failure> {
+        if column.kind == kinds::NONE {
+            return Ok(Output { places: Places::Nowhere, presence: PresenceMut::Nowhere });
+        }
+        let what = format!("output `{}`", field.name);
+        let scalar = field.qtype.scalar().filter(|scalar| kinds::of_scalar(*scalar) == column.kind);
+        let scalar = scalar.ok_or_else(|| {
+            Failure::values(format!("{what} is {}, which a column of kind {} does not take", field.qtype, column.kind))
+        })?;
+        let parts = (column.presence_form, column.presence, column.presence_stride, column.presence_bit);
+        // SAFETY: C-MEMORY, promised by the caller.
+        let presence = unsafe { PresenceMut::new(parts, rows, &format!("the presence of {what}")) }?;
+        // SAFETY: C-MEMORY, likewise.
+        Ok(Output { places: unsafe { Places::of(column, scalar, rows, &what) }?, presence })
+    }
+
+    /// An error if a row is missing and nothing can say so.
+    fn check(&self, field: &compiler::Field, column: &OutputColumn) -> Result<(), Failure> {
+        if matches!(self.places, Places::Nowhere) || self.presence.is_there() || column.presence().is_none() {
+            return Ok(());
+        }
+        match (0..column.rows()).find(|row| !column.is_present(*row)) {
+            Some(row) => {
+                let name = &field.name;
+                Err(Failure::values(format!("output `{name}` is missing in row {row}, and has no place for presence")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn write(self, column: &OutputColumn) {
+        self.presence.write(column.rows(), |row| column.is_present(row));
+        self.places.write(column);
+    }
+}
+
+impl Session {
+    /// Evaluates rows.
+    ///
+    /// # Safety
+    /// C-MEMORY: as the header says of the columns.
+    unsafe fn run_columns(&mut self, rows: usize, inputs: &[Column], outputs: &[ColumnMut]) -> Result<(), Failure> {
+        self.forget();
+        let compiled = self.compiled.clone();
+        let batch = compiled.batch()?;
+        let (known, wanted) = (compiled.executor.inputs(), batch.outputs());
+        if inputs.len() != known.len() {
+            let message = format!("the model has {} inputs, and there are {} columns", known.len(), inputs.len());
+            return Err(Failure::values(message));
+        }
+        if outputs.len() != wanted.len() {
+            let message = format!("the model has {} outputs, and there are {} columns", wanted.len(), outputs.len());
+            return Err(Failure::values(message));
+        }
+        let mut staged = Vec::with_capacity(inputs.len());
+        for field in batch.inputs() {
+            let at = known.iter().position(|known| known.name == field.name);
+            let column = at.and_then(|at| inputs.get(at));
+            let column = column.ok_or_else(|| Failure::values(format!("input `{}` has no column", field.name)))?;
+            staged.push(match (column.kind, &field.default, &field.qtype) {
+                (kinds::NONE, Some(_), QType::Optional(scalar)) => {
+                    Input { staged: Staged::Shared(Value::Missing(*scalar)), presence: None, rows }
+                }
+                (kinds::NONE, ..) => {
+                    return Err(Failure::values(format!("input `{}` is not given, and has no default", field.name)));
+                }
+                // SAFETY: C-MEMORY, promised by the caller.
+                _ => Input::of(unsafe { Loaded::of(column, rows, &format!("input `{}`", field.name)) }?, &field.qtype)?,
+            });
+        }
+        // SAFETY: C-MEMORY, likewise.
+        let place = |(column, field): (&ColumnMut, &compiler::Field)| unsafe { Output::of(column, field, rows) };
+        let places: Vec<Output> = outputs.iter().zip(wanted).map(place).collect::<Result<_, _>>()?;
+        let columns: Vec<InputColumn<'_>> = staged.iter().map(Input::column).collect();
+        let made = batch.start().rows(rows).options(&self.options_now()).run(&columns)?;
+        for ((place, field), column) in places.iter().zip(wanted).zip(&made.columns) {
+            place.check(field, column)?;
+        }
+        self.columns = made.columns;
+        (self.failed, self.failures) = (made.failed, made.failures);
+        for (place, column) in places.into_iter().zip(&self.columns) {
+            place.write(column);
+        }
+        // Only strings are looked at later.
+        if !self.columns.iter().any(|column| column.qtype().scalar().is_some_and(Scalar::is_string)) {
+            self.columns.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Evaluates many rows.
+///
+/// # Safety
+/// C-MEMORY: as the header says of the columns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cembra_session_run_columns(
+    session: Option<&mut Session>,
+    rows: usize,
+    inputs: *const Column,
+    input_count: usize,
+    outputs: *const ColumnMut,
+    output_count: usize,
+) -> Option<Box<Error>> {
+    with_session(session, |session| {
+        // SAFETY: C-MEMORY, promised by the caller.
+        unsafe {
+            let inputs = slice(inputs, input_count, "the array of input columns")?;
+            let outputs = slice(outputs, output_count, "the array of output columns")?;
+            session.run_columns(rows, inputs, outputs)
+        }
+    })
+}

@@ -1,0 +1,252 @@
+//! Errors as C sees them, and the border that neither an error nor a panic crosses in another way.
+
+use crate::failure::Failure;
+use crate::layouts::{Fault, Problem};
+use crate::memory::Text;
+use compiler::{Diagnostic, FaultKind, Model, Renderer, Source, Sources, Warnings};
+use std::any::Any;
+use std::borrow::Cow;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// `cembra_error`: what went wrong, in words that are made when it happens, so that it needs nothing else.
+#[derive(Debug)]
+pub struct Error {
+    code: Cow<'static, str>,
+    message: String,
+    rendered: String,
+    operator: Option<String>,
+    row: Option<usize>,
+    element: Option<usize>,
+    fault: Option<FaultKind>,
+    /// The first is what the error is about.
+    problems: Vec<ErrorProblem>,
+}
+
+#[derive(Debug)]
+struct ErrorProblem {
+    code: Cow<'static, str>,
+    message: String,
+    /// Start and end in bytes, line and column from 1.
+    place: Option<[u32; 4]>,
+}
+
+/// What an error or a warning is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'o> {
+    /// A text, and what it is called.
+    Text(&'o str, &'o str),
+    /// A model.
+    Model(&'o Model),
+}
+
+impl Origin<'_> {
+    fn source(&self) -> Source<'_> {
+        match self {
+            Origin::Text(name, text) => Source::new(name, text),
+            Origin::Model(model) => Source::from(*model),
+        }
+    }
+
+    /// The problems of a list, with their places.
+    fn problems(&self, found: &[Diagnostic]) -> Vec<ErrorProblem> {
+        let alone;
+        let sources = match self {
+            Origin::Text(name, text) => {
+                alone = Sources::alone(name, *text);
+                Some(&alone)
+            }
+            Origin::Model(model) => model.sources(),
+        };
+        let problem = |one: &Diagnostic| {
+            let place = one.span().zip(sources).map(|(span, sources)| {
+                let (line, column) = sources.place(span).line_and_column();
+                let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+                [span.start, span.end, short(line), short(column)]
+            });
+            ErrorProblem { code: one.code().as_str().into(), message: one.message().to_owned(), place }
+        };
+        found.iter().map(problem).collect()
+    }
+}
+
+impl Error {
+    /// An error of the library.
+    #[cold]
+    pub(crate) fn of(error: &compiler::Error, origin: Origin<'_>) -> Box<Error> {
+        let (code, message) = (Cow::Borrowed(error.code()), error.message());
+        let mut problems = origin.problems(&error.diagnostics());
+        match problems.first_mut() {
+            Some(first) => (first.code, first.message) = (code.clone(), message.clone()),
+            None => problems.push(ErrorProblem { code: code.clone(), message: message.clone(), place: None }),
+        }
+        Box::new(Error {
+            code,
+            message,
+            rendered: error.render(origin.source()),
+            operator: error.operator().map(ToOwned::to_owned),
+            row: error.row(),
+            element: error.element(),
+            fault: error.fault_kind(),
+            problems,
+        })
+    }
+
+    /// What was probably not meant; none if that is nothing.
+    pub(crate) fn of_warnings(warnings: &Warnings, origin: Origin<'_>) -> Option<Box<Error>> {
+        let first = warnings.as_slice().first()?;
+        let rendered = Renderer::plain().warnings(warnings.as_slice(), &[], origin.source());
+        let problems = origin.problems(warnings.as_slice());
+        let made = Error::new(first.code().as_str().into(), first.message().to_owned(), rendered, problems);
+        Some(Box::new(made))
+    }
+
+    /// An error that is of no text.
+    #[cold]
+    fn plain(code: &'static str, message: String) -> Box<Error> {
+        let problems = vec![ErrorProblem { code: code.into(), message: message.clone(), place: None }];
+        let rendered = format!("error[{code}]: {message}");
+        Box::new(Error::new(code.into(), message, rendered, problems))
+    }
+
+    fn new(code: Cow<'static, str>, message: String, rendered: String, problems: Vec<ErrorProblem>) -> Error {
+        Error { code, message, rendered, operator: None, row: None, element: None, fault: None, problems }
+    }
+
+    /// The error of a failure of something that is of this origin.
+    #[cold]
+    pub(crate) fn of_failure(failure: Failure, origin: Origin<'_>) -> Box<Error> {
+        match failure {
+            Failure::Model(error) => Error::of(&error, origin),
+            Failure::Argument(message) => Error::plain("argument", message),
+            Failure::Values(message) => Error::plain("values", message),
+        }
+    }
+
+    /// The error of a defect.
+    #[cold]
+    pub(crate) fn internal(what: &str) -> Box<Error> {
+        Error::plain("internal", format!("cembra has a defect, and no result: {what}"))
+    }
+
+    fn problem(&self, index: usize) -> Option<Problem<'_>> {
+        let ErrorProblem { code, message, place } = self.problems.get(index)?;
+        let [start, end, line, column] = place.unwrap_or_default();
+        Some(Problem { code: Text::new(code), message: Text::new(message), start, end, line, column })
+    }
+}
+
+impl From<Failure> for Box<Error> {
+    /// The error of a failure that is of no text.
+    fn from(failure: Failure) -> Self {
+        Error::of_failure(failure, Origin::Text("", ""))
+    }
+}
+
+/// What a panic says.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
+}
+
+/// Runs what may fail, and may have a defect: C gets an error, or null.
+pub(crate) fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(done) => done.err(),
+        Err(panic) => {
+            let error = Error::internal(words_of(&*panic));
+            // What a panic carries may panic when it is dropped.
+            std::mem::forget(panic);
+            Some(error)
+        }
+    }
+}
+
+/// Runs what cannot fail; a defect gives what nothing would.
+pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        std::mem::forget(panic);
+        instead
+    })
+}
+
+/// Writes what there is to a place, and says whether there was something.
+pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
+    match (value, place) {
+        (Some(value), Some(place)) => {
+            place.write(value);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Frees an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_free(error: Option<Box<Error>>) {
+    quiet((), || drop(error));
+}
+
+/// The code of an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_code(error: Option<&Error>) -> Text<'_> {
+    Text::new(error.map_or("", |error| &error.code))
+}
+
+/// The message of an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_message(error: Option<&Error>) -> Text<'_> {
+    Text::new(error.map_or("", |error| &error.message))
+}
+
+/// The error for people.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_rendered(error: Option<&Error>) -> Text<'_> {
+    Text::new(error.map_or("", |error| &error.rendered))
+}
+
+/// The operator that failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_operator(error: Option<&Error>) -> Text<'_> {
+    Text::new(error.and_then(|error| error.operator.as_deref()).unwrap_or(""))
+}
+
+/// How many problems there are.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_problem_count(error: Option<&Error>) -> usize {
+    error.map_or(0, |error| error.problems.len())
+}
+
+/// Tells a problem.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_problem<'e>(
+    error: Option<&'e Error>,
+    index: usize,
+    problem: Option<&mut MaybeUninit<Problem<'e>>>,
+) -> bool {
+    told(error.and_then(|error| error.problem(index)), problem)
+}
+
+/// Tells the row that failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_row(error: Option<&Error>, row: Option<&mut MaybeUninit<usize>>) -> bool {
+    told(error.and_then(|error| error.row), row)
+}
+
+/// Tells the element that failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_element(error: Option<&Error>, element: Option<&mut MaybeUninit<usize>>) -> bool {
+    told(error.and_then(|error| error.element), element)
+}
+
+/// Tells the fault of an evaluation.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_error_fault<'e>(error: Option<&'e Error>, fault: Option<&mut MaybeUninit<Fault<'e>>>) -> bool {
+    let found = error.and_then(|error| {
+        let kind = error.fault? as u32;
+        let [start, end, ..] = error.problems.first().and_then(|problem| problem.place).unwrap_or_default();
+        let operator_name = Text::new(error.operator.as_deref().unwrap_or(""));
+        Some(Fault { kind, start, end, unused: 0, operands: [0; 2], operator_name, message: Text::new(&error.message) })
+    });
+    told(found, fault)
+}

@@ -1,0 +1,67 @@
+//! The numbers that the header gives to types, `CEMBRA_KIND_*`, and what they are in models.
+
+use compiler::{QType, Scalar};
+
+pub(crate) const NONE: u32 = 0;
+pub(crate) const UNIT: u32 = 1;
+pub(crate) const BOOL: u32 = 2;
+pub(crate) const I32: u32 = 3;
+pub(crate) const I64: u32 = 4;
+pub(crate) const U64: u32 = 5;
+pub(crate) const F32: u32 = 6;
+pub(crate) const F64: u32 = 7;
+pub(crate) const DATE: u32 = 8;
+pub(crate) const TIMESTAMP: u32 = 9;
+pub(crate) const DURATION: u32 = 10;
+pub(crate) const TEXT: u32 = 11;
+pub(crate) const BYTES: u32 = 12;
+pub(crate) const ARRAY: u32 = 13;
+pub(crate) const TENSOR: u32 = 14;
+pub(crate) const LITERAL: u32 = 15;
+
+/// The number of a scalar type.
+pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
+    match scalar {
+        Scalar::Unit => UNIT,
+        Scalar::Boolean => BOOL,
+        Scalar::Int32 => I32,
+        Scalar::Int64 => I64,
+        Scalar::UInt64 => U64,
+        Scalar::Float32 => F32,
+        Scalar::Float64 | Scalar::WeakFloat => F64,
+        Scalar::Date => DATE,
+        Scalar::Timestamp => TIMESTAMP,
+        Scalar::Duration => DURATION,
+        Scalar::Text => TEXT,
+        Scalar::Bytes => BYTES,
+    }
+}
+
+/// The scalar type of a number.
+pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
+    Some(match kind {
+        UNIT => Scalar::Unit,
+        BOOL => Scalar::Boolean,
+        I32 => Scalar::Int32,
+        I64 => Scalar::Int64,
+        U64 => Scalar::UInt64,
+        F32 => Scalar::Float32,
+        F64 => Scalar::Float64,
+        DATE => Scalar::Date,
+        TIMESTAMP => Scalar::Timestamp,
+        DURATION => Scalar::Duration,
+        TEXT => Scalar::Text,
+        BYTES => Scalar::Bytes,
+        _ => return None,
+    })
+}
+
+/// The number of a type, of its elements, and how many axes it has.
+pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
+    match qtype {
+        QType::Scalar(scalar) | QType::Optional(scalar) => (of_scalar(*scalar), 0, 0),
+        QType::Array(_, scalar) => (ARRAY, of_scalar(*scalar), 0),
+        QType::Tensor(scalar, rank) => (TENSOR, of_scalar(*scalar), (*rank).into()),
+        _ => (LITERAL, 0, 0),
+    }
+}

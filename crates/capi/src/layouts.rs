@@ -1,0 +1,140 @@
+//! The structs that the header declares, laid out as C lays them out. A test compares both. What they point to is read in `memory`.
+
+use crate::memory::{ByteString, Flag, Text};
+use std::ffi::c_void;
+use std::fmt;
+
+/// `cembra_problem`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Problem<'e> {
+    pub code: Text<'e>,
+    pub message: Text<'e>,
+    pub start: u32,
+    pub end: u32,
+    pub line: u32,
+    pub column: u32,
+}
+
+/// `cembra_fault` of `cembra.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Fault<'e> {
+    pub kind: u32,
+    pub start: u32,
+    pub end: u32,
+    pub unused: u32,
+    pub operands: [u64; 2],
+    pub operator_name: Text<'e>,
+    pub message: Text<'e>,
+}
+
+/// `cembra_field`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Field<'p> {
+    pub name: Text<'p>,
+    pub r#type: Text<'p>,
+    pub default_value: Text<'p>,
+    pub kind: u32,
+    pub element: u32,
+    pub rank: u32,
+    pub optional: bool,
+    pub has_default: bool,
+}
+
+/// `cembra_column`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Column {
+    pub kind: u32,
+    pub presence_form: u32,
+    pub data: *const c_void,
+    pub stride: isize,
+    pub presence: *const u8,
+    pub presence_stride: isize,
+    pub presence_bit: usize,
+}
+
+/// `cembra_column_mut`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct ColumnMut {
+    pub kind: u32,
+    pub presence_form: u32,
+    pub data: *mut c_void,
+    pub stride: isize,
+    pub presence: *mut u8,
+    pub presence_stride: isize,
+    pub presence_bit: usize,
+}
+
+/// `CEMBRA_PRESENCE_*`.
+pub(crate) const PRESENCE_ALL: u32 = 0;
+pub(crate) const PRESENCE_BYTES: u32 = 1;
+pub(crate) const PRESENCE_BITS: u32 = 2;
+
+/// `cembra_array`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Array {
+    pub elements: Column,
+    pub len: usize,
+}
+
+/// `cembra_tensor`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Tensor {
+    pub element: u32,
+    pub rank: u32,
+    pub data: *const c_void,
+    pub extents: *const usize,
+    pub strides: *const isize,
+}
+
+/// `cembra_value`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Value<'v> {
+    pub kind: u32,
+    pub present: Flag,
+    pub r#as: Payload<'v>,
+}
+
+/// What a `cembra_value` holds.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub union Payload<'v> {
+    pub boolean: Flag,
+    pub i32: i32,
+    pub i64: i64,
+    pub u64: u64,
+    pub f32: f32,
+    pub f64: f64,
+    pub text: Text<'v>,
+    pub bytes: ByteString<'v>,
+    pub array: *const Array,
+    pub tensor: *const Tensor,
+}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value({})", self.kind)
+    }
+}
+
+impl fmt::Debug for Payload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Payload")
+    }
+}

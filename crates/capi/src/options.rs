@@ -1,0 +1,143 @@
+//! Options of compiling, set one by one.
+
+use crate::arrow::types_of_schema;
+use crate::errors::{Error, Origin, border, quiet};
+use crate::failure::{Failure, given};
+use crate::memory::Text;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use compiler::{Backend, Limits, Model, parse_type};
+
+/// `cembra_options`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(crate) options: compiler::Options,
+    pub(crate) limits: Limits,
+    /// What errors call the text.
+    pub(crate) name: Option<String>,
+    /// The inputs that were given types by name.
+    typed: Vec<String>,
+    outputs: Vec<String>,
+}
+
+impl Options {
+    /// Reads a text.
+    pub(crate) fn parsed(&self, text: &str) -> Result<Model, Box<Error>> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let parsed = Model::parse_within(text, &self.limits);
+        let parsed = parsed.map_err(|error| Error::of(&error, Origin::Text(name, text)))?;
+        let model = match &self.name {
+            Some(name) => parsed.named(name),
+            None => parsed,
+        };
+        let is_input = |name: &String| model.program().inputs.iter().any(|input| *input.name == **name);
+        match self.typed.iter().find(|name| !is_input(name)) {
+            Some(unknown) => {
+                Err(Failure::argument(format!("the model has no input `{unknown}`, and a type is given")).into())
+            }
+            None => Ok(model),
+        }
+    }
+}
+
+/// Changes options by what may fail.
+fn set(
+    options: Option<&mut Options>,
+    change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
+) -> Option<Box<Error>> {
+    border(|| change(given(options, "the options")?))
+}
+
+/// Makes options.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_new() -> Box<Options> {
+    Box::default()
+}
+
+/// Frees options.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_free(options: Option<Box<Options>>) {
+    quiet((), || drop(options));
+}
+
+/// Sets what errors call the text.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_set_name(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
+    set(options, |options| {
+        options.name = Some(name.read("the name")?.to_owned());
+        Ok(())
+    })
+}
+
+/// Sets the type of an input.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_set_input_type(
+    options: Option<&mut Options>,
+    name: Text<'_>,
+    r#type: Text<'_>,
+) -> Option<Box<Error>> {
+    set(options, |options| {
+        let (name, spelled) = (name.read("the name")?, r#type.read("the type")?);
+        let qtype = parse_type(spelled).map_err(|error| Error::of(&error, Origin::Text("", spelled)))?;
+        options.options = std::mem::take(&mut options.options).input_type(name, qtype);
+        options.typed.push(name.to_owned());
+        Ok(())
+    })
+}
+
+/// Sets the backend.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_set_backend(options: Option<&mut Options>, backend: u32) -> Option<Box<Error>> {
+    set(options, |options| {
+        let backend = match backend {
+            1 => Backend::Native,
+            2 => Backend::Interpreter,
+            3 => Backend::Tiered,
+            4 => Backend::Auto,
+            other => return Err(Failure::unknown("CEMBRA_BACKEND_*", other).into()),
+        };
+        options.options = std::mem::take(&mut options.options).backend(backend);
+        Ok(())
+    })
+}
+
+/// Sets a limit.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_set_limit(
+    options: Option<&mut Options>,
+    name: Text<'_>,
+    value: u64,
+) -> Option<Box<Error>> {
+    set(options, |options| {
+        set_limit(&mut options.limits, name.read("the name")?, value)?;
+        options.options = std::mem::take(&mut options.options).limits(options.limits);
+        Ok(())
+    })
+}
+
+/// Sets a limit by its name.
+pub(crate) fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure> {
+    limits.set(name, &value.to_string()).map_err(|problem| compiler::Error::from(problem).into())
+}
+
+/// Adds an output to those that are computed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
+    set(options, |options| {
+        options.outputs.push(name.read("the name")?.to_owned());
+        options.options = std::mem::take(&mut options.options).outputs(options.outputs.iter().cloned());
+        Ok(())
+    })
+}
+
+/// Sets the types of inputs to those of a table's columns.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_set_arrow_schema(
+    options: Option<&mut Options>,
+    schema: Option<&FFI_ArrowSchema>,
+) -> Option<Box<Error>> {
+    set(options, |options| {
+        let schema = given(schema, "the schema")?;
+        options.options = types_of_schema(std::mem::take(&mut options.options), schema)?;
+        Ok(())
+    })
+}

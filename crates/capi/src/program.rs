@@ -1,0 +1,166 @@
+//! Programs: models that are compiled, with their inputs and outputs; and texts that are only looked at.
+
+use crate::errors::{Error, Origin, border, quiet, told};
+use crate::failure::{Failure, given};
+use crate::kinds;
+use crate::layouts;
+use crate::memory::Text;
+use crate::options::Options;
+use compiler::{Batch, Executor, Model};
+use std::mem::MaybeUninit;
+use std::sync::{Arc, OnceLock};
+
+/// `cembra_program`: a handle of what sessions share.
+#[derive(Clone, Debug)]
+pub struct Program(pub(crate) Arc<Compiled>);
+
+/// A model that is compiled.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) model: Model,
+    options: compiler::Options,
+    pub(crate) executor: Executor,
+    /// The most bytes that arrays and tensors may have.
+    pub(crate) array_bytes: u64,
+    /// The model for many rows, compiled when columns are first met.
+    batch: OnceLock<Batch>,
+    inputs: Vec<Field>,
+    outputs: Vec<Field>,
+}
+
+/// An input or an output, with the texts that C sees.
+#[derive(Debug)]
+struct Field {
+    name: Arc<str>,
+    spelled: String,
+    default: Option<String>,
+    numbers: (u32, u32, u32),
+    is_optional: bool,
+}
+
+impl Field {
+    fn of(field: &compiler::Field) -> Field {
+        Field {
+            name: field.name.clone(),
+            spelled: field.spelled_type(),
+            default: field.default.as_ref().map(compiler::print_default),
+            numbers: kinds::of(&field.qtype),
+            is_optional: field.qtype.is_optional() || field.qtype.as_optional_struct().is_some(),
+        }
+    }
+
+    fn told(&self) -> layouts::Field<'_> {
+        let (kind, element, rank) = self.numbers;
+        layouts::Field {
+            name: Text::new(&self.name),
+            r#type: Text::new(&self.spelled),
+            default_value: Text::new(self.default.as_deref().unwrap_or("")),
+            kind,
+            element,
+            rank,
+            optional: self.is_optional,
+            has_default: self.default.is_some(),
+        }
+    }
+}
+
+impl Compiled {
+    fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
+        let model = options.parsed(text)?;
+        let executor = model.compile(&options.options).map_err(|error| Error::of(&error, Origin::Model(&model)))?;
+        let fields = |all: &[compiler::Field]| all.iter().map(Field::of).collect();
+        let (inputs, outputs) = (fields(executor.inputs()), fields(executor.outputs()));
+        let (array_bytes, options) = (options.limits.array_bytes, options.options.clone());
+        Ok(Compiled { model, options, executor, array_bytes, batch: OnceLock::new(), inputs, outputs })
+    }
+
+    /// The model for many rows, whose inputs and outputs are those for one.
+    pub(crate) fn batch(&self) -> Result<&Batch, Failure> {
+        if let Some(batch) = self.batch.get() {
+            return Ok(batch);
+        }
+        let batch = self.model.batch(&self.options)?;
+        Ok(self.batch.get_or_init(|| batch))
+    }
+
+    /// The error of a failure of this model.
+    pub(crate) fn error(&self, failure: Failure) -> Box<Error> {
+        Error::of_failure(failure, Origin::Model(&self.model))
+    }
+}
+
+/// Looks at a text.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_check(
+    text: Text<'_>,
+    options: Option<&Options>,
+    warnings: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> Option<Box<Error>> {
+    border(|| {
+        let text = text.read("the text")?;
+        let warnings = warnings.map(|place| place.write(None));
+        let standard = Options::default();
+        let options = options.unwrap_or(&standard);
+        let model = options.parsed(text)?;
+        let (signature, found) = model.check(&options.options);
+        let origin = Origin::Model(&model);
+        if let Some(place) = warnings {
+            *place = Error::of_warnings(&found, origin);
+        }
+        signature.map(drop).map_err(|error| Error::of(&error, origin))
+    })
+}
+
+/// Compiles a text.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_compile(
+    text: Text<'_>,
+    options: Option<&Options>,
+    program: Option<&mut MaybeUninit<Option<Box<Program>>>>,
+) -> Option<Box<Error>> {
+    border(|| {
+        let program = given(program, "the place of the program")?.write(None);
+        let standard = Options::default();
+        let compiled = Compiled::of(text.read("the text")?, options.unwrap_or(&standard))?;
+        *program = Some(Box::new(Program(Arc::new(compiled))));
+        Ok(())
+    })
+}
+
+/// Frees a program.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_program_free(program: Option<Box<Program>>) {
+    quiet((), || drop(program));
+}
+
+/// How many inputs there are.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_program_input_count(program: Option<&Program>) -> usize {
+    program.map_or(0, |program| program.0.inputs.len())
+}
+
+/// How many outputs there are.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_program_output_count(program: Option<&Program>) -> usize {
+    program.map_or(0, |program| program.0.outputs.len())
+}
+
+/// Tells an input.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_program_input<'p>(
+    program: Option<&'p Program>,
+    index: usize,
+    field: Option<&mut MaybeUninit<layouts::Field<'p>>>,
+) -> bool {
+    told(program.and_then(|program| program.0.inputs.get(index)).map(Field::told), field)
+}
+
+/// Tells an output.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_program_output<'p>(
+    program: Option<&'p Program>,
+    index: usize,
+    field: Option<&mut MaybeUninit<layouts::Field<'p>>>,
+) -> bool {
+    told(program.and_then(|program| program.0.outputs.get(index)).map(Field::told), field)
+}

@@ -1,0 +1,162 @@
+//! One row: values of C in, values of C out.
+
+use crate::errors::Error;
+use crate::failure::Failure;
+use crate::kinds;
+use crate::layouts;
+use crate::memory::{Given, StridedMut, member, pointed};
+use crate::session::{Session, with_session};
+use crate::tensors;
+use compiler::{Date, Duration, Literal, QType, Scalar, ScalarValue, Timestamp, Value, cast_literal};
+
+impl Session {
+    /// Evaluates the row of these values.
+    fn evaluate<'g>(
+        &mut self,
+        given: impl ExactSizeIterator<Item = Given<'g>>,
+        outputs: StridedMut<layouts::Value<'static>>,
+    ) -> Result<(), Failure> {
+        self.forget();
+        let fields = self.compiled.executor.inputs();
+        if given.len() > fields.len() {
+            let message = format!("the model has {} inputs, and {} values are given", fields.len(), given.len());
+            return Err(Failure::values(message));
+        }
+        let expected = self.compiled.executor.outputs().len();
+        if outputs.count() != expected {
+            let message = format!("the model has {expected} outputs, and there are {} places", outputs.count());
+            return Err(Failure::values(message));
+        }
+        self.row.clear();
+        let most = self.compiled.array_bytes;
+        for (field, given) in fields.iter().zip(given) {
+            self.row.push(value(field, given, most)?);
+        }
+        if self.deadline.is_some() {
+            self.inner.set_run_options(&self.options_now());
+        }
+        self.inner.evaluate_into(&self.row, &mut self.made)?;
+        let views = &mut self.views;
+        outputs.write(self.made.iter().map(|value| views.of(value)));
+        Ok(())
+    }
+}
+
+/// What C gave for an input.
+fn value(field: &compiler::Field, given: Given<'_>, most: u64) -> Result<Value, Failure> {
+    let kind = given.kind();
+    if kind == kinds::NONE {
+        return match (&field.default, &field.qtype) {
+            (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+            _ => Err(Failure::values(format!("input `{}` is not given, and has no default", field.name))),
+        };
+    }
+    if !given.is_present() {
+        return missing(field, kind);
+    }
+    let scalar = match kind {
+        kinds::UNIT => ScalarValue::Unit,
+        kinds::BOOL => ScalarValue::Boolean(member!(given, boolean).is_set()),
+        kinds::I32 => ScalarValue::Int32(member!(given, i32)),
+        kinds::I64 => ScalarValue::Int64(member!(given, i64)),
+        kinds::U64 => ScalarValue::UInt64(member!(given, u64)),
+        kinds::F32 => ScalarValue::Float32(member!(given, f32)),
+        kinds::F64 => ScalarValue::Float64(member!(given, f64)),
+        kinds::DATE => ScalarValue::Date(Date(member!(given, i32))),
+        kinds::TIMESTAMP => ScalarValue::Timestamp(Timestamp(member!(given, i64))),
+        kinds::DURATION => ScalarValue::Duration(Duration(member!(given, i64))),
+        kinds::TEXT => ScalarValue::Text(member!(given, text).read(&of_input(field))?.into()),
+        kinds::BYTES => ScalarValue::Bytes(member!(given, bytes).read(&of_input(field))?.into()),
+        kinds::ARRAY => {
+            let (what, at) = (of_input(field), member!(given, array));
+            // SAFETY: C-MEMORY: the value is an array, and the caller promised what it points to.
+            let array = unsafe { pointed(at, &what) }?;
+            return tensors::array(array, &what, most);
+        }
+        kinds::TENSOR => {
+            let (what, at) = (of_input(field), member!(given, tensor));
+            // SAFETY: C-MEMORY: the value is a tensor, and the caller promised what it points to.
+            let tensor = unsafe { pointed(at, &what) }?;
+            return tensors::tensor(tensor, &what, most);
+        }
+        kinds::LITERAL => return literal(field, member!(given, text).read(&of_input(field))?),
+        other => return Err(Failure::unknown("CEMBRA_KIND_*", other)),
+    };
+    Ok(if field.qtype.is_optional() { Value::Present(scalar) } else { Value::Scalar(scalar) })
+}
+
+/// What messages call an input.
+fn of_input(field: &compiler::Field) -> String {
+    format!("input `{}`", field.name)
+}
+
+/// A value of a kind that is missing.
+fn missing(field: &compiler::Field, kind: u32) -> Result<Value, Failure> {
+    if let Some(scalar) = kinds::scalar(kind) {
+        return Ok(Value::Missing(scalar));
+    }
+    let of = match (kind, &field.qtype) {
+        (kinds::LITERAL, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
+        (kinds::LITERAL, qtype) => qtype.as_optional_struct().and_then(|of| Value::optional_struct(of, None)),
+        (kinds::ARRAY | kinds::TENSOR, _) => None,
+        (other, _) => return Err(Failure::unknown("CEMBRA_KIND_*", other)),
+    };
+    of.ok_or_else(|| Failure::values(format!("input `{}` is {}, which cannot be missing", field.name, field.qtype)))
+}
+
+/// A value as the language writes it.
+fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
+    let found = Literal::parse(text)?;
+    cast_literal(&found, &field.qtype).ok_or_else(|| {
+        let shown: String = text.chars().take(60).collect();
+        Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype))
+    })
+}
+
+/// The number of a scalar's type, and the scalar as C sees it.
+pub(crate) fn payload(value: &ScalarValue) -> layouts::Payload<'static> {
+    match value {
+        ScalarValue::Unit => layouts::Payload { u64: 0 },
+        ScalarValue::Boolean(value) => layouts::Payload { boolean: (*value).into() },
+        ScalarValue::Int32(value) | ScalarValue::Date(Date(value)) => layouts::Payload { i32: *value },
+        ScalarValue::Int64(value)
+        | ScalarValue::Timestamp(Timestamp(value))
+        | ScalarValue::Duration(Duration(value)) => layouts::Payload { i64: *value },
+        ScalarValue::UInt64(value) => layouts::Payload { u64: *value },
+        ScalarValue::Float32(value) => layouts::Payload { f32: *value },
+        ScalarValue::Float64(value) | ScalarValue::WeakFloat(value) => layouts::Payload { f64: *value },
+        ScalarValue::Text(text) => layouts::Payload { text: tensors::kept_text(text) },
+        ScalarValue::Bytes(bytes) => layouts::Payload { bytes: tensors::kept_bytes(bytes) },
+    }
+}
+
+/// The kind of a missing value of a type.
+pub(crate) const fn missing_view(scalar: Scalar) -> layouts::Value<'static> {
+    layouts::Value {
+        kind: kinds::of_scalar(scalar),
+        present: crate::memory::Flag(0),
+        r#as: layouts::Payload { u64: 0 },
+    }
+}
+
+/// Evaluates one row.
+///
+/// # Safety
+/// C-MEMORY: as the header says of `inputs` and `outputs`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cembra_session_evaluate(
+    session: Option<&mut Session>,
+    inputs: *const layouts::Value<'_>,
+    input_count: usize,
+    outputs: *mut layouts::Value<'_>,
+    output_count: usize,
+) -> Option<Box<Error>> {
+    with_session(session, |session| {
+        let stride = size_of::<layouts::Value<'_>>().cast_signed();
+        // SAFETY: C-MEMORY, promised by the caller.
+        let outputs = unsafe { StridedMut::new(outputs.cast(), stride, output_count, "the array of outputs") }?;
+        // SAFETY: C-MEMORY, promised by the caller.
+        let given = unsafe { Given::row(inputs, input_count, "the array of inputs") }?;
+        session.evaluate(given, outputs)
+    })
+}

@@ -1,0 +1,227 @@
+//! Sessions: the memory of evaluations, what they may take, and what the last one left for C to look at.
+
+use crate::errors::{Error, border, quiet, told};
+use crate::failure::{Failure, given};
+use crate::memory::Text;
+use crate::options::set_limit;
+use crate::program::{Compiled, Program};
+use crate::tensors::Views;
+use compiler::{Cancellation, Limits, OnError, OutputColumn, RowFailure, RunOptions, Value};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// `cembra_session`.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) inner: compiler::Session,
+    /// The values of the row that is evaluated.
+    pub(crate) row: Vec<Value>,
+    /// The values that the last row came to.
+    pub(crate) made: Vec<Value>,
+    /// What C sees of them.
+    pub(crate) views: Views,
+    /// The columns that the last rows came to, where C sees texts of them.
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) failed: Vec<usize>,
+    pub(crate) failures: Vec<RowFailure>,
+    pub(crate) run: RunOptions,
+    pub(crate) deadline: Option<Duration>,
+    limits: Limits,
+    /// True once an evaluation panicked: what it left may be anything.
+    is_broken: bool,
+}
+
+impl Session {
+    fn of(compiled: &Arc<Compiled>) -> Session {
+        // What no limit was set for is as the model was compiled.
+        let limits = Limits {
+            arena_bytes: usize::MAX,
+            array_bytes: u64::MAX,
+            loop_iterations: u64::MAX,
+            string_work: u64::MAX,
+            ..Limits::default()
+        };
+        Session {
+            compiled: compiled.clone(),
+            inner: compiled.executor.session(),
+            row: Vec::new(),
+            made: Vec::new(),
+            views: Views::default(),
+            columns: Vec::new(),
+            failed: Vec::new(),
+            failures: Vec::new(),
+            run: RunOptions::new(),
+            deadline: None,
+            limits,
+            is_broken: false,
+        }
+    }
+
+    /// The options of a run that begins now.
+    pub(crate) fn options_now(&self) -> RunOptions {
+        match self.deadline {
+            Some(limit) => self.run.clone().time_limit(limit),
+            None => self.run.clone(),
+        }
+    }
+
+    /// What the last evaluation left is let go of.
+    pub(crate) fn forget(&mut self) {
+        self.views.clear();
+        self.columns.clear();
+        self.failed.clear();
+        self.failures.clear();
+    }
+}
+
+/// Evaluates in a session. One that panicked evaluates no more.
+pub(crate) fn with_session(
+    session: Option<&mut Session>,
+    evaluate: impl FnOnce(&mut Session) -> Result<(), Failure>,
+) -> Option<Box<Error>> {
+    border(|| {
+        let session = given(session, "the session")?;
+        if session.is_broken {
+            return Err(Error::internal("an evaluation of this session panicked before"));
+        }
+        session.is_broken = true;
+        let evaluated = evaluate(session);
+        session.is_broken = false;
+        evaluated.map_err(|failure| session.compiled.error(failure))
+    })
+}
+
+/// Sets what evaluations may take.
+fn set(session: Option<&mut Session>, change: impl FnOnce(&mut Session) -> Result<(), Failure>) -> Option<Box<Error>> {
+    with_session(session, |session| {
+        change(session)?;
+        session.inner.set_run_options(&session.run);
+        Ok(())
+    })
+}
+
+/// Makes a session.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_new(
+    program: Option<&Program>,
+    session: Option<&mut MaybeUninit<Option<Box<Session>>>>,
+) -> Option<Box<Error>> {
+    border(|| {
+        let session = given(session, "the place of the session")?.write(None);
+        *session = Some(Box::new(Session::of(&given(program, "the program")?.0)));
+        Ok(())
+    })
+}
+
+/// Frees a session.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_free(session: Option<Box<Session>>) {
+    quiet((), || drop(session));
+}
+
+/// Gives evaluations a token to look at, or none.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_set_cancellation(
+    session: Option<&mut Session>,
+    token: Option<&Cancellation>,
+) -> Option<Box<Error>> {
+    set(session, |session| {
+        let old = std::mem::take(&mut session.run);
+        let mut new = match token {
+            Some(token) => RunOptions::new().cancellation(token.clone()),
+            None => RunOptions::new(),
+        };
+        if let Some(threads) = old.thread_count() {
+            new = new.threads(threads);
+        }
+        if let Some(limits) = old.run_limits() {
+            new = new.limits(*limits);
+        }
+        if let Some(on_error) = old.failed_rows() {
+            new = new.on_error(on_error);
+        }
+        session.run = new;
+        Ok(())
+    })
+}
+
+/// Gives evaluations a deadline, or none.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_set_deadline(session: Option<&mut Session>, milliseconds: u64) -> Option<Box<Error>> {
+    set(session, |session| {
+        session.deadline = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
+        Ok(())
+    })
+}
+
+/// The limits that a run may have of its own.
+const RUN_LIMITS: [&str; 4] = ["arena_bytes", "array_bytes", "loop_iterations", "string_work"];
+
+/// Sets a limit of evaluations.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_set_limit(
+    session: Option<&mut Session>,
+    name: Text<'_>,
+    value: u64,
+) -> Option<Box<Error>> {
+    set(session, |session| {
+        let name = name.read("the name")?;
+        if !RUN_LIMITS.contains(&name) {
+            let known = RUN_LIMITS.join(", ");
+            return Err(Failure::argument(format!("the limits of evaluations are {known}, not `{name}`")));
+        }
+        set_limit(&mut session.limits, name, value)?;
+        session.run = std::mem::take(&mut session.run).limits(session.limits);
+        Ok(())
+    })
+}
+
+/// Shares evaluations out to threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, threads: usize) -> Option<Box<Error>> {
+    set(session, |session| {
+        session.run = std::mem::take(&mut session.run).threads(threads.max(1));
+        Ok(())
+    })
+}
+
+/// Says what becomes of rows that fail.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_error: u32) -> Option<Box<Error>> {
+    set(session, |session| {
+        let on_error = match on_error {
+            1 => OnError::Fail,
+            2 => OnError::Missing,
+            other => return Err(Failure::unknown("CEMBRA_ON_ERROR_*", other)),
+        };
+        session.run = std::mem::take(&mut session.run).on_error(on_error);
+        Ok(())
+    })
+}
+
+/// How many rows failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_failed_count(session: Option<&Session>) -> usize {
+    session.map_or(0, |session| session.failed.len())
+}
+
+/// Tells which row failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_failed_row(
+    session: Option<&Session>,
+    index: usize,
+    row: Option<&mut MaybeUninit<usize>>,
+) -> bool {
+    told(session.and_then(|session| session.failed.get(index)).copied(), row)
+}
+
+/// The error of a failed row.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_session_failure(session: Option<&Session>, index: usize) -> Option<Box<Error>> {
+    border(|| match session.and_then(|session| Some((session, session.failures.get(index)?))) {
+        Some((session, failure)) => Err(session.compiled.error(failure.error.clone().into())),
+        None => Ok(()),
+    })
+}
