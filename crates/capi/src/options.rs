@@ -44,7 +44,7 @@ fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
 ) -> Option<Box<Error>> {
-    border(|| change(given(options, "the options")?))
+    border(|| change(given(options, "the set of options")?))
 }
 
 /// Makes options.

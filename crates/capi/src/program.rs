@@ -24,13 +24,13 @@ pub(crate) struct Compiled {
     pub(crate) array_bytes: u64,
     /// The model for many rows, compiled when columns are first met.
     batch: OnceLock<Batch>,
-    inputs: Vec<Field>,
-    outputs: Vec<Field>,
+    inputs: Vec<NamedField>,
+    outputs: Vec<NamedField>,
 }
 
 /// An input or an output, with the texts that C sees.
 #[derive(Debug)]
-struct Field {
+struct NamedField {
     name: Arc<str>,
     spelled: String,
     default: Option<String>,
@@ -38,9 +38,9 @@ struct Field {
     is_optional: bool,
 }
 
-impl Field {
-    fn of(field: &compiler::Field) -> Field {
-        Field {
+impl NamedField {
+    fn of(field: &compiler::Field) -> NamedField {
+        NamedField {
             name: field.name.clone(),
             spelled: field.spelled_type(),
             default: field.default.as_ref().map(compiler::print_default),
@@ -68,7 +68,7 @@ impl Compiled {
     fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
         let model = options.parsed(text)?;
         let executor = model.compile(&options.options).map_err(|error| Error::of(&error, Origin::Model(&model)))?;
-        let fields = |all: &[compiler::Field]| all.iter().map(Field::of).collect();
+        let fields = |all: &[compiler::Field]| all.iter().map(NamedField::of).collect();
         let (inputs, outputs) = (fields(executor.inputs()), fields(executor.outputs()));
         let (array_bytes, options) = (options.limits.array_bytes, options.options.clone());
         Ok(Compiled { model, options, executor, array_bytes, batch: OnceLock::new(), inputs, outputs })
@@ -152,7 +152,7 @@ pub extern "C" fn cembra_program_input<'p>(
     index: usize,
     field: Option<&mut MaybeUninit<layouts::Field<'p>>>,
 ) -> bool {
-    told(program.and_then(|program| program.0.inputs.get(index)).map(Field::told), field)
+    told(program.and_then(|program| program.0.inputs.get(index)).map(NamedField::told), field)
 }
 
 /// Tells an output.
@@ -162,5 +162,5 @@ pub extern "C" fn cembra_program_output<'p>(
     index: usize,
     field: Option<&mut MaybeUninit<layouts::Field<'p>>>,
 ) -> bool {
-    told(program.and_then(|program| program.0.outputs.get(index)).map(Field::told), field)
+    told(program.and_then(|program| program.0.outputs.get(index)).map(NamedField::told), field)
 }
