@@ -4,8 +4,9 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::failure::Failure;
+use crate::kinds;
 use crate::layouts::{PRESENCE_ALL, PRESENCE_BITS, PRESENCE_BYTES, Payload, Value};
-use compiler::{Date, Duration, InputColumn, Scalar, Timestamp};
+use compiler::{Date, Duration, InputColumn, Scalar, ScalarValue, Timestamp};
 use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
 
@@ -243,6 +244,7 @@ impl<T: Copy> StridedMut<T> {
     }
 
     /// Writes a value to each place, as far as there are values.
+    #[inline]
     pub(crate) fn write(self, values: impl Iterator<Item = T>) {
         for (at, value) in (0..self.count).zip(values) {
             let distance = at.cast_signed().wrapping_mul(self.stride);
@@ -261,6 +263,33 @@ impl<T: Copy> StridedMut<T> {
             }
         } else {
             self.write(values.iter().copied());
+        }
+    }
+}
+
+impl StridedMut<Value<'static>> {
+    /// Writes the values of a row as C sees them. A number is written part by part: moving what was just written in parts takes longer.
+    pub(crate) fn write_row(
+        self,
+        values: &[compiler::Value],
+        mut view: impl FnMut(&compiler::Value) -> Value<'static>,
+    ) {
+        for (at, value) in (0..self.count).zip(values) {
+            let distance = at.cast_signed().wrapping_mul(self.stride);
+            let place = self.first.wrapping_offset(distance).cast::<Value<'static>>();
+            match value {
+                compiler::Value::Scalar(ScalarValue::Float64(number))
+                | compiler::Value::Present(ScalarValue::Float64(number)) => {
+                    // SAFETY: C-MEMORY: the distance is one that was checked, and the address aligned.
+                    unsafe {
+                        (&raw mut (*place).kind).write(kinds::F64);
+                        (&raw mut (*place).present).write(Flag(1));
+                        (&raw mut (*place).r#as).cast::<f64>().write(*number);
+                    }
+                }
+                // SAFETY: C-MEMORY, likewise.
+                other => unsafe { place.write(view(other)) },
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Session {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) inner: compiler::Session,
-    /// The values of the row that is evaluated.
+    /// The values of the row that is evaluated, or was last.
     pub(crate) row: Vec<Value>,
     /// The values that the last row came to.
     pub(crate) made: Vec<Value>,
@@ -68,6 +68,7 @@ impl Session {
     }
 
     /// What the last evaluation left is let go of.
+    #[inline]
     pub(crate) fn forget(&mut self) {
         self.views.clear();
         self.columns.clear();

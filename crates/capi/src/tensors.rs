@@ -11,6 +11,7 @@ use crate::rows::{missing_view, payload};
 use compiler::tensor::{Data, Element, Layout};
 use compiler::{Array, ArrayData, ArrayKind, QType, Scalar, Tensor, Value, print_value};
 use std::ffi::c_void;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The array of elements of C.
@@ -105,8 +106,8 @@ pub(crate) fn kept_bytes(bytes: &[u8]) -> ByteString<'static> {
 /// What C sees of the values of a row, beside the values themselves. Their addresses do not change.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
-    arrays: Vec<Arc<ArrayView>>,
-    tensors: Vec<Arc<layouts::Tensor>>,
+    arrays: Vec<Rc<ArrayView>>,
+    tensors: Vec<Rc<layouts::Tensor>>,
     literals: Vec<Arc<str>>,
 }
 
@@ -130,6 +131,7 @@ impl Views {
     }
 
     /// A value as C sees it.
+    #[inline(never)]
     pub(crate) fn of(&mut self, value: &Value) -> layouts::Value<'static> {
         let (kind, r#as) = match value {
             Value::Scalar(scalar) | Value::Present(scalar) => (kinds::of_scalar(scalar.scalar()), payload(scalar)),
@@ -163,7 +165,7 @@ impl Views {
             Data::Float32(all) => all.as_ptr().wrapping_add(offset).cast(),
             Data::Float64(all) => all.as_ptr().wrapping_add(offset).cast(),
         };
-        let view = Arc::new(layouts::Tensor {
+        let view = Rc::new(layouts::Tensor {
             element: kinds::of_scalar(tensor.scalar_type()),
             rank: u32::try_from(layout.rank()).unwrap_or(u32::MAX),
             data: first,
@@ -171,7 +173,7 @@ impl Views {
             strides: layout.strides().as_ptr(),
         });
         self.tensors.push(view.clone());
-        Arc::as_ptr(&view)
+        Rc::as_ptr(&view)
     }
 
     fn array(&mut self, array: &Array) -> *const layouts::Array {
@@ -214,7 +216,7 @@ impl Views {
             presence_bit: 0,
         };
         let view = layouts::Array { elements, len };
-        let kept = Arc::new(ArrayView { view, flags, texts, bytes, presence });
+        let kept = Rc::new(ArrayView { view, flags, texts, bytes, presence });
         self.arrays.push(kept.clone());
         &raw const kept.view
     }

@@ -90,7 +90,7 @@ fn evaluate<const N: usize>(session: &mut Session, inputs: &[Value<'_>]) -> Resu
 fn number(value: &Value<'_>) -> Option<f64> {
     assert_eq!(value.kind, F64);
     // SAFETY: C-MEMORY: the value is a number.
-    value.present.is_set().then(|| unsafe { value.r#as.f64 })
+    value.present.is_set().then_some(unsafe { value.r#as.f64 })
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //!
 //! `CEMBRA_CAPI_CALLS` says how many calls there are, instead of 100,000.
 
+#![expect(clippy::print_stderr, reason = "a test says how many calls made sense")]
+
 use cembra::columns::cembra_session_run_columns;
 use cembra::errors::{
     Error, cembra_error_code, cembra_error_free, cembra_error_message, cembra_error_problem, cembra_error_rendered,
@@ -36,6 +38,23 @@ const MODELS: [&str; 10] = [
     "input d: date; input k: u64; input s: bytes; output e = d; output f = k; output g = s",
     "input x: f32? = 0.5; input i: i32; output y = x * to_float32(i)",
 ];
+
+/// The kinds of the inputs of each model, and how many outputs it has.
+const KINDS: [(&[u32], usize); 10] = [
+    (&[7, 7], 2),
+    (&[4], 2),
+    (&[11, 11], 2),
+    (&[2, 1], 2),
+    (&[13], 2),
+    (&[14], 1),
+    (&[15], 2),
+    (&[], 2),
+    (&[8, 5, 12], 3),
+    (&[6, 3], 1),
+];
+
+/// Those of outputs.
+const MADE: [&[u32]; 10] = [&[7, 7], &[4, 4], &[11, 1], &[2, 3], &[7, 0], &[0], &[0, 11], &[7, 11], &[8, 5, 12], &[6]];
 
 const PIECES: [&str; 30] = [
     "input ",
@@ -94,6 +113,8 @@ struct Hostile {
     bytes: Vec<u8>,
     places: Vec<u64>,
     texts: Vec<Text<'static>>,
+    /// The last is the next.
+    wanted: Vec<u32>,
 }
 
 impl Hostile {
@@ -101,11 +122,19 @@ impl Hostile {
         of[self.random.usize(0..of.len())]
     }
 
+    /// The next kind that the model at hand wants, or any.
     fn kind(&mut self) -> u32 {
-        match self.random.u8(0..20) {
-            0 => self.random.u32(..),
+        let wanted = self.wanted.pop();
+        match (self.random.u8(0..20), wanted) {
+            (0, _) => self.random.u32(..),
+            (3.., Some(wanted)) => wanted,
             _ => self.random.u32(0..17),
         }
+    }
+
+    /// The kinds that are wanted next.
+    fn want(&mut self, kinds: &[u32]) {
+        self.wanted = kinds.iter().rev().copied().collect();
     }
 
     /// A text: of pieces, of any bytes, null, or longer than memory is.
@@ -143,7 +172,7 @@ impl Hostile {
 
     /// A distance at which 16 values lie in the memory, or one that is refused.
     fn stride(&mut self) -> isize {
-        self.one(&[8, 16, 24, 0, -8, -16, 4, 1, 12, 3, isize::MIN, isize::MAX, 32])
+        self.one(&[8, 8, 8, 16, 16, 24, 0, -8, -16, 4, 1, 12, 3, isize::MIN, isize::MAX, 32])
     }
 
     /// The middle of memory, an odd address, or null.
@@ -255,7 +284,9 @@ fn compile(hostile: &mut Hostile, seen: &mut [usize; 2]) {
     cembra_options_free(Some(options));
 }
 
-fn row(hostile: &mut Hostile, session: &mut Session, seen: &mut [usize; 2]) {
+fn row(hostile: &mut Hostile, session: &mut Session, at: usize, seen: &mut [usize; 2]) {
+    let (kinds, made) = KINDS[at];
+    hostile.want(&[]);
     let literals: Vec<String> = (0..4).map(|_| hostile.text(&PIECES).0).collect();
     let arrays: Vec<Array> = (0..4).map(|_| Array { elements: hostile.column(), len: hostile.count() }).collect();
     let sizes: Vec<usize> = (0..4).map(|_| hostile.one(&[0, 1, 2, 3, 1 << 33, 1 << 62, usize::MAX])).collect();
@@ -270,6 +301,7 @@ fn row(hostile: &mut Hostile, session: &mut Session, seen: &mut [usize; 2]) {
             strides: if hostile.random.bool() { std::ptr::null() } else { strides.as_ptr() },
         })
         .collect();
+    hostile.want(kinds);
     let values: Vec<Value<'_>> = (0..4)
         .map(|at| {
             let kind = hostile.kind();
@@ -286,10 +318,10 @@ fn row(hostile: &mut Hostile, session: &mut Session, seen: &mut [usize; 2]) {
             Value { kind, present: Flag(hostile.random.u8(0..4)), r#as }
         })
         .collect();
-    let given = hostile.random.usize(0..5);
+    let mut few = |usual: usize| if hostile.random.u8(0..9) == 0 { hostile.random.usize(0..5) } else { usual };
+    let (given, wanted) = (few(kinds.len()), few(made));
     let inputs = if hostile.random.u8(0..9) == 0 { std::ptr::null() } else { values.as_ptr() };
     let mut outputs = [Value { kind: 0, present: Flag(0), r#as: Payload { u64: 0 } }; 4];
-    let wanted = hostile.random.usize(0..5);
     let to = if hostile.random.u8(0..9) == 0 { std::ptr::null_mut() } else { outputs.as_mut_ptr() };
     // SAFETY: C-MEMORY: counts are at most those of the lists, or pointers null.
     see(unsafe { cembra_session_evaluate(Some(session), inputs, given, to, wanted) }, seen);
@@ -300,17 +332,21 @@ fn row(hostile: &mut Hostile, session: &mut Session, seen: &mut [usize; 2]) {
     }
 }
 
-fn rows(hostile: &mut Hostile, session: &mut Session, seen: &mut [usize; 2]) {
+fn rows(hostile: &mut Hostile, session: &mut Session, at: usize, seen: &mut [usize; 2]) {
+    hostile.want(KINDS[at].0);
     let inputs: Vec<Column> = (0..4).map(|_| hostile.column()).collect();
+    hostile.want(MADE[at]);
     let outputs: Vec<ColumnMut> = (0..4).map(|_| hostile.column_mut()).collect();
-    let (rows, given, wanted) = (hostile.count(), hostile.random.usize(0..4), hostile.random.usize(0..4));
+    let mut few = |usual: usize| if hostile.random.u8(0..9) == 0 { hostile.random.usize(0..5) } else { usual };
+    let (given, wanted) = (few(KINDS[at].0.len()), few(KINDS[at].1));
+    let rows = hostile.count();
     // SAFETY: C-MEMORY: counts are at most those of the lists; columns have memory for few rows, and none have that for more.
     let done =
         unsafe { cembra_session_run_columns(Some(session), rows, inputs.as_ptr(), given, outputs.as_ptr(), wanted) };
     see(done, seen);
     let index = hostile.count();
     let _ = cembra_session_failed_row(Some(session), index, Some(&mut MaybeUninit::uninit()));
-    see(cembra_session_failure(Some(session), index), seen);
+    see(cembra_session_failure(Some(session), index), &mut [0; 2]);
 }
 
 fn settings(hostile: &mut Hostile, session: &mut Session, seen: &mut [usize; 2]) {
@@ -347,6 +383,7 @@ fn calls_that_make_no_sense_are_errors() {
         places: vec![0; 1024],
         texts: (0..64).map(|at| Text::new(["", "a", "longer than a view of Arrow", "é"][at % 4])).collect(),
         random,
+        wanted: Vec::new(),
     };
     let mut options_of_small = cembra_options_new();
     // So that lists of one element a billion times are refused at once.
@@ -358,8 +395,8 @@ fn calls_that_make_no_sense_are_errors() {
         match hostile.random.u8(0..20) {
             0 => compile(&mut hostile, &mut compiled),
             1 => settings(&mut hostile, &mut sessions[at], &mut set),
-            2..10 => row(&mut hostile, &mut sessions[at], &mut evaluated),
-            _ => rows(&mut hostile, &mut sessions[at], &mut run),
+            2..10 => row(&mut hostile, &mut sessions[at], at, &mut evaluated),
+            _ => rows(&mut hostile, &mut sessions[at], at, &mut run),
         }
     }
     sessions.into_iter().for_each(|session| cembra_session_free(Some(session)));

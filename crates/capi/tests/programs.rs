@@ -1,6 +1,8 @@
 //! Programs in C and C++, compiled and linked as a user does it, and what they print. Where there is no compiler, valgrind or sanitizer, a test says so
 //! and checks nothing.
 
+#![expect(clippy::print_stderr, reason = "a test says what it does not check")]
+
 use compiler::{Model, Options, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,6 +109,25 @@ fn the_examples_print_what_they_should() {
             let Some(program) = compiled(&folder, &example(name), &[], link) else { continue };
             assert_eq!(succeed(&mut Command::new(program)), expected);
         }
+    }
+}
+
+#[test]
+fn the_guide_begins_with_a_program() {
+    let page = fs::read_to_string(root().join("docs/guide/c.md")).expect("the chapter");
+    let block = |language: &str| {
+        let (_, rest) = page.split_once(&format!("```{language}\n")).expect("a block");
+        rest.split_once("```").expect("its end").0.to_owned()
+    };
+    let (includes, body) =
+        block("cpp").split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("two parts");
+    let cpp = format!("{includes}\n#include <cstdio>\nint main() {{\n{body}std::printf(\"%g\\n\", *total);\n}}\n");
+    for (name, text) in [("first.c", block("c")), ("second.cpp", cpp)] {
+        let folder = TempDir::new().expect("a folder");
+        let source = folder.path().join(name);
+        fs::write(&source, text).expect("written");
+        let Some(program) = compiled(&folder, &source, &[], Link::Shared) else { continue };
+        assert_eq!(succeed(&mut Command::new(program)), "2.5\n", "{name}");
     }
 }
 
