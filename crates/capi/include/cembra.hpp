@@ -122,6 +122,7 @@ public:
 
     value(std::optional<std::int32_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_I32)) {}
     value(std::optional<std::int64_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_I64)) {}
+    value(std::optional<std::uint64_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_U64)) {}
     value(std::optional<float> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_F32)) {}
     value(std::optional<double> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_F64)) {}
     value(std::optional<bool> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_BOOL)) {}
@@ -178,6 +179,11 @@ public:
     std::optional<float> as_f32() const { return is(CEMBRA_KIND_F32) ? std::optional<float>(raw_.as.f32) : std::nullopt; }
     std::optional<double> as_f64() const { return is(CEMBRA_KIND_F64) ? std::optional<double>(raw_.as.f64) : std::nullopt; }
     std::optional<std::int32_t> as_date() const { return is(CEMBRA_KIND_DATE) ? std::optional<std::int32_t>(raw_.as.i32) : std::nullopt; }
+    std::optional<std::int64_t> as_timestamp() const { return is(CEMBRA_KIND_TIMESTAMP) ? std::optional<std::int64_t>(raw_.as.i64) : std::nullopt; }
+    std::optional<std::int64_t> as_duration() const { return is(CEMBRA_KIND_DURATION) ? std::optional<std::int64_t>(raw_.as.i64) : std::nullopt; }
+    std::optional<cembra_bytes> as_bytes() const { return is(CEMBRA_KIND_BYTES) ? std::optional<cembra_bytes>(raw_.as.bytes) : std::nullopt; }
+    /* Whether a condition holds. */
+    bool holds() const { return is(CEMBRA_KIND_UNIT); }
     std::optional<std::string_view> as_text() const {
         return is(CEMBRA_KIND_TEXT) ? std::optional<std::string_view>(view(raw_.as.text)) : std::nullopt;
     }

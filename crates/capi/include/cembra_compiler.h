@@ -97,7 +97,7 @@ enum {
     CEMBRA_BACKEND_AUTO = 4
 };
 
-/* Makes options: machine code where it can be had, the default limits, all outputs. Never null. */
+/* Makes options: machine code where it can be had, the default limits, all outputs. Null only if the library has a defect. */
 cembra_options *cembra_options_new(void);
 void cembra_options_free(cembra_options *options);
 /* What errors call the text, such as the name of its file. */
@@ -114,7 +114,7 @@ CEMBRA_MUST_USE cembra_error *cembra_options_add_output(cembra_options *options,
 /* ---- Programs ---- */
 
 /* Looks at a text without compiling it. `options` may be null: the default. `warnings` may be null; else it gets what was probably not meant, as an
- * error that the caller frees, or null if there is nothing. It is written whatever the function returns, if `text` is UTF-8. */
+ * error that the caller frees, or null if there is nothing. It is written whatever the function returns. */
 CEMBRA_MUST_USE cembra_error *cembra_check(cembra_text text, const cembra_options *options, cembra_error **warnings);
 /* Compiles a text. `options` may be null: the default. `program` gets null if that fails. Takes tens of microseconds for a small model. */
 CEMBRA_MUST_USE cembra_error *cembra_compile(cembra_text text, const cembra_options *options, cembra_program **program);

@@ -328,7 +328,8 @@ impl Output {
         let what = format!("output `{}`", field.name);
         let scalar = field.qtype.scalar().filter(|scalar| kinds::of_scalar(*scalar) == column.kind);
         let scalar = scalar.ok_or_else(|| {
-            Failure::values(format!("{what} is {}, which a column of kind {} does not take", field.qtype, column.kind))
+            let spelled = field.spelled_type();
+            Failure::values(format!("{what} is {spelled}, which a column of kind {} does not take", column.kind))
         })?;
         let parts = (column.presence_form, column.presence, column.presence_stride, column.presence_bit);
         // SAFETY: C-MEMORY, promised by the caller.
@@ -386,6 +387,11 @@ impl Session {
                 }
                 (kinds::NONE, ..) => {
                     return Err(Failure::values(format!("input `{}` is not given, and has no default", field.name)));
+                }
+                (_, _, qtype) if qtype.scalar().is_none() => {
+                    let message =
+                        format!("input `{}` is {}, which no column of C's is", field.name, field.spelled_type());
+                    return Err(Failure::values(message + ": evaluate rows one by one, or a table of Arrow"));
                 }
                 // SAFETY: C-MEMORY, promised by the caller.
                 _ => Input::of(unsafe { Loaded::of(column, rows, &format!("input `{}`", field.name)) }?, &field.qtype)?,

@@ -149,8 +149,8 @@ fn words_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }
 
-/// Runs what may fail, and may have a defect: C gets an error, or null.
-pub(crate) fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>> {
+/// Runs what may fail, and may have a defect: C gets an error, or null. All functions that can fail are run by it.
+pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => done.err(),
         Err(panic) => {

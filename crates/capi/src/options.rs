@@ -49,8 +49,8 @@ fn set(
 
 /// Makes options.
 #[unsafe(no_mangle)]
-pub extern "C" fn cembra_options_new() -> Box<Options> {
-    Box::default()
+pub extern "C" fn cembra_options_new() -> Option<Box<Options>> {
+    quiet(None, || Some(Box::default()))
 }
 
 /// Frees options.

@@ -89,6 +89,12 @@ impl Compiled {
     }
 }
 
+/// Threads may share programs.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Program>();
+};
+
 /// Looks at a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_check(
@@ -97,8 +103,8 @@ pub extern "C" fn cembra_check(
     warnings: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let text = text.read("the text")?;
         let warnings = warnings.map(|place| place.write(None));
+        let text = text.read("the text")?;
         let standard = Options::default();
         let options = options.unwrap_or(&standard);
         let model = options.parsed(text)?;

@@ -128,11 +128,12 @@ fn missing(field: &compiler::Field, kind: u32) -> Result<Value, Failure> {
 
 /// A value as the language writes it.
 fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
-    let found = Literal::parse(text)?;
-    cast_literal(&found, &field.qtype).ok_or_else(|| {
-        let shown: String = text.chars().take(60).collect();
-        Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype))
-    })
+    let shown: String = text.chars().take(60).collect();
+    // Its place is in the literal, and not in the text of the model.
+    let found = Literal::parse(text);
+    let found = found.map_err(|error| Failure::values(format!("input `{}` is `{shown}`: {error}", field.name)))?;
+    cast_literal(&found, &field.qtype)
+        .ok_or_else(|| Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype)))
 }
 
 /// The number of a scalar's type, and the scalar as C sees it.

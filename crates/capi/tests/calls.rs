@@ -1,8 +1,9 @@
 //! What the functions give and refuse, called as C calls them. Programs in C are in `programs`; calls that make no sense are in `hostile`.
 
 use cembra::errors::{
-    Error, cembra_error_code, cembra_error_element, cembra_error_fault, cembra_error_free, cembra_error_message,
-    cembra_error_operator, cembra_error_problem, cembra_error_problem_count, cembra_error_rendered, cembra_error_row,
+    Error, border, cembra_error_code, cembra_error_element, cembra_error_fault, cembra_error_free,
+    cembra_error_message, cembra_error_operator, cembra_error_problem, cembra_error_problem_count,
+    cembra_error_rendered, cembra_error_row,
 };
 use cembra::layouts::{Array, Column, ColumnMut, Field, Payload, Tensor, Value};
 use cembra::memory::{Flag, Text};
@@ -218,7 +219,7 @@ fn warnings_come_beside_errors() {
 
 #[test]
 fn options_are_what_models_are_compiled_with() {
-    let mut options = cembra_options_new();
+    let mut options = cembra_options_new().expect("options");
     let mut type_of =
         |name, spelled| cembra_options_set_input_type(Some(&mut options), Text::new(name), Text::new(spelled));
     assert!(type_of("x", "f64?").is_none());
@@ -438,4 +439,45 @@ fn evaluations_end_by_token_deadline_and_limit() {
     assert_eq!(code(&end(&mut session)), "cancelled");
     assert!(cembra_session_set_cancellation(Some(&mut session), None).is_none());
     assert!(evaluate::<1>(&mut session, &[i64(1000)]).is_ok());
+}
+
+#[test]
+fn a_panic_is_an_error() {
+    let error = border(|| panic!("row {} of none", 7)).expect("an error");
+    assert_eq!((code(&error), message(&error)), ("internal", "cembra has a defect, and no result: row 7 of none"));
+}
+
+#[test]
+fn inputs_that_are_no_columns_are_refused_with_what_to_do() {
+    let mut session = session("input x: [f64]; math.sum(x)");
+    let mut made = [0.0];
+    refused(
+        run(&mut session, 1, &[column(&[1.0])], &[column_mut(&mut made)]),
+        ("values", "input `x` is [f64], which no column of C's is: evaluate rows one by one, or a table of Arrow"),
+    );
+    let mut structs = self::session("input p: {x: f64}; p.x");
+    let spelled = Value { kind: 15, present: Flag(1), r#as: Payload { text: Text::new("{x: ") } };
+    let error = evaluate::<1>(&mut structs, &[spelled]).expect_err("half a literal");
+    assert_eq!(code(&error), "values");
+    assert!(message(&error).starts_with("input `p` is `{x: `: "), "{}", message(&error));
+}
+
+#[test]
+fn threads_share_a_program() {
+    let program = compile("input x: f64; x * 2.0", None).expect("a program");
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let program = &program;
+            scope.spawn(move || {
+                let mut made = place();
+                assert!(cembra_session_new(Some(program), Some(&mut made)).is_none());
+                let mut session = taken(made).expect("a session");
+                for at in 0..1000 {
+                    let x = f64::from(at * 4 + thread);
+                    let [made] = evaluate(&mut session, &[f64(x)]).expect("a row");
+                    assert_eq!(number(&made), Some(x * 2.0));
+                }
+            });
+        }
+    });
 }

@@ -240,7 +240,7 @@ fn see(error: Option<Box<Error>>, seen: &mut [usize; 2]) {
 }
 
 fn options(hostile: &mut Hostile, seen: &mut [usize; 2]) -> Box<Options> {
-    let mut options = cembra_options_new();
+    let mut options = cembra_options_new().expect("options");
     for _ in 0..hostile.random.u8(0..3) {
         let (name, raw) = hostile.text(&["x", "y", "nodes", "array_bytes"]);
         let name = raw.unwrap_or_else(|| Text::new(&name));
@@ -385,7 +385,7 @@ fn calls_that_make_no_sense_are_errors() {
         random,
         wanted: Vec::new(),
     };
-    let mut options_of_small = cembra_options_new();
+    let mut options_of_small = cembra_options_new().expect("options");
     // So that lists of one element a billion times are refused at once.
     assert!(cembra_options_set_limit(Some(&mut options_of_small), Text::new("array_bytes"), 1 << 20).is_none());
     let mut sessions: Vec<Box<Session>> = MODELS.iter().map(|text| session(text, &options_of_small)).collect();

@@ -31,7 +31,7 @@ fn exported(table: RecordBatch) -> (FFI_ArrowArray, FFI_ArrowSchema) {
 /// A session of a model whose inputs have the types of the table's columns.
 fn session(text: &str) -> Box<Session> {
     let (_, schema) = exported(table());
-    let mut options = cembra_options_new();
+    let mut options = cembra_options_new().expect("options");
     assert!(cembra_options_set_arrow_schema(Some(&mut options), Some(&schema)).is_none());
     let (mut program, mut session) = (MaybeUninit::new(None), MaybeUninit::new(None));
     let error = cembra_compile(Text::new(text), Some(&options), Some(&mut program));
