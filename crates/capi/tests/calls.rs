@@ -481,3 +481,65 @@ fn threads_share_a_program() {
         }
     });
 }
+
+/// A column of each type goes through a model that gives what it takes, at several strides, with bytes and bits of presence.
+#[test]
+fn columns_of_every_type_come_back() {
+    const ROWS: usize = 130;
+    /// Values of a type, twice as far apart as they are large.
+    fn check<T: Copy + PartialEq + std::fmt::Debug>(kind: u32, spelled: &str, value: impl Fn(usize) -> T, blank: T) {
+        let mut session = session(&format!("input v: {spelled}?; output w = v"));
+        let given: Vec<[T; 2]> = (0..ROWS).map(|row| [value(row), blank]).collect();
+        let is_there = |row: usize| row % 3 != 1;
+        let bytes: Vec<u8> = (0..ROWS).map(|row| u8::from(is_there(row)) * 5).collect();
+        let mut bits = vec![0_u8; ROWS.div_ceil(8) + 1];
+        (0..ROWS).filter(|row| is_there(*row)).for_each(|row| bits[(row + 5) / 8] |= 1 << ((row + 5) % 8));
+        let stride = (2 * size_of::<T>()).cast_signed();
+        let plain = Column { kind, data: given.as_ptr().cast(), stride, ..column(&[]) };
+        let by_bytes = Column { presence_form: 1, presence: bytes.as_ptr(), presence_stride: 1, ..plain };
+        let by_bits = Column { presence_form: 2, presence: bits.as_ptr(), presence_bit: 5, ..plain };
+        for input in [plain, by_bytes, by_bits] {
+            let (mut made, mut there) = (vec![[blank; 3]; ROWS], vec![[9_u8; 2]; ROWS]);
+            let output = ColumnMut {
+                kind,
+                data: made.as_mut_ptr().cast(),
+                stride: (3 * size_of::<T>()).cast_signed(),
+                presence_form: 1,
+                presence: there.as_mut_ptr().cast(),
+                presence_stride: 2,
+                ..column_mut(&mut [])
+            };
+            let done = run(&mut session, ROWS, &[input], &[output]);
+            assert!(done.is_none(), "{spelled}: {done:?}");
+            for row in 0..ROWS {
+                let expected = input.presence_form == 0 || is_there(row);
+                assert_eq!(there[row], [expected.into(), 9], "{spelled}, row {row}");
+                assert!(!expected || made[row] == [value(row), blank, blank], "{spelled}, row {row}: {:?}", made[row]);
+            }
+        }
+    }
+    check(2, "bool", |row| u8::from(row % 5 < 2), 7);
+    check(3, "i32", |row| row as i32 - 7, 0);
+    check(4, "i64", |row| row as i64 * 1_000_000_007, 0);
+    check(5, "u64", |row| u64::MAX - row as u64, 0);
+    check(6, "f32", |row| row as f32 / 3.0, 0.0);
+    check(7, "f64", |row| row as f64 / 7.0, 0.0);
+    check(8, "date", |row| row as i32 * 100, 0);
+    check(9, "timestamp", |row| row as i64 * 86_400_000_000, 0);
+    check(10, "duration", |row| -(row as i64), 0);
+    // What texts and bytes view comes back, and not the views.
+    for (kind, spelled) in [(TEXT, "text"), (12, "bytes")] {
+        let mut session = session(&format!("input v: {spelled}; output w = v"));
+        let texts: Vec<String> = (0..ROWS).map(|row| "longer than a view ".repeat(row % 3) + "é").collect();
+        let views: Vec<Text<'_>> = texts.iter().map(|text| Text::new(text)).collect();
+        let mut made = vec![Text::new(""); ROWS];
+        let input = Column { kind, data: views.as_ptr().cast(), stride: 16, ..column(&[]) };
+        let output = ColumnMut { kind, data: made.as_mut_ptr().cast(), stride: 16, ..column_mut(&mut []) };
+        assert!(run(&mut session, ROWS, &[input], &[output]).is_none());
+        assert!(made.iter().zip(&texts).all(|(made, text)| made.as_str() == Some(text)), "{spelled}");
+        // One text for all rows.
+        let shared = Column { stride: 0, ..input };
+        assert!(run(&mut session, ROWS, &[shared], &[output]).is_none());
+        assert!(made.iter().all(|made| made.as_str() == Some(&*texts[0])), "{spelled}");
+    }
+}
