@@ -286,14 +286,19 @@ impl Model {
         watch: Watch,
     ) -> PyResult<Option<Arrays>> {
         let Memory { session, row, made } = memory;
-        // Memory of tensors that were given before is written again.
-        let mut before = std::mem::take(row).into_iter();
+        // Memory of tensors that were given before is written again; of other values nothing is kept.
+        let mut before = if compiled.has_tensors { std::mem::take(row) } else { Vec::new() }.into_iter();
+        row.clear();
         for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
             let before = before.next();
             let Some(object) = &arguments[*place] else {
                 row.push(default(field)?);
                 continue;
             };
+            if let Some(value) = values::number(object, &field.qtype) {
+                row.push(value);
+                continue;
+            }
             if !is_one_value(object) {
                 if is_column_of(object, &field.qtype) {
                     return Ok(None);

@@ -10,7 +10,7 @@ use cembra::{
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use std::sync::Arc;
 
 /// The value of an object as one of this type.
@@ -28,6 +28,22 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Mi
         QType::Tuple(_) => composite(object, qtype),
         _ => Err(misfit()),
     }
+}
+
+/// The number of Python that is given where one of its type is wanted: most values of most calls, told apart by two comparisons.
+#[inline]
+pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> {
+    let (scalar, is_optional) = match qtype {
+        QType::Scalar(scalar) => (scalar, false),
+        QType::Optional(scalar) => (scalar, true),
+        _ => return None,
+    };
+    let number = match scalar {
+        Scalar::Float64 => ScalarValue::Float64(object.cast_exact::<PyFloat>().ok()?.value()),
+        Scalar::Int64 => ScalarValue::Int64(object.cast_exact::<PyInt>().ok()?.extract().ok()?),
+        _ => return None,
+    };
+    Some(if is_optional { Value::Present(number) } else { Value::Scalar(number) })
 }
 
 /// The value likewise, where there is one of before: memory of a tensor that nobody else has is written again.
