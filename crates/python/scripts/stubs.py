@@ -39,8 +39,6 @@ def classes(path: str, members: dict) -> tuple[str, list[str]]:
     inner, lines = [], [f"class {name}:"]
     for member in sorted(members):
         found = members[member]
-        if "." in member:
-            continue  # A short name of two parts, which is that of its family.
         if isinstance(found, Operators):
             of, more = classes(f"{path}.{member}" if path else member, found._members)
             inner += more

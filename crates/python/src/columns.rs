@@ -22,6 +22,8 @@ pub(crate) struct Column<'py> {
     data: Data<'py>,
     /// A bit for each row whose value is there; none where all are.
     presence: Option<Vec<u64>>,
+    /// The array of Arrow as the caller has it.
+    like: Option<Bound<'py, PyAny>>,
 }
 
 macro_rules! data {
@@ -100,7 +102,7 @@ pub(crate) fn is_column_of(object: &Bound<'_, PyAny>, qtype: &QType) -> bool {
 }
 
 /// True for an array, or a series, of a package that has Arrow's interface.
-fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
     let has = |name| object.hasattr(name).unwrap_or(false);
     has("__arrow_c_array__") || has("__arrow_c_stream__")
 }
@@ -108,7 +110,7 @@ fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
 impl<'py> Column<'py> {
     /// The same value in every row.
     pub(crate) fn shared(value: Value) -> Self {
-        Column { data: Data::Shared(value), presence: None }
+        Column { data: Data::Shared(value), presence: None, like: None }
     }
 
     /// The rows of an array, with the type that an input of such values has.
@@ -118,7 +120,7 @@ impl<'py> Column<'py> {
             let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {}", array.data_type()));
             let field = arrow_schema::Field::new(name, array.data_type().clone(), true);
             let qtype = cembra_arrow::input_type(&field).ok_or_else(refused)?;
-            return Ok((qtype, Column { data: Data::Arrow(array), presence: None }));
+            return Ok((qtype, Column { data: Data::Arrow(array), presence: None, like: Some(object.clone()) }));
         }
         let untyped = object.cast::<PyUntypedArray>()?;
         if untyped.ndim() != 1 {
@@ -132,7 +134,7 @@ impl<'py> Column<'py> {
         let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
         if let Some((scalar, data)) = numbers(&plain) {
-            return Ok((optional(scalar, presence.is_some()), Column { data, presence }));
+            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
         let kind = kind(untyped)?;
@@ -143,21 +145,17 @@ impl<'py> Column<'py> {
         if let Some(numeric) = numeric {
             let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
             let (scalar, data) = numbers(&copied).ok_or_else(|| refused(&kind))?;
-            return Ok((optional(scalar, presence.is_some()), Column { data, presence }));
+            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
         let array = values::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
         let is_optional = presence.is_some() || array.first_missing().is_some();
-        Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence }))
+        Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
     }
 
     /// How many rows it has; none of a value that is the same in each.
     pub(crate) fn rows(&self) -> Option<usize> {
         self.data.rows()
-    }
-
-    pub(crate) const fn is_arrow(&self) -> bool {
-        matches!(self.data, Data::Arrow(_))
     }
 }
 
@@ -198,7 +196,7 @@ fn listed<'py>(
 }
 
 /// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
-fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+pub(crate) fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
     let (chunks, field) = chunked.into_inner();
     for chunk in &chunks {
@@ -229,7 +227,7 @@ pub(crate) fn run<'py>(
     py: Python<'py>,
     batch: &Batch,
     options: RunOptions,
-    columns: &[Column<'_>],
+    columns: &[Column<'py>],
     out: Option<&Bound<'py, PyDict>>,
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
@@ -260,7 +258,7 @@ pub(crate) fn run<'py>(
         }
     });
     let inputs: Vec<InputColumn<'_>> = inputs.collect();
-    let is_arrow = columns.iter().any(Column::is_arrow);
+    let like = columns.iter().find_map(|column| column.like.as_ref());
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     if let Some(unknown) = out.and_then(|out| {
         let is_output = |name: &str| batch.outputs().iter().any(|output| &*output.name == name);
@@ -275,7 +273,7 @@ pub(crate) fn run<'py>(
             sinks.push(Sink::given(&given, output, rows)?);
             continue;
         }
-        let is_made = is_arrow || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
+        let is_made = like.is_some() || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
         sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
     }
     let made = {
@@ -291,7 +289,10 @@ pub(crate) fn run<'py>(
         outputs.push(match sink {
             Sink::Made => {
                 let column = made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?;
-                if is_arrow { arrow_object(py, &output.name, column)? } else { numpy_object(py, &column)? }
+                match like {
+                    Some(like) => arrow_object(like, &output.name, column)?,
+                    None => numpy_object(py, &column)?,
+                }
             }
             filled => filled.finish(py, rows)?,
         });
@@ -396,10 +397,39 @@ macro_rules! sinks {
 
 for_each_number!(sinks);
 
-/// A column as an array of Arrow, which every package with Arrow's interface takes.
-fn arrow_object<'py>(py: Python<'py>, name: &str, column: OutputColumn) -> PyResult<Bound<'py, PyAny>> {
+/// A column as an array or series of the package that one is of, where that is known, else as an array of Arrow, which every package with Arrow's
+/// interface takes.
+fn arrow_object<'py>(like: &Bound<'py, PyAny>, name: &str, column: OutputColumn) -> PyResult<Bound<'py, PyAny>> {
+    let py = like.py();
     let array = cembra_arrow::array(name, column).map_err(|error| crate::errors::data(error.to_string()))?;
-    Ok(Bound::new(py, PyArray::from_array_ref(array))?.into_any())
+    let array = Bound::new(py, PyArray::from_array_ref(array))?.into_any();
+    match &*package(like)? {
+        "polars" => py.import("polars")?.call_method1("Series", (array,))?.call_method1("alias", (name,)),
+        "pyarrow" => py.import("pyarrow")?.call_method1("array", (array,)),
+        "pandas" => {
+            let series = py.import("pyarrow")?.call_method1("array", (array,))?.call_method0("to_pandas")?;
+            series.setattr("name", name)?;
+            series.setattr("index", like.getattr("index")?)?;
+            Ok(series)
+        }
+        _ => Ok(array),
+    }
+}
+
+/// The package that an object's class is of.
+pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let module = object.get_type().module()?.to_string();
+    Ok(module.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// An array of numbers of NumPy as one of the type that an input is of, where every one of its numbers is of that type too.
+pub(crate) fn widened<'py>(object: &Bound<'py, PyAny>, qtype: &QType) -> PyResult<Bound<'py, PyAny>> {
+    let Ok(untyped) = object.cast::<PyUntypedArray>() else { return Ok(object.clone()) };
+    let found = kind(untyped)?;
+    let wanted = qtype.scalar().filter(|scalar| *scalar != Scalar::Boolean && scalar_of_dtype(&found) != Some(*scalar));
+    let Some(wanted) = wanted.and_then(dtype_of).filter(|_| !found.starts_with('b')) else { return Ok(object.clone()) };
+    let fits = object.py().import("numpy")?.call_method1("can_cast", (untyped.dtype(), wanted))?.is_truthy()?;
+    if fits { object.call_method1("astype", (wanted,)) } else { Ok(object.clone()) }
 }
 
 /// A column that lies in NumPy in another form: truth values, dates, strings; lists as a list of arrays.

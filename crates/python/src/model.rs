@@ -354,7 +354,9 @@ impl Model {
             let argument = place.and_then(|place| arguments[place].as_ref());
             given.push(match argument {
                 None => Column::shared(default(field)?),
-                Some(object) if is_column_of(object, &field.qtype) => Column::of(&field.name, object)?.1,
+                Some(object) if is_column_of(object, &field.qtype) => {
+                    Column::of(&field.name, &columns::widened(object, &field.qtype)?)?.1
+                }
                 Some(object) => {
                     Column::shared(values::read(object, &field.qtype).map_err(|misfit| misfit.raised(&field.name))?)
                 }

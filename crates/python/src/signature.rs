@@ -5,7 +5,7 @@ use crate::errors;
 use crate::scalars::{scalar_of, type_name};
 use cembra::{Batch, Executor, Graph, QType, Registry, Session, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A model for inputs of given types.
@@ -60,10 +60,8 @@ impl Compiled {
             [_] => None,
             outputs => {
                 let names: Vec<&str> = outputs.iter().map(|output| &*output.name).collect();
-                let named = PyDict::new(py);
-                // Names that are no names in Python become `_0`, `_1`.
-                named.set_item("rename", true)?;
-                Some(py.import("collections")?.getattr("namedtuple")?.call(("Outputs", names), Some(&named))?.unbind())
+                let names = PyTuple::new(py, names)?;
+                Some(py.import("cembra.outputs")?.getattr("class_of")?.call1((names,))?.unbind())
             }
         };
         let is_scalar = |field: &cembra::Field| field.qtype.scalar().is_some();
@@ -133,7 +131,7 @@ impl Given {
             return Column::of(name, object).map(|(qtype, _)| Given::Type(qtype));
         }
         let found = type_name(object);
-        let hint = "declare it in the text, as in `input x: [f64]`, or give `types`";
+        let hint = format!("declare it in the text, as in `input {name}: [f64]`, or give `types`");
         Err(errors::types(format!("input `{name}` has no type, and a {found} says none: {hint}")))
     }
 

@@ -1,6 +1,7 @@
 //! Whole tables: what has Arrow's interface for streams goes in, and a table of the same package comes out. Each batch of the stream is evaluated by
 //! itself, and nothing of it is copied.
 
+use crate::columns::package;
 use crate::errors;
 use crate::interrupt::{detached, token};
 use crate::signature::Given;
@@ -81,11 +82,10 @@ fn as_its_package<'py>(
     frame: &Bound<'py, PyAny>,
     table: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let module = frame.get_type().module()?.to_string();
-    match module.split('.').next() {
-        Some("polars") => py.import("polars")?.call_method1("DataFrame", (table,)),
-        Some("pyarrow") => py.import("pyarrow")?.call_method1("table", (table,)),
-        Some("pandas") => py.import("pyarrow")?.call_method1("table", (table,))?.call_method0("to_pandas"),
+    match &*package(frame)? {
+        "polars" => py.import("polars")?.call_method1("DataFrame", (table,)),
+        "pyarrow" => py.import("pyarrow")?.call_method1("table", (table,)),
+        "pandas" => py.import("pyarrow")?.call_method1("table", (table,))?.call_method0("to_pandas"),
         _ => Ok(table),
     }
 }

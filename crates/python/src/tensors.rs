@@ -1,8 +1,10 @@
 //! Tensors from arrays of NumPy, and back. The elements of an input are copied, into memory of the evaluation before where there is some; those of an
 //! output are moved, or copied where a session keeps them.
 
+use crate::columns::{arrow, is_arrow};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use crate::values::{is_masked, kind};
+use arrow_array::Array;
 use cembra::tensor::Element;
 use cembra::{QType, Scalar, Tensor, Value};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -82,6 +84,12 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Arc<
     let QType::Tensor(scalar, rank) = qtype else { return Err(misfit()) };
     if is_masked(object) {
         return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
+    }
+    if object.cast::<PyUntypedArray>().is_err()
+        && is_arrow(object)
+        && arrow(object).is_ok_and(|array| array.null_count() > 0)
+    {
+        return Err(Misfit::of(qtype, "an array with nulls: elements of tensors are never missing"));
     }
     let whole = numpy_array(object).map_err(|_| misfit())?;
     let untyped = whole.cast::<PyUntypedArray>().map_err(|_| misfit())?;

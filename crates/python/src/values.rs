@@ -1,6 +1,7 @@
 //! One value of any type: structs are dicts, or objects with attributes; lists and arrays are sequences and arrays of NumPy; dictionaries are
 //! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
 
+use crate::columns::{arrow, is_arrow};
 use crate::edges::Edge;
 use crate::scalars::{self, Misfit};
 use crate::tensors;
@@ -229,11 +230,12 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, 
     {
         return Ok(array);
     }
-    if object.hasattr("__arrow_c_array__").unwrap_or(false)
-        && let Ok(array) = object.extract::<pyo3_arrow::PyArray>()
+    if object.cast::<PyUntypedArray>().is_err()
+        && is_arrow(object)
+        && let Ok(array) = arrow(object)
     {
         let misfit = |error: cembra_arrow::Error| Misfit::of(format!("[{}]", scalar.short_name()), error.to_string());
-        let made = cembra_arrow::to_model(array.into_inner().0).map_err(misfit)?;
+        let made = cembra_arrow::to_model(array).map_err(misfit)?;
         return match made.scalar() == scalar {
             true => Ok(made),
             false => Err(Misfit::of(format!("[{}]", scalar.short_name()), format!("[{}]", made.scalar().short_name()))),

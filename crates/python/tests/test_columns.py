@@ -206,3 +206,49 @@ def test_a_handler_of_a_signal_ends_a_long_evaluation(door):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert model(5e5) == 1e6
+
+
+def test_numbers_of_columns_are_widened_where_nothing_is_lost():
+    model = cembra.compile("input x: f64, y: i64?; output a = x * 2.0; output b = y")
+    y = np.ma.MaskedArray(np.array([1, 2, 3], "i4"), [False, True, False])
+    for dtype in ["i4", "u4", "f4", "f2", ">i2"]:
+        made = model(np.array([1, 2, 3], dtype), y)
+        assert made.a.tolist() == [2.0, 4.0, 6.0] and made.b.tolist() == [1, None, 3] and made.a.dtype == "f8"
+    assert model(np.array([1, 2, 3]), y).a.tolist() == [2.0, 4.0, 6.0]
+    with pytest.raises(cembra.DataError):
+        model(np.array([True, False, True]), y)
+    narrow = cembra.compile("input x: i32; x")
+    with pytest.raises(cembra.DataError):
+        narrow(np.array([1, 2**40]))
+    with pytest.raises(cembra.DataError):
+        narrow(np.array([1.5, 2.0]))
+
+
+def test_results_are_of_the_package_of_the_columns():
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    model = cembra.compile("input x: f64?; x * 2.0")
+    made = model(pl.Series("x", [1.0, None]))
+    assert isinstance(made, pl.Series) and made.to_list() == [2.0, None] and made.name == "result"
+    made = model(pa.array([1.0, None]))
+    assert isinstance(made, pa.Array) and made.to_pylist() == [2.0, None]
+    made = model(pd.Series([1.0, 2.0], index=["a", "b"]))
+    assert isinstance(made, pd.Series) and made.to_dict() == {"a": 2.0, "b": 4.0}
+    listed = cembra.compile("input x: [f64?]; math.sum(x)")
+    assert listed(pl.Series([1.0, None, 4.0])) == 5.0 and listed(pa.array([1.0, None, 4.0])) == 5.0
+    assert listed(pa.chunked_array([[1.0], [None, 4.0]])) == 5.0
+    tensor = cembra.compile('input x: tensor[f64, 1]; y("i") = x("i") * 2.0')
+    assert tensor(pl.Series([1.0, 2.0])).tolist() == [2.0, 4.0]
+    with pytest.raises(cembra.DataError, match="nulls"):
+        tensor(pl.Series([1.0, None]))
+
+
+def test_outputs_pickle():
+    import pickle
+
+    made = cembra.compile('input x: f64; output a = x; output "b c" = x * 2.0')(1.5)
+    again = pickle.loads(pickle.dumps(made))
+    assert again == made and again.a == 1.5 and again._fields == made._fields == ("a", "_1")
+    assert type(again) is type(made)

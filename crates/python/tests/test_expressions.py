@@ -43,7 +43,8 @@ def test_signs_of_python_are_those_of_the_language(backend):
     assert run((L.x > 1) & (L.x < 3), x=2) is True and run((L.x > 1) & (L.x < 3), x=3) is False
     assert run((L.x < 1) | (L.x > 3), x=4) is True and run(~(L.x == 4), x=4) is False
     assert run(abs(L.x), x=-7) == 7 and run(+L.x, x=-7) == -7
-    assert run(round(L.x), x=2.6) == 3.0
+    assert [run(round(L.x), x=x) for x in (2.6, 2.5, 0.5, -0.5)] == [3.0, 2.0, 0.0, 0.0]
+    assert run(cembra.where(L.x, 1.0, 2.0), x=True) == 1.0 and run(np.where(L.x, 1.0, 2.0), x=False) == 2.0
 
 
 def test_what_is_used_twice_is_computed_once_and_depth_is_no_limit():
@@ -124,6 +125,9 @@ def test_functions_of_numpy_on_expressions_are_operators():
     assert cembra.compile(np.maximum(L.x, 2.0) * np.float32(2.0))(1.0) == 4.0
     assert cembra.compile(np.float64(3.0) - L.x)(1.0) == 2.0
     assert cembra.compile(np.clip(L.x, 0.0, 1.0))(2.5) == 1.0
+    halves = np.array([0.5, 1.5, -2.5, 2.6])
+    assert cembra.compile(np.rint(L.x))(halves).tolist() == np.rint(halves).tolist()
+    assert cembra.compile(np.trunc(L.x))(halves).tolist() == np.trunc(halves).tolist()
     known = {*cembra.expressions._UFUNCS.values(), *cembra.expressions._FUNCTIONS.values()} - cembra.expressions._SIGNS
     assert [name for name in known if not cembra._cembra._has_operator(name)] == []
     with pytest.raises(cembra.TracingError, match="np.arcsin"):
@@ -144,6 +148,7 @@ def test_functions_of_numpy_on_expressions_are_operators():
         (lambda e: 3 in e, "comparisons"),
         (lambda e: 1 < e < 3, "where"),
         (lambda e: e[1:2], "M.array.slice"),
+        (lambda e: L.x.sum(), r"sum\(..\)"),
         (lambda e: np.asarray(e), "no array"),
         (lambda e: round(e, 2), "digits"),
     ],
@@ -157,6 +162,7 @@ def test_what_needs_a_value_is_refused_with_a_hint(ask, hint):
 def test_operators_have_signatures_and_docstrings():
     assert M.math.sum(L.x, into=L.e)._form == ("call", "math.sum", "into")
     assert "sum" in M.math.sum.__doc__ and "into" in str(M.math.sum.__signature__)
+    assert M.tensor.trunc is not None and all("." not in name for name in dir(M))
     assert M.sqrt is M.math.sqrt and "sqrt" in dir(M.math) and "math" in dir(M)
     with pytest.raises(TypeError, match="math.sqrt"):
         M.math.sqrt()
@@ -279,6 +285,18 @@ def test_a_function_from_many_threads():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert sorted(found) == [float(at * at) for at in range(8)]
+
+
+def test_a_function_pickles_by_its_name_and_runs_over_tables():
+    import polars as pl
+
+    assert pickle.loads(pickle.dumps(total)) is total
+    frame = pl.DataFrame({"price": [1.0, 2.0], "pieces": [3.0, 4.0], "discount": [0.0, 0.5]})
+    assert total.table(frame)["result"].to_list() == [3.0, 4.0]
+    made, _, _ = total.run({name: frame[name].to_numpy() for name in frame.columns}, threads=2)
+    assert made.tolist() == [3.0, 4.0]
+    with pytest.raises(TypeError, match="total: too many"):
+        total(1.0, 2.0, 3.0, 4.0)
 
 
 def test_models_of_expressions_are_models():

@@ -173,7 +173,10 @@ class Expr:
     def __round__(self, digits: None = None) -> Expr:
         if digits is not None:
             raise TracingError("round() of an expression takes no digits")
-        return call("math.round", self)
+        return call("math.round_even", self, 0)
+
+    def __trunc__(self) -> Expr:
+        return call("math.trunc", self)
 
     def __floor__(self) -> Expr:
         return call("math.floor", self)
@@ -210,8 +213,14 @@ class Expr:
     def __contains__(self, item: Any) -> NoReturn:
         raise TracingError("`in` on an expression needs its value: use comparisons, joined by `|`")
 
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        name = self._form[1] if self._form[0] == "field" else "f"
+        raise TracingError(
+            f"an expression has fields, and no methods such as `{name}(..)`: `M` has operators, as in M.math.sum(x) for x.sum()"
+        )
+
     def __float__(self) -> NoReturn:
-        raise TracingError("an expression is no number before the model runs: use M.math.sqrt and its like, or NumPy's, for functions of `math`")
+        raise TracingError("an expression is no number before the model runs: use M.math.sqrt and its like, or NumPy's, for functions of `math`, and operators on arrays for loops")
 
     __int__ = __index__ = __complex__ = __float__
 
@@ -221,6 +230,8 @@ class Expr:
         name = _UFUNCS.get(ufunc.__name__)
         if name is None or method != "__call__" or options:
             raise TracingError(f"np.{ufunc.__name__} of an expression is not known here: `M` has the operators of models")
+        if name == "math.round_even":
+            inputs = (*inputs, 0)
         return infix(name, *inputs) if name in _SIGNS else call(name, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Expr:
@@ -271,7 +282,8 @@ _UFUNCS = {
     "log1p": "math.log1p",
     "floor": "math.floor",
     "ceil": "math.ceil",
-    "rint": "math.round",
+    "rint": "math.round_even",
+    "trunc": "math.trunc",
     "sin": "math.trig.sin",
     "cos": "math.trig.cos",
     "sinh": "math.trig.sinh",
@@ -281,7 +293,7 @@ _UFUNCS = {
     "isfinite": "math.is_finite",
 }
 _SIGNS = {sign for sign in _UFUNCS.values() if not sign[0].isalpha()}
-_FUNCTIONS = {"where": "core.where", "clip": "math.clamp", "sum": "math.sum", "mean": "math.mean", "cumsum": "math.cum_sum"}
+_FUNCTIONS = {"where": "where", "clip": "math.clamp", "sum": "math.sum", "mean": "math.mean", "cumsum": "math.cum_sum"}
 
 
 def infix(sign: str, left: Any, right: Any) -> Expr:

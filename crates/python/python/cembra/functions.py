@@ -111,6 +111,14 @@ class Function:
         """The model, traced now if it is not yet."""
         return self._trace()[0]
 
+    def run(self, columns: Mapping[str, Any], **options: Any) -> tuple[Any, list[int], list[str]]:
+        """`run` of the model: many rows, with threads, rows that fail, and arrays of the caller."""
+        return self.model.run(dict(columns), **options)
+
+    def table(self, frame: Any, **options: Any) -> Any:
+        """`table` of the model: the rows of a data frame, whose columns are found by the names of parameters."""
+        return self.model.table(frame, **options)
+
     @property
     def source(self) -> str:
         """The text of the model."""
@@ -118,7 +126,10 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != self._count:
-            bound = self._signature.bind(*args, **kwargs)
+            try:
+                bound = self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.__name__}: {error}") from None  # type: ignore[attr-defined]
             bound.apply_defaults()
             args = tuple(bound.arguments.values())
         if Expr in map(type, args):
@@ -130,6 +141,10 @@ class Function:
         except Error as error:
             _say_where(error, text)
             raise
+
+    def __reduce__(self) -> str:
+        # It is found again by its name, as functions are.
+        return str(self.__qualname__)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return f"<cembra.function {self.__name__}{self._signature}>"  # type: ignore[attr-defined]

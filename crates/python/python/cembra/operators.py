@@ -89,10 +89,13 @@ def _all() -> Operators:
             assert isinstance(inner, Operators)
             members = inner._members
         members[last] = operator
-        for alias in aliases:
-            short.setdefault(alias, operator)
+        short.update({alias: operator for alias in aliases if alias not in short})
     for alias, operator in short.items():
-        root.setdefault(alias, operator)
+        # Some short names are those of a family.
+        *of, name = alias.split(".")
+        family = root.get(of[0]) if of else made
+        if isinstance(family, Operators):
+            family._members.setdefault(name, operator)
     return made
 
 
@@ -116,4 +119,4 @@ def where(condition: Any, then: Any, otherwise: Any) -> Expr:
     """`then` where the condition holds, else `otherwise`: the `if` of expressions. What only the other branch needs is not computed."""
     if not any(isinstance(operand, Expr) for operand in (condition, then, otherwise)):
         raise TracingError("where() is for expressions, and none is given: use Python's `a if condition else b`")
-    return call("core.where", condition, then, otherwise)
+    return call("where", condition, then, otherwise)

@@ -1144,6 +1144,9 @@ class _TensorOperators:
     def transpose(self, x: Any, axes: Any = ...) -> Expr:
         """The axes in another order, by default the opposite one: axis `i` of the result is axis `axes.i`."""
         ...
+    def trunc(self, x: Any) -> Expr:
+        """The number without what is behind the point; `trunc(-0.5)` is `-0.0`."""
+        ...
     def where(self, condition: Any, x: Any, y: Any) -> Expr:
         """`x` if the truth value is true, else `y`. Both are evaluated."""
         ...
