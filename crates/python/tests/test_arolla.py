@@ -144,7 +144,10 @@ def test_literals_lambdas_and_operators_as_operands():
     check(M.strings.printf("%s-%d", L.x, 5), x="a")
     for literal in [arolla.optional_float32(-2.5), arolla.optional_int64(None), arolla.present(), arolla.weak_float(float("inf")), arolla.types.uint64(7), arolla.bytes(b"\xff"), arolla.tuple(), arolla.unit()]:
         check(M.core.make_tuple(L.x, literal), x=1)
+    check(M.core.make_tuple(L.x, arolla.float32(0.1), arolla.float64(0.1), arolla.int64(-7), arolla.int32(-7)), x=1)
+    check(M.math.sum(arolla.dense_array([1.5])) - M.math.sum(arolla.dense_array([4.0, None])) * L.x, x=2.0)
     check(M.annotation.name(L.x + 1, "sum"), x=1)
+    check(M.annotation.qtype(L.x, arolla.INT32) + 1, x=1)
     check(arolla.literal(7))
     shared = M.math.sqrt(L.x)
     check(M.core.where(L.x > 0.0, shared, shared + 1.0), x=4.0)
@@ -163,6 +166,14 @@ def test_what_cembra_has_not_is_named():
     with pytest.raises(ValueError, match="division by zero") as raised:
         cembra.arolla.eval(L.x // 0, x=1)
     assert raised.value.operator == "math.floordiv" and isinstance(raised.value, cembra.Error)
+
+
+def test_types_that_differ_are_no_results(monkeypatch):
+    # As if Arolla knew another type than cembra.
+    of_arolla = cembra.arolla.spelled
+    monkeypatch.setattr(cembra.arolla, "spelled", lambda qtype: "f64" if qtype == arolla.FLOAT32 else of_arolla(qtype))
+    with pytest.raises(cembra.arolla.Unsupported, match="the result is f32 in cembra, and f64 in Arolla"):
+        cembra.arolla.eval(M.core.to_float32(L.x) + 0.25, x=12)
 
 
 def test_a_model_of_an_expression_is_for_values_of_python():

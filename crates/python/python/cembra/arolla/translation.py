@@ -60,8 +60,6 @@ class Translation:
         name = node.op.display_name
         if _is_known(node.op):
             return call(_OF_ROWS.get(name, name), *operands)
-        if arolla.abc.is_annotation_operator(node.op):
-            return operands[0]
         raise Unsupported(f"operator {name}", f"cembra has no operator {name}")
 
     def literal(self, value: Any) -> Expr:
@@ -159,6 +157,6 @@ _OF_ROWS = {"dict._get_row": "dict.get", "dict._contains": "dict.contains", "dic
 
 def _lowered(node: Any) -> Any:
     """A node that cembra does not know, as what it is made of: the body of a lambda."""
-    if not node.is_operator or _is_known(node.op) or arolla.abc.is_annotation_operator(node.op):
+    if not node.is_operator or _is_known(node.op):
         return node
     return arolla.abc.to_lower_node(node)
