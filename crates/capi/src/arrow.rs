@@ -4,6 +4,7 @@
 
 use crate::errors::Error;
 use crate::failure::{Failure, given};
+use crate::options::{Options, set};
 use crate::session::{Session, with_session};
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi, to_ffi};
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -20,10 +21,7 @@ fn refused(error: &ArrowError) -> Failure {
 }
 
 /// Options in which inputs have the types of a table's columns.
-pub(crate) fn types_of_schema(
-    options: compiler::Options,
-    schema: &FFI_ArrowSchema,
-) -> Result<compiler::Options, Failure> {
+fn types_of_schema(options: compiler::Options, schema: &FFI_ArrowSchema) -> Result<compiler::Options, Failure> {
     let schema = read(|| {
         check_schema(schema)?;
         Schema::try_from(schema).map_err(|error| refused(&error))
@@ -141,6 +139,19 @@ pub extern "C" fn cembra_session_run_arrow(
         let (array, schema) = session.run_arrow(table, schema)?;
         made.write(array);
         made_schema.write(schema);
+        Ok(())
+    })
+}
+
+/// Sets the types of inputs to those of a table's columns.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_set_arrow_schema(
+    options: Option<&mut Options>,
+    schema: Option<&FFI_ArrowSchema>,
+) -> Option<Box<Error>> {
+    set(options, |options| {
+        let schema = given(schema, "the schema")?;
+        options.options = types_of_schema(std::mem::take(&mut options.options), schema)?;
         Ok(())
     })
 }

@@ -207,7 +207,7 @@ macro_rules! values {
                         places.write((0..rows).map(|at| bit(at).into()));
                     }
                     Places::Texts(places) => {
-                        places.write((0..rows).map(|at| crate::tensors::kept_text(column.text(at).unwrap_or(""))));
+                        places.write((0..rows).map(|at| crate::views::kept_text(column.text(at).unwrap_or(""))));
                     }
                     Places::Bytes(places) => {
                         places.write((0..rows).map(|at| ByteString::kept(column.string(at).unwrap_or(&[]))));

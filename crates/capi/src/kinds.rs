@@ -1,4 +1,4 @@
-//! The numbers that the header gives to types, `CEMBRA_KIND_*`, and what they are in models.
+//! The numbers that the header gives to types, `CEMBRA_KIND_*`, and what they are in models; and those of forms of presence.
 
 use compiler::{QType, Scalar};
 
@@ -65,3 +65,8 @@ pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
         _ => (LITERAL, 0, 0),
     }
 }
+
+/// `CEMBRA_PRESENCE_*`.
+pub(crate) const PRESENCE_ALL: u32 = 0;
+pub(crate) const PRESENCE_BYTES: u32 = 1;
+pub(crate) const PRESENCE_BITS: u32 = 2;

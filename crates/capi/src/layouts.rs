@@ -74,11 +74,6 @@ pub struct ColumnMut {
     pub presence_bit: usize,
 }
 
-/// `CEMBRA_PRESENCE_*`.
-pub(crate) const PRESENCE_ALL: u32 = 0;
-pub(crate) const PRESENCE_BYTES: u32 = 1;
-pub(crate) const PRESENCE_BITS: u32 = 2;
-
 /// `cembra_array`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

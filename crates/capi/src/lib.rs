@@ -9,7 +9,8 @@
 //! | `kinds` | the numbers of types |
 //! | `failure`, `errors` | what went wrong, and how C is told; panics |
 //! | `options`, `program`, `session` | the handles |
-//! | `rows`, `tensors` | one row: values, arrays, tensors |
+//! | `given`, `rows`, `tensors` | one row: values, arrays, tensors |
+//! | `views` | what C sees of the values that a row came to |
 //! | `columns` | many rows in C's memory |
 //! | `arrow` | tables by Arrow's C data interface |
 //!
@@ -19,6 +20,7 @@ pub mod arrow;
 pub mod columns;
 pub mod errors;
 mod failure;
+mod given;
 mod kinds;
 pub mod layouts;
 pub mod memory;
@@ -27,6 +29,7 @@ pub mod program;
 pub mod rows;
 pub mod session;
 mod tensors;
+mod views;
 
 use memory::Text;
 

@@ -4,9 +4,8 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::failure::Failure;
-use crate::kinds;
-use crate::layouts::{PRESENCE_ALL, PRESENCE_BITS, PRESENCE_BYTES, Payload, Value};
-use compiler::{Date, Duration, InputColumn, Scalar, ScalarValue, Timestamp};
+use crate::kinds::{PRESENCE_ALL, PRESENCE_BITS, PRESENCE_BYTES};
+use compiler::{Date, Duration, InputColumn, Scalar, Timestamp};
 use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
 
@@ -243,13 +242,22 @@ impl<T: Copy> StridedMut<T> {
         self.count
     }
 
+    /// The places, each of which can be written.
+    #[inline]
+    pub(crate) fn places(self) -> impl Iterator<Item = *mut T> {
+        (0..self.count).map(move |at| {
+            let distance = at.cast_signed().wrapping_mul(self.stride);
+            // The distance is one that was checked, and the address aligned.
+            self.first.wrapping_offset(distance).cast()
+        })
+    }
+
     /// Writes a value to each place, as far as there are values.
     #[inline]
     pub(crate) fn write(self, values: impl Iterator<Item = T>) {
-        for (at, value) in (0..self.count).zip(values) {
-            let distance = at.cast_signed().wrapping_mul(self.stride);
-            // SAFETY: C-MEMORY: the distance is one that was checked, and the address aligned.
-            unsafe { self.first.wrapping_offset(distance).cast::<T>().write(value) };
+        for (place, value) in self.places().zip(values) {
+            // SAFETY: C-MEMORY: the place is one of those that were checked.
+            unsafe { place.write(value) };
         }
     }
 
@@ -263,33 +271,6 @@ impl<T: Copy> StridedMut<T> {
             }
         } else {
             self.write(values.iter().copied());
-        }
-    }
-}
-
-impl StridedMut<Value<'static>> {
-    /// Writes the values of a row as C sees them. A number is written part by part: moving what was just written in parts takes longer.
-    pub(crate) fn write_row(
-        self,
-        values: &[compiler::Value],
-        mut view: impl FnMut(&compiler::Value) -> Value<'static>,
-    ) {
-        for (at, value) in (0..self.count).zip(values) {
-            let distance = at.cast_signed().wrapping_mul(self.stride);
-            let place = self.first.wrapping_offset(distance).cast::<Value<'static>>();
-            match value {
-                compiler::Value::Scalar(ScalarValue::Float64(number))
-                | compiler::Value::Present(ScalarValue::Float64(number)) => {
-                    // SAFETY: C-MEMORY: the distance is one that was checked, and the address aligned.
-                    unsafe {
-                        (&raw mut (*place).kind).write(kinds::F64);
-                        (&raw mut (*place).present).write(Flag(1));
-                        (&raw mut (*place).r#as).cast::<f64>().write(*number);
-                    }
-                }
-                // SAFETY: C-MEMORY, likewise.
-                other => unsafe { place.write(view(other)) },
-            }
         }
     }
 }
@@ -438,49 +419,3 @@ impl PresenceMut {
         }
     }
 }
-
-/// A value of a row, as C gave it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Given<'a>(&'a Value<'a>);
-
-impl<'a> Given<'a> {
-    /// The values of a row.
-    ///
-    /// # Safety
-    /// C-MEMORY: there are so many values, or the pointer is null; each has what its kind says, and what that points to is there.
-    pub(crate) unsafe fn row(
-        first: *const Value<'a>,
-        count: usize,
-        what: &str,
-    ) -> Result<impl ExactSizeIterator<Item = Given<'a>>, Failure> {
-        // SAFETY: C-MEMORY, promised by the caller.
-        Ok(unsafe { slice(first, count, what) }?.iter().map(Given))
-    }
-
-    /// One of `CEMBRA_KIND_*`, or any other number.
-    pub(crate) const fn kind(self) -> u32 {
-        self.0.kind
-    }
-
-    /// True if there is a value.
-    pub(crate) const fn is_present(self) -> bool {
-        self.0.present.is_set()
-    }
-
-    /// What the value holds, as the member of the union that its kind says.
-    pub(crate) fn payload<T>(self, member: impl FnOnce(&'a Payload<'a>) -> T) -> T {
-        member(&self.0.r#as)
-    }
-}
-
-/// Reads a member of a value's union: the one that its kind says, or any other of numbers.
-macro_rules! member {
-    ($given:expr, $name:ident) => {
-        $given.payload(|payload| {
-            // SAFETY: C-MEMORY: the caller wrote the member that the kind says.
-            unsafe { payload.$name }
-        })
-    };
-}
-
-pub(crate) use member;

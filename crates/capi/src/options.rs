@@ -1,10 +1,8 @@
 //! Options of compiling, set one by one.
 
-use crate::arrow::types_of_schema;
 use crate::errors::{Error, Origin, border, quiet};
 use crate::failure::{Failure, given};
 use crate::memory::Text;
-use arrow_schema::ffi::FFI_ArrowSchema;
 use compiler::{Backend, Limits, Model, parse_type};
 
 /// `cembra_options`.
@@ -40,7 +38,7 @@ impl Options {
 }
 
 /// Changes options by what may fail.
-fn set(
+pub(crate) fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
 ) -> Option<Box<Error>> {
@@ -125,19 +123,6 @@ pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name:
     set(options, |options| {
         options.outputs.push(name.read("the name")?.to_owned());
         options.options = std::mem::take(&mut options.options).outputs(options.outputs.iter().cloned());
-        Ok(())
-    })
-}
-
-/// Sets the types of inputs to those of a table's columns.
-#[unsafe(no_mangle)]
-pub extern "C" fn cembra_options_set_arrow_schema(
-    options: Option<&mut Options>,
-    schema: Option<&FFI_ArrowSchema>,
-) -> Option<Box<Error>> {
-    set(options, |options| {
-        let schema = given(schema, "the schema")?;
-        options.options = types_of_schema(std::mem::take(&mut options.options), schema)?;
         Ok(())
     })
 }

@@ -2,12 +2,14 @@
 
 use crate::errors::Error;
 use crate::failure::Failure;
+use crate::given::{Given, member};
 use crate::kinds;
 use crate::layouts;
-use crate::memory::{Given, StridedMut, member, pointed};
+use crate::memory::{StridedMut, pointed};
 use crate::session::{Session, with_session};
 use crate::tensors;
-use compiler::{Date, Duration, Literal, QType, Scalar, ScalarValue, Timestamp, Value, cast_literal};
+use crate::views::write_row;
+use compiler::{Date, Duration, Literal, QType, ScalarValue, Timestamp, Value, cast_literal};
 
 impl Session {
     /// Evaluates the row of these values.
@@ -43,7 +45,7 @@ impl Session {
         }
         self.inner.evaluate_into(&self.row, &mut self.made)?;
         let views = &mut self.views;
-        outputs.write_row(&self.made, |value| views.of(value));
+        write_row(outputs, &self.made, views);
         Ok(())
     }
 }
@@ -134,32 +136,6 @@ fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
     let found = found.map_err(|error| Failure::values(format!("input `{}` is `{shown}`: {error}", field.name)))?;
     cast_literal(&found, &field.qtype)
         .ok_or_else(|| Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype)))
-}
-
-/// The number of a scalar's type, and the scalar as C sees it.
-pub(crate) fn payload(value: &ScalarValue) -> layouts::Payload<'static> {
-    match value {
-        ScalarValue::Unit => layouts::Payload { u64: 0 },
-        ScalarValue::Boolean(value) => layouts::Payload { boolean: (*value).into() },
-        ScalarValue::Int32(value) | ScalarValue::Date(Date(value)) => layouts::Payload { i32: *value },
-        ScalarValue::Int64(value)
-        | ScalarValue::Timestamp(Timestamp(value))
-        | ScalarValue::Duration(Duration(value)) => layouts::Payload { i64: *value },
-        ScalarValue::UInt64(value) => layouts::Payload { u64: *value },
-        ScalarValue::Float32(value) => layouts::Payload { f32: *value },
-        ScalarValue::Float64(value) | ScalarValue::WeakFloat(value) => layouts::Payload { f64: *value },
-        ScalarValue::Text(text) => layouts::Payload { text: tensors::kept_text(text) },
-        ScalarValue::Bytes(bytes) => layouts::Payload { bytes: tensors::kept_bytes(bytes) },
-    }
-}
-
-/// The kind of a missing value of a type.
-pub(crate) const fn missing_view(scalar: Scalar) -> layouts::Value<'static> {
-    layouts::Value {
-        kind: kinds::of_scalar(scalar),
-        present: crate::memory::Flag(0),
-        r#as: layouts::Payload { u64: 0 },
-    }
 }
 
 /// Evaluates one row.

@@ -5,7 +5,7 @@ use crate::failure::{Failure, given};
 use crate::memory::Text;
 use crate::options::set_limit;
 use crate::program::{Compiled, Program};
-use crate::tensors::Views;
+use crate::views::Views;
 use compiler::{Cancellation, Limits, OnError, OutputColumn, RowFailure, RunOptions, Value};
 use std::mem::MaybeUninit;
 use std::sync::Arc;

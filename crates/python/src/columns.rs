@@ -1,9 +1,11 @@
 //! Many rows at once: arrays of NumPy and of Arrow as columns. Numbers are read where they lie, and written into the arrays that the caller
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
+use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of, presence};
 use crate::interrupt::{detached, token};
+use crate::packages::{arrow, is_arrow, package};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
-use crate::values::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of, presence};
+use crate::values;
 use arrow_array::ArrayRef;
 use cembra::{
     Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, OnError, OutputColumn, QType, RowFailure,
@@ -101,12 +103,6 @@ pub(crate) fn is_column_of(object: &Bound<'_, PyAny>, qtype: &QType) -> bool {
     }
 }
 
-/// True for an array, or a series, of a package that has Arrow's interface.
-pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
-    let has = |name| object.hasattr(name).unwrap_or(false);
-    has("__arrow_c_array__") || has("__arrow_c_stream__")
-}
-
 impl<'py> Column<'py> {
     /// The same value in every row.
     pub(crate) fn shared(value: Value) -> Self {
@@ -148,7 +144,7 @@ impl<'py> Column<'py> {
             return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
-        let array = values::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
+        let array = arrays::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
         let is_optional = presence.is_some() || array.first_missing().is_some();
         Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
     }
@@ -193,23 +189,6 @@ fn listed<'py>(
         _ => object.call_method0("tolist")?,
     };
     Ok(Some((scalar, listed)))
-}
-
-/// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
-pub(crate) fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
-    let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
-    let (chunks, field) = chunked.into_inner();
-    for chunk in &chunks {
-        arrow_array::Array::to_data(chunk).validate_full().map_err(|error| crate::errors::data(error.to_string()))?;
-    }
-    match chunks.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => Ok(arrow_array::new_empty_array(field.data_type())),
-        several => {
-            let arrays: Vec<&dyn arrow_array::Array> = several.iter().map(|chunk| &**chunk).collect();
-            arrow_select::concat::concat(&arrays).map_err(|error| crate::errors::data(error.to_string()))
-        }
-    }
 }
 
 /// What became of many rows.
@@ -414,12 +393,6 @@ fn arrow_object<'py>(like: &Bound<'py, PyAny>, name: &str, column: OutputColumn)
         }
         _ => Ok(array),
     }
-}
-
-/// The package that an object's class is of.
-pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    let module = object.get_type().module()?.to_string();
-    Ok(module.split('.').next().unwrap_or_default().to_owned())
 }
 
 /// An array of numbers of NumPy as one of the type that an input is of, where every one of its numbers is of that type too.

@@ -1,7 +1,7 @@
 //! Edges: which elements of an array belong to which group. Python has no value of the kind, so it is a class of the package.
 
+use crate::arrays;
 use crate::scalars::Misfit;
-use crate::values;
 use cembra::{ArrayKind, EdgeForm, Scalar};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Edge {
 
 /// The elements of a sequence of integers, none of which may be missing.
 fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let array = values::array(object, Scalar::Int64).map_err(|misfit: Misfit| misfit.raised(name))?;
+    let array = arrays::array(object, Scalar::Int64).map_err(|misfit: Misfit| misfit.raised(name))?;
     match (array.numbers::<i64>(), array.first_missing()) {
         (Some(all), None) => Ok(all.to_vec()),
         _ => Err(crate::errors::data(format!("an element of `{name}` is missing"))),
@@ -43,7 +43,7 @@ impl Edge {
     /// The group of each element, one of `parent_size`, or `None` for an element of no group.
     #[staticmethod]
     fn from_mapping(mapping: &Bound<'_, PyAny>, parent_size: usize) -> PyResult<Edge> {
-        let groups = values::array(mapping, Scalar::Int64).map_err(|misfit| misfit.raised("mapping"))?;
+        let groups = arrays::array(mapping, Scalar::Int64).map_err(|misfit| misfit.raised("mapping"))?;
         Edge::of(cembra::Edge::from_mapping(ArrayKind::Dense, groups, parent_size))
     }
 
@@ -62,7 +62,7 @@ impl Edge {
     /// The group of each element, as an array of NumPy.
     #[getter]
     fn mapping<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        values::numpy_array(py, &self.0.mapping())
+        arrays::numpy_array(py, &self.0.mapping())
     }
 
     /// The points that groups lie between, or `None` if each element names its group.

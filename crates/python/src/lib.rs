@@ -4,17 +4,19 @@
 //! | file | what it is about |
 //! |---|---|
 //! | `model`, `settings`, `signature` | the class `Model`, what it is made of, and what it is compiled for |
-//! | `session` | one evaluation after the other in the same memory |
+//! | `session`, `terms` | one evaluation after the other in the same memory, and what ends evaluations |
 //! | `model_set` | the models of a folder |
-//! | `scalars`, `values`, `tensors` | one value, from Python and to Python |
+//! | `scalars`, `arrays`, `tensors`, `values` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
 //! | `edges` | which elements belong to which group |
 //! | `user_operators` | functions of Python as operators |
 //! | `operators` | the operators, as Python's functions are made of them |
+//! | `packages` | objects of other packages |
 //! | `interrupt` | what Ctrl-C ends |
 //! | `tables` | whole tables: data frames, in and out |
 //! | `errors` | errors of the library as exceptions |
 
+mod arrays;
 mod columns;
 mod edges;
 mod errors;
@@ -22,12 +24,14 @@ mod interrupt;
 mod model;
 mod model_set;
 mod operators;
+mod packages;
 mod scalars;
 mod session;
 mod settings;
 mod signature;
 mod tables;
 mod tensors;
+mod terms;
 mod user_operators;
 mod values;
 

@@ -4,10 +4,10 @@
 use crate::columns::{self, Column, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, detached, is_long};
-use crate::session::{Session, Terms};
 use crate::settings::{Kept, Settings, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
+use crate::terms::Terms;
 use crate::user_operators;
 use crate::values::{self, Arrays};
 use cembra::{Batch, Cancellation, Executor, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
@@ -474,16 +474,12 @@ impl Model {
     }
 
     /// A session: it evaluates one row after the other in the same memory, which counts for arrays and tensors, and ends evaluations that take too
-    /// long or too much. `limits` are by the names of the library's limits, such as `loop_iterations`, and at most those of the model.
-    #[pyo3(signature = (*, threads=1, time_limit=None, cancellation=None, limits=None))]
-    fn session(
-        slf: Py<Self>,
-        threads: usize,
-        time_limit: Option<f64>,
-        cancellation: Option<&Bound<'_, Token>>,
-        limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
-    ) -> PyResult<Session> {
-        Ok(Session::new(slf, Terms::of(threads, time_limit, cancellation, limits)?))
+    /// long or too much. `threads`, `time_limit` in seconds and `cancellation` are those of `run`; `limits` are by the names of the library's limits,
+    /// such as `loop_iterations`, and at most those of the model.
+    #[pyo3(signature = (**terms))]
+    fn session<'py>(slf: &Bound<'py, Self>, terms: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        // The class uses this one, which does not use it.
+        slf.py().import("cembra._cembra")?.getattr("Session")?.call((slf,), terms)
     }
 
     /// Evaluates the rows of a table, whose columns are found by the names of inputs: a table of pyarrow, Polars, pandas or any other package with

@@ -195,6 +195,11 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
     })
 }
 
+/// True for `None`, and for a mask that does not hold.
+pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
+    object.is_none() || (scalar == Scalar::Unit && object.extract::<bool>().is_ok_and(|holds| !holds))
+}
+
 /// The microseconds of a `timedelta`.
 fn microseconds(object: &Bound<'_, PyAny>) -> Option<i64> {
     let delta = object.cast::<PyDelta>().ok()?;

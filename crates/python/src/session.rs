@@ -4,58 +4,15 @@
 use crate::errors;
 use crate::interrupt::Token;
 use crate::model::{Model, Watch};
-use crate::settings::{limits_of, spelled_limits};
 use crate::signature::{Compiled, Memory};
 use crate::tensors;
+use crate::terms::Terms;
 use crate::values::{self, Arrays};
-use cembra::{RunOptions, Value};
+use cembra::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, TryLockError};
-use std::time::Duration;
-
-/// What ends evaluations, and how they go.
-#[derive(Clone, Default)]
-pub(crate) struct Terms {
-    threads: usize,
-    time_limit: Option<Duration>,
-    cancellation: Option<cembra::Cancellation>,
-    limits: Option<cembra::Limits>,
-}
-
-impl Terms {
-    pub(crate) fn of(
-        threads: usize,
-        time_limit: Option<f64>,
-        cancellation: Option<&Bound<'_, Token>>,
-        limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
-    ) -> PyResult<Terms> {
-        let limits = limits.map(|limits| limits_of(&spelled_limits(Some(limits))?)).transpose()?;
-        let seconds = |seconds: f64| {
-            let refused = |_| errors::data(format!("time_limit is a number of seconds from 0, not {seconds}"));
-            Duration::try_from_secs_f64(seconds).map_err(refused)
-        };
-        let time_limit = time_limit.map(seconds).transpose()?;
-        let cancellation = cancellation.map(|token| token.get().0.clone());
-        Ok(Terms { threads, time_limit, cancellation, limits })
-    }
-
-    /// The options of an evaluation that begins now.
-    pub(crate) fn options(&self) -> RunOptions {
-        let mut options = RunOptions::new().threads(self.threads.max(1));
-        if let Some(limit) = self.time_limit {
-            options = options.time_limit(limit);
-        }
-        if let Some(token) = &self.cancellation {
-            options = options.cancellation(token.clone());
-        }
-        if let Some(limits) = self.limits {
-            options = options.limits(limits);
-        }
-        options
-    }
-}
 
 /// A session of a model: called like the model, with values of one row, arrays and tensors, by one thread at a time.
 ///
@@ -77,14 +34,21 @@ struct State {
     given: Vec<Option<Py<PyAny>>>,
 }
 
-impl Session {
-    pub(crate) fn new(model: Py<Model>, terms: Terms) -> Session {
-        Session { model, terms, state: Mutex::default() }
-    }
-}
-
 #[pymethods]
 impl Session {
+    /// A session of a model: what `model.session` makes.
+    #[new]
+    #[pyo3(signature = (model, *, threads=1, time_limit=None, cancellation=None, limits=None))]
+    fn new(
+        model: Py<Model>,
+        threads: usize,
+        time_limit: Option<f64>,
+        cancellation: Option<&Bound<'_, Token>>,
+        limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+    ) -> PyResult<Session> {
+        Ok(Session { model, terms: Terms::of(threads, time_limit, cancellation, limits)?, state: Mutex::default() })
+    }
+
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,

@@ -1,9 +1,9 @@
 //! Whole tables: what has Arrow's interface for streams goes in, and a table of the same package comes out. Each batch of the stream is evaluated by
 //! itself, and nothing of it is copied.
 
-use crate::columns::package;
 use crate::errors;
 use crate::interrupt::{detached, token};
+use crate::packages::package;
 use crate::signature::Given;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};

@@ -1,9 +1,9 @@
 //! Tensors from arrays of NumPy, and back. The elements of an input are copied, into memory of the evaluation before where there is some; those of an
 //! output are moved, or copied where a session keeps them.
 
-use crate::columns::{arrow, is_arrow};
+use crate::arrays::{is_masked, kind};
+use crate::packages::{arrow, is_arrow};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
-use crate::values::{is_masked, kind};
 use arrow_array::Array;
 use cembra::tensor::Element;
 use cembra::{QType, Scalar, Tensor, Value};
@@ -173,7 +173,7 @@ pub(crate) fn written_again<'py>(
     tensor: &Tensor,
     given: &mut Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    #[expect(deprecated, reason = "the other way to count references is unsafe")]
+    #[expect(deprecated, reason = "the other way to count references goes by pointers")]
     let is_free = |before: &Py<PyAny>| before.get_refcnt(py) == 1;
     if let Some(before) = given
         && is_free(before)

@@ -31,6 +31,11 @@ def test_missing_comes_out_as_none_and_several_outputs_as_a_named_tuple():
     assert made._fields == ("root", "is_large", "flag")
 
 
+def test_a_mask_is_whether_it_holds():
+    model = cembra.compile("input m: unit?, x: f64; output kept = x & m; output mask = m")
+    assert model(True, 1.5) == (1.5, True) and model(False, 1.5) == (None, False) and model(None, 1.5) == (None, False)
+
+
 def test_inputs_have_the_types_of_the_first_call():
     model = cembra.compile("output y = a * b")
     assert model.inputs == {"a": None, "b": None}

@@ -1,0 +1,51 @@
+//! The values of a row as C gives them: each has a kind, and the member of a union that the kind says.
+
+use crate::failure::Failure;
+use crate::layouts::{Payload, Value};
+use crate::memory::slice;
+
+/// A value of a row, as C gave it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'a>(&'a Value<'a>);
+
+impl<'a> Given<'a> {
+    /// The values of a row.
+    ///
+    /// # Safety
+    /// C-MEMORY: there are so many values, or the pointer is null; each has what its kind says, and what that points to is there.
+    pub(crate) unsafe fn row(
+        first: *const Value<'a>,
+        count: usize,
+        what: &str,
+    ) -> Result<impl ExactSizeIterator<Item = Given<'a>>, Failure> {
+        // SAFETY: C-MEMORY, promised by the caller.
+        Ok(unsafe { slice(first, count, what) }?.iter().map(Given))
+    }
+
+    /// One of `CEMBRA_KIND_*`, or any other number.
+    pub(crate) const fn kind(self) -> u32 {
+        self.0.kind
+    }
+
+    /// True if there is a value.
+    pub(crate) const fn is_present(self) -> bool {
+        self.0.present.is_set()
+    }
+
+    /// What the value holds, as the member of the union that its kind says.
+    pub(crate) fn payload<T>(self, member: impl FnOnce(&'a Payload<'a>) -> T) -> T {
+        member(&self.0.r#as)
+    }
+}
+
+/// Reads a member of a value's union: the one that its kind says, or any other of numbers.
+macro_rules! member {
+    ($given:expr, $name:ident) => {
+        $given.payload(|payload| {
+            // SAFETY: C-MEMORY: the caller wrote the member that the kind says.
+            unsafe { payload.$name }
+        })
+    };
+}
+
+pub(crate) use member;

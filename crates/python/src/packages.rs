@@ -1,0 +1,34 @@
+//! Objects of other packages: what has Arrow's interface, and which package an object is of.
+
+use arrow_array::ArrayRef;
+use pyo3::prelude::*;
+use pyo3_arrow::input::AnyArray;
+
+/// The package that an object's class is of.
+pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let module = object.get_type().module()?.to_string();
+    Ok(module.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// True for an array, or a series, of a package that has Arrow's interface.
+pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
+    let has = |name| object.hasattr(name).unwrap_or(false);
+    has("__arrow_c_array__") || has("__arrow_c_stream__")
+}
+
+/// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
+pub(crate) fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+    let (chunks, field) = chunked.into_inner();
+    for chunk in &chunks {
+        arrow_array::Array::to_data(chunk).validate_full().map_err(|error| crate::errors::data(error.to_string()))?;
+    }
+    match chunks.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Ok(arrow_array::new_empty_array(field.data_type())),
+        several => {
+            let arrays: Vec<&dyn arrow_array::Array> = several.iter().map(|chunk| &**chunk).collect();
+            arrow_select::concat::concat(&arrays).map_err(|error| crate::errors::data(error.to_string()))
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What ends evaluations, and how they go: threads, a time limit, a token, limits.
+
+use crate::errors;
+use crate::interrupt::Token;
+use crate::settings::{limits_of, spelled_limits};
+use cembra::RunOptions;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a caller says of evaluations.
+#[derive(Clone, Default)]
+pub(crate) struct Terms {
+    threads: usize,
+    time_limit: Option<Duration>,
+    cancellation: Option<cembra::Cancellation>,
+    limits: Option<cembra::Limits>,
+}
+
+impl Terms {
+    pub(crate) fn of(
+        threads: usize,
+        time_limit: Option<f64>,
+        cancellation: Option<&Bound<'_, Token>>,
+        limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
+    ) -> PyResult<Terms> {
+        let limits = limits.map(|limits| limits_of(&spelled_limits(Some(limits))?)).transpose()?;
+        let seconds = |seconds: f64| {
+            let refused = |_| errors::data(format!("time_limit is a number of seconds from 0, not {seconds}"));
+            Duration::try_from_secs_f64(seconds).map_err(refused)
+        };
+        let time_limit = time_limit.map(seconds).transpose()?;
+        let cancellation = cancellation.map(|token| token.get().0.clone());
+        Ok(Terms { threads, time_limit, cancellation, limits })
+    }
+
+    /// The options of an evaluation that begins now.
+    pub(crate) fn options(&self) -> RunOptions {
+        let mut options = RunOptions::new().threads(self.threads.max(1));
+        if let Some(limit) = self.time_limit {
+            options = options.time_limit(limit);
+        }
+        if let Some(token) = &self.cancellation {
+            options = options.cancellation(token.clone());
+        }
+        if let Some(limits) = self.limits {
+            options = options.limits(limits);
+        }
+        options
+    }
+}
