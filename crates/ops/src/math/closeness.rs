@@ -47,9 +47,8 @@ const IS_CLOSE_RULE: Rule = |t, a| {
 
 /// What the operator says of numbers that are there; a tolerance is missing if one of its two parts is.
 fn is_close(x: f64, y: f64, tolerance: Option<(f64, f64)>) -> bool {
-    let near = |(rtol, atol)| {
-        x.is_finite() && y.is_finite() && (x - y).abs() <= larger(rtol * larger(x.abs(), y.abs()), atol)
-    };
+    let near =
+        |(rtol, atol)| x.is_finite() && y.is_finite() && (x - y).abs() <= larger(rtol * larger(x.abs(), y.abs()), atol);
     x == y || tolerance.is_some_and(near)
 }
 
