@@ -1,5 +1,6 @@
 //! What the functions give and refuse, called as C calls them. Programs in C are in `programs`; calls that make no sense are in `hostile`.
 
+use cembra::arrow::cembra_options_set_arrow_schema;
 use cembra::errors::{
     Error, border, cembra_error_code, cembra_error_element, cembra_error_fault, cembra_error_free,
     cembra_error_message, cembra_error_operator, cembra_error_problem, cembra_error_problem_count,
@@ -8,8 +9,8 @@ use cembra::errors::{
 use cembra::layouts::{Array, Column, ColumnMut, Field, Payload, Tensor, Value};
 use cembra::memory::{Flag, Text};
 use cembra::options::{
-    Options, cembra_options_add_output, cembra_options_new, cembra_options_set_arrow_schema,
-    cembra_options_set_backend, cembra_options_set_input_type, cembra_options_set_limit, cembra_options_set_name,
+    Options, cembra_options_add_output, cembra_options_new, cembra_options_set_backend, cembra_options_set_input_type,
+    cembra_options_set_limit, cembra_options_set_name,
 };
 use cembra::program::{Program, cembra_check, cembra_compile, cembra_program_input, cembra_program_output};
 use cembra::rows::cembra_session_evaluate;
