@@ -398,6 +398,15 @@ fn arrow_object<'py>(like: &Bound<'py, PyAny>, name: &str, column: OutputColumn)
 /// An array of numbers of NumPy as one of the type that an input is of, where every one of its numbers is of that type too.
 pub(crate) fn widened<'py>(object: &Bound<'py, PyAny>, qtype: &QType) -> PyResult<Bound<'py, PyAny>> {
     let Ok(untyped) = object.cast::<PyUntypedArray>() else { return Ok(object.clone()) };
+    // Naming a type of NumPy takes longer than evaluating a few rows.
+    macro_rules! is_of_it {
+        ($($rust:ident $scalar:ident),*) => {
+            false $(|| (qtype.scalar() == Some(Scalar::$scalar) && object.cast::<PyArray1<$rust>>().is_ok()))*
+        };
+    }
+    if for_each_number!(is_of_it) {
+        return Ok(object.clone());
+    }
     let found = kind(untyped)?;
     let wanted = qtype.scalar().filter(|scalar| *scalar != Scalar::Boolean && scalar_of_dtype(&found) != Some(*scalar));
     let Some(wanted) = wanted.and_then(dtype_of).filter(|_| !found.starts_with('b')) else { return Ok(object.clone()) };
