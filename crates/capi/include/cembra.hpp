@@ -72,6 +72,9 @@ public:
     options &backend(std::uint32_t backend) { return set(cembra_options_set_backend(get(), backend)); }
     options &limit(std::string_view name, std::uint64_t value) { return set(cembra_options_set_limit(get(), text_of(name), value)); }
     options &output(std::string_view name) { return set(cembra_options_add_output(get(), text_of(name))); }
+    options &file(std::string_view name, std::string_view text) {
+        return set(cembra_options_add_file(get(), text_of(name), text_of(text)));
+    }
     options &arrow_schema(const ArrowSchema &schema) { return set(cembra_options_set_arrow_schema(get(), &schema)); }
 
     cembra_options *get() const noexcept { return handle_.get(); }

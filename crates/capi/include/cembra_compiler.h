@@ -110,6 +110,8 @@ CEMBRA_MUST_USE cembra_error *cembra_options_set_backend(cembra_options *options
 CEMBRA_MUST_USE cembra_error *cembra_options_set_limit(cembra_options *options, cembra_text name, uint64_t value);
 /* Computes this output, behind those that were chosen before; without it, all outputs. */
 CEMBRA_MUST_USE cembra_error *cembra_options_add_output(cembra_options *options, cembra_text name);
+/* Gives a file that the text, or another file, may `use`: its name is found beside the name of the text that uses it. A name given again is replaced. */
+CEMBRA_MUST_USE cembra_error *cembra_options_add_file(cembra_options *options, cembra_text name, cembra_text text);
 
 /* ---- Programs ---- */
 

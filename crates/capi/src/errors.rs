@@ -34,8 +34,10 @@ struct ErrorProblem {
 /// What an error or a warning is of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'o> {
-    /// A text, and what it is called.
-    Text(&'o str, &'o str),
+    /// A text without a name.
+    Text(&'o str),
+    /// A text and the files that it uses.
+    Sources(&'o Sources),
     /// A model.
     Model(&'o Model),
 }
@@ -43,7 +45,8 @@ pub(crate) enum Origin<'o> {
 impl Origin<'_> {
     fn source(&self) -> Source<'_> {
         match self {
-            Origin::Text(name, text) => Source::new(name, text),
+            Origin::Text(text) => Source::from(*text),
+            Origin::Sources(sources) => Source::from(*sources),
             Origin::Model(model) => Source::from(*model),
         }
     }
@@ -52,10 +55,11 @@ impl Origin<'_> {
     fn problems(&self, found: &[Diagnostic]) -> Vec<ErrorProblem> {
         let alone;
         let sources = match self {
-            Origin::Text(name, text) => {
-                alone = Sources::alone(name, *text);
+            Origin::Text(text) => {
+                alone = Sources::alone("", *text);
                 Some(&alone)
             }
+            Origin::Sources(sources) => Some(*sources),
             Origin::Model(model) => model.sources(),
         };
         let problem = |one: &Diagnostic| {
@@ -139,7 +143,7 @@ impl Error {
 impl From<Failure> for Box<Error> {
     /// The error of a failure that is of no text.
     fn from(failure: Failure) -> Self {
-        Error::of_failure(failure, Origin::Text("", ""))
+        Error::of_failure(failure, Origin::Text(""))
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::errors::{Error, Origin, border, quiet};
 use crate::failure::{Failure, given};
 use crate::memory::Text;
-use compiler::{Backend, Limits, Model, parse_type};
+use compiler::{Backend, GivenFiles, Limits, Model, Registry, Sources, parse_type};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// `cembra_options`.
 #[derive(Clone, Debug, Default)]
@@ -15,18 +17,18 @@ pub struct Options {
     /// The inputs that were given types by name.
     typed: Vec<String>,
     outputs: Vec<String>,
+    /// The texts of files that the text may use, by their names.
+    files: BTreeMap<String, Arc<str>>,
 }
 
 impl Options {
     /// Reads a text.
     pub(crate) fn parsed(&self, text: &str) -> Result<Model, Box<Error>> {
         let name = self.name.as_deref().unwrap_or_default();
-        let parsed = Model::parse_within(text, &self.limits);
-        let parsed = parsed.map_err(|error| Error::of(&error, Origin::Text(name, text)))?;
-        let model = match &self.name {
-            Some(name) => parsed.named(name),
-            None => parsed,
-        };
+        let files = GivenFiles::new(name, self.files.clone());
+        let sources = Arc::new(Sources::gather(name, text, &self.limits, &files));
+        let parsed = Model::parse_sources(sources.clone(), Registry::standard(), &self.limits);
+        let model = parsed.map_err(|error| Error::of(&error, Origin::Sources(&sources)))?;
         let is_input = |name: &String| model.program().inputs.iter().any(|input| *input.name == **name);
         match self.typed.iter().find(|name| !is_input(name)) {
             Some(unknown) => {
@@ -75,7 +77,7 @@ pub extern "C" fn cembra_options_set_input_type(
 ) -> Option<Box<Error>> {
     set(options, |options| {
         let (name, spelled) = (name.read("the name")?, r#type.read("the type")?);
-        let qtype = parse_type(spelled).map_err(|error| Error::of(&error, Origin::Text("", spelled)))?;
+        let qtype = parse_type(spelled).map_err(|error| Error::of(&error, Origin::Text(spelled)))?;
         options.options = std::mem::take(&mut options.options).input_type(name, qtype);
         options.typed.push(name.to_owned());
         Ok(())
@@ -123,6 +125,19 @@ pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name:
     set(options, |options| {
         options.outputs.push(name.read("the name")?.to_owned());
         options.options = std::mem::take(&mut options.options).outputs(options.outputs.iter().cloned());
+        Ok(())
+    })
+}
+
+/// Gives a file that the text may use.
+#[unsafe(no_mangle)]
+pub extern "C" fn cembra_options_add_file(
+    options: Option<&mut Options>,
+    name: Text<'_>,
+    text: Text<'_>,
+) -> Option<Box<Error>> {
+    set(options, |options| {
+        options.files.insert(name.read("the name")?.to_owned(), text.read("the text")?.into());
         Ok(())
     })
 }

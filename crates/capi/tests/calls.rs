@@ -9,8 +9,8 @@ use cembra::errors::{
 use cembra::layouts::{Array, Column, ColumnMut, Field, Payload, Tensor, Value};
 use cembra::memory::{Flag, Text};
 use cembra::options::{
-    Options, cembra_options_add_output, cembra_options_new, cembra_options_set_backend, cembra_options_set_input_type,
-    cembra_options_set_limit, cembra_options_set_name,
+    Options, cembra_options_add_file, cembra_options_add_output, cembra_options_new, cembra_options_set_backend,
+    cembra_options_set_input_type, cembra_options_set_limit, cembra_options_set_name,
 };
 use cembra::program::{Program, cembra_check, cembra_compile, cembra_program_input, cembra_program_output};
 use cembra::rows::cembra_session_evaluate;
@@ -542,5 +542,33 @@ fn columns_of_every_type_come_back() {
         let shared = Column { stride: 0, ..input };
         assert!(run(&mut session, ROWS, &[shared], &[output]).is_none());
         assert!(made.iter().all(|made| made.as_str() == Some(&*texts[0])), "{spelled}");
+    }
+}
+
+#[test]
+fn a_text_uses_files_that_are_given() {
+    let mut options = Options::default();
+    let add = |options: &mut Options, name: &str, text: &str| {
+        assert!(cembra_options_add_file(Some(options), Text::new(name), Text::new(text)).is_none());
+    };
+    assert!(cembra_options_set_name(Some(&mut options), Text::new("models/price.cem")).is_none());
+    add(&mut options, "models/lib/tax.cem", "use \"rate.cem\"\nfn taxed(x) = x * (1.0 + vat)");
+    add(&mut options, "models/lib/rate.cem", "let vat = 1.0");
+    // What is given again counts.
+    add(&mut options, "models/lib/rate.cem", "let vat = 0.25");
+    let text = "use \"lib/tax.cem\"\ninput price: f64\noutput total = taxed(price)";
+    let mut program = MaybeUninit::uninit();
+    assert!(cembra_compile(Text::new(text), Some(&options), Some(&mut program)).is_none());
+    // An error in a file names it, and one that is not there is found by no other way.
+    for (name, text, expected) in [
+        ("models/lib/rate.cem", "let vat = ", "models/lib/rate.cem"),
+        ("models/lib/tax.cem", "use \"none.cem\"", "none.cem"),
+    ] {
+        let mut options = options.clone();
+        add(&mut options, name, text);
+        let error =
+            cembra_check(Text::new("use \"lib/tax.cem\"\noutput y = 1"), Some(&options), None).expect("an error");
+        let rendered = cembra_error_rendered(Some(&error)).as_str().expect("a text").to_owned();
+        assert!(rendered.contains(expected), "{rendered}");
     }
 }

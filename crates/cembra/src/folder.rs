@@ -2,9 +2,11 @@
 
 use crate::text_file::{read_text, without_mark};
 use cembra_expr::{Resolver, UsedFile};
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Files that lie in a folder, or in folders inside of it: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather). A file is
 /// called by its path, and uses others from where it lies.
@@ -80,6 +82,44 @@ impl Resolver for Folder {
 
     fn name_of(&self, name: &str, from: &str) -> Option<String> {
         Some(shown(&self.path_of(name, from).ok()?))
+    }
+}
+
+/// Files that the host has as texts, by their names: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather) that reads nothing. Names lie
+/// beside that of the text that uses them, as paths in a [`Folder`] do.
+///
+/// ```
+/// use cembra::{GivenFiles, Limits, Model, Registry, Sources};
+///
+/// let files = GivenFiles::new("models/price.cem", [("models/tax.cem".to_owned(), "let vat = 0.5".into())]);
+/// let limits = Limits::default();
+/// let sources = Sources::gather("models/price.cem", "use \"tax.cem\"; 2.0 * vat", &limits, &files);
+/// assert!(Model::parse_sources(sources, Registry::standard(), &limits).is_ok());
+/// ```
+#[derive(Clone, Debug)]
+pub struct GivenFiles {
+    folder: Folder,
+    files: BTreeMap<String, Arc<str>>,
+}
+
+impl GivenFiles {
+    /// The files beside a text that is called so.
+    #[must_use]
+    pub fn new(text: &str, files: impl IntoIterator<Item = (String, Arc<str>)>) -> GivenFiles {
+        let folder = Path::new(text).parent().unwrap_or(Path::new(""));
+        GivenFiles { folder: Folder::new(folder, 0), files: files.into_iter().collect() }
+    }
+}
+
+impl Resolver for GivenFiles {
+    fn resolve(&self, name: &str, from: &str) -> io::Result<UsedFile> {
+        let name = shown(&self.folder.path_of(name, from)?);
+        let text = self.files.get(&name).ok_or(io::ErrorKind::NotFound)?.clone();
+        Ok(UsedFile { name, text })
+    }
+
+    fn name_of(&self, name: &str, from: &str) -> Option<String> {
+        self.folder.name_of(name, from)
     }
 }
 

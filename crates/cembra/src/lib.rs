@@ -107,7 +107,7 @@ pub use coverage::Branch;
 pub use explain::{Machine, Origin, Stage};
 pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
-pub use folder::Folder;
+pub use folder::{Folder, GivenFiles};
 #[cfg(feature = "json")]
 pub use json::{Json, JsonColumns, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter};

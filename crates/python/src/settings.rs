@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::user_operators::registry;
-use cembra::{Backend, Folder, Limits, Options, QType, Sources, UsedFile};
+use cembra::{Backend, Folder, GivenFiles, Limits, Options, QType, Sources};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -61,16 +61,11 @@ pub(crate) fn spelled_limits(given: Option<BTreeMap<String, Bound<'_, PyAny>>>) 
     given.unwrap_or_default().into_iter().map(one).collect()
 }
 
-/// The files that lie beside one.
-fn folder_of(path: &Path) -> Folder {
-    Folder::new(path.parent().unwrap_or(Path::new("")), Limits::default().source_bytes)
-}
-
 impl Settings {
     /// Reads a text from a file; what it uses is found beside it.
     pub(crate) fn of_file(path: &Path) -> PyResult<Settings> {
         let limits = Limits::default();
-        let folder = folder_of(path);
+        let folder = Folder::new(path.parent().unwrap_or(Path::new("")), limits.source_bytes);
         let main = folder.read(path)?;
         let sources = Sources::gather(&main.name, main.text, &limits, &folder);
         Ok(Settings::of_sources(&sources))
@@ -87,15 +82,9 @@ impl Settings {
     pub(crate) fn parsed(&self) -> PyResult<cembra::Model> {
         let limits = limits_of(&self.limits)?;
         let name = self.name.as_deref().unwrap_or_default();
-        let folder = folder_of(Path::new(name));
-        let resolver = |used: &str, from: &str| {
-            let path = folder.path_of(used, from)?.display().to_string();
-            match self.files.get(&path) {
-                Some(text) => Ok(UsedFile { name: path, text: text.as_str().into() }),
-                None => Err(std::io::ErrorKind::NotFound.into()),
-            }
-        };
-        let sources = Arc::new(Sources::gather(name, self.text.as_str(), &limits, &resolver));
+        let files = self.files.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
+        let files = GivenFiles::new(name, files);
+        let sources = Arc::new(Sources::gather(name, self.text.as_str(), &limits, &files));
         let parsed = cembra::Model::parse_sources(sources.clone(), registry(), &limits);
         parsed.map_err(|error| errors::of_source(error, &*sources))
     }
