@@ -44,6 +44,19 @@ fn format(text: &str) -> PyResult<String> {
         .map_err(|error| errors::of_text(error, text, None))
 }
 
+/// True for a name that the language writes without quotes.
+#[pyfunction]
+fn _is_plain_name(name: &str) -> bool {
+    cembra::is_plain_name(name)
+}
+
+/// A type as the language shows it, by any of its names: `f32?` of `OPTIONAL_FLOAT32`.
+#[pyfunction]
+fn _shown_type(name: &str) -> PyResult<String> {
+    let parsed = cembra::parse_type(name).map_err(|error| errors::of_text(error, name, None))?;
+    Ok(cembra::print_type(&parsed))
+}
+
 #[pymodule]
 fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::add_to(module)?;
@@ -59,5 +72,7 @@ fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(operators::_has_operator, module)?)?;
     module.add_function(wrap_pyfunction!(model::_compile, module)?)?;
     module.add_function(wrap_pyfunction!(model::_rebuilt, module)?)?;
+    module.add_function(wrap_pyfunction!(_is_plain_name, module)?)?;
+    module.add_function(wrap_pyfunction!(_shown_type, module)?)?;
     module.add_function(wrap_pyfunction!(format, module)?)
 }

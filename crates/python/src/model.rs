@@ -362,7 +362,10 @@ impl Model {
                 }
             });
         }
-        columns::run(py, batch, run, &given, out, |error| self.raised(error))
+        let made = columns::run(py, batch, run, &given, out, |error| self.raised(error));
+        // What rows that failed had raised is no cause of what fails later.
+        drop(user_operators::raised());
+        made
     }
 }
 
@@ -496,7 +499,9 @@ impl Model {
         let tables = Tables::of(frame)?;
         let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
         let batch = self.batch(py, &compiled)?;
-        tables.run(py, batch, options, |error| self.raised(error))
+        let made = tables.run(py, batch, options, |error| self.raised(error));
+        drop(user_operators::raised());
+        made
     }
 
     /// The text.

@@ -135,6 +135,7 @@ def test_literals_lambdas_and_operators_as_operands():
     increment = arolla.LambdaOperator("x", P_x + 1)
     check(increment(L.y) * increment(L.y), y=2)
     check(M.core.map(increment, L.x), x=arolla.array([1, None]))
+    check(M.core.map(arolla.LambdaOperator("text", P.text * 2), L.date), date=arolla.array([1, None]))
     check(M.core.map_tuple(M.math.neg, L.x), x=arolla.tuple(1, 2.5))
     check(M.core.reduce_tuple(M.math.add, L.x), x=arolla.tuple(1, 2, 3))
     check(M.seq.reduce(M.math.add, L.s, 0), s=arolla.types.Sequence(1, 2, 3))

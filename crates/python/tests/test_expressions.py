@@ -119,6 +119,16 @@ def test_lists_tuples_dicts_fields_and_elements():
     assert list(odd.inputs) == ["net price", "if"] and odd(1, 2) == 3
 
 
+@pytest.mark.parametrize("name", ["text", "date", "bytes", "f64", "DENSE_ARRAY_X", "let", "inf", "L", "M", "math", "_0", "_1", "__0"])
+def test_inputs_and_outputs_may_be_words_of_the_language(name):
+    python = {}
+    exec(f"def function({name}): return {name} * {name} + {name} // 2", python)
+    assert cembra.function(python["function"])(4) == 18
+    shared = L[name] + 1
+    made = cembra.compile({name: shared * shared, "other": cembra.expressions.as_expr({name: shared})[name]})
+    assert tuple(made(4)) == (25, 5) and made.outputs == [name, "other"]
+
+
 def test_functions_of_numpy_on_expressions_are_operators():
     assert cembra.compile(np.sqrt(L.x) + np.float64(1.0))(4.0) == 3.0
     assert cembra.compile(np.where(L.x > 1, 1, 2))(0) == 2

@@ -80,6 +80,17 @@ def test_what_a_function_raises_is_the_cause(backend):
     assert raised.value.__cause__ is None
 
 
+def test_what_a_row_raised_is_no_cause_of_another_failure():
+    name = fresh()
+    cembra.operator(name, "f64", "f64")(lambda x: 1 / 0)
+    model = cembra.compile(f"input x: f64; {name}(x)")
+    made, failed, _ = model.run({"x": np.array([1.0])}, on_error="missing")
+    assert made.tolist() == [None] and failed == [0]
+    with pytest.raises(cembra.EvaluationError) as raised:
+        cembra.compile("input b: bytes; strings.decode(b)")(b"\xff")
+    assert raised.value.code == "invalid" and raised.value.__cause__ is None
+
+
 def test_what_is_no_operator():
     for parameters, result, hint in [
         ("f32", "f64", "one or two parameters"),

@@ -7,9 +7,7 @@ writes the text of whole expressions, `operators` has the functions that make th
 from __future__ import annotations
 
 import datetime
-import keyword
 import math
-import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,11 +15,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cembra._cembra import TypesError
+from cembra._cembra import TypesError, _is_plain_name
 
 __all__ = ["Expr", "L", "TracingError", "call"]
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 # Where nodes are made is only asked for while a function is traced: it takes longer than making one.
 _tracing = threading.local()
@@ -391,6 +387,6 @@ class Inputs:
 L = Inputs()
 
 
-def is_name(text: str) -> bool:
-    """True for what may be a name in the language without quotes, and in Python."""
-    return _NAME.match(text) is not None and not keyword.iskeyword(text)
+def spelled(name: str) -> str:
+    """A name as the language writes it: in quotes where it is one of its words, or no word."""
+    return name if _is_plain_name(name) else quoted(name)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cembra.expressions import Expr, is_name, quoted
+from cembra._cembra import _is_plain_name
+from cembra.expressions import Expr, quoted, spelled
 
 __all__ = ["Text", "shown", "text_of"]
 
 # Expressions that nest deeper than this are cut into definitions.
 _DEEPEST = 6
-# Words of the language, which no definition of these texts is, and no field without quotes.
-_WORDS = frozenset("input let fn output if then else and or not true false present missing inf nan test use numbers extern in".split())
 
 
 class Text:
@@ -36,7 +35,7 @@ class Text:
 
 
 def _input(name: str) -> str:
-    return f"L.{name}" if is_name(name) and name not in _WORDS else f"L[{quoted(name)}]"
+    return f"L.{name}" if _is_plain_name(name) else f"L[{quoted(name)}]"
 
 
 def _written(form: tuple[str, ...], operands: list[str]) -> str:
@@ -56,8 +55,7 @@ def _written(form: tuple[str, ...], operands: list[str]) -> str:
     if kind == "literal":
         return form[1]
     if kind == "field":
-        name = form[1] if is_name(form[1]) and form[1] not in _WORDS else None
-        return f"{operands[0]}.{name}" if name else f"M.namedtuple.get_field({operands[0]}, {quoted(form[1])})"
+        return f"{operands[0]}.{form[1]}" if _is_plain_name(form[1]) else f"M.namedtuple.get_field({operands[0]}, {quoted(form[1])})"
     if kind == "element":
         return f"{operands[0]}[{operands[1]}]"
     if kind == "array":
@@ -65,8 +63,7 @@ def _written(form: tuple[str, ...], operands: list[str]) -> str:
     if kind == "tuple":
         return f"({operands[0]},)" if len(operands) == 1 else f"({', '.join(operands)})"
     if kind == "struct":
-        names = (name if is_name(name) and name not in _WORDS else quoted(name) for name in form[1:])
-        return "{" + ", ".join(f"{name}: {operand}" for name, operand in zip(names, operands)) + "}"
+        return "{" + ", ".join(f"{spelled(name)}: {operand}" for name, operand in zip(form[1:], operands)) + "}"
     if kind == "operator":
         return f"M.{form[1]}"
     if kind == "function":
@@ -111,11 +108,23 @@ def _parametric(order: list[Expr]) -> set[int]:
     return found
 
 
+def _unused_prefix(names: Iterable[str]) -> str:
+    """What the names of definitions begin with, and none of these."""
+    prefix = "_"
+    taken = [name for name in names if name.startswith(prefix)]
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix
+
+
 def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]] = (), *, is_traced: bool = False) -> Text:
     """The text of a model with these outputs. Inputs are in the given order, those with a type as pairs; those that are not listed follow. With
     `is_traced` every operator has a line of its own, so that an error in the text is one at a line of Python."""
     order, uses = _in_order(outputs.values())
     inner = _parametric(order)
+    declared = [(given, None) if isinstance(given, str) else given for given in inputs]
+    leaves = [node._form[1] for node in order if node._form[0] == "leaf"]
+    prefix = _unused_prefix([*(name for name, _ in declared), *leaves, *outputs])
     lines: list[str] = []
     starts: list[int] = []
     nodes: list[Expr] = []
@@ -129,10 +138,8 @@ def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]]
             nodes.append(node)
         at += len(line.encode()) + 1
 
-    for given in inputs:
-        name, qtype = (given, None) if isinstance(given, str) else given
-        spelled = name if is_name(name) and name not in _WORDS else quoted(name)
-        add(f"input {spelled}" + (f": {qtype}" if qtype else ""), None)
+    for name, qtype in declared:
+        add(f"input {spelled(name)}" + (f": {qtype}" if qtype else ""), None)
     written: dict[int, str] = {}
     depth: dict[int, int] = {}
     for node in order:
@@ -141,14 +148,13 @@ def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]]
         is_shared = uses[id(node)] > 1 and bool(node._operands)
         is_cut = level > _DEEPEST or is_shared or (is_traced and bool(node._operands))
         if is_cut and id(node) not in inner and node._form[0] != "function":
-            name = f"_{len(nodes)}"
+            name = f"{prefix}{len(nodes)}"
             add(f"let {name} = {_bare(node, line)}", node)
             line, level = name, 0
         written[id(node)] = line
         depth[id(node)] = level
     for name, node in outputs.items():
-        spelled = name if is_name(name) and name not in _WORDS else quoted(name)
-        add(f"output {spelled} = {_bare(node, written[id(node)])}", node)
+        add(f"output {spelled(name)} = {_bare(node, written[id(node)])}", node)
     return Text("\n".join(lines), starts, nodes)
 
 

@@ -56,7 +56,7 @@ class Translation:
         if node.is_literal:
             return self.literal(node.qvalue)
         if node.is_placeholder:
-            return Expr(("parameter", node.placeholder_key))
+            return Expr(("parameter", _parameter(node.placeholder_key)))
         name = node.op.display_name
         if _is_known(node.op):
             return call(_OF_ROWS.get(name, name), *operands)
@@ -122,7 +122,7 @@ class Translation:
         if isinstance(operator, arolla.types.LambdaOperator):
             parameters = arolla.abc.get_operator_signature(operator).parameters
             if all(parameter.kind == "positional-or-keyword" for parameter in parameters):
-                names = (parameter.name for parameter in parameters)
+                names = (_parameter(parameter.name) for parameter in parameters)
                 return Expr(("function", *names), (self.of(operator.lambda_body),))
         what = f"operator {operator.display_name} as an operand"
         raise Unsupported(what, f"cembra has no {what}")
@@ -133,6 +133,11 @@ _SINGLE = {
     arolla.OPTIONAL_SCALAR_SHAPE: "OPTIONAL_SCALAR_SHAPE{}",
     arolla.types.SCALAR_TO_SCALAR_EDGE: "SCALAR_TO_SCALAR_EDGE{}",
 }
+
+
+def _parameter(key: str) -> str:
+    """The name of a parameter, which is no word of the language."""
+    return f"p_{key}"
 
 
 def _value_of(optional: Any) -> Any:

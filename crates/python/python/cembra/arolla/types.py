@@ -6,8 +6,8 @@ from typing import Any
 
 from arolla import arolla  # type: ignore[import-untyped]
 
-from cembra._cembra import TypesError
-from cembra.expressions import is_name, quoted
+from cembra._cembra import TextError, TypesError, _shown_type
+from cembra.expressions import spelled as spelled_name
 
 __all__ = ["Unsupported", "spelled"]
 
@@ -25,31 +25,7 @@ class Unsupported(TypesError, ValueError):
 
 # Arolla's scalars, and what they are called here.
 SCALARS: dict[Any, str] = {
-    arolla.UNIT: "unit",
-    arolla.BOOLEAN: "bool",
-    arolla.INT32: "i32",
-    arolla.INT64: "i64",
-    arolla.types.UINT64: "u64",
-    arolla.FLOAT32: "f32",
-    arolla.FLOAT64: "f64",
-    arolla.WEAK_FLOAT: "weak_float",
-    arolla.TEXT: "text",
-    arolla.BYTES: "bytes",
-}
-
-# Types that have one name in both.
-_SAME = {
-    arolla.SCALAR_SHAPE,
-    arolla.OPTIONAL_SCALAR_SHAPE,
-    arolla.DENSE_ARRAY_SHAPE,
-    arolla.ARRAY_SHAPE,
-    arolla.types.SCALAR_TO_SCALAR_EDGE,
-    arolla.DENSE_ARRAY_TO_SCALAR_EDGE,
-    arolla.ARRAY_TO_SCALAR_EDGE,
-    arolla.ARRAY_EDGE,
-    arolla.QTYPE,
-    arolla.NOTHING,
-    arolla.UNSPECIFIED,
+    qtype: _shown_type(qtype.name) for qtype in (*arolla.types.SCALAR_QTYPES, arolla.types.UINT64)
 }
 
 
@@ -75,23 +51,10 @@ def row_dict_key(qtype: Any) -> str | None:
 
 def spelled(qtype: Any) -> str:
     """A type of Arolla's as the language writes it."""
-    if qtype in SCALARS:
-        return SCALARS[qtype]
-    if qtype in _SAME:
-        return str(qtype.name)
-    if qtype == arolla.DENSE_ARRAY_EDGE:
-        return "edge"
-    scalar = scalar_of(qtype)
-    if arolla.is_optional_qtype(qtype) and scalar:
-        return f"{scalar}?"
-    if arolla.is_dense_array_qtype(qtype) and scalar:
-        return f"[{scalar}?]"
-    if arolla.is_array_qtype(qtype) and scalar:
-        return f"ARRAY_{qtype.value_qtype.name}"
     if arolla.is_namedtuple_qtype(qtype):
         names = arolla.types.get_namedtuple_field_names(qtype)
         named = zip(names, fields_of(qtype))
-        return "{" + ", ".join(f"{name if is_name(name) else quoted(name)}: {spelled(field)}" for name, field in named) + "}"
+        return "{" + ", ".join(f"{spelled_name(name)}: {spelled(field)}" for name, field in named) + "}"
     if arolla.is_tuple_qtype(qtype):
         fields = [spelled(field) for field in fields_of(qtype)]
         return f"({fields[0]},)" if len(fields) == 1 else f"({', '.join(fields)})"
@@ -103,4 +66,7 @@ def spelled(qtype: Any) -> str:
     key = row_dict_key(qtype)
     if key is not None:
         return f"dict[{key}, i64]"
-    raise Unsupported(f"type {qtype}", f"cembra has no type for Arolla's {qtype}")
+    try:
+        return _shown_type(qtype.name)
+    except TextError as error:
+        raise Unsupported(f"type {qtype}", f"cembra has no type for Arolla's {qtype}") from error
