@@ -39,7 +39,7 @@ fn session() -> Option<Box<Session>> {
     }
 }
 
-/// The nanoseconds that each of so many takes.
+/// Nanoseconds per call, of `count` calls.
 fn timed(count: usize, run: impl FnOnce()) -> f64 {
     let start = Instant::now();
     run();
@@ -94,7 +94,7 @@ fn main() -> Result<(), compiler::Error> {
                 let Column { kind, presence_form, stride, presence_stride, presence_bit, .. } = column(&[]);
                 let (data, presence) = (made.as_mut_ptr().cast(), std::ptr::null_mut());
                 let output = [ColumnMut { kind, presence_form, data, stride, presence, presence_stride, presence_bit }];
-                // SAFETY: C-MEMORY: all columns have so many rows.
+                // SAFETY: C-MEMORY: all columns have the given row count.
                 let done =
                     unsafe { cembra_session_run_columns(Some(&mut c), ROWS, given.as_ptr(), 3, output.as_ptr(), 1) };
                 failed |= done.is_some();

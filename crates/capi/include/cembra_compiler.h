@@ -187,11 +187,11 @@ CEMBRA_MUST_USE cembra_error *cembra_session_new(const cembra_program *program, 
 void cembra_session_free(cembra_session *session);
 /* The evaluations to come end with the fault `cancelled` once the token is cancelled; null takes it away. The token may be freed meanwhile. */
 CEMBRA_MUST_USE cembra_error *cembra_session_set_cancellation(cembra_session *session, const cembra_cancellation *token);
-/* Each evaluation to come ends with the fault `deadline` so many milliseconds after its call began; 0 takes the deadline away. */
+/* Each evaluation to come ends with the fault `deadline` `milliseconds` after its call began; 0 takes the deadline away. */
 CEMBRA_MUST_USE cembra_error *cembra_session_set_deadline(cembra_session *session, uint64_t milliseconds);
 /* What each evaluation to come may take: `arena_bytes`, `array_bytes`, `loop_iterations` or `string_work`, where the options are not lower. */
 CEMBRA_MUST_USE cembra_error *cembra_session_set_limit(cembra_session *session, cembra_text name, uint64_t value);
-/* Shares the evaluations to come out among so many threads of the library's, where they are long enough; 1 is what a session begins with, and
+/* Shares the evaluations to come out among `threads` threads of the library's, where they are long enough; 1 is what a session begins with, and
  * 0 is 1. Results do not depend on it. */
 CEMBRA_MUST_USE cembra_error *cembra_session_set_threads(cembra_session *session, size_t threads);
 
@@ -257,14 +257,14 @@ CEMBRA_ASSERT(sizeof(cembra_column) == 48 && sizeof(cembra_column_mut) == 48, "u
 CEMBRA_MUST_USE cembra_error *cembra_session_run_columns(cembra_session *session, size_t rows, const cembra_column *inputs, size_t input_count, const cembra_column_mut *outputs, size_t output_count);
 /* How many rows of the last columns or table failed, with CEMBRA_ON_ERROR_MISSING; 0 for null. */
 size_t cembra_session_failed_count(const cembra_session *session);
-/* Tells which row failed, the first at 0. False, and nothing written, if there are not so many. */
+/* Tells which row failed, the first at 0. False, and nothing written, if fewer rows failed. */
 bool cembra_session_failed_row(const cembra_session *session, size_t index, size_t *row);
-/* The error of a failed row, the first at 0, for the caller to free. Null if there are not so many, and behind the first hundred. */
+/* The error of a failed row, the first at 0, for the caller to free. Null if fewer rows failed, and behind the first hundred. */
 CEMBRA_MUST_USE cembra_error *cembra_session_failure(const cembra_session *session, size_t index);
 
 /* ---- Rows ---- */
 
-/* The elements of an array: so many values of a column. */
+/* The elements of an array, as the values of a column. */
 typedef struct {
     cembra_column elements;
     size_t len;

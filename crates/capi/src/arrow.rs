@@ -85,7 +85,7 @@ fn imported(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<RecordBat
     if !matches!(data.data_type(), DataType::Struct(_)) {
         return Err(Failure::values(format!("a table is a struct, not {}", data.data_type())));
     }
-    // Offsets and UTF-8: whoever made the table may be wrong.
+    // The exporter of the table may have wrong offsets, or text that is not UTF-8.
     data.validate_full().map_err(|error| refused(&error))?;
     let structs = StructArray::from(data);
     if structs.null_count() > 0 {

@@ -55,7 +55,7 @@ macro_rules! values {
             /// The values of a column.
             ///
             /// # Safety
-            /// C-MEMORY: as the header says of a `cembra_column` of so many values.
+            /// C-MEMORY: as the header says of a `cembra_column` of `count` values.
             pub(crate) unsafe fn of(column: &Column, count: usize, what: &str) -> Result<Self, Failure> {
                 let scalar = kinds::scalar(column.kind)
                     .ok_or_else(|| Failure::unknown("CEMBRA_KIND_* of a column", column.kind))?;
@@ -178,7 +178,7 @@ macro_rules! values {
             /// The places of a column's values.
             ///
             /// # Safety
-            /// C-MEMORY: as the header says of a `cembra_column_mut` for so many values of this type.
+            /// C-MEMORY: as the header says of a `cembra_column_mut` for `rows` values of this type.
             unsafe fn of(column: &ColumnMut, scalar: Scalar, rows: usize, what: &str) -> Result<Places, Failure> {
                 let (data, stride) = (column.data, column.stride);
                 Ok(match scalar {
@@ -239,7 +239,7 @@ where
     Ok(made)
 }
 
-/// What lies behind a column on its way into the library: values that were converted.
+/// The values of an input column, converted where C has them in another form than the library.
 enum Staged<'a> {
     Column(InputColumn<'a>),
     Bits(Vec<u64>),
@@ -248,7 +248,7 @@ enum Staged<'a> {
     Shared(Value),
 }
 
-/// An input, with what lies behind it.
+/// An input column, with the memory of its converted values.
 struct Input<'a> {
     staged: Staged<'a>,
     presence: Option<Vec<u64>>,

@@ -31,7 +31,7 @@ struct ErrorProblem {
     place: Option<[u32; 4]>,
 }
 
-/// What an error or a warning is of.
+/// The source that an error or a warning is in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'o> {
     /// A text without a name.
@@ -174,7 +174,7 @@ pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Writes what there is to a place, and says whether there was something.
+/// Writes the value to the caller's place, if both exist. Returns whether it did.
 pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
     match (value, place) {
         (Some(value), Some(place)) => {

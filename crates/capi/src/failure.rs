@@ -1,4 +1,4 @@
-//! What goes wrong in this crate, before C is told: an error of the library, or a call that does not fit. Nothing here knows of C.
+//! The failures of this crate, before they become errors of C: an error of the library, or a call with wrong arguments. Nothing here knows of C.
 
 use std::fmt::Display;
 

@@ -12,7 +12,7 @@ impl<'a> Given<'a> {
     /// The values of a row.
     ///
     /// # Safety
-    /// C-MEMORY: there are so many values, or the pointer is null; each has what its kind says, and what that points to is there.
+    /// C-MEMORY: `count` values are at the pointer, or it is null. Each value has the union member of its kind, and the pointers of that are valid.
     pub(crate) unsafe fn row(
         first: *const Value<'a>,
         count: usize,

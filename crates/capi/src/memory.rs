@@ -56,7 +56,7 @@ impl<'a> Text<'a> {
     /// A view as C makes one.
     ///
     /// # Safety
-    /// C-MEMORY: there are so many bytes at the pointer for as long as the view is used, or it is null, or there are none.
+    /// C-MEMORY: `len` bytes are at the pointer for as long as the view is used, or the pointer is null, or `len` is 0.
     #[must_use]
     pub const unsafe fn from_raw(ptr: *const c_char, len: usize) -> Self {
         Text { ptr, len, lives: PhantomData }
@@ -98,7 +98,7 @@ impl<'a> ByteString<'a> {
     }
 }
 
-/// Types that are what their bits say, whatever those are.
+/// Types of which any bits are a value.
 ///
 /// # Safety
 /// C-MEMORY: any bits are a value, and the type has no padding that is read.
@@ -113,10 +113,10 @@ macro_rules! any_bits {
 
 any_bits!(u8, i32, i64, u64, f32, f64, Flag, Date, Timestamp, Duration, Text<'_>, ByteString<'_>);
 
-/// So many values one behind the other.
+/// `count` contiguous values.
 ///
 /// # Safety
-/// C-MEMORY: there are so many values at the pointer for as long as the slice is used, or it is null.
+/// C-MEMORY: `count` values are at the pointer for as long as the slice is used, or the pointer is null.
 pub(crate) unsafe fn slice<'a, T: Copy>(first: *const T, count: usize, what: &str) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
@@ -136,7 +136,7 @@ pub(crate) unsafe fn pointed<'a, T: Copy>(at: *const T, what: &str) -> Result<&'
     one.first().ok_or_else(|| Failure::null(what))
 }
 
-/// Checks that values can be so far apart from an address on.
+/// Checks the address and its alignment, and that `count` values with this stride are within memory.
 fn check<T>(first: *const u8, stride: isize, count: usize, what: &str) -> Result<(), Failure> {
     if first.is_null() {
         return Err(Failure::null(what));
@@ -161,7 +161,7 @@ fn check<T>(first: *const u8, stride: isize, count: usize, what: &str) -> Result
     }
 }
 
-/// Values so far apart, to be read.
+/// Values with a stride between them, to be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<'a, T> {
     first: *const u8,
@@ -195,7 +195,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
         })
     }
 
-    /// All of them as a slice, if one lies behind the other.
+    /// All values as a slice, if they are contiguous.
     pub(crate) fn contiguous(self) -> Option<&'a [T]> {
         if self.count == 0 {
             return Some(&[]);
@@ -212,7 +212,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
     }
 }
 
-/// Places so far apart, to be written.
+/// Places with a stride between them, to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StridedMut<T> {
     first: *mut u8,
@@ -402,7 +402,7 @@ impl PresenceMut {
         !matches!(self, PresenceMut::Nowhere)
     }
 
-    /// Says which of so many values are present. Other bits of the same bytes stay.
+    /// Writes which of `count` values are present. Other bits of the same bytes stay.
     pub(crate) fn write(self, count: usize, is_present: impl Fn(usize) -> bool) {
         match self {
             PresenceMut::Nowhere => {}

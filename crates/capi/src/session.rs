@@ -20,7 +20,7 @@ pub struct Session {
     pub(crate) row: Vec<Value>,
     /// The values that the last row came to.
     pub(crate) made: Vec<Value>,
-    /// What C sees of them.
+    /// The views that C has of these values.
     pub(crate) views: Views,
     /// The columns that the last rows came to, where C sees texts of them.
     pub(crate) columns: Vec<OutputColumn>,
@@ -67,7 +67,7 @@ impl Session {
         }
     }
 
-    /// What the last evaluation left is let go of.
+    /// Drops the views and columns of the last evaluation.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.views.clear();

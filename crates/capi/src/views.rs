@@ -69,7 +69,7 @@ pub(crate) struct Views {
     literals: Vec<Arc<str>>,
 }
 
-/// An array as C sees it, with what lies behind it.
+/// The view of an array, with the memory that its pointers lead to.
 #[derive(Debug)]
 #[expect(dead_code, reason = "C looks at the lists, through the view")]
 struct ArrayView {
