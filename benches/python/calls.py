@@ -39,6 +39,7 @@ def calls():
     untyped(1.0, 2.0, 3.0)
     function = eval(f"lambda a, b, c: {FORMULA}")
     print(f"{'one call, ns':<40} {'min':>12} {'median':>12}")
+    report("a lambda that does nothing", lambda: None, 200_000)
     report("plain Python", lambda: function(1.0, 2.0, 3.0), 200_000)
     report("cembra, by position", lambda: model(1.0, 2.0, 3.0), 200_000)
     report("cembra, by name", lambda: model(a=1.0, b=2.0, c=3.0), 200_000)

@@ -42,10 +42,11 @@ macro_rules! data {
             Shared(Value),
         }
 
-        /// Numbers that lie one behind the other.
-        fn numbers<'py>(object: &Bound<'py, PyAny>) -> Option<(Scalar, Data<'py>)> {
+        /// Numbers that lie one behind the other, of the type that is wanted if one is.
+        fn numbers<'py>(object: &Bound<'py, PyAny>, wanted: Option<Scalar>) -> Option<(Scalar, Data<'py>)> {
             $(
-                if let Ok(array) = object.cast::<PyArray1<$rust>>()
+                if wanted.is_none_or(|wanted| wanted == Scalar::$scalar)
+                    && let Ok(array) = object.cast::<PyArray1<$rust>>()
                     && let Ok(array) = array.try_readonly()
                     && array.as_slice().is_ok()
                 {
@@ -109,6 +110,12 @@ impl<'py> Column<'py> {
         Column { data: Data::Shared(value), presence: None, like: None }
     }
 
+    /// Numbers where they lie, without a mask, of the very type of an input: most columns of most calls, found with few questions.
+    pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
+        let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
+        Some(Column { data, presence: None, like: None })
+    }
+
     /// The rows of an array, with the type that an input of such values has.
     pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>) -> PyResult<(QType, Self)> {
         if object.cast::<PyUntypedArray>().is_err() {
@@ -129,7 +136,7 @@ impl<'py> Column<'py> {
         let presence = presence(object)?;
         let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
-        if let Some((scalar, data)) = numbers(&plain) {
+        if let Some((scalar, data)) = numbers(&plain, None) {
             return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
@@ -140,7 +147,7 @@ impl<'py> Column<'py> {
         let numeric = number.and_then(dtype_of);
         if let Some(numeric) = numeric {
             let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
-            let (scalar, data) = numbers(&copied).ok_or_else(|| refused(&kind))?;
+            let (scalar, data) = numbers(&copied, None).ok_or_else(|| refused(&kind))?;
             return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
@@ -200,11 +207,15 @@ pub(crate) struct Rows<'py> {
     pub(crate) failures: Vec<RowFailure>,
 }
 
-/// Evaluates a model on columns, one for each of its inputs. The outputs are
+/// The most rows that are evaluated with the interpreter's lock, of models of scalars without loops: one strip, which one thread evaluates.
+const BRIEF_ROWS: usize = 64;
+
+/// Evaluates a model on columns, one for each of its inputs; a short model is one of scalars without loops. The outputs are
 /// arrays of Arrow if an input is one, else arrays of NumPy.
 pub(crate) fn run<'py>(
     py: Python<'py>,
     batch: &Batch,
+    is_short: bool,
     options: RunOptions,
     columns: &[Column<'py>],
     out: Option<&Bound<'py, PyDict>>,
@@ -259,8 +270,10 @@ pub(crate) fn run<'py>(
         let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
         let token = token(rows, &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
-        let start = batch.start().rows(rows).options(&options);
-        detached(py, token.as_ref(), || start.run_into(&inputs, places))?.map_err(raised)?
+        let evaluate = || batch.start().rows(rows).options(&options).run_into(&inputs, places);
+        // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
+        let is_brief = is_short && rows <= BRIEF_ROWS;
+        if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(raised)?
     };
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());

@@ -15,9 +15,10 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock};
 
 /// The most signatures that a model is compiled for.
 const MOST_SIGNATURES: usize = 16;
@@ -69,8 +70,8 @@ pub(crate) struct Model {
     is_typed: bool,
     /// True if nobody is to be warned: somebody was, or did not write the text.
     is_quiet: bool,
-    /// At most `MOST_SIGNATURES`: what is more is refused.
-    compiled: RwLock<Vec<Arc<Compiled>>>,
+    /// What it is compiled for so far, from the first place on: what is more than there are places is refused.
+    compiled: [OnceLock<Box<Compiled>>; MOST_SIGNATURES],
 }
 
 /// An input of the text.
@@ -80,7 +81,8 @@ struct ModelInput {
     qtype: Option<QType>,
 }
 
-pub(crate) type Arguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
+/// What is given for each input; as many as most models have need no memory of their own.
+pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
 
 impl Model {
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
@@ -109,7 +111,7 @@ impl Model {
         });
         let inputs: Vec<ModelInput> = inputs.collect();
         let is_typed = inputs.iter().all(|input| input.qtype.is_some());
-        let made = Model { settings, model, options, inputs, is_typed, is_quiet, compiled: RwLock::default() };
+        let made = Model { settings, model, options, inputs, is_typed, is_quiet, compiled: Default::default() };
         if is_typed {
             // Nothing is to be learned from a call: what is wrong is said now.
             made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
@@ -165,53 +167,51 @@ impl Model {
     }
 
     /// Compiles the model for inputs of these types.
-    fn compile_for(&self, py: Python<'_>, types: Vec<Option<QType>>) -> PyResult<Arc<Compiled>> {
-        // No code of Python runs while the lock is held: it might wait for a thread that waits for the lock.
-        if self.known().len() >= MOST_SIGNATURES {
+    fn compile_for(&self, py: Python<'_>, types: Vec<Option<QType>>) -> PyResult<&Compiled> {
+        if self.known().count() >= MOST_SIGNATURES {
             return Err(too_many());
         }
         let options = self.options_for(py, &types)?;
         let executor: Executor = py.detach(|| self.model.compile(&options)).map_err(|error| self.raised(error))?;
         self.warn(py, &options)?;
-        let made = Arc::new(Compiled::of(py, &self.model, types, executor)?);
-        let kept = {
-            let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
+        let mut made = Box::new(Compiled::of(py, &self.model, types, executor)?);
+        for (at, place) in self.compiled.iter().enumerate() {
+            made.place = at;
             // Other threads may have compiled meanwhile, for the same types or others.
-            let same = compiled.iter().find(|other| other.types == made.types).cloned();
-            if same.is_none() && compiled.len() < MOST_SIGNATURES {
-                compiled.push(made.clone());
-                Some(made)
-            } else {
-                same
+            let refused = place.set(made).err();
+            match (place.get(), refused) {
+                (Some(kept), Some(mine)) if kept.types != mine.types => made = mine,
+                (Some(kept), _) => return Ok(kept),
+                (None, _) => break,
             }
-        };
-        kept.ok_or_else(too_many)
+        }
+        Err(too_many())
     }
 
     /// What the model is compiled for so far.
-    fn known(&self) -> RwLockReadGuard<'_, Vec<Arc<Compiled>>> {
-        self.compiled.read().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> impl Iterator<Item = &Compiled> {
+        self.compiled.iter().map_while(|place| place.get().map(Box::as_ref))
     }
 
     /// The model for these arguments.
-    pub(crate) fn compiled_for(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<Arc<Compiled>> {
+    pub(crate) fn compiled_for(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<&Compiled> {
         self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref()))
     }
 
     /// The model for what a call says of inputs without a type: of that at a place, and of this name.
-    fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<Given>) -> PyResult<Arc<Compiled>> {
+    fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<Given>) -> PyResult<&Compiled> {
         if self.is_typed
-            && let Some(only) = self.known().first()
+            && let Some(only) = self.known().next()
         {
-            return Ok(only.clone());
+            return Ok(only);
         }
         let given = self.inputs.iter().enumerate().map(|(at, input)| match input.qtype {
             Some(_) => Ok(Given::Declared),
             None => say(at, &input.name.bind(py).to_cow()?),
         });
         let given: Vec<Given> = given.collect::<PyResult<_>>()?;
-        if let Some(found) = self.known().iter().find(|compiled| compiled.takes(&given)) {
-            return Ok(found.clone());
+        if let Some(found) = self.known().find(|compiled| compiled.takes(&given)) {
+            return Ok(found);
         }
         let types = self.inputs.iter().zip(given);
         let types = types.map(|(input, given)| given.qtype(&input.name.bind(py).to_cow()?, input.qtype.as_ref()));
@@ -224,7 +224,7 @@ impl Model {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Arguments<'py>> {
-        let mut given: Arguments<'py> = vec![None; self.inputs.len()];
+        let mut given: Arguments<'py> = smallvec![None; self.inputs.len()];
         let mut row = None;
         let takes_dict = matches!(self.inputs.as_slice(), [ModelInput { qtype: Some(QType::Tuple(_)), .. }]);
         match args.len() {
@@ -354,6 +354,7 @@ impl Model {
             let argument = place.and_then(|place| arguments[place].as_ref());
             given.push(match argument {
                 None => Column::shared(default(field)?),
+                Some(object) if let Some(numbers) = Column::of_numbers(object, &field.qtype) => numbers,
                 Some(object) if is_column_of(object, &field.qtype) => {
                     Column::of(&field.name, &columns::widened(object, &field.qtype)?)?.1
                 }
@@ -362,7 +363,7 @@ impl Model {
                 }
             });
         }
-        let made = columns::run(py, batch, run, &given, out, |error| self.raised(error));
+        let made = columns::run(py, batch, compiled.is_short, run, &given, out, |error| self.raised(error));
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
         made
@@ -427,10 +428,10 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(args, kwargs)?;
         let compiled = self.compiled_for(py, &arguments)?;
-        if let Some(made) = self.one_row(py, &compiled, &arguments, Arrays::Lists)? {
+        if let Some(made) = self.one_row(py, compiled, &arguments, Arrays::Lists)? {
             return Ok(made);
         }
-        let made = self.many_rows(py, &compiled, &arguments, RunOptions::new(), None)?;
+        let made = self.many_rows(py, compiled, &arguments, RunOptions::new(), None)?;
         compiled.outputs(py, made.outputs.into_iter().map(Ok))
     }
 
@@ -438,14 +439,13 @@ impl Model {
     fn _row<'py>(&self, py: Python<'py>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(values, None)?;
         let compiled = self.compiled_for(py, &arguments)?;
-        let made = self.one_row(py, &compiled, &arguments, Arrays::Numpy)?;
+        let made = self.one_row(py, compiled, &arguments, Arrays::Numpy)?;
         made.ok_or_else(|| PyTypeError::new_err("a row has one value for each input, and a column is given"))
     }
 
     /// The types of the outputs, without what is promised of elements, of a model all of whose inputs have types.
     fn _output_types(&self) -> Vec<String> {
-        let known = self.known().first().cloned();
-        let outputs = known.iter().flat_map(|compiled| compiled.executor.outputs());
+        let outputs = self.known().take(1).flat_map(|compiled| compiled.executor.outputs());
         outputs.map(|output| cembra::print_type(&output.qtype)).collect()
     }
 
@@ -471,7 +471,7 @@ impl Model {
         let options = terms.options().on_error(on_error_of(on_error)?);
         let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
         let compiled = self.compiled_for(py, &arguments)?;
-        let made = self.many_rows(py, &compiled, &arguments, options, out)?;
+        let made = self.many_rows(py, compiled, &arguments, options, out)?;
         let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
         Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
     }
@@ -498,7 +498,7 @@ impl Model {
         let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
         let tables = Tables::of(frame)?;
         let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
-        let batch = self.batch(py, &compiled)?;
+        let batch = self.batch(py, compiled)?;
         let made = tables.run(py, batch, options, |error| self.raised(error));
         drop(user_operators::raised());
         made
@@ -529,8 +529,7 @@ impl Model {
     /// What the model is compiled for so far: dicts of the types of inputs and outputs.
     #[getter]
     fn signatures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let compiled = self.known().clone();
-        let all = compiled.iter().map(|compiled| {
+        let all = self.known().map(|compiled| {
             let made = PyDict::new(py);
             for (side, fields) in [("inputs", compiled.executor.inputs()), ("outputs", compiled.executor.outputs())] {
                 let types = PyDict::new(py);
@@ -556,7 +555,7 @@ impl Model {
             let known: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
             PyValueError::new_err(format!("the stages are {}, not '{stage}'", known.join(", ")))
         })?;
-        let first = self.known().first().cloned();
+        let first = self.known().next();
         let options = match first {
             Some(first) => self.options_for(py, &first.types)?,
             None => self.options.clone(),

@@ -4,7 +4,7 @@
 use crate::errors;
 use crate::interrupt::Token;
 use crate::model::{Model, Watch};
-use crate::signature::{Compiled, Memory};
+use crate::signature::Memory;
 use crate::tensors;
 use crate::terms::Terms;
 use crate::values::{self, Arrays};
@@ -12,7 +12,7 @@ use cembra::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Mutex, TryLockError};
 
 /// A session of a model: called like the model, with values of one row, arrays and tensors, by one thread at a time.
 ///
@@ -28,8 +28,8 @@ pub(crate) struct Session {
 /// What a session keeps.
 #[derive(Default)]
 struct State {
-    /// What the inputs of the evaluation before were of, and its memory.
-    compiled: Option<(Arc<Compiled>, Memory)>,
+    /// Which of the model's signatures the evaluation before was of, and its memory.
+    kept: Option<(usize, Memory)>,
     /// The arrays that the session gave, by the places of outputs: at most one for each.
     given: Vec<Option<Py<PyAny>>>,
 }
@@ -67,17 +67,15 @@ impl Session {
         let model = self.model.bind(py).get();
         let arguments = model.arguments(args, kwargs)?;
         let compiled = model.compiled_for(py, &arguments)?;
-        let State { compiled: kept, given } = &mut *state;
-        let mut memory = match kept.take() {
-            Some((same, memory)) if Arc::ptr_eq(&same, &compiled) => memory,
-            _ => {
-                given.clear();
-                Memory::of(&compiled.executor)
-            }
-        };
+        let State { kept, given } = &mut *state;
+        if kept.as_ref().is_none_or(|(place, _)| *place != compiled.place) {
+            given.clear();
+            *kept = None;
+        }
+        let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::of(&compiled.executor)));
         memory.session.set_run_options(&self.terms.options());
-        let evaluated = model.evaluate(py, &compiled, &arguments, &mut memory, Arrays::Numpy, Watch::Session);
-        let outputs = evaluated.and_then(|made| {
+        let evaluated = model.evaluate(py, compiled, &arguments, memory, Arrays::Numpy, Watch::Session);
+        evaluated.and_then(|made| {
             made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
             given.resize_with(memory.made.len(), || None);
             let objects = memory.made.iter().zip(given.iter_mut()).map(|(value, given)| match value {
@@ -85,18 +83,13 @@ impl Session {
                 value => values::object(py, value, Arrays::Numpy),
             });
             compiled.outputs(py, objects)
-        });
-        *kept = Some((compiled, memory));
-        outputs
+        })
     }
 
     /// Bytes of memory that the session holds by itself.
     #[getter]
     fn memory_bytes(&self) -> usize {
         let state = self.state.try_lock();
-        state
-            .ok()
-            .and_then(|state| state.compiled.as_ref().map(|(_, memory)| memory.session.memory_bytes()))
-            .unwrap_or(0)
+        state.ok().and_then(|state| state.kept.as_ref().map(|(_, memory)| memory.session.memory_bytes())).unwrap_or(0)
     }
 }

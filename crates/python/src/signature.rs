@@ -6,7 +6,7 @@ use crate::scalars::{scalar_of, type_name};
 use cembra::{Batch, Executor, Graph, QType, Registry, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 /// A model for inputs of given types.
 pub(crate) struct Compiled {
@@ -15,8 +15,12 @@ pub(crate) struct Compiled {
     pub(crate) executor: Executor,
     /// Which of the text's inputs each of the executor's is.
     pub(crate) places: Vec<usize>,
-    /// What evaluations that are over have left for those to come: at most as many as were running at once.
-    idle: Mutex<Vec<Memory>>,
+    /// Which of the model's signatures it is.
+    pub(crate) place: usize,
+    /// The memory of one evaluation at a time: at most one, which nobody waits for.
+    first: Mutex<Option<Memory>>,
+    /// What further ones that ran at the same time have left for those to come: at most as many as they were.
+    idle: Mutex<Vec<Box<Memory>>>,
     pub(crate) batch: OnceLock<Batch>,
     /// The class of the outputs; none if there is one output.
     pub(crate) class: Option<Py<PyAny>>,
@@ -67,16 +71,36 @@ impl Compiled {
         let is_scalar = |field: &cembra::Field| field.qtype.scalar().is_some();
         let has_loops = has_loops(&model.program().graph);
         let is_short = !has_loops && executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
-        let idle = Mutex::new(Vec::new());
         let has_tensors = executor.inputs().iter().any(|field| matches!(field.qtype, QType::Tensor(..)));
-        Ok(Compiled { types, executor, places, idle, batch: OnceLock::new(), class, is_short, has_loops, has_tensors })
+        Ok(Compiled {
+            types,
+            executor,
+            places,
+            place: 0,
+            first: Mutex::default(),
+            idle: Mutex::default(),
+            batch: OnceLock::new(),
+            class,
+            is_short,
+            has_loops,
+            has_tensors,
+        })
     }
 
     /// Lends memory for an evaluation, and takes it back. A pool of sessions would have the lists of values made anew for each call.
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
+        let first = match self.first.try_lock() {
+            Ok(first) => Some(first),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            // Another thread evaluates, or an operator of Python calls the model that calls it.
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(mut first) = first {
+            return evaluate(first.get_or_insert_with(|| Memory::of(&self.executor)));
+        }
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let mut memory = kept.unwrap_or_else(|| Memory::of(&self.executor));
+        let mut memory = kept.unwrap_or_else(|| Memory::of(&self.executor).into());
         let made = evaluate(&mut memory);
         idle().push(memory);
         made
