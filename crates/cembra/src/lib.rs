@@ -70,6 +70,11 @@ mod text_file;
 mod typed;
 mod unfit_tests;
 
+/// The parts of a [`Program`]: its inputs and outputs, and the nodes of its graph.
+pub mod program {
+    pub use cembra_expr::{Input, Node, Output};
+}
+
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OnError, OutputColumn,

@@ -126,6 +126,29 @@ impl Model {
         Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard() }
     }
 
+    /// The model of another program with the same sources, name and operators: one that a change of its graph left, such as a part of it. Errors
+    /// show the places of its nodes in the sources.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, QType, Scalar, Value, program};
+    ///
+    /// let model = Model::parse("input x: f64; math.exp(x) + 1.0")?;
+    /// let mut program = model.program().clone();
+    /// // The sum's operand becomes an input.
+    /// let sum = program.outputs[0].node;
+    /// let exp = program.graph.operands(sum)[0];
+    /// program.graph.put_leaf(exp, "exp");
+    /// let exp = program::Input { name: "exp".into(), qtype: Some(QType::Scalar(Scalar::Float64)), ..program.inputs[0].clone() };
+    /// program.inputs.push(exp);
+    /// let rest = model.with_program(program).compile(&Options::default())?;
+    /// assert_eq!(rest.session().evaluate(&[Value::from(2.0)])?, [Value::from(3.0)]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_program(&self, program: Program) -> Model {
+        Model { program: Arc::new(program), ..self.clone() }
+    }
+
     /// The same model under a name: that of its file, or what a service calls it by. Errors that are rendered, faults, metrics
     /// and spans tell it, the latter two unless [`Options::name`] says another.
     ///
@@ -151,11 +174,6 @@ impl Model {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
-    }
-
-    /// A model of the same texts and operators with another program.
-    pub(crate) fn with_program(&self, program: Program) -> Model {
-        Model { program: Arc::new(program), ..self.clone() }
     }
 
     /// The operators that it was read with.

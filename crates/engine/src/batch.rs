@@ -255,8 +255,8 @@ impl Rows {
             copied.saturating_add(all) as u64
         };
         let of_structs = |(column, field): (&InputColumn<'_>, &Field)| {
-            let types = || struct_columns(&field.qtype).unwrap_or_default().into_iter();
-            let columns = column.as_structs().unwrap_or_default().iter().zip(types());
+            let Some(columns) = column.as_structs() else { return 0 };
+            let columns = columns.iter().zip(struct_columns(&field.qtype).unwrap_or_default());
             columns.map(|(column, of)| counted((column, &of.qtype))).fold(0, u64::saturating_add)
         };
         let of_inputs = inputs.iter().zip(self.inputs());

@@ -25,7 +25,7 @@ pub(crate) struct Column<'py> {
     /// A bit for each row whose value is there; none where all are.
     presence: Option<Vec<u64>>,
     /// The array of Arrow as the caller has it.
-    like: Option<Bound<'py, PyAny>>,
+    pub(crate) like: Option<Bound<'py, PyAny>>,
 }
 
 macro_rules! data {
@@ -114,6 +114,23 @@ impl<'py> Column<'py> {
     pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
         let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
         Some(Column { data, presence: None, like: None })
+    }
+
+    /// What is given for an input: a column, or one value for all rows.
+    pub(crate) fn of_argument(object: &Bound<'py, PyAny>, input: &Field) -> PyResult<Self> {
+        let qtype = &input.qtype;
+        if let Some(numbers) = Column::of_numbers(object, qtype) {
+            return Ok(numbers);
+        }
+        if is_column_of(object, qtype) {
+            return Ok(Column::of(&input.name, &widened(object, qtype)?)?.1);
+        }
+        values::read(object, qtype).map(Column::shared).map_err(|misfit| misfit.raised(&input.name))
+    }
+
+    /// The rows of an array of Arrow, of a table.
+    pub(crate) fn of_arrow(array: ArrayRef, table: &Bound<'py, PyAny>) -> Self {
+        Column { data: Data::Arrow(array), presence: None, like: Some(table.clone()) }
     }
 
     /// The rows of an array, with the type that an input of such values has.
@@ -210,22 +227,42 @@ pub(crate) struct Rows<'py> {
 /// The most rows that are evaluated with the interpreter's lock, of models of scalars without loops: one strip, which one thread evaluates.
 const BRIEF_ROWS: usize = 64;
 
-/// Evaluates a model on columns, one for each of its inputs; a short model is one of scalars without loops. The outputs are
-/// arrays of Arrow if an input is one, else arrays of NumPy.
+/// How many rows there are in columns: none where a call has yet to make one. All have as many, or are the same in every row.
+pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> PyResult<usize> {
+    let sized = || {
+        let fields = columns.iter().zip(inputs);
+        fields.filter_map(|(column, input)| Some((column.as_ref()?.rows()?, &input.as_ref()?.name)))
+    };
+    let Some((rows, first)) = sized().next() else { return Ok(1) };
+    match sized().find(|(found, _)| *found != rows) {
+        Some((found, name)) => {
+            Err(crate::errors::data(format!("input `{name}` has {found} rows, and `{first}` has {rows}")))
+        }
+        None => Ok(rows),
+    }
+}
+
+/// An evaluation of many rows.
+pub(crate) struct Run<'r, 'py> {
+    pub(crate) batch: &'r Batch,
+    /// True for a model of scalars without loops.
+    pub(crate) is_short: bool,
+    pub(crate) rows: usize,
+    pub(crate) options: RunOptions,
+    /// Outputs are arrays of Arrow as this is one, or columns of this table. They are arrays of NumPy if there is none.
+    pub(crate) like: Option<&'r Bound<'py, PyAny>>,
+    /// Arrays of the caller's, by the names of outputs.
+    pub(crate) out: Option<&'r Bound<'py, PyDict>>,
+}
+
+/// Evaluates a model on columns, one for each of its inputs.
 pub(crate) fn run<'py>(
     py: Python<'py>,
-    batch: &Batch,
-    is_short: bool,
-    options: RunOptions,
-    columns: &[Column<'py>],
-    out: Option<&Bound<'py, PyDict>>,
+    run: Run<'_, 'py>,
+    columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let sized = || columns.iter().zip(batch.inputs()).filter_map(|(column, input)| Some((column.rows()?, &input.name)));
-    let rows = sized().next().map_or(1, |(rows, _)| rows);
-    if let (Some((_, first)), Some((found, name))) = (sized().next(), sized().find(|(found, _)| *found != rows)) {
-        return Err(crate::errors::data(format!("input `{name}` has {found} rows, and `{first}` has {rows}")));
-    }
+    let Run { batch, is_short, rows, options, like, out } = run;
     let arrow: Vec<Option<Input<'_>>> = columns
         .iter()
         .zip(batch.inputs())
@@ -248,7 +285,6 @@ pub(crate) fn run<'py>(
         }
     });
     let inputs: Vec<InputColumn<'_>> = inputs.collect();
-    let like = columns.iter().find_map(|column| column.like.as_ref());
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     if let Some(unknown) = out.and_then(|out| {
         let is_output = |name: &str| batch.outputs().iter().any(|output| &*output.name == name);

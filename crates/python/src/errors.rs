@@ -94,6 +94,22 @@ pub(crate) fn types(message: impl Into<String>) -> PyErr {
     Python::attach(|py| made(py, &py.get_type::<TypesError>(), &message, "missing-input-type", &message, |_| Ok(())))
 }
 
+/// The exception that a function of Python raised another one, which is its cause; one that asks to stop is that itself.
+pub(crate) fn of_operator(py: Python<'_>, operator: &str, raised: PyErr) -> PyErr {
+    if !raised.is_instance_of::<PyException>(py) {
+        return raised;
+    }
+    let message = format!("{operator}: {RAISED}");
+    let error = made(py, &py.get_type::<EvaluationError>(), &message, "invalid", &message, |made| {
+        made.setattr("operator", operator)
+    });
+    error.set_cause(py, Some(raised));
+    error
+}
+
+/// What is said of a function of Python that raised an exception.
+pub(crate) const RAISED: &str = "the function of Python raised an exception";
+
 fn made<'py>(
     py: Python<'py>,
     class: &Bound<'py, PyType>,

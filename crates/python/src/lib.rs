@@ -25,6 +25,7 @@ mod model;
 mod model_set;
 mod operators;
 mod packages;
+mod phases;
 mod scalars;
 mod session;
 mod settings;

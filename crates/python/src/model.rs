@@ -1,16 +1,17 @@
 //! The class `Model`: a text, compiled for the types that its inputs are met with. One object serves one row, many rows, arrays and tensors;
 //! what it is given says which.
 
-use crate::columns::{self, Column, is_column_of};
+use crate::columns::{self, Column, Run, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, detached, is_long};
+use crate::phases::{Phase, Phases};
 use crate::settings::{Kept, Settings, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::terms::Terms;
 use crate::user_operators;
 use crate::values::{self, Arrays};
-use cembra::{Batch, Cancellation, Executor, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
+use cembra::{Cancellation, Executor, Field, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -329,13 +330,13 @@ impl Model {
     }
 
     /// The model for many rows, compiled if it is not yet.
-    fn batch<'c>(&self, py: Python<'_>, compiled: &'c Compiled) -> PyResult<&'c Batch> {
-        if let Some(batch) = compiled.batch.get() {
-            return Ok(batch);
+    fn phases<'c>(&self, py: Python<'_>, compiled: &'c Compiled) -> PyResult<&'c Phases> {
+        if let Some(phases) = compiled.phases.get() {
+            return Ok(phases);
         }
         let options = self.options_for(py, &compiled.types)?;
-        let batch = py.detach(|| self.model.batch(&options)).map_err(|error| self.raised(error))?;
-        Ok(compiled.batch.get_or_init(|| batch))
+        let phases = py.detach(|| Phases::of(&self.model, &options)).map_err(|error| self.raised(error))?;
+        Ok(compiled.phases.get_or_init(|| phases))
     }
 
     /// Evaluates many rows.
@@ -344,26 +345,46 @@ impl Model {
         py: Python<'py>,
         compiled: &Compiled,
         arguments: &Arguments<'py>,
-        run: RunOptions,
+        options: RunOptions,
         out: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<columns::Rows<'py>> {
-        let batch = self.batch(py, compiled)?;
-        let mut given = Vec::with_capacity(batch.inputs().len());
-        for field in batch.inputs() {
+        let find = |field: &Field| {
             let place = names(&self.model).position(|name| name == &*field.name);
-            let argument = place.and_then(|place| arguments[place].as_ref());
-            given.push(match argument {
-                None => Column::shared(default(field)?),
-                Some(object) if let Some(numbers) = Column::of_numbers(object, &field.qtype) => numbers,
-                Some(object) if is_column_of(object, &field.qtype) => {
-                    Column::of(&field.name, &columns::widened(object, &field.qtype)?)?.1
-                }
-                Some(object) => {
-                    Column::shared(values::read(object, &field.qtype).map_err(|misfit| misfit.raised(&field.name))?)
-                }
-            });
+            match place.and_then(|place| arguments[place].as_ref()) {
+                None => default(field).map(Column::shared),
+                Some(object) => Column::of_argument(object, field),
+            }
+        };
+        self.in_phases(py, compiled, find, options, out)
+    }
+
+    /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
+    fn in_phases<'py>(
+        &self,
+        py: Python<'py>,
+        compiled: &Compiled,
+        find: impl Fn(&Field) -> PyResult<Column<'py>>,
+        options: RunOptions,
+        out: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<columns::Rows<'py>> {
+        let phases = self.phases(py, compiled)?;
+        let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
+        let mut columns: Vec<Option<Column<'py>>> = columns.collect::<PyResult<_>>()?;
+        let rows = columns::rows(&phases.columns, &columns)?;
+        let like = columns.iter().flatten().find_map(|column| column.like.clone());
+        let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, like, out| {
+            let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
+            let run = Run { batch: &phase.batch, is_short: compiled.is_short, rows, options, like, out };
+            columns::run(py, run, &given, |error| self.raised(error))
+        };
+        for phase in &phases.before {
+            let options = options.clone().on_error(OnError::Fail);
+            let operands = evaluate(phase, &columns, options, None, None)?;
+            for call in &phase.calls {
+                columns[call.place] = Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input)?);
+            }
         }
-        let made = columns::run(py, batch, compiled.is_short, run, &given, out, |error| self.raised(error));
+        let made = evaluate(&phases.last, &columns, options, like.as_ref(), out);
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
         made
@@ -387,7 +408,7 @@ fn too_many() -> PyErr {
 }
 
 /// What is read of an input that is not given.
-fn default(field: &cembra::Field) -> PyResult<Value> {
+fn default(field: &Field) -> PyResult<Value> {
     match (&field.default, &field.qtype) {
         (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
         _ => Err(PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype))),
@@ -498,8 +519,13 @@ impl Model {
         let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
         let tables = Tables::of(frame)?;
         let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
-        let batch = self.batch(py, compiled)?;
-        let made = tables.run(py, batch, options, |error| self.raised(error));
+        let phases = self.phases(py, compiled)?;
+        if !phases.before.is_empty() {
+            let find = |field: &Field| tables.column(field)?.map_or_else(|| default(field).map(Column::shared), Ok);
+            let made = self.in_phases(py, compiled, find, options, None)?;
+            return tables.of_columns(py, &phases.last.batch, made.outputs);
+        }
+        let made = tables.run(py, &phases.last.batch, options, |error| self.raised(error));
         drop(user_operators::raised());
         made
     }

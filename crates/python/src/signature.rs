@@ -2,8 +2,9 @@
 
 use crate::columns::{Column, is_column};
 use crate::errors;
+use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
-use cembra::{Batch, Executor, Graph, QType, Registry, Session, Value};
+use cembra::{Executor, Graph, QType, Registry, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
@@ -20,8 +21,8 @@ pub(crate) struct Compiled {
     /// The memory of one evaluation at a time: at most one, which nobody waits for.
     first: Mutex<Option<Memory>>,
     /// What further ones that ran at the same time have left for those to come: at most as many as they were.
-    idle: Mutex<Vec<Box<Memory>>>,
-    pub(crate) batch: OnceLock<Batch>,
+    idle: Mutex<Vec<Memory>>,
+    pub(crate) phases: OnceLock<Phases>,
     /// The class of the outputs; none if there is one output.
     pub(crate) class: Option<Py<PyAny>>,
     /// True for a model of scalars without loops, whose evaluations are over before another thread of Python could begin.
@@ -79,7 +80,7 @@ impl Compiled {
             place: 0,
             first: Mutex::default(),
             idle: Mutex::default(),
-            batch: OnceLock::new(),
+            phases: OnceLock::new(),
             class,
             is_short,
             has_loops,
@@ -100,7 +101,7 @@ impl Compiled {
         }
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let mut memory = kept.unwrap_or_else(|| Memory::of(&self.executor).into());
+        let mut memory = kept.unwrap_or_else(|| Memory::of(&self.executor));
         let made = evaluate(&mut memory);
         idle().push(memory);
         made

@@ -1,9 +1,10 @@
 //! Whole tables: what has Arrow's interface for streams goes in, and a table of the same package comes out. Each batch of the stream is evaluated by
 //! itself, and nothing of it is copied.
 
+use crate::columns::Column;
 use crate::errors;
 use crate::interrupt::{detached, token};
-use crate::packages::package;
+use crate::packages::{arrow, package};
 use crate::signature::Given;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -34,6 +35,32 @@ impl<'py> Tables<'py> {
     pub(crate) fn given(&self, name: &str) -> Given {
         let field = self.schema.field_with_name(name).ok();
         field.and_then(cembra_arrow::input_type).map_or(Given::Nothing, Given::Type)
+    }
+
+    /// The column of an input, joined from the batches; none if the table has none of its name.
+    pub(crate) fn column(&self, input: &cembra::Field) -> PyResult<Option<Column<'py>>> {
+        let Ok(at) = self.schema.index_of(&input.name) else { return Ok(None) };
+        let parts: Vec<&dyn Array> = self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
+        let joined = match parts.as_slice() {
+            [] => Ok(arrow_array::new_empty_array(self.schema.field(at).data_type())),
+            parts => arrow_select::concat::concat(parts),
+        };
+        let joined = joined.map_err(|error| errors::data(error.to_string()))?;
+        Ok(Some(Column::of_arrow(joined, &self.frame)))
+    }
+
+    /// The table of outputs that were made as arrays of Arrow, or of packages with its interface.
+    pub(crate) fn of_columns(
+        &self,
+        py: Python<'py>,
+        batch: &Batch,
+        outputs: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fields = Arc::new(Schema::new(batch.outputs().iter().map(field).collect::<PyResult<Vec<Field>>>()?));
+        let arrays = outputs.iter().map(arrow).collect::<PyResult<Vec<_>>>()?;
+        let made = RecordBatch::try_new(fields.clone(), arrays).map_err(|error| errors::data(error.to_string()))?;
+        let table = PyTable::try_new(vec![made], fields)?;
+        as_its_package(py, &self.frame, Bound::new(py, table)?.into_any())
     }
 
     /// Evaluates a model on all rows.

@@ -1,5 +1,5 @@
-//! Operators of the user in Python: functions on scalars, which are called for each row. The library has them for as long as the process lives,
-//! as it has operators in Rust.
+//! Operators of the user in Python: functions on scalars, which are called for each row, and beside them functions over columns. The library has
+//! them for as long as the process lives, as it has operators in Rust. How functions over columns are called is in `phases`.
 
 use crate::errors;
 use crate::scalars;
@@ -8,13 +8,35 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most operators that a process may have: each keeps some memory for as long as it lives.
 const MOST_OPERATORS: usize = 256;
 
-/// The operators of the language with those that were registered last, and how many these are: at most `MOST_OPERATORS`.
-static KNOWN: Mutex<Option<(&'static Registry, usize)>> = Mutex::new(None);
+/// The operators that were registered: at most `MOST_OPERATORS`.
+static KNOWN: Mutex<Known> = Mutex::new(Known { registry: None, count: 0, over_columns: Vec::new() });
+
+/// What `_register` has registered.
+struct Known {
+    /// The operators of the language with those of the user; none before the first of these.
+    registry: Option<&'static Registry>,
+    count: usize,
+    /// Those that have functions over columns.
+    over_columns: Vec<Arc<OverColumns>>,
+}
+
+/// A function that is given the operands of many rows at once.
+pub(crate) struct OverColumns {
+    pub(crate) name: String,
+    /// Takes a list of arrays of NumPy, and gives the array of results, masked where one is missing.
+    pub(crate) function: Py<PyAny>,
+    pub(crate) result: Scalar,
+    pub(crate) may_be_missing: bool,
+}
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local! {
     /// What an operator raised in the evaluation that runs in this thread; at most one exception.
@@ -23,8 +45,12 @@ thread_local! {
 
 /// The operators that models are read with from now on.
 pub(crate) fn registry() -> &'static Registry {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.map_or_else(Registry::standard, |(registry, _)| registry)
+    known().registry.unwrap_or_else(Registry::standard)
+}
+
+/// The function over columns of the operator of this name, if it has one.
+pub(crate) fn over_columns(name: &str) -> Option<Arc<OverColumns>> {
+    known().over_columns.iter().find(|known| known.name == name).cloned()
 }
 
 /// The exception that an operator raised in this thread, taken away.
@@ -105,7 +131,7 @@ impl Function {
             };
             called().map_err(|error| {
                 RAISED.with(|raised| *raised.borrow_mut() = Some(error));
-                "the function of Python raised an exception"
+                errors::RAISED
             })
         })
     }
@@ -152,9 +178,10 @@ macro_rules! with_result {
 ///
 /// `parameters` are the types of one to four parameters and `result` that of the result, as the language writes them: `f64`, `i64`, `bool` and
 /// `text`, for one or two parameters; three and four are all `f64` or all `i64`. Where an operand is missing the result is, and the function is not
-/// called. A result that may be missing is `f64?` and its like, and then `None` is missing.
+/// called. A result that may be missing is `f64?` and its like, and then `None` is missing. `over_columns` evaluates it for many rows, where it is
+/// given.
 #[pyfunction]
-#[pyo3(signature = (name, function, parameters, result, doc, is_pure))]
+#[pyo3(signature = (name, function, parameters, result, doc, is_pure, over_columns))]
 pub(crate) fn _register(
     name: String,
     function: Py<PyAny>,
@@ -162,6 +189,7 @@ pub(crate) fn _register(
     result: &str,
     doc: &str,
     is_pure: bool,
+    over_columns: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let scalar = |spelled: &str| {
         let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
@@ -184,7 +212,7 @@ pub(crate) fn _register(
     if !is_pure {
         operator = operator.impure();
     }
-    let function = Arc::new(Function { name, function, result, may_be_missing });
+    let function = Arc::new(Function { name: name.clone(), function, result, may_be_missing });
     let operator = with_types! { operator, function, of;
         (a: f64 Float64) (a: i64 Int64) (a: bool Boolean) (a: String Text)
         (a: f64 Float64, b: f64 Float64) (a: f64 Float64, b: i64 Int64) (a: f64 Float64, b: bool Boolean) (a: f64 Float64, b: String Text)
@@ -195,13 +223,16 @@ pub(crate) fn _register(
         (a: f64 Float64, b: f64 Float64, c: f64 Float64, d: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64, d: i64 Int64)
     };
     let operator = operator.ok_or_else(unfit)?;
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (registry, count) = known.unwrap_or_else(|| (Registry::standard(), 0));
-    if count >= MOST_OPERATORS {
+    let mut known = known();
+    if known.count >= MOST_OPERATORS {
         return Err(PyValueError::new_err(format!("a process has at most {MOST_OPERATORS} operators in Python")));
     }
-    let mut with = registry.clone();
+    let mut with = known.registry.unwrap_or_else(Registry::standard).clone();
     with.register(operator).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    *known = Some((with.leak(), count + 1));
+    known.registry = Some(with.leak());
+    known.count += 1;
+    known
+        .over_columns
+        .extend(over_columns.map(|function| Arc::new(OverColumns { name, function, result, may_be_missing })));
     Ok(())
 }

@@ -126,3 +126,116 @@ def test_an_impure_function_and_many_threads():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert found == [True] * 4
+
+
+def over_columns(parameters, result, function):
+    """An operator over columns, with the arrays that it was given."""
+    name, seen = fresh(), []
+
+    def kept(*operands):
+        seen.append([(operand.dtype.str[1:], operand.tolist()) for operand in operands])
+        return function(*operands)
+
+    cembra.operator(name, parameters, result, columns=True)(kept)
+    return name, seen
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_function_over_columns_is_called_once(backend):
+    name, seen = over_columns(["f64", "i64"], "f64", lambda x, n: np.cumsum(x) * n)
+    model = cembra.compile(f"input x: f64?, n: i64; {name}(x * 2.0, n + 1) - 1.0", backend=backend)
+    x = np.ma.MaskedArray([1.0, 5.0, 3.0], [False, True, False])
+    assert model(x, np.array([0, 0, 1])).tolist() == [1.0, None, 15.0]
+    assert seen == [[("f8", [2.0, 6.0]), ("i8", [1, 2])]]
+    assert model(4.0, 1) == 15.0 and model(None, 1) is None
+    assert seen[1:] == [[("f8", [8.0]), ("i8", [2])]]
+
+
+def test_calls_of_functions_over_columns_within_others():
+    rank, ranked = over_columns("f64", "i64", lambda x: np.argsort(np.argsort(x)))
+    share, shared = over_columns("f64", "f64", lambda x: x / x.sum())
+    model = cembra.compile(f"input x, y: f64; let part = {share}(to_float64({rank}(x))); output sum = part + {share}(y); output rank = {rank}(x)")
+    made = model(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]))
+    assert made.rank.tolist() == [2, 0, 1] and made.sum.tolist() == [2 / 3 + 0.25, 0.25, 1 / 3 + 0.5]
+    assert len(ranked) == 1 and len(shared) == 2
+    # One value for all rows is as many for the function.
+    assert model(np.array([3.0, 1.0, 2.0]), 8.0).sum.tolist() == [2 / 3 + 1 / 3, 1 / 3, 1 / 3 + 1 / 3]
+    assert shared[-1] == [("f8", [2.0, 0.0, 1.0])] and shared[-2] == [("f8", [8.0, 8.0, 8.0])]
+    # A chain that is deeper than there are stages goes on row by row.
+    twice, seen = over_columns("f64", "f64", lambda x: x * 2.0)
+    text = "x"
+    for _ in range(20):
+        text = f"{twice}({text})"
+    assert cembra.compile(f"input x: f64; {text}")(np.array([1.0, 2.0, -1.0])).tolist() == [2.0**20, 2.0**21, -(2.0**20)]
+    assert [len(call[0][1]) for call in seen] == [3] * 16 + [1] * 12
+
+
+def test_results_of_functions_over_columns():
+    name, _ = over_columns("f64", "f64?", lambda x: np.ma.masked_less(x, 0.0))
+    model = cembra.compile(f"input x: f64; {name}(x) ?? 7.0")
+    assert model(np.array([1.0, -1.0])).tolist() == [1.0, 7.0] and model(-1.0) == 7.0
+    name, _ = over_columns("f64", "bool", lambda x: x > 0.0)
+    assert cembra.compile(f"input x: f64; where({name}(x), x, 0.5)")(np.array([2.0, -1.0])).tolist() == [2.0, 0.5]
+    # Smaller numbers are widened.
+    name, _ = over_columns("f64", "f64", lambda x: x.astype("f4"))
+    assert cembra.compile(f"input x: f64; {name}(x)")(np.array([0.5])).dtype == np.float64
+    for result, function, hint in [
+        ("f64", lambda x: x[:-1], r"shape \(1,\) for 2 rows"),
+        ("f64", lambda x: x.sum(), r"shape \(\) for 2 rows"),
+        ("i64", lambda x: x, "an array of float64, not of int64"),
+        ("f64", lambda x: ["a", "b"], "not of float64"),
+        ("f64", lambda x: np.ma.masked_greater(x, 0.0), "missing elements"),
+        ("f64", lambda x: 1 / 0, "division by zero"),
+    ]:
+        name, _ = over_columns("f64", result, function)
+        with pytest.raises(cembra.EvaluationError, match="raised an exception") as raised:
+            cembra.compile(f"input x: f64; {name}(x)")(np.array([1.0, 2.0]))
+        assert raised.value.operator == name and raised.value.code == "invalid"
+        with pytest.raises(Exception, match=hint):
+            raise raised.value.__cause__
+    with pytest.raises(TypeError, match="not text"):
+        cembra.operator(fresh(), "text", "f64", columns=True)(abs)
+
+
+def test_operands_of_functions_over_columns_are_evaluated_in_every_row():
+    name, seen = over_columns("i64", "i64", lambda x: x)
+    model = cembra.compile(f"input x: i64; where(x != 0, {name}(12 // x), 0)")
+    assert model(0) == 0 and model(np.array([3, 4])).tolist() == [4, 3]
+    with pytest.raises(cembra.EvaluationError, match="12 // x") as raised:
+        model(np.array([3, 0]))
+    assert raised.value.row == 1 and raised.value.code == "div-by-zero"
+
+
+def test_functions_over_columns_and_tables():
+    polars, pyarrow, pandas = (pytest.importorskip(name) for name in ["polars", "pyarrow", "pandas"])
+    name, seen = over_columns("f64", "f64", lambda x: x - x.mean())
+    model = cembra.compile(f"output y = {name}(x); output z = x * 2.0")
+    x = [1.0, None, 3.0]
+    frames = [polars.DataFrame({"x": x}), pyarrow.table({"x": x})]
+    for frame in frames:
+        made = model.table(frame)
+        assert type(made) is type(frame)
+        rows = made.to_pylist() if hasattr(made, "to_pylist") else made.to_dicts()
+        assert rows == [{"y": -1.0, "z": 2.0}, {"y": None, "z": None}, {"y": 1.0, "z": 6.0}]
+    made = model.table(pandas.DataFrame({"x": [1.0, 3.0]}))
+    assert made["y"].tolist() == [-1.0, 1.0] and made["z"].tolist() == [2.0, 6.0]
+    assert model.table(pyarrow.table({"x": pyarrow.array([], "f8")})).num_rows == 0
+    assert seen == [[("f8", [1.0, 3.0])]] * 3
+    # Chunks are one column for the function, and so are series.
+    chunked = pyarrow.chunked_array([[1.0], [2.0, 6.0]])
+    assert model(chunked).y.to_pylist() == [-2.0, -1.0, 3.0]
+    assert model(polars.Series([1.0, 3.0])).y.to_list() == [-1.0, 1.0]
+
+
+def test_a_function_over_columns_in_runs():
+    name, seen = over_columns("f64", "f64", lambda x: x[::-1])
+    model = cembra.compile(f"input x: f64; {name}(x)")
+    rows = np.arange(200_000.0)
+    assert np.array_equal(model.run({"x": rows}, threads=2)[0], rows[::-1]) and len(seen) == 1
+    out = np.empty(3)
+    assert model.run({"x": np.arange(3.0)}, out={"result": out})[0] is out and out.tolist() == [2.0, 1.0, 0.0]
+    made, failed, _ = model.run({"x": np.arange(2.0)}, on_error="missing")
+    assert made.tolist() == [1.0, 0.0] and failed == []
+    seen.clear()
+    # No rows need no call.
+    assert model(np.array([])).tolist() == [] and seen == []

@@ -106,7 +106,13 @@ def _load(
     limits: Mapping[str, int | float] | None = None,
 ) -> Model: ...
 def _register(
-    name: str, function: object, parameters: list[str], result: str, doc: str, is_pure: bool
+    name: str,
+    function: object,
+    parameters: list[str],
+    result: str,
+    doc: str,
+    is_pure: bool,
+    over_columns: object | None,
 ) -> None: ...
 def _operators() -> list[tuple[str, list[str], list[tuple[str, bool]], bool, str]]: ...
 def _has_operator(name: str) -> bool: ...

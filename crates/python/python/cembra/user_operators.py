@@ -1,10 +1,12 @@
-"""Operators of the user: functions of Python on scalars, which models call by name for each row."""
+"""Operators of the user: functions of Python on scalars, which models call by name for each row, and functions on whole columns."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from cembra._cembra import _register
 
@@ -12,9 +14,17 @@ __all__ = ["operator"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
+# How NumPy names the types that functions over columns take and give.
+_DTYPES = {"f64": "f8", "i64": "i8", "bool": "?"}
+
 
 def operator(
-    name: str, parameters: str | Iterable[str], result: str, *, pure: bool = True
+    name: str,
+    parameters: str | Iterable[str],
+    result: str,
+    *,
+    pure: bool = True,
+    columns: bool = False,
 ) -> Callable[[F], F]:
     """Makes an operator of a function of Python, for models that are compiled from then on.
 
@@ -32,12 +42,66 @@ def operator(
     exception of the function ends the evaluation. It is the cause of the `EvaluationError` where the calling thread evaluates, which is so but for
     many rows. The process has an operator as long as it lives, and at
     most 256 of them.
+
+    With `columns` the function is given an array of NumPy for each parameter, and gives an array with a result for each element, masked where one
+    is missing. Types are `f64`, `i64` and `bool` then. The arrays have the rows in which no operand is missing, all of them at once, or the only one.
+    For no rows there is no call.
+
+    >>> @cembra.operator("stats.share", "f64", "f64", columns=True)
+    ... def share(x):
+    ...     return x / x.sum()
+    >>> cembra.compile("stats.share(x) * 100.0")(np.array([1.0, 3.0]))
+    array([25., 75.])
+
+    The operands of such a call are evaluated in every row, also where a branch does not want the result, and a row in which they fail ends the
+    evaluation. Calls inside of loops are evaluated for each row, and so are those that are nested in more than 15 others.
     """
     of = [parameters] if isinstance(parameters, str) else list(parameters)
 
     def register(function: F) -> F:
-        doc = inspect.getdoc(function) or f"The function `{getattr(function, '__name__', name)}` of Python."
-        _register(name, function, of, result, doc, pure)
+        called = getattr(function, "__name__", name)
+        doc = inspect.getdoc(function) or f"The function `{called}` of Python."
+        if not columns:
+            _register(name, function, of, result, doc, pure, None)
+            return function
+        kinds, kind, may_be_missing = [_dtype(one) for one in of], _dtype(result.removesuffix("?")), result.endswith("?")
+
+        def of_columns(operands: list[Any]) -> Any:
+            return _over_columns(function, operands, kinds, kind, may_be_missing)
+
+        def of_one_row(*operands: object) -> object:
+            return of_columns([np.array([operand], one) for operand, one in zip(operands, kinds)]).tolist()[0]
+
+        _register(name, of_one_row, of, result, doc, pure, of_columns)
         return function
 
     return register
+
+
+def _dtype(spelled: str) -> str:
+    if spelled not in _DTYPES:
+        raise TypeError(f"an operator over columns has parameters and results of {', '.join(_DTYPES)}, not {spelled}")
+    return _DTYPES[spelled]
+
+
+def _over_columns(function: Any, operands: list[Any], kinds: list[str], kind: str, may_be_missing: bool) -> Any:
+    """The results of a function for all rows. It is given those in which no operand is missing."""
+    masks = [np.ma.getmaskarray(operand) for operand in operands if isinstance(operand, np.ma.MaskedArray)]
+    missing = np.logical_or.reduce(masks) if masks else None
+    given = [np.ma.getdata(operand).astype(one, copy=False) for operand, one in zip(operands, kinds)]
+    if missing is not None:
+        given = [one[~missing] for one in given]
+    made = np.ma.asanyarray(function(*given) if len(given[0]) else np.zeros(0, kind))
+    if made.shape != given[0].shape:
+        raise TypeError(f"the function gave an array of shape {made.shape} for {len(given[0])} rows")
+    if not np.can_cast(made.dtype, kind):
+        raise TypeError(f"the function gave an array of {made.dtype}, not of {np.dtype(kind)}")
+    absent = np.ma.getmaskarray(made)
+    if absent.any() and not may_be_missing:
+        raise TypeError("the function gave missing elements: its result is declared without `?`")
+    if missing is None:
+        data = np.ascontiguousarray(np.ma.getdata(made), kind)
+        return np.ma.MaskedArray(data, absent) if may_be_missing else data
+    every, mask = np.zeros(len(missing), kind), missing.copy()
+    every[~missing], mask[~missing] = np.ma.getdata(made), absent
+    return np.ma.MaskedArray(every, mask)

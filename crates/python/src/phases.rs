@@ -1,0 +1,167 @@
+//! Models with operators of the user over columns. For many rows such a model is cut into phases: each evaluates the operands of some calls, whose
+//! functions then make columns, and later phases read these as inputs. A call whose operands depend on the parameter of a function or of a loop
+//! stays in its phase, and is evaluated for each row, as one row is.
+
+use crate::errors;
+use crate::user_operators::{OverColumns, over_columns};
+use cembra::program::{Input, Node, Output};
+use cembra::{Batch, Field, Model, NodeId, Options, Program, Promise, QType};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most phases before the last: calls that are nested deeper are evaluated for each row.
+const MOST_PHASES: usize = 16;
+
+/// A model for many rows.
+pub(crate) struct Phases {
+    /// The columns that phases read: the model's inputs; none for one that a call makes.
+    pub(crate) columns: Vec<Option<Field>>,
+    /// Phases whose outputs are operands; nothing of models without operators over columns.
+    pub(crate) before: Vec<Phase>,
+    /// The phase whose outputs are those of the model.
+    pub(crate) last: Phase,
+}
+
+/// A part of a model that is evaluated at once.
+pub(crate) struct Phase {
+    pub(crate) batch: Batch,
+    /// Which of the columns its inputs are.
+    pub(crate) reads: Vec<usize>,
+    /// What its outputs are the operands of.
+    pub(crate) calls: Vec<Call>,
+}
+
+/// A call of a function over columns.
+pub(crate) struct Call {
+    operator: Arc<OverColumns>,
+    /// Which of the phase's outputs the operands are.
+    operands: Range<usize>,
+    /// The input of later phases that the results are.
+    pub(crate) input: Field,
+    /// Which of the columns that is.
+    pub(crate) place: usize,
+}
+
+impl Call {
+    /// The column of results.
+    pub(crate) fn make<'py>(&self, py: Python<'py>, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+        let operands = operands.get(self.operands.clone()).unwrap_or_default();
+        let made = self.operator.function.bind(py).call1((PyList::new(py, operands)?,));
+        made.map_err(|error| errors::of_operator(py, &self.operator.name, error))
+    }
+}
+
+impl Phases {
+    /// Cuts a model, and compiles the parts for these options.
+    pub(crate) fn of(model: &Model, options: &Options) -> Result<Phases, cembra::Error> {
+        let mut parts = Parts { rest: model.clone(), columns: Vec::new(), places: HashMap::new() };
+        let mut before = Vec::new();
+        for level in calls(model.program()) {
+            before.push(parts.cut(&level, options)?);
+        }
+        let batch = parts.rest.batch(options)?;
+        let last = Phase { reads: parts.reads(&batch), batch, calls: Vec::new() };
+        Ok(Phases { columns: parts.columns, before, last })
+    }
+}
+
+/// A model while it is cut.
+struct Parts {
+    /// What is behind the phases that are cut off.
+    rest: Model,
+    columns: Vec<Option<Field>>,
+    /// Where columns are, by name.
+    places: HashMap<Arc<str>, usize>,
+}
+
+impl Parts {
+    /// Which columns the inputs of a phase are.
+    fn reads(&mut self, batch: &Batch) -> Vec<usize> {
+        let Parts { columns, places, .. } = self;
+        let place = |input: &Field| {
+            *places.entry(input.name.clone()).or_insert_with(|| {
+                columns.push(Some(input.clone()));
+                columns.len() - 1
+            })
+        };
+        batch.inputs().iter().map(place).collect()
+    }
+
+    /// Cuts off the operands of calls, whose results are inputs of the rest.
+    fn cut(&mut self, level: &[(NodeId, Arc<OverColumns>)], options: &Options) -> Result<Phase, cembra::Error> {
+        let mut rest = self.rest.program().clone();
+        let mut operands = Vec::new();
+        for operand in level.iter().flat_map(|(call, _)| rest.graph.operands(*call)) {
+            let name = format!("operand {}", operands.len()).into();
+            operands.push(Output { name, node: *operand, span: rest.graph.span(*operand) });
+        }
+        let batch = self.rest.with_program(Program { outputs: operands, ..rest.clone() }).batch(options)?;
+        let reads = self.reads(&batch);
+        let (mut calls, mut first) = (Vec::with_capacity(level.len()), 0);
+        for (node, operator) in level {
+            let operands = first..first + rest.graph.operands(*node).len();
+            first = operands.end;
+            let of = batch.outputs().get(operands.clone()).unwrap_or_default();
+            let qtype = match operator.may_be_missing || of.iter().any(|operand| operand.qtype.is_optional()) {
+                true => QType::Optional(operator.result),
+                false => QType::Scalar(operator.result),
+            };
+            // A name of the text's may have a space if it has quotes.
+            let mut name = format!("column {}", self.columns.len());
+            while rest.graph.find_name(&name).is_some() {
+                name.push('_');
+            }
+            rest.graph.put_leaf(*node, &name);
+            let name: Arc<str> = name.into();
+            let promise = Promise::Nothing;
+            rest.inputs.push(Input {
+                name: name.clone(),
+                qtype: Some(qtype.clone()),
+                promise,
+                default: None,
+                span: None,
+            });
+            let place = self.columns.len();
+            self.columns.push(None);
+            self.places.insert(name.clone(), place);
+            calls.push(Call { operator: operator.clone(), operands, input: Field::new(&name, &qtype), place });
+        }
+        self.rest = self.rest.with_program(rest);
+        Ok(Phase { batch, reads, calls })
+    }
+}
+
+/// The calls that outputs need of operators over columns: first those whose operands need none of the others, then those that need the first, and
+/// so on.
+fn calls(program: &Program) -> Vec<Vec<(NodeId, Arc<OverColumns>)>> {
+    let graph = &program.graph;
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    let mut operators = HashMap::new();
+    let mut made: Vec<Vec<(NodeId, Arc<OverColumns>)>> = Vec::new();
+    // How many calls each node has below it, one within the other; none if it depends on a parameter.
+    let mut depths: Vec<Option<usize>> = Vec::with_capacity(graph.len());
+    for (index, is_needed) in needed.iter().enumerate() {
+        let node = NodeId::from_index(index);
+        depths.push(match graph.node(node) {
+            Node::Leaf(_) | Node::Literal(_) => Some(0),
+            Node::Placeholder(_) => None,
+            Node::Operator(name, operands) => {
+                let mut below = operands.iter().map(|operand| depths.get(operand.index()).copied().flatten());
+                let below = below.try_fold(0, |most, depth| depth.map(|depth| most.max(depth)));
+                let operator = operators.entry(name).or_insert_with(|| over_columns(graph.name(name)));
+                match (below, operator) {
+                    (Some(depth), Some(operator)) if *is_needed && depth < MOST_PHASES => {
+                        made.resize_with(made.len().max(depth + 1), Vec::new);
+                        made[depth].push((node, operator.clone()));
+                        Some(depth + 1)
+                    }
+                    (below, _) => below,
+                }
+            }
+        });
+    }
+    made
+}
