@@ -1,5 +1,6 @@
 //! Objects of other packages: what has Arrow's interface, and which package an object is of.
 
+use crate::scalars::type_name;
 use arrow_array::ArrayRef;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyArray;
@@ -16,9 +17,24 @@ pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
     has("__arrow_c_array__") || has("__arrow_c_stream__")
 }
 
+/// The exception of an object that is no array or table of Arrow; what its own package raises is that itself.
+pub(crate) fn refused(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let (found, said) = (type_name(object), error.value(object.py()).to_string());
+    if said.contains("\"Null\"") {
+        return crate::errors::data(format!(
+            "{found} has nulls and no type of values: cast it to one, such as float64"
+        ));
+    }
+    match is_arrow(object) {
+        true => error,
+        false => crate::errors::data(format!("{found} has no data by Arrow's interface")),
+    }
+}
+
 /// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
 pub(crate) fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
-    let chunked = object.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+    let chunked = object.extract::<AnyArray>().and_then(|array| array.into_chunked_array().map_err(PyErr::from));
+    let chunked = chunked.map_err(|error| refused(object, error))?;
     let (chunks, field) = chunked.into_inner();
     for chunk in &chunks {
         arrow_array::Array::to_data(chunk).validate_full().map_err(|error| crate::errors::data(error.to_string()))?;

@@ -4,7 +4,7 @@
 use crate::columns::Column;
 use crate::errors;
 use crate::interrupt::{detached, token};
-use crate::packages::{arrow, package};
+use crate::packages::{arrow, package, refused};
 use crate::signature::Given;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -24,7 +24,8 @@ pub(crate) struct Tables<'py> {
 impl<'py> Tables<'py> {
     /// Imports the batches of a table. Offsets and UTF-8 are checked, because the exporter may be wrong.
     pub(crate) fn of(frame: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let (batches, schema) = frame.extract::<AnyRecordBatch>()?.into_table().map_err(PyErr::from)?.into_inner();
+        let table = frame.extract::<AnyRecordBatch>().and_then(|table| table.into_table().map_err(PyErr::from));
+        let (batches, schema) = table.map_err(|error| refused(frame, error))?.into_inner();
         for column in batches.iter().flat_map(RecordBatch::columns) {
             column.to_data().validate_full().map_err(|error| errors::data(error.to_string()))?;
         }

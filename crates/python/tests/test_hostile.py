@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -130,3 +132,41 @@ def test_strings_of_arrow_that_are_none(door, offsets, data):
     model = cembra.compile("output y = x + '!'")
     with pytest.raises(cembra.DataError):
         model(x=array) if door == "call" else model.table(pa.table({"x": array}))
+
+
+def test_a_process_may_end_while_threads_evaluate():
+    script = """
+import threading, time
+import numpy as np
+import cembra
+
+model = cembra.compile("input x: f64; " + " + ".join(f"math.exp(x * {at}.0)" for at in range(40)))
+cembra.operator("test.slow", "f64", "f64")(lambda x: x)
+slow = cembra.compile("input x: f64; test.slow(x)")
+rows, begun = np.ones(1_000_000), threading.Barrier(4)
+
+def work(model):
+    begun.wait()
+    while True:
+        model(rows)
+
+for one in (model, model, slow):
+    threading.Thread(target=work, args=(one,), daemon=True).start()
+begun.wait()
+time.sleep(0.2)
+print("end")
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "end\n", "")
+
+
+def test_tables_that_are_none_and_columns_without_a_type():
+    polars, model = pytest.importorskip("polars"), cembra.compile("x + 1.0")
+    for call, hint in [
+        (lambda: model(polars.Series([None, None])), "has nulls and no type of values"),
+        (lambda: model.table(polars.DataFrame({"x": [None]})), "has nulls and no type of values"),
+        (lambda: model.table(polars.LazyFrame({"x": [1.0]})), "LazyFrame has no data by Arrow's interface"),
+        (lambda: model.table({"x": [1.0]}), "dict has no data by Arrow's interface"),
+    ]:
+        with pytest.raises(cembra.DataError, match=hint):
+            call()
