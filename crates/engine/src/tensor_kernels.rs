@@ -61,13 +61,13 @@ fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Itera
 
 /// The element of memory, with which a line begins.
 #[inline]
-const fn start(data: &Data, first: usize) -> Start<'_> {
+fn start(data: &Data, first: usize) -> Start<'_> {
     match data {
-        Data::Bool(elements) => Start::of(elements.as_slice(), first),
-        Data::Int32(elements) => Start::of(elements.as_slice(), first),
-        Data::Int64(elements) => Start::of(elements.as_slice(), first),
-        Data::Float32(elements) => Start::of(elements.as_slice(), first),
-        Data::Float64(elements) => Start::of(elements.as_slice(), first),
+        Data::Bool(elements) => Start::of(elements, first),
+        Data::Int32(elements) => Start::of(elements, first),
+        Data::Int64(elements) => Start::of(elements, first),
+        Data::Float32(elements) => Start::of(elements, first),
+        Data::Float64(elements) => Start::of(elements, first),
     }
 }
 

@@ -327,6 +327,7 @@ impl WholeModel for TensorModel {
         for (output, field) in runs.outputs().iter().zip(&self.outputs) {
             results.push(value_of(output, &field.qtype)?);
         }
+        runs.give_back(&inputs);
         Ok(())
     }
 }

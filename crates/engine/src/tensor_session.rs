@@ -43,6 +43,16 @@ impl TensorRuns {
         self.bound.as_ref().map_or(&[], KeptPlan::outputs)
     }
 
+    /// Drops the outputs if one of them is in memory that somebody lends with an input: it is kept no longer than whoever has the results wants it.
+    pub(crate) fn give_back(&mut self, inputs: &[Tensor]) {
+        let mut lent = inputs.iter().filter(|input| input.data().is_lent());
+        if lent.any(|input| self.outputs().iter().any(|output| output.shares_memory(input)))
+            && let Some(bound) = &mut self.bound
+        {
+            bound.take_outputs();
+        }
+    }
+
     /// About how many bytes it has from run to run.
     pub(crate) fn held_bytes(&self) -> u64 {
         let over = self.over.as_ref().map_or(0, BoundPlan::held_bytes);

@@ -4,7 +4,7 @@
 
 use super::error::DataError;
 use super::guard::guarded;
-use cembra::tensor::{Data, Layout, MOST_AXES, Tensor};
+use cembra::tensor::{Data, Element, Layout, MOST_AXES, Tensor};
 use cembra_runtime::Excerpt;
 use std::io::{self, Read, Seek, Write};
 use zip::result::ZipError;
@@ -214,10 +214,10 @@ fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) 
             }
             Data::Bool(flags.into_iter().map(|flag| flag == 1).collect())
         }
-        "i4" => Data::Int32(numbers(reader, len, is_big, i32::from_ne_bytes).map_err(short)?),
-        "i8" => Data::Int64(numbers(reader, len, is_big, i64::from_ne_bytes).map_err(short)?),
-        "f4" => Data::Float32(numbers(reader, len, is_big, f32::from_ne_bytes).map_err(short)?),
-        _ => Data::Float64(numbers(reader, len, is_big, f64::from_ne_bytes).map_err(short)?),
+        "i4" => Element::data(numbers(reader, len, is_big, i32::from_ne_bytes).map_err(short)?),
+        "i8" => Element::data(numbers(reader, len, is_big, i64::from_ne_bytes).map_err(short)?),
+        "f4" => Element::data(numbers(reader, len, is_big, f32::from_ne_bytes).map_err(short)?),
+        _ => Element::data(numbers(reader, len, is_big, f64::from_ne_bytes).map_err(short)?),
     };
     if fill(reader, &mut [0])? > 0 {
         return Err(DataError::unreadable(format!("more than {bytes} bytes for an array of {shape:?} of `{descr}`")));

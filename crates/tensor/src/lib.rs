@@ -27,8 +27,8 @@ pub mod walk;
 pub use body::{Body, BodyStep, Elements, Operand};
 pub use cembra_runtime::MOST_AXES;
 pub use cembra_value::tensor::{
-    CopiedAxis, Data, DataMut, Element, Extents, Half, HalfTensor, Layout, Slice, Strides, Tensor, TensorErrorKind,
-    TensorMut, bf16, check_bytes, f16,
+    Buffer, CopiedAxis, Data, DataMut, Element, Extents, Half, HalfTensor, Layout, Slice, Strides, Tensor,
+    TensorErrorKind, TensorMut, bf16, check_bytes, f16,
 };
 pub use constant::ConstantTensor;
 pub use contraction::{ProductClass, ProductOrder};

@@ -340,16 +340,16 @@ pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<
             let zero = if labels.is_sum() { 0.0 } else { -0.0 };
             let how = (zero, |a: f64, b| a + b);
             Ok(match node.scalar {
-                Scalar::Float32 => Data::Float32(sums_of(terms, [len, inner], how, |sum| sum as f32, go_on)?),
-                _ => Data::Float64(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
+                Scalar::Float32 => Element::data(sums_of(terms, [len, inner], how, |sum| sum as f32, go_on)?),
+                _ => Element::data(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
             })
         }
         Scalar::Int32 | Scalar::Int64 => {
             let terms = terms(operands, &layouts, 1, with_integer, i64::wrapping_mul);
             let how = (0, i64::wrapping_add);
             Ok(match node.scalar {
-                Scalar::Int32 => Data::Int32(sums_of(terms, [len, inner], how, |sum| sum as i32, go_on)?),
-                _ => Data::Int64(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
+                Scalar::Int32 => Element::data(sums_of(terms, [len, inner], how, |sum| sum as i32, go_on)?),
+                _ => Element::data(sums_of(terms, [len, inner], how, |sum| sum, go_on)?),
             })
         }
         other => Err(cembra_value::tensor::no_element(other)),

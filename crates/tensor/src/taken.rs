@@ -3,7 +3,7 @@
 
 use crate::reference::named_index;
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
-use crate::{Axis, Data, Element, Layout, Node, Tensor, TensorErrorKind};
+use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
 use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use cembra_value::with_data;
@@ -160,12 +160,12 @@ pub(crate) fn place_take(
         })
     }
     let from = operand.data();
-    match &mut data {
-        Data::Bool(to) => add(to, from, |a, b| a | b, &mut walk),
-        Data::Int32(to) => add(to, from, i32::wrapping_add, &mut walk),
-        Data::Int64(to) => add(to, from, i64::wrapping_add, &mut walk),
-        Data::Float32(to) => add(to, from, |a, b| a + b, &mut walk),
-        Data::Float64(to) => add(to, from, |a, b| a + b, &mut walk),
+    match data.all_mut() {
+        DataMut::Bool(to) => add(to, from, |a, b| a | b, &mut walk),
+        DataMut::Int32(to) => add(to, from, i32::wrapping_add, &mut walk),
+        DataMut::Int64(to) => add(to, from, i64::wrapping_add, &mut walk),
+        DataMut::Float32(to) => add(to, from, |a, b| a + b, &mut walk),
+        DataMut::Float64(to) => add(to, from, |a, b| a + b, &mut walk),
     }?;
     Tensor::of_data(&node.extents, data)
 }

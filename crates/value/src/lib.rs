@@ -12,6 +12,7 @@ mod diagnostic;
 mod dict;
 mod edge;
 mod error;
+mod lent;
 mod limits;
 mod lines;
 mod mask;

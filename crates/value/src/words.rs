@@ -3,6 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
+use crate::lent::Lent;
 use cembra_runtime::{LINE, advise_huge_pages, byte_length, has_room};
 use std::ops::{Deref, DerefMut};
 
@@ -15,6 +16,8 @@ pub struct Words {
     all: Vec<u64>,
     /// The first that is of the list, not before it.
     first: usize,
+    /// The words, in the place of all others, where they are somebody else's.
+    lent: Option<Box<Lent<u64>>>,
 }
 
 impl Words {
@@ -26,7 +29,7 @@ impl Words {
             return Words::default();
         }
         advise_huge_pages(all.spare_capacity_mut());
-        let mut words = Words { all, first: 0 };
+        let mut words = Words { all, ..Words::default() };
         words.first = words.before();
         words.all.resize(words.first, 0);
         words
@@ -38,7 +41,7 @@ impl Words {
         if len == 0 {
             return Words::default();
         }
-        let mut words = Words { all: vec![0; len.saturating_add(MOST_BEFORE)], first: 0 };
+        let mut words = Words::from(vec![0; len.saturating_add(MOST_BEFORE)]);
         advise_huge_pages(&words.all);
         words.first = words.before();
         words.truncate(len);
@@ -52,13 +55,26 @@ impl Words {
         has_room(bytes).then(|| Words::zeros(len))
     }
 
+    /// The words that an owner has, where they are: it is kept as long as they are read, and they are copied before one is written.
+    #[must_use]
+    pub fn lent(owner: impl AsRef<[u64]> + Send + Sync + 'static) -> Self {
+        Words { lent: Some(Box::new(Lent::of(owner))), ..Words::default() }
+    }
+
+    /// Copies words of somebody else's.
+    fn own(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            *self = Words::from(&lent[..]);
+        }
+    }
+
     /// How many words lie before the first that begins a line.
     fn before(&self) -> usize {
         // It may be any number where addresses are not known.
         self.all.as_ptr().align_offset(LINE).min(MOST_BEFORE)
     }
 
-    /// How many words there is room for.
+    /// How many words there is room for; none for words that are lent, since one more is in a copy.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.all.capacity().saturating_sub(self.first)
@@ -97,12 +113,14 @@ impl Words {
 
     /// Takes all but so many away.
     pub fn truncate(&mut self, len: usize) {
+        self.own();
         self.all.truncate(self.first.saturating_add(len));
     }
 
-    /// The memory that they are in, and how many words of it come before the first.
+    /// The memory that they are in, and how many words of it come before the first: a copy of words that are lent.
     #[must_use]
-    pub fn into_parts(self) -> (Vec<u64>, usize) {
+    pub fn into_parts(mut self) -> (Vec<u64>, usize) {
+        self.own();
         (self.all, self.first)
     }
 }
@@ -112,13 +130,17 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        &self.all[self.first..]
+        match &self.lent {
+            None => &self.all[self.first..],
+            Some(lent) => lent,
+        }
     }
 }
 
 impl DerefMut for Words {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u64] {
+        self.own();
         &mut self.all[self.first..]
     }
 }
@@ -138,7 +160,7 @@ impl std::fmt::Debug for Words {
 impl From<Vec<u64>> for Words {
     /// The same words where they are.
     fn from(all: Vec<u64>) -> Self {
-        Words { all, first: 0 }
+        Words { all, ..Words::default() }
     }
 }
 
@@ -209,6 +231,31 @@ mod tests {
         let mut words = Words::zeros(3);
         words.truncate(usize::MAX);
         assert_eq!(words[..], [0; 3]);
+    }
+
+    #[test]
+    fn words_that_are_lent_are_copied_before_they_are_written() {
+        let lent = || Words::lent(vec![1, 2, 3]);
+        let owner = vec![1, 2, 3];
+        let at = owner.as_ptr();
+        let words = Words::lent(owner);
+        assert_eq!((words.as_ptr(), &words[..], words.capacity()), (at, &[1, 2, 3][..], 0));
+        let changes: [(fn(&mut Words), &[u64]); 6] = [
+            (|words| words[1] = 7, &[1, 7, 3]),
+            (|words| words.push(4), &[1, 2, 3, 4]),
+            (|words| words.resize(5, 9), &[1, 2, 3, 9, 9]),
+            (|words| words.resize(2, 9), &[1, 2]),
+            (|words| words.truncate(1), &[1]),
+            (|words| words.extend_from_slice(&[8]), &[1, 2, 3, 8]),
+        ];
+        for (change, expected) in changes {
+            let mut words = lent();
+            change(&mut words);
+            assert!(words[..] == *expected && begins_a_line(&words), "{words:?}");
+        }
+        assert_eq!((&lent().clone()[..], Words::lent(Vec::new()).len()), (&[1, 2, 3][..], 0));
+        let (all, first) = lent().into_parts();
+        assert_eq!(all[first..], [1, 2, 3]);
     }
 
     #[test]

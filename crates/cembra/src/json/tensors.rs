@@ -77,7 +77,7 @@ impl Reading {
         let qtype = QType::Scalar(self.scalar);
         match value.to_scalar(self.scalar).and_then(|element| element.to_value(&qtype)) {
             Some(Value::Scalar(element)) => {
-                with_data!(&mut self.elements, all => all.push(Element::from_bits(element.bits())));
+                with_data!(&mut self.elements, all => all.to_mut().push(Element::from_bits(element.bits())));
                 Ok(())
             }
             _ => Err(JsonMisfit::of(qtype, value)),

@@ -1,7 +1,9 @@
 //! Attacks on constructors that take a length: lengths whose bytes are more than there are addresses, or none, and texts that are not
 //! UTF-8. Memory was written behind what was made for them, and texts were read behind their end.
 
-use cembra::tensor::{CompileGraph, Data, HalfTensor, Layout, Reduction, Slice, Tensor, TensorGraph, TensorMut, f16};
+use cembra::tensor::{
+    CompileGraph, Element, HalfTensor, Layout, Reduction, Slice, Tensor, TensorGraph, TensorMut, f16,
+};
 use cembra::{
     Array, ArrayBuilder, ArrayData, ArrayKind, Batch, FaultKind, InputColumn, Keys, ListOffsets, Model, Options,
     OutputColumn, QType, Scalar, Session, StringViews, Value,
@@ -156,7 +158,7 @@ fn threads_that_there_are_not_take_no_memory() {
 
 #[test]
 fn shapes_and_strides_beyond_all_memory_are_refused() {
-    let three = || Data::Float64(vec![1.0, 2.0, 3.0]);
+    let three = || f64::data(vec![1.0, 2.0, 3.0]);
     // As many elements as there are addresses are none, if extents are multiplied without a look.
     for extents in [&[1 << 61][..], &[1 << 31, 1 << 33], &[1 << 32, 1 << 32], &[usize::MAX, 0], &[usize::MAX; 2]] {
         assert!(Layout::row_major(extents).is_err(), "{extents:?}");

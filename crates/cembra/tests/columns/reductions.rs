@@ -1,7 +1,7 @@
 //! Reductions of tensors beside what they mean, which is written down here once more: the order in which floats are added, and which of
 //! floats of all kinds is the largest; wherever elements lie, and whoever reduces them.
 
-use cembra::tensor::{CompileGraph, Data, Element, Reduction, Slice, TensorGraph, TensorNodeId, same_bits};
+use cembra::tensor::{CompileGraph, Element, Reduction, Slice, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Executor, Options, Scalar, Tensor};
 use std::slice::from_ref;
 
@@ -294,7 +294,7 @@ fn nothing_is_reduced_to_what_changes_nothing() {
             for of in [x, square] {
                 let made = g.reduce(reduction, of, &[axis]).expect("a node");
                 for found in run(&compiled(&g, made), from_ref(&empty)) {
-                    assert_eq!(*found.data(), Data::Float32(vec![neutral; count]), "{reduction:?} of {extents:?}");
+                    assert_eq!(*found.data(), f32::data(vec![neutral; count]), "{reduction:?} of {extents:?}");
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::statements;
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, Data, Element, Exactness, Layout, Reduction, Rule, Slice, Tensor, TensorErrorKind, TensorGraph,
+    CompileGraph, Element, Exactness, Layout, Reduction, Rule, Slice, Tensor, TensorErrorKind, TensorGraph,
     TensorNodeId, same_bits,
 };
 use cembra::{Executor, Extension, Id, Limits, Model, Options, Scalar, Span};
@@ -164,7 +164,7 @@ fn sums_do_not_notice_how_they_are_laid_out() {
         }
     }
     let layout = Layout::strided(&[4, 400], &[1, 4], 0, moved.len()).unwrap();
-    let other = Tensor::from_parts(Data::Float64(moved), layout).unwrap();
+    let other = Tensor::from_parts(f64::data(moved), layout).unwrap();
     assert_eq!(plain, other);
     for axes in [&[0][..], &[1], &[0, 1]] {
         let mut g = TensorGraph::standard();
@@ -430,7 +430,7 @@ fn a_sum_that_is_turned_keeps_its_order() {
 #[test]
 fn windows_that_overlap_are_copied_to_be_reshaped() {
     let layout = Layout::strided(&[3, 2], &[1, 1], 0, 4).unwrap();
-    let windows = Tensor::from_parts(Data::Int32(vec![1, 2, 3, 4]), layout).unwrap();
+    let windows = Tensor::from_parts(i32::data(vec![1, 2, 3, 4]), layout).unwrap();
     assert_eq!(windows.reshaped(&[6]).unwrap().to_vec::<i32>().unwrap(), [1, 2, 2, 3, 3, 4]);
 }
 

@@ -318,7 +318,7 @@ impl Memory<'_> {
         write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let place = &mut self.locals[local as usize];
-        let mut made = std::mem::replace(place, Data::Bool(Vec::new()));
+        let mut made = std::mem::replace(place, Data::Bool(Vec::new().into()));
         let room = if made.len() == len { Ok(()) } else { made.try_resize(len) };
         let written = room.and_then(|()| write(self, made.all_mut()));
         self.locals[local as usize] = made;

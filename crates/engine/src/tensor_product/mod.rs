@@ -54,12 +54,12 @@ impl AddAssign for ProductCounters {
 ///
 /// ```
 /// use cembra_engine::{PlainProduct, contract};
-/// use cembra_tensor::{Data, Labels, Tensor};
+/// use cembra_tensor::{Element, Labels, Tensor};
 ///
 /// let labels = Labels { operands: vec![[0, 1][..].into(), [1, 2][..].into()], output: [0, 2][..].into() };
 /// let a = Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
 /// let (made, counters) = contract(&labels, [&a, &a.transposed(&[1, 0])?], &[2, 2], &PlainProduct)?;
-/// assert_eq!(made, Data::Float64(vec![5.0, 11.0, 11.0, 25.0]));
+/// assert_eq!(made, f64::data(vec![5.0, 11.0, 11.0, 25.0]));
 /// assert_eq!(counters.permutes, 0);
 /// # Ok::<(), cembra_value::Error>(())
 /// ```

@@ -269,15 +269,15 @@ impl Products {
     ///
     /// ```
     /// use cembra_engine::{PlainProduct, Products};
-    /// use cembra_tensor::{Data, Labels, Tensor};
+    /// use cembra_tensor::{Element, Labels, Tensor};
     ///
     /// let products = Products::new(&PlainProduct);
     /// let labels = Labels { operands: vec![[0, 1][..].into(), [1][..].into()], output: [0][..].into() };
     /// let (a, x) = (Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?, Tensor::new(&[2], vec![10.0, 1.0])?);
     /// let planned = products.planned(&labels, [&a, &x])?;
-    /// let mut to = Data::Float64(vec![-1.0; 3]);
+    /// let mut to = f64::data(vec![-1.0; 3]);
     /// planned.run_into([&a, &x], &mut to, 1)?;
-    /// assert_eq!(to, Data::Float64(vec![-1.0, 12.0, 34.0]));
+    /// assert_eq!(to, f64::data(vec![-1.0, 12.0, 34.0]));
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///

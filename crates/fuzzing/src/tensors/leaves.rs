@@ -156,6 +156,6 @@ struct Elements<'r> {
 
 impl Elements<'_> {
     fn of<T: Element>(&mut self, element: impl Fn(&mut Rng) -> T) -> Data {
-        T::data((0..self.len).map(|_| element(self.random)).collect())
+        T::data(Vec::from_iter((0..self.len).map(|_| element(self.random))))
     }
 }

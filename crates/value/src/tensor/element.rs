@@ -5,22 +5,112 @@ use super::layout::Layout;
 use super::walk::{CopiedAxis, copy_axes};
 use crate::Error;
 use crate::Limit;
+use crate::lent::Lent;
 use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
+use std::ops::Deref;
+
+/// Elements of one type: a tensor's own, or somebody else's, which are copied before one of them is written.
+pub struct Buffer<T> {
+    /// None while there are lent ones.
+    own: Vec<T>,
+    lent: Option<Box<Lent<T>>>,
+}
+
+impl<T: Copy> Buffer<T> {
+    /// The elements as one's own, to be changed: a copy if they are lent.
+    #[inline]
+    pub fn to_mut(&mut self) -> &mut Vec<T> {
+        if let Some(lent) = self.lent.take() {
+            self.own.extend_from_slice(&lent);
+        }
+        &mut self.own
+    }
+}
+
+impl<T: 'static> Buffer<T> {
+    /// The elements that an owner has, where they are: it is kept as long as they are read.
+    ///
+    /// ```
+    /// use cembra_value::tensor::{Buffer, Data, Layout, Tensor};
+    /// use std::sync::Arc;
+    ///
+    /// // Every second of the elements of a vector that others have too.
+    /// let numbers = Arc::new(vec![1.0, -1.0, 2.0, -2.0]);
+    /// struct Shared(Arc<Vec<f64>>);
+    /// impl AsRef<[f64]> for Shared {
+    ///     fn as_ref(&self) -> &[f64] {
+    ///         &self.0
+    ///     }
+    /// }
+    /// let elements = Buffer::lent(Shared(numbers.clone()));
+    /// assert_eq!(elements.as_ptr(), numbers.as_ptr());
+    /// let tensor = Tensor::from_parts(Data::Float64(elements), Layout::strided(&[2], &[2], 0, 4)?)?;
+    /// assert_eq!(tensor.to_vec::<f64>()?, [1.0, 2.0]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    #[must_use]
+    pub fn lent(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Self {
+        Buffer { own: Vec::new(), lent: Some(Box::new(Lent::of(owner))) }
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match &self.lent {
+            None => &self.own,
+            Some(lent) => lent,
+        }
+    }
+}
+
+impl<T> From<Vec<T>> for Buffer<T> {
+    fn from(own: Vec<T>) -> Self {
+        Buffer { own, lent: None }
+    }
+}
+
+impl<T> FromIterator<T> for Buffer<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        Vec::from_iter(elements).into()
+    }
+}
+
+impl<T: Copy> Clone for Buffer<T> {
+    /// Elements of one's own.
+    fn clone(&self) -> Self {
+        self.to_vec().into()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Debug> Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
 
 /// The elements that a tensor's memory has, all of one type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
     /// Truth values.
-    Bool(Vec<bool>),
+    Bool(Buffer<bool>),
     /// Integers of 32 bits.
-    Int32(Vec<i32>),
+    Int32(Buffer<i32>),
     /// Integers of 64 bits.
-    Int64(Vec<i64>),
+    Int64(Buffer<i64>),
     /// Floats of 32 bits.
-    Float32(Vec<f32>),
+    Float32(Buffer<f32>),
     /// Floats of 64 bits.
-    Float64(Vec<f64>),
+    Float64(Buffer<f64>),
 }
 
 /// Elements of somebody's memory that are to be written over, all of one type.
@@ -46,14 +136,14 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
     /// The elements, if they are of this type.
     fn of(data: &Data) -> Option<&[Self]>;
 
-    /// The elements to be changed, if they are of this type.
+    /// The elements to be changed, if they are of this type: those of somebody else are copied.
     fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>>;
 
     /// The elements to be written over, if they are of this type.
     fn of_part<'d>(data: DataMut<'d>) -> Option<&'d mut [Self]>;
 
     /// Elements of this type.
-    fn data(elements: Vec<Self>) -> Data;
+    fn data(elements: impl Into<Buffer<Self>>) -> Data;
 
     /// The bits in the layout of frames, with zeros behind them.
     fn bits(self) -> u64;
@@ -65,9 +155,9 @@ pub trait Element: Copy + Default + PartialEq + Debug + Send + Sync + 'static {
 /// Runs code on the elements of [`Data`], whatever their type.
 ///
 /// ```
-/// use cembra_value::tensor::Data;
+/// use cembra_value::tensor::Element;
 ///
-/// let data = Data::Int32(vec![1, 2, 3]);
+/// let data = i32::data(vec![1, 2, 3]);
 /// assert_eq!(cembra_value::with_data!(&data, elements => elements.len()), 3);
 /// ```
 #[macro_export]
@@ -93,15 +183,15 @@ macro_rules! elements {
             }
 
             fn of_mut(data: &mut Data) -> Option<&mut Vec<Self>> {
-                if let Data::$variant(elements) = data { Some(elements) } else { None }
+                if let Data::$variant(elements) = data { Some(elements.to_mut()) } else { None }
             }
 
             fn of_part<'d>(data: DataMut<'d>) -> Option<&'d mut [Self]> {
                 if let DataMut::$variant(elements) = data { Some(elements) } else { None }
             }
 
-            fn data(elements: Vec<Self>) -> Data {
-                Data::$variant(elements)
+            fn data(elements: impl Into<Buffer<Self>>) -> Data {
+                Data::$variant(elements.into())
             }
 
             #[inline]
@@ -158,6 +248,7 @@ macro_rules! elements {
             pub fn copy_to(&self, to: &mut Data) -> Result<(), Error> {
                 match (self, to) {
                     $((DataMut::$variant(from), Data::$variant(to)) => {
+                        let to = to.to_mut();
                         to.clear();
                         to.extend_from_slice(from);
                     })*
@@ -170,8 +261,8 @@ macro_rules! elements {
         impl Data {
             /// All elements, to be written over.
             #[inline]
-            pub const fn all_mut(&mut self) -> DataMut<'_> {
-                match self { $(Data::$variant(elements) => DataMut::$variant(elements.as_mut_slice()),)* }
+            pub fn all_mut(&mut self) -> DataMut<'_> {
+                match self { $(Data::$variant(elements) => DataMut::$variant(elements.to_mut().as_mut_slice()),)* }
             }
 
             /// The type of the elements.
@@ -197,7 +288,7 @@ macro_rules! elements {
             /// Tensors have no elements of the type, or the system has no memory for so many.
             pub fn zeros(scalar: Scalar, len: usize) -> Result<Data, Error> {
                 Ok(match scalar {
-                    $(Scalar::$scalar => Data::$variant(zeros(len)?),)*
+                    $(Scalar::$scalar => Data::$variant(zeros(len)?.into()),)*
                     other => return Err(no_element(other)),
                 })
             }
@@ -247,6 +338,12 @@ impl Data {
         with_data!(self, elements => elements.len())
     }
 
+    /// True if they are somebody else's, who [lends](Buffer::lent) them.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        with_data!(self, elements => elements.lent.is_some())
+    }
+
     /// The bytes of all elements.
     #[must_use]
     #[inline]
@@ -285,7 +382,7 @@ impl Data {
     /// There is no such element.
     #[inline]
     pub fn set_bits(&mut self, at: usize, bits: u64) {
-        with_data!(self, elements => elements[at] = Element::from_bits(bits));
+        with_data!(self, elements => elements.to_mut()[at] = Element::from_bits(bits));
     }
 
     /// One element, by its bits.
@@ -312,7 +409,7 @@ impl Data {
             }
             elements.resize(len, T::default());
         }
-        with_data!(self, elements => resize(elements, len));
+        with_data!(self, elements => resize(elements.to_mut(), len));
     }
 
     /// The same, for as many as somebody asks for.
@@ -351,7 +448,7 @@ impl Data {
                 }
             }
         }
-        with_data!(self, elements => append(elements, from, layout));
+        with_data!(self, elements => append(elements.to_mut(), from, layout));
     }
 
     /// Becomes lines of other data of the same type, each of so many elements a step apart, which begin at these distances from a position.
@@ -380,7 +477,7 @@ impl Data {
                 }
             }
         }
-        with_data!(self, elements => copy(elements, from, first, distances, (count, step)));
+        with_data!(self, elements => copy(elements.to_mut(), from, first, distances, (count, step)));
     }
 
     /// The elements of the other data at all indices of these axes from the first on, in place of what there is, each where the axes say that it
@@ -393,7 +490,7 @@ impl Data {
             copy_axes(T::of(from).unwrap_or_default(), first, to, axes);
         }
         self.resize(axes.iter().map(|axis| axis.extent).product());
-        with_data!(self, elements => copy(elements, from, first, axes));
+        with_data!(self, elements => copy(elements.to_mut(), from, first, axes));
     }
 
     /// Writes the elements of the other data to these positions, one after the other.
@@ -406,7 +503,7 @@ impl Data {
                 to[at] = *element;
             }
         }
-        with_data!(self, elements => place(elements, from, positions));
+        with_data!(self, elements => place(elements.to_mut(), from, positions));
     }
 }
 

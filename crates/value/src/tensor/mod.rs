@@ -13,7 +13,7 @@ mod tensor;
 mod walk;
 
 pub use ::half::{bf16, f16};
-pub use element::{Data, DataMut, Element, check_bytes, check_room, element_bytes, no_element, zeros};
+pub use element::{Buffer, Data, DataMut, Element, check_bytes, check_room, element_bytes, no_element, zeros};
 pub use error::TensorErrorKind;
 pub use half::{Half, HalfTensor};
 pub use layout::{Extents, Layout, Positions, Slice, Strides, index_count};

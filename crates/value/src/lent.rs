@@ -1,0 +1,83 @@
+//! Elements in memory of somebody else's: of another package or program, which is read where it is. Who owns the memory is kept for as long as it
+//! is read.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Elements that their owner lends.
+pub(crate) struct Lent<T> {
+    elements: NonNull<T>,
+    len: usize,
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: LENT-MEMORY: it is a shared reference to elements and a shared owner, both of which may go to and be used by other threads.
+unsafe impl<T: Sync> Send for Lent<T> {}
+// SAFETY: LENT-MEMORY: likewise.
+unsafe impl<T: Sync> Sync for Lent<T> {}
+
+impl<T: 'static> Lent<T> {
+    /// The elements that an owner has. It is asked once.
+    pub(crate) fn of(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Lent<T> {
+        let owner = Arc::new(owner);
+        let elements: &[T] = (*owner).as_ref();
+        Lent { elements: NonNull::from(elements).cast(), len: elements.len(), _owner: owner }
+    }
+}
+
+impl<T> Deref for Lent<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: LENT-MEMORY: the elements are borrowed from an owner that does not move and that nobody has alone as long as it is kept here.
+        unsafe { std::slice::from_raw_parts(self.elements.as_ptr(), self.len) }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Lent<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// An owner that counts how many of its kind were dropped, and how often elements were asked for.
+    struct Owner {
+        elements: Vec<u64>,
+        asked: Arc<AtomicUsize>,
+        dropped: Arc<AtomicUsize>,
+    }
+
+    impl AsRef<[u64]> for Owner {
+        fn as_ref(&self) -> &[u64] {
+            // Another answer the second time would be another length for what was compared with the first.
+            let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+            &self.elements[asked..]
+        }
+    }
+
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn an_owner_is_asked_once_and_kept() {
+        let [asked, dropped] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let lent = Lent::of(Owner { elements: vec![7, 8, 9], asked: asked.clone(), dropped: dropped.clone() });
+        assert_eq!((&lent[..], &lent[..]), (&[7, 8, 9][..], &[7, 8, 9][..]));
+        let count = || (asked.load(Ordering::Relaxed), dropped.load(Ordering::Relaxed));
+        assert_eq!(count(), (1, 0));
+        let sum = std::thread::spawn(move || lent.iter().sum::<u64>()).join().unwrap();
+        assert_eq!((sum, count()), (24, (1, 1)));
+    }
+}
