@@ -1,4 +1,4 @@
-"""cembra beside NumPy, Numba, JAX, numexpr, Polars, DuckDB and Arolla, on the same data in one run.
+"""cembra beside NumPy, Numba, JAX, torch, numexpr, Polars, DuckDB and Arolla, on the same data in one run.
 
     python benches/python/peers.py
     python benches/python/peers.py --workloads B5 A3 --turns 7 --largest 1000000
@@ -143,6 +143,34 @@ class Jax(NumPy):
 
         compiled = self.jax.jit(whole)
         return lambda *arguments: self.jax.block_until_ready(compiled(*arguments))
+
+
+class Torch(NumPy):
+    """Calls of torch, one by one, on tensors that share the memory of NumPy's arrays."""
+
+    name = "torch"
+
+    def __init__(self):
+        import torch
+        import torch_subjects
+
+        torch.set_num_threads(1)
+        self.torch, self.subjects, self.version = torch, torch_subjects, torch.__version__
+        torch.zeros(4) + 1.0
+
+    def take(self, inputs):
+        def tensor(value):
+            if isinstance(value, Groups):
+                return value._replace(ids=tensor(value.ids), points=None if value.points is None else tensor(value.points))
+            return self.torch.as_tensor(value)
+
+        return [tensor(value) for value in super().take(inputs)]
+
+    def build(self, workload, inputs):
+        return getattr(self.subjects, workload.lower())
+
+    def read(self, result, inputs):
+        return [one.numpy().astype("f8") for one in (result if isinstance(result, tuple) else (result,))]
 
 
 class NumExpr(NumPy):
@@ -291,7 +319,7 @@ class Arolla(NumPy):
         return np.array(value.py_value(), dtype=object)
 
 
-PACKAGES = [Cembra, NumPy, Numba, Jax, NumExpr, Polars, DuckDB, Arolla]
+PACKAGES = [Cembra, NumPy, Numba, Jax, Torch, NumExpr, Polars, DuckDB, Arolla]
 
 
 def installed():
@@ -302,7 +330,7 @@ def installed():
             found.append(package())
         except ImportError as error:
             print(f"{package.name} is left out: {error}")
-    print("torch is left out: nothing is written for it here.\n")
+    print()
     return found
 
 

@@ -1,6 +1,7 @@
 //! Arrays of scalars: from sequences of Python, from arrays of NumPy and of Arrow, and back to NumPy's. Missing elements are masked ones, nulls, or
 //! `None`.
 
+use crate::lending;
 use crate::packages::{arrow, is_arrow};
 use crate::scalars::{self, Misfit, is_missing};
 use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
@@ -34,7 +35,12 @@ fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
     macro_rules! copied {
         ($($rust:ident $scalar:ident),*) => { $(
             if scalar.representation() == Scalar::$scalar {
-                let given = plain.cast::<PyArray1<$rust>>().ok()?.try_readonly().ok()?;
+                let given = plain.cast::<PyArray1<$rust>>().ok()?;
+                if let Some(words) = lending::words(given.to_dyn()) {
+                    return Array::from_parts(scalar, given.len(), ArrayData::Numbers(words), presence);
+                }
+                let given = lending::whole(given.to_dyn()).ok()?;
+                let given = given.try_readonly().ok()?;
                 return Array::of_numbers(scalar, given.len(), presence, |numbers: &mut [$rust]| match given.as_slice() {
                     Ok(given) => numbers.copy_from_slice(given),
                     Err(_) => numbers.iter_mut().zip(given.as_array()).for_each(|(number, given)| *number = *given),

@@ -1,6 +1,7 @@
 //! Evaluations that Ctrl-C ends. Python runs handlers of signals in its main thread and only between its own instructions, so long evaluations
 //! run in another thread, while this one asks for signals.
 
+use crate::lock::{released, taken};
 use crate::user_operators;
 use cembra::{Cancellation, RunOptions, Value};
 use pyo3::prelude::*;
@@ -58,8 +59,8 @@ pub(crate) fn detached<T: Send>(
     token: Option<&Cancellation>,
     evaluate: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
-    let Some(token) = token else { return Ok(py.detach(evaluate)) };
-    py.detach(|| {
+    let Some(token) = token else { return Ok(released(py, evaluate)) };
+    released(py, || {
         std::thread::scope(|scope| {
             let (done, wait) = channel();
             let worker = scope.spawn(move || {
@@ -72,7 +73,7 @@ pub(crate) fn detached<T: Send>(
             let mut raised = Ok(());
             while wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_ok() {
-                    raised = Python::attach(|py| py.check_signals());
+                    raised = taken(|py| py.check_signals());
                     if raised.is_err() {
                         token.cancel();
                     }

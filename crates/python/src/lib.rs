@@ -21,6 +21,8 @@ mod columns;
 mod edges;
 mod errors;
 mod interrupt;
+mod lending;
+mod lock;
 mod model;
 mod model_set;
 mod operators;
@@ -61,6 +63,7 @@ fn _shown_type(name: &str) -> PyResult<String> {
 #[pymodule]
 fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::add_to(module)?;
+    lock::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_class::<session::Session>()?;

@@ -4,6 +4,7 @@
 use crate::columns::{self, Column, Run, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, detached, is_long};
+use crate::lock::{self, released};
 use crate::phases::{Phase, Phases};
 use crate::settings::{Kept, Settings, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
@@ -87,6 +88,7 @@ pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
 
 impl Model {
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
+        let _inside = lock::enter(py);
         Model::of_parsed(py, settings.parsed()?, settings, is_quiet)
     }
 
@@ -173,7 +175,7 @@ impl Model {
             return Err(too_many());
         }
         let options = self.options_for(py, &types)?;
-        let executor: Executor = py.detach(|| self.model.compile(&options)).map_err(|error| self.raised(error))?;
+        let executor: Executor = released(py, || self.model.compile(&options)).map_err(|error| self.raised(error))?;
         self.warn(py, &options)?;
         let mut made = Box::new(Compiled::of(py, &self.model, types, executor)?);
         for (at, place) in self.compiled.iter().enumerate() {
@@ -320,10 +322,12 @@ impl Model {
                 evaluated?
             }
             // Other threads go on meanwhile.
-            (false, _) => py.detach(|| session.evaluate_into(row, made)),
+            (false, _) => released(py, || session.evaluate_into(row, made)),
         };
-        if !compiled.has_tensors {
-            row.clear();
+        match compiled.has_tensors {
+            // An array of NumPy is kept no longer than it is read.
+            true => row.iter_mut().filter(|value| is_lent(value)).for_each(|value| *value = Value::Nothing),
+            false => row.clear(),
         }
         evaluated.map_err(|error| self.raised(error))?;
         Ok(Some(arrays))
@@ -335,7 +339,7 @@ impl Model {
             return Ok(phases);
         }
         let options = self.options_for(py, &compiled.types)?;
-        let phases = py.detach(|| Phases::of(&self.model, &options)).map_err(|error| self.raised(error))?;
+        let phases = released(py, || Phases::of(&self.model, &options)).map_err(|error| self.raised(error))?;
         Ok(compiled.phases.get_or_init(|| phases))
     }
 
@@ -400,6 +404,11 @@ pub(crate) enum Watch {
     Session,
 }
 
+/// True for a tensor in memory of somebody else.
+fn is_lent(value: &Value) -> bool {
+    matches!(value, Value::Tensor(tensor) if tensor.data().is_lent())
+}
+
 /// What is said of one signature more than a model may have.
 fn too_many() -> PyErr {
     errors::types(format!(
@@ -447,6 +456,7 @@ impl Model {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _inside = lock::enter(py);
         let arguments = self.arguments(args, kwargs)?;
         let compiled = self.compiled_for(py, &arguments)?;
         if let Some(made) = self.one_row(py, compiled, &arguments, Arrays::Lists)? {
@@ -458,6 +468,7 @@ impl Model {
 
     /// Evaluates one row of values in the order of the inputs, whatever they are, and gives arrays of NumPy.
     fn _row<'py>(&self, py: Python<'py>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let _inside = lock::enter(py);
         let arguments = self.arguments(values, None)?;
         let compiled = self.compiled_for(py, &arguments)?;
         let made = self.one_row(py, compiled, &arguments, Arrays::Numpy)?;
@@ -488,6 +499,7 @@ impl Model {
         time_limit: Option<f64>,
         cancellation: Option<&Bound<'py, Token>>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, Vec<String>)> {
+        let _inside = lock::enter(py);
         let terms = Terms::of(threads, time_limit, cancellation, None)?;
         let options = terms.options().on_error(on_error_of(on_error)?);
         let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
@@ -516,6 +528,7 @@ impl Model {
         threads: usize,
         on_error: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _inside = lock::enter(py);
         let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
         let tables = Tables::of(frame)?;
         let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
@@ -569,7 +582,8 @@ impl Model {
 
     /// Runs the tests of the text, and says how many cases they have. If some fail, the error says all that is wrong.
     fn run_tests(&self, py: Python<'_>) -> PyResult<usize> {
-        let report = py.detach(|| self.model.run_tests(&self.options));
+        let _inside = lock::enter(py);
+        let report = released(py, || self.model.run_tests(&self.options));
         report.check().map_err(|error| self.raised(error))?;
         Ok(report.cases)
     }
@@ -586,7 +600,7 @@ impl Model {
             Some(first) => self.options_for(py, &first.types)?,
             None => self.options.clone(),
         };
-        py.detach(|| self.model.explain(&options, *found)).map_err(|error| self.raised(error))
+        released(py, || self.model.explain(&options, *found)).map_err(|error| self.raised(error))
     }
 
     fn __repr__(&self) -> String {

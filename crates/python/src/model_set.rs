@@ -1,6 +1,7 @@
 //! The models of a folder, each named by its file.
 
 use crate::errors;
+use crate::lock;
 use crate::model::Model;
 use crate::settings::Settings;
 use pyo3::exceptions::PyKeyError;
@@ -23,7 +24,7 @@ pub(crate) struct ModelSet {
 impl ModelSet {
     #[new]
     fn new(py: Python<'_>, folder: PathBuf) -> PyResult<ModelSet> {
-        let read = py.detach(|| cembra::ModelSet::load(&folder));
+        let read = lock::released(py, || cembra::ModelSet::load(&folder));
         let set = read.map_err(|error| errors::of_text(error, "", None))?;
         Ok(ModelSet { folder, set, made: std::sync::Mutex::default() })
     }
@@ -66,7 +67,7 @@ impl ModelSet {
     /// Reads the folder again. Returns a dict with the names of models that were `added`, `replaced` and `removed`, and the errors of those
     /// that `failed`, which are as they were.
     fn reload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let read = py.detach(|| self.set.reload()).map_err(|error| errors::of_text(error, "", None))?;
+        let read = lock::released(py, || self.set.reload()).map_err(|error| errors::of_text(error, "", None))?;
         let made = PyDict::new(py);
         made.set_item("added", read.added)?;
         made.set_item("replaced", read.replaced)?;

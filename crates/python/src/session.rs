@@ -3,6 +3,7 @@
 
 use crate::errors;
 use crate::interrupt::Token;
+use crate::lock;
 use crate::model::{Model, Watch};
 use crate::signature::Memory;
 use crate::tensors;
@@ -56,6 +57,7 @@ impl Session {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _inside = lock::enter(py);
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -82,7 +84,12 @@ impl Session {
                 Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
                 value => values::object(py, value, Arrays::Numpy),
             });
-            compiled.outputs(py, objects)
+            let outputs = compiled.outputs(py, objects);
+            // A tensor that is still held is memory that the next evaluation cannot write again.
+            if memory.made.iter().any(|value| matches!(value, Value::Tensor(_))) {
+                memory.made.clear();
+            }
+            outputs
         })
     }
 

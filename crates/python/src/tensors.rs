@@ -1,7 +1,8 @@
-//! Tensors from arrays of NumPy, and back. The elements of an input are copied, into memory of the evaluation before where there is some; those of an
-//! output are moved, or copied where a session keeps them.
+//! Tensors from arrays of NumPy, and back. The elements of an input are read where they are, or copied where they are few or lie otherwise, into
+//! memory of the evaluation before where there is some. Those of an output are moved, or copied where a session keeps them.
 
 use crate::arrays::{is_masked, kind};
+use crate::lending;
 use crate::packages::{arrow, is_arrow};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
@@ -18,11 +19,19 @@ macro_rules! for_each_element {
     };
 }
 
-/// The tensor of an array, in memory of a tensor of before if that is as large and nobody else has it; none where there is no memory.
+/// The tensor of an array: in the array's memory, or in that of a tensor of before if that is as large and nobody else has it; none where there is
+/// no memory.
 fn filled<T: Element + numpy::Element>(
     array: &Bound<'_, PyArrayDyn<T>>,
     before: Option<Arc<Tensor>>,
 ) -> Option<Arc<Tensor>> {
+    // A truth value of NumPy may be any byte.
+    if T::SCALAR != Scalar::Boolean
+        && let Some(lent) = lending::tensor(array)
+    {
+        return Some(lent);
+    }
+    let array = lending::whole(array).ok()?;
     let given = array.try_readonly().ok()?;
     let fits = |tensor: &Tensor| {
         tensor.extents() == array.shape() && tensor.scalar_type() == T::SCALAR && tensor.layout().is_row_major()

@@ -2,6 +2,7 @@
 //! them for as long as the process lives, as it has operators in Rust. How functions over columns are called is in `phases`.
 
 use crate::errors;
+use crate::lock::taken;
 use crate::scalars;
 use cembra::{Registry, Scalar, ScalarValue, UserOperator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -110,7 +111,7 @@ impl Crossing for String {
 impl Function {
     /// Calls the function. The error is what the evaluation says; what was raised is kept as the cause of its exception.
     fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, &'static str> {
-        Python::attach(|py| {
+        taken(|py| {
             let called = || -> PyResult<Option<R>> {
                 let operands = operands.iter().map(|operand| scalars::object(py, operand));
                 let operands = PyTuple::new(py, operands.collect::<PyResult<Vec<_>>>()?)?;

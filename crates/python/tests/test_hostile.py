@@ -170,3 +170,68 @@ def test_tables_that_are_none_and_columns_without_a_type():
     ]:
         with pytest.raises(cembra.DataError, match=hint):
             call()
+
+
+def test_tensors_and_arrays_are_not_copied():
+    rows = 10_000_000
+    x = np.ones((rows // 10, 10))
+    total = cembra.compile("input x: tensor[f64, 2]; tensor.sum(x)")
+    array = cembra.compile("input x: [f64]; math.sum(x)")
+    assert total(x[:1000]) == 10_000.0 and array(x[:1000].ravel()) == 10_000.0
+    before = resident()
+    assert total(x) == rows and total(x[::-1, ::-1]) == rows and total(x.T) == rows and array(x.reshape(-1)) == rows
+    assert resident() - before < 0.1 * x.nbytes
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_memory_of_numpy_is_read_where_it_is(backend):
+    whole = np.arange(40_000.0).reshape(200, 200)
+    model = cembra.compile('input x: tensor[f64, 2]; output y("i,j") = x("i,j") * 2.0; output z("j,i") = x("i,j")', backend=backend)
+    unaligned = np.frombuffer(b"." + whole.tobytes(), "f8", offset=1).reshape(200, 200)
+    padded = np.zeros(40_000, [("a", "i2"), ("x", "f8")])
+    padded["x"] = whole.ravel()
+    for x in [
+        whole,
+        whole.T,
+        whole[::-1],
+        whole[::2, ::-3],
+        whole[150:, :50][:, ::-1],
+        np.asfortranarray(whole),
+        np.broadcast_to(whole[0], (200, 200)),
+        np.broadcast_to(3.0, (200, 200)),
+        np.lib.stride_tricks.sliding_window_view(whole[0], 50),
+        unaligned,
+        padded["x"].reshape(200, 200),
+        whole.astype(">f8"),
+    ]:
+        made = model(x)
+        assert np.array_equal(made.y, x * 2.0) and np.array_equal(made.z, np.transpose(x))
+    # What was given does not change with its argument, and nothing of that is kept.
+    x = whole.copy()
+    references = sys.getrefcount(x)
+    made = model(x)
+    x[:] = 0.0
+    assert np.array_equal(made.z, whole.T) and sys.getrefcount(x) == references
+    # Nor is an argument changed by what is written over it.
+    over = cembra.compile('input x: tensor[f64, 1]; x("i") += x("i")', backend=backend)
+    line = np.ones(5000)
+    assert over(line).sum() == 10_000.0 and line.sum() == 5000.0
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+@pytest.mark.parametrize(("dtype", "spelled"), [("f8", "f64"), ("f4", "f32"), ("i8", "i64"), ("i4", "i32")])
+def test_arrays_of_numpy_are_read_where_they_are(dtype, spelled, backend):
+    model = cembra.compile(f"input x: [{spelled}]; output y = x + x; output n = array.size(x)", backend=backend)
+    whole = np.arange(5001).astype(dtype)
+    records = np.zeros(5001, [("a", "i2"), ("x", dtype)])
+    records["x"] = whole
+    gaps = np.ma.MaskedArray(whole, whole % 3 == 0)
+    optional = cembra.compile(f"input x: [{spelled}?]; math.sum(x)", backend=backend)
+    for x in [whole, whole[1:], whole[:5000], whole[1:5000], whole[::2], whole[::-1], records["x"], np.frombuffer(b"." + whole.tobytes(), dtype, offset=1)]:
+        made = model(x)
+        assert np.array_equal(made.y, x + x) and made.n == len(x)
+    assert optional(gaps) == gaps.sum()
+    references = sys.getrefcount(whole)
+    kept = cembra.compile(f"input x: [{spelled}]; x", backend=backend)(whole)
+    whole[:] = 0
+    assert kept[5000] == 5000 and sys.getrefcount(whole) == references
