@@ -102,6 +102,83 @@ impl Numbers {
     }
 }
 
+/// A text as lists of letters: of operands, and of the result where it is written.
+struct Terms {
+    operands: Vec<Term>,
+    output: Option<Term>,
+}
+
+impl Terms {
+    /// The terms of a text for so many operands.
+    fn parse(text: &str, operands: usize) -> Result<Terms, Error> {
+        let (inputs, output) = match text.split_once("->") {
+            Some((inputs, output)) => (inputs, Some(Term::parse(output)?)),
+            None => (text, None),
+        };
+        let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, Error>>()?;
+        if terms.len() != operands {
+            let message = format!("{operands} operands for {} lists of labels", terms.len());
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        Ok(Terms { operands: terms, output })
+    }
+
+    /// The labels of the result: those that are written, or those that stand once, in the order of the alphabet.
+    fn output(&self, numbers: &Numbers) -> Result<Axes, Error> {
+        match &self.output {
+            Some(term) if term.after.is_none() && numbers.free > 0 => {
+                let message = "the operands have axes under `...`, the result has none";
+                Err(Error::tensors(TensorErrorKind::Syntax, message).hint("write `...` behind `->` too"))
+            }
+            Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 }),
+            None => {
+                let mut uses = vec![0_usize; numbers.letters.len()];
+                // Axes of one index that were dropped count, too.
+                for letter in self.operands.iter().flat_map(Term::letters) {
+                    uses[numbers.letters.iter().position(|known| *known == letter).unwrap_or_default()] += 1;
+                }
+                let mut once: Vec<char> = numbers
+                    .letters
+                    .iter()
+                    .zip(&uses)
+                    .filter(|(_, uses)| **uses == 1)
+                    .map(|(letter, _)| *letter)
+                    .collect();
+                once.sort_unstable();
+                numbers.labels(&Term { before: Vec::new(), after: Some(once) }, numbers.free)
+            }
+        }
+    }
+}
+
+impl Labels {
+    /// The labels of a text such as `ij,jk->ik`, for operands of so many axes. Labels are numbered in the order in which they are met.
+    ///
+    /// ```
+    /// use cembra_tensor::Labels;
+    ///
+    /// let labels = Labels::parse("ij,jk->ki", &[2, 2])?;
+    /// assert_eq!(labels.operands[1][..], [1, 2]);
+    /// assert_eq!(labels.output[..], [2, 0]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text is not of this form, does not fit so many axes, or names an axis of the result twice.
+    pub fn parse(text: &str, ranks: &[usize]) -> Result<Labels, Error> {
+        let terms = Terms::parse(text, ranks.len())?;
+        let numbers = Numbers::of(&terms.operands, ranks.iter().copied())?;
+        let own = |(term, rank): (&Term, &usize)| numbers.labels(term, rank - term.letters().count());
+        let operands = terms.operands.iter().zip(ranks).map(own).collect::<Result<Vec<Axes>, Error>>()?;
+        let output = terms.output(&numbers)?;
+        if let Some(twice) = (1..output.len()).find(|at| output[..*at].contains(&output[*at])) {
+            let message = format!("{} stands twice in the result", numbers.named(output[twice]));
+            return Err(Error::tensors(TensorErrorKind::RepeatedOutputLabel, message));
+        }
+        Ok(Labels { operands, output })
+    }
+}
+
 impl TensorGraph {
     /// Products of elements whose labels agree, summed over the labels that the result does not have.
     ///
@@ -122,20 +199,12 @@ impl TensorGraph {
     /// # Errors
     /// The text is not of this form, or does not fit the operands.
     pub fn einsum(&mut self, text: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
-        let (inputs, output) = match text.split_once("->") {
-            Some((inputs, output)) => (inputs, Some(Term::parse(output)?)),
-            None => (text, None),
-        };
-        let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, Error>>()?;
-        if terms.len() != operands.len() {
-            let message = format!("{} operands for {} lists of labels", operands.len(), terms.len());
-            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
-        }
-        let numbers = Numbers::of(&terms, operands.iter().map(|operand| self.extents(*operand).len()))?;
-        let mut labels = Labels { operands: Vec::with_capacity(terms.len()), output: Axes::new() };
+        let terms = Terms::parse(text, operands.len())?;
+        let numbers = Numbers::of(&terms.operands, operands.iter().map(|operand| self.extents(*operand).len()))?;
+        let mut labels = Labels { operands: Vec::with_capacity(operands.len()), output: Axes::new() };
         // Which labels have another extent than 1 in some operand.
         let mut is_wide = [false; MOST_LABELS];
-        for (term, operand) in terms.iter().zip(operands) {
+        for (term, operand) in terms.operands.iter().zip(operands) {
             let extents = self.extents(*operand);
             let own = numbers.labels(term, extents.len() - term.letters().count())?;
             for (label, extent) in own.iter().zip(extents) {
@@ -163,29 +232,7 @@ impl TensorGraph {
                 }
             }
         }
-        labels.output = match &output {
-            Some(term) if term.after.is_none() && numbers.free > 0 => {
-                let message = "the operands have axes under `...`, the result has none";
-                return Err(Error::tensors(TensorErrorKind::Syntax, message).hint("write `...` behind `->` too"));
-            }
-            Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 })?,
-            None => {
-                let mut uses = vec![0_usize; numbers.letters.len()];
-                // Axes of one index that were dropped count, too.
-                for letter in terms.iter().flat_map(Term::letters) {
-                    uses[numbers.letters.iter().position(|known| *known == letter).unwrap_or_default()] += 1;
-                }
-                let mut once: Vec<char> = numbers
-                    .letters
-                    .iter()
-                    .zip(&uses)
-                    .filter(|(_, uses)| **uses == 1)
-                    .map(|(letter, _)| *letter)
-                    .collect();
-                once.sort_unstable();
-                numbers.labels(&Term { before: Vec::new(), after: Some(once) }, numbers.free)?
-            }
-        };
+        labels.output = terms.output(&numbers)?;
         self.contract(labels, &squeezed)
     }
 }

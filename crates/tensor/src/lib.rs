@@ -40,7 +40,10 @@ pub use held::Held;
 pub use maps::{ElementOperator, MapOperand};
 pub use node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 pub use plan::{Plan, PlanCounters, pieces};
-pub use product::{Kernel, Places, Preparation, ProductPlan, Run};
+pub use product::{
+    Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, Preparation, ProductPlan, Run,
+    multiply_plainly,
+};
 pub use reference::{evaluate, same_bits};
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Expression, Part, Whole};

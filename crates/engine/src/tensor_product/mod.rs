@@ -4,13 +4,12 @@
 
 mod across;
 mod direct;
-mod matrix;
 mod nest;
 mod number;
 mod planned;
 mod vectors;
 
-pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
+pub use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 pub use planned::{PlannedProduct, Products};
 
 use cembra_tensor::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};

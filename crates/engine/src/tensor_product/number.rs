@@ -1,7 +1,6 @@
 //! Elements that are multiplied and added: their arithmetic, what their sums are kept in, and who multiplies matrices of them.
 
-use super::matrix::{MatrixProduct, Multiplication, multiply};
-use cembra_tensor::Element;
+use cembra_tensor::{Element, MatrixProduct, Multiplication, multiply_plainly};
 
 /// An operand: its memory, and the position of its first element.
 pub(super) type Memory<'d, T> = (&'d [T], usize);
@@ -81,7 +80,7 @@ macro_rules! integers {
             }
 
             fn multiply(_: &dyn MatrixProduct, product: Multiplication<'_, Self>) {
-                multiply(product, <$ty as Number>::add_product);
+                multiply_plainly(product, <$ty as Number>::add_product);
             }
         }
     )* };

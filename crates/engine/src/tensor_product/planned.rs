@@ -1,13 +1,14 @@
 //! Products that were planned once, for operands of these types and layouts, and what keeps those that it has met. How they are computed
 //! is said by their plans, not here.
 
-use super::matrix::MatrixProduct;
 use super::number::Number;
 use super::{ProductCounters, run_into};
 use crate::cache::{Cache, Made, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
-use cembra_tensor::{Data, DataMut, Extents, Held, Labels, Layout, ProductPlan, Tensor, TensorErrorKind};
+use cembra_tensor::{
+    Data, DataMut, Extents, Held, Labels, Layout, MatrixProduct, ProductPlan, Tensor, TensorErrorKind,
+};
 use cembra_value::Error;
 use cembra_value::tensor::no_element;
 use std::sync::Arc;

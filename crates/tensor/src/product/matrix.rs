@@ -1,8 +1,8 @@
 //! Products of two matrices in memory: what such a product is of, checked once, the trait of what computes it, and a plain implementation
 //! of it. Which matrices tensors are is said by the plan, not here.
 
-use cembra_tensor::TensorErrorKind;
 use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind;
 use std::fmt;
 
 /// Where the elements of a matrix lie: the position of the first, and how far neighbours are apart.
@@ -144,20 +144,21 @@ pub struct PlainProduct;
 
 impl MatrixProduct for PlainProduct {
     fn multiply_f32(&self, product: Multiplication<'_, f32>) {
-        multiply(product, |sum, a, b| sum + a * b);
+        multiply_plainly(product, |sum, a, b| sum + a * b);
     }
 
     fn multiply_f64(&self, product: Multiplication<'_, f64>) {
-        multiply(product, |sum, a, b| sum + a * b);
+        multiply_plainly(product, |sum, a, b| sum + a * b);
     }
 }
 
 /// The terms, and the columns, of a block: what is packed of the right matrix stays in the cache while all rows use it.
 const BLOCK: usize = 128;
 
-/// A block of the right matrix after the other, with a row of sums for each row of the left one. `add_product` adds the product of two elements
-/// to a sum.
-pub(super) fn multiply<T: Copy + Default>(product: Multiplication<'_, T>, add_product: impl Fn(T, T, T) -> T) {
+/// A product as plain loops: a block of the right matrix after the other, with a row of sums for each row of the left one. Each element is summed
+/// in the order of its terms. `add_product` adds the product of two elements to a sum.
+#[doc(hidden)]
+pub fn multiply_plainly<T: Copy + Default>(product: Multiplication<'_, T>, add_product: impl Fn(T, T, T) -> T) {
     // Columns are the inner loop: the result's rows are to lie together.
     let [_, _, result] = product.layouts;
     let is_upright = result.row_stride.unsigned_abs() < result.column_stride.unsigned_abs();
