@@ -66,6 +66,10 @@ kinds! {
     UnknownName = "unknown-name";
     /// An operator without a derivative, on the way from what is differentiated.
     NotDifferentiable = "not-differentiable";
+    /// Boundaries of tiles that do not ascend, or tiles of size 0.
+    Tiling = "bad-tiling";
+    /// A norm of a tile, or a threshold of norms, that is negative, or a list of norms whose tiles do not ascend.
+    Norm = "bad-norm";
     /// A limit that a tensor or a graph exceeds.
     Limit = "limit";
     /// An element that could not be computed.
@@ -93,7 +97,9 @@ impl TensorErrorKind {
             | Kind::SizeMismatch
             | Kind::RankMismatch
             | Kind::Axis
-            | Kind::Index => Code::Shape,
+            | Kind::Index
+            | Kind::Tiling
+            | Kind::Norm => Code::Shape,
             Kind::BadLabel
             | Kind::UnknownOutputLabel
             | Kind::RepeatedOutputLabel

@@ -1,0 +1,172 @@
+//! The algebra of shapes: upper estimates of the norms of a result from those of its operands, before any tile exists. Norms are per
+//! element, so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor. Sums over products
+//! of tiles are in `symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile: nothing is known of it. Everything takes time linear in the present tiles, but for sorting where axes are permuted.
+
+use crate::error::unlike_tilings;
+use crate::shape::Building;
+use crate::{Base, Screening, Shape, Tiling};
+use cembra_value::Error;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+impl Shape {
+    /// The shape of a factor times the tensor: `|factor| s`.
+    ///
+    /// # Errors
+    /// The threshold is no number from 0 on.
+    pub fn scaled(&self, factor: f64, screening: &Screening) -> Result<Shape, Error> {
+        self.mapped(|_, norm| factor.abs() * norm, screening)
+    }
+
+    /// The shape of a sum or difference: `s1 + s2`.
+    ///
+    /// # Errors
+    /// The tilings differ, or too many tiles are left.
+    pub fn added(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
+        self.merged(other, screening, |_, a, b| match (a, b) {
+            (Some(a), Some(b)) => Some(a + b),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// The shape of products of elements: `s1 s2 V`, where V is the number of elements of the tile.
+    ///
+    /// # Errors
+    /// The tilings differ, or too many tiles are left.
+    pub fn multiplied(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
+        let tiling = self.tiling();
+        self.merged(other, screening, |tile, a, b| Some(a? * b? * tiling.volume(tile)))
+    }
+
+    /// The shape of a function of each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present. Nothing is
+    /// known of the norms, so they are infinite.
+    ///
+    /// # Errors
+    /// Too many tiles are left.
+    pub fn of_map(&self, keeps_zero: bool, most_tiles: usize) -> Result<Shape, Error> {
+        if keeps_zero {
+            Ok(self.with_norms(vec![f64::INFINITY; self.len()]))
+        } else {
+            Shape::dense(self.tiling(), most_tiles)
+        }
+    }
+
+    /// The tiles that are present here and in a shape that is wanted, with the norms from here.
+    ///
+    /// # Errors
+    /// The tilings differ.
+    pub fn masked(&self, wanted: &Shape) -> Result<Shape, Error> {
+        // What is present is present, whatever its norm.
+        let all = Screening { threshold: 0.0, most_tiles: self.len() };
+        self.merged(wanted, &all, |_, a, b| a.filter(|_| b.is_some()))
+    }
+
+    /// The tiles whose norms are not below the threshold.
+    ///
+    /// # Errors
+    /// The threshold is no number from 0 on, or too many tiles are left.
+    pub fn screened(&self, screening: &Screening) -> Result<Shape, Error> {
+        self.mapped(|_, norm| norm, screening)
+    }
+
+    /// Axis `i` of the result is axis `of[i]`.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub fn permuted(&self, of: &[usize]) -> Result<Shape, Error> {
+        Ok(self.permuted_with_sources(of)?.0)
+    }
+
+    /// The same, with the position of each tile among the present ones here.
+    pub(crate) fn permuted_with_sources(&self, of: &[usize]) -> Result<(Shape, Vec<u32>), Error> {
+        let tiling = self.tiling().permuted(of)?;
+        let strides = tiling.strides();
+        let moved = |tile: &u64| {
+            let index = self.tiling().index_of(*tile).unwrap_or_default();
+            of.iter().zip(&strides).map(|(axis, stride)| index[*axis] * stride).sum::<u64>()
+        };
+        let mut found: Vec<(u64, u32)> = self.tiles().iter().map(moved).zip(0..).collect();
+        found.sort_unstable();
+        let norms = found.iter().map(|(_, at)| self.norms()[*at as usize]).collect();
+        let sources = found.iter().map(|(_, at)| *at).collect();
+        Ok((Shape::of_sorted(tiling, found.into_iter().map(|(tile, _)| tile).collect(), norms), sources))
+    }
+
+    /// The shape of a block of tiles.
+    ///
+    /// # Errors
+    /// There is not a range for each axis, or one is not a range of its tiles.
+    pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Shape, Error> {
+        Ok(self.block_with_sources(tiles, base)?.0)
+    }
+
+    /// The same, with the position of each tile among the present ones here.
+    pub(crate) fn block_with_sources(&self, tiles: &[Range<u64>], base: Base) -> Result<(Shape, Vec<u32>), Error> {
+        let tiling = self.tiling().block(tiles, base)?;
+        let strides = tiling.strides();
+        let mut made = (Vec::new(), Vec::new(), Vec::new());
+        for (at, (tile, norm)) in (0..).zip(self.iter()) {
+            let index = self.tiling().index_of(tile).unwrap_or_default();
+            if index.iter().zip(tiles).all(|(at, range)| range.contains(at)) {
+                let moved =
+                    index.iter().zip(tiles).zip(&strides).map(|((at, range), stride)| (at - range.start) * stride);
+                made.0.push(moved.sum());
+                made.1.push(norm);
+                made.2.push(at);
+            }
+        }
+        Ok((Shape::of_sorted(tiling, made.0, made.1), made.2))
+    }
+
+    /// New norms of the present tiles, screened.
+    fn mapped(&self, norm: impl Fn(u64, f64) -> f64, screening: &Screening) -> Result<Shape, Error> {
+        screening.check()?;
+        let mut made = Building::new(self.tiling(), *screening);
+        for (tile, old) in self.iter() {
+            made.add(tile, norm(tile, old))?;
+        }
+        Ok(made.finish())
+    }
+
+    /// The tiles of two shapes in one ascending walk, and the norms that a rule gives to those that are present in one of them at least. A tile
+    /// without a norm is absent.
+    fn merged(
+        &self,
+        other: &Shape,
+        screening: &Screening,
+        rule: impl Fn(u64, Option<f64>, Option<f64>) -> Option<f64>,
+    ) -> Result<Shape, Error> {
+        screening.check()?;
+        check_same_tilings(self.tiling(), other.tiling())?;
+        let mut made = Building::new(self.tiling(), *screening);
+        for (tile, own, others) in merge(self.tiles(), other.tiles()) {
+            let norm = |of: &Shape, at: Option<usize>| at.map(|at| of.norms()[at]);
+            if let Some(norm) = rule(tile, norm(self, own), norm(other, others)) {
+                made.add(tile, norm)?;
+            }
+        }
+        Ok(made.finish())
+    }
+}
+
+/// An error if two tilings differ.
+pub(crate) fn check_same_tilings(a: &Tiling, b: &Tiling) -> Result<(), Error> {
+    if a == b { Ok(()) } else { Err(unlike_tilings(&format!("{a:?} and {b:?}"))) }
+}
+
+/// Two ascending lists as one, with the position of each number in either list.
+pub(crate) fn merge<'t>(a: &'t [u64], b: &'t [u64]) -> impl Iterator<Item = (u64, Option<usize>, Option<usize>)> + 't {
+    let (mut i, mut j) = (0, 0);
+    std::iter::from_fn(move || {
+        let order = match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) => x.cmp(y),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let (first, second) = (order.is_le().then_some(i), order.is_ge().then_some(j));
+        i += usize::from(first.is_some());
+        j += usize::from(second.is_some());
+        Some((first.map_or_else(|| b[j - 1], |at| a[at]), first, second))
+    })
+}

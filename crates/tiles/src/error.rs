@@ -1,0 +1,50 @@
+//! The errors of this crate, one function for each sentence that more than one file says. Kinds and the error itself are those of
+//! `cembra-value`.
+
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// More of something than there may be.
+#[cold]
+pub(crate) fn limit(what: &str, found: impl Display, most: impl Display) -> Error {
+    Error::tensors(Kind::Limit, format!("{found} {what}: there may be {most}"))
+}
+
+/// Two operands whose tilings differ.
+#[cold]
+pub(crate) fn unlike_tilings(what: &str) -> Error {
+    Error::tensors(Kind::SizeMismatch, format!("the tilings of {what} differ")).hint("retile one of them")
+}
+
+/// Another number of axes than there are.
+#[cold]
+pub(crate) fn unlike_ranks(found: usize, expected: usize) -> Error {
+    Error::tensors(Kind::RankMismatch, format!("{found} axes where there are {expected}"))
+}
+
+/// Elements that tiles do not have.
+#[cold]
+pub(crate) fn no_floats(scalar: Scalar) -> Error {
+    Error::tensors(Kind::ElementType, format!("tiles have no elements of type {}", scalar.short_name()))
+        .hint("elements of tiles are f32 or f64")
+}
+
+/// What the code of a user returns. A panic of it becomes an error.
+pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+    // A closure that panicked may leave its own state half changed. Nothing of this crate is changed by it.
+    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(|m| &**m));
+        let message = message.unwrap_or("a panic without a message");
+        Err(Error::tensors(Kind::Evaluation, format!("{what} panicked: {message}")))
+    })
+}
+
+/// Two operands whose elements are of two types.
+#[cold]
+pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
+    let message = format!("elements of type {} and {}", a.short_name(), b.short_name());
+    Error::tensors(Kind::ElementType, message).hint("cast one of them")
+}

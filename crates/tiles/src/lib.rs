@@ -1,0 +1,57 @@
+//! Tiled tensors with block sparsity: tensors that are cut into tiles, of which those whose elements are small are left out.
+//!
+//! * A [`Tiling`] cuts each axis at boundaries ([`Tiling1`]). The grid may have 2^40 tiles: nothing is as large as it.
+//! * A [`Shape`] says which tiles are present, with the norm of each per element. Shapes of results are estimated from those of operands.
+//! * A [`Tiled`] tensor has a tile for each tile of its shape, stored, or made when it is needed.
+//! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: which tiles, which products, in which order they are summed.
+//! * An [`Evaluator`] carries one product, sum or function out. The order of sums follows from shapes, so the bits of results depend
+//!   neither on which results are made together nor on who makes them.
+//!
+//! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
+//!
+//! This crate knows no backend: what multiplies matrices is given as a [`MatrixProduct`](cembra_tensor::MatrixProduct).
+//!
+//! ```
+//! use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};
+//!
+//! // A band: elements far from the diagonal are below the threshold, and their tiles are never made.
+//! let sites = Tiling1::new([0, 30, 70, 100])?;
+//! let tiling = Tiling::new([&sites, &sites])?;
+//! let decay = |distance: f64| (-distance / 4.0).exp();
+//! let norm = |at: &[u64]| Ok(decay(at[0].abs_diff(at[1]).saturating_sub(1) as f64 * 30.0));
+//! let shape = Shape::from_fn(&tiling, &Screening::threshold(1e-2), norm)?;
+//! assert_eq!(shape.len(), 7);
+//! let h = Tiled::from_fn(&shape, |at| decay(at[0].abs_diff(at[1]) as f64))?;
+//!
+//! let run = Evaluator::new(Options::default().threshold(1e-8));
+//! let square = run.product("ij,jk->ik", &h, &h)?;
+//! let trace = (0..100).map(|at| square.get::<f64>(&[at, at])).sum::<Result<f64, _>>()?;
+//! assert!((trace - 400.5).abs() < 0.1, "{trace}");
+//! # Ok::<(), cembra_value::Error>(())
+//! ```
+
+mod algebra;
+mod blocks;
+mod copies;
+mod error;
+mod evaluator;
+mod kernel;
+mod making;
+mod numeric;
+mod options;
+mod roles;
+mod shape;
+mod symbolic;
+mod tile;
+mod tiled;
+mod tiling;
+mod tiling1;
+
+pub use evaluator::Evaluator;
+pub use options::{Options, Segment};
+pub use shape::{MOST_TILES, MOST_VISITED, Screening, Shape};
+pub use symbolic::SymbolicProduct;
+pub use tile::{ALIGNMENT, Float, Tile};
+pub use tiled::{TilePlace, TileSource, Tiled};
+pub use tiling::{Base, Ranges, TileIndex, Tiling};
+pub use tiling1::Tiling1;

@@ -1,0 +1,128 @@
+//! Options of evaluations: what is screened, how sums are cut, and the limits that are compared before memory is taken.
+
+use crate::shape::{MOST_TILES, Screening};
+use crate::tile::check_float;
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+
+/// How long sums are cut: a segment ends with the product of tiles by which it has so many terms or so many products. It follows from shapes
+/// alone, so the bits of a sum depend neither on threads nor on which results are made together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Segment {
+    /// The terms of each element's sum: 8,192 by default.
+    pub elements: usize,
+    /// The products of tiles: 64 by default.
+    pub tiles: usize,
+}
+
+impl Default for Segment {
+    fn default() -> Self {
+        Segment { elements: 8192, tiles: 64 }
+    }
+}
+
+/// Options of evaluations. All limits are compared before memory is taken.
+///
+/// ```
+/// use cembra_tiles::{Options, Segment};
+///
+/// let options = Options::default().threshold(1e-8).segment(Segment { elements: 4096, tiles: 32 }).most_bytes(4 << 30);
+/// # let _ = options;
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    threshold: Option<f64>,
+    is_screened: bool,
+    segment: Segment,
+    most_tiles: usize,
+    most_products: u64,
+    most_bytes: usize,
+    block_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            threshold: None,
+            is_screened: true,
+            segment: Segment::default(),
+            most_tiles: MOST_TILES,
+            most_products: 1 << 30,
+            most_bytes: usize::MAX,
+            block_bytes: 1 << 19,
+        }
+    }
+}
+
+impl Options {
+    /// The least norm of a present tile, absolute and per element. The default is the distance from 1 to the next number of the type.
+    #[must_use]
+    pub const fn threshold(self, threshold: f64) -> Options {
+        Options { threshold: Some(threshold), ..self }
+    }
+
+    /// Whether tiles whose estimates are below the threshold are left out: true by default.
+    #[must_use]
+    pub const fn screen(self, screen: bool) -> Options {
+        Options { is_screened: screen, ..self }
+    }
+
+    /// How long sums are cut.
+    #[must_use]
+    pub const fn segment(self, segment: Segment) -> Options {
+        Options { segment, ..self }
+    }
+
+    /// The most present tiles of a result: 16 Mi by default.
+    #[must_use]
+    pub const fn most_tiles(self, most: usize) -> Options {
+        Options { most_tiles: most, ..self }
+    }
+
+    /// The most products of tiles that a plan looks at, those of results that are left out included: 2^30 by default.
+    #[must_use]
+    pub const fn most_products(self, most: u64) -> Options {
+        Options { most_products: most, ..self }
+    }
+
+    /// The most bytes of the elements of a result: without a limit by default.
+    #[must_use]
+    pub const fn most_bytes(self, most: usize) -> Options {
+        Options { most_bytes: most, ..self }
+    }
+
+    /// About how many bytes the result tiles have that are made together, half of a cache of the second level: 512 KiB by default. It changes
+    /// no bit of a result.
+    #[must_use]
+    pub const fn block_bytes(self, bytes: usize) -> Options {
+        Options { block_bytes: bytes, ..self }
+    }
+
+    /// What decides which tiles of elements of a type are present.
+    ///
+    /// # Errors
+    /// Tiles have no elements of the type, or the threshold is no number from 0 on.
+    pub fn screening(&self, scalar: Scalar) -> Result<Screening, Error> {
+        check_float(scalar)?;
+        let epsilon = if scalar == Scalar::Float32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        let threshold = self.threshold.unwrap_or(epsilon);
+        Screening { threshold, most_tiles: self.most_tiles }.check()?;
+        Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles: self.most_tiles })
+    }
+
+    pub(crate) const fn segments(&self) -> Segment {
+        self.segment
+    }
+
+    pub(crate) const fn product_limit(&self) -> u64 {
+        self.most_products
+    }
+
+    pub(crate) const fn byte_limit(&self) -> usize {
+        self.most_bytes
+    }
+
+    pub(crate) const fn bytes_of_blocks(&self) -> usize {
+        self.block_bytes
+    }
+}

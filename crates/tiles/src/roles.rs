@@ -1,0 +1,79 @@
+//! What labels do in a product of two tensors: which are walked together, which are summed, and which only one operand has. The product of
+//! two tiles is, for each index of the labels walked together, a product of matrices.
+
+use crate::error::unlike_tilings;
+use crate::{Tiling, Tiling1};
+use cembra_tensor::{Axes, Axis, Labels};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+
+/// The labels of a product, sorted by what they do. Those of the result are in its order, those that are summed in the order of the left operand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Roles {
+    /// Labels of both operands and the result.
+    pub(crate) batch: Axes,
+    /// Labels of the left operand and the result.
+    pub(crate) rows: Axes,
+    /// Labels of the right operand and the result.
+    pub(crate) columns: Axes,
+    /// Labels of both operands, which are summed.
+    pub(crate) terms: Axes,
+    /// The labels of the axes of the operands.
+    pub(crate) operands: [Axes; 2],
+    /// The labels of the axes of the result.
+    pub(crate) result: Axes,
+}
+
+impl Roles {
+    /// # Errors
+    /// There are not two operands, one of them has a label twice, or a label of one operand alone is summed.
+    pub(crate) fn of(labels: &Labels) -> Result<Roles, Error> {
+        let [left, right] = labels.operands.as_slice() else {
+            let message = format!("a product of {} tiled tensors", labels.operands.len());
+            return Err(Error::tensors(Kind::OperandCount, message).hint("multiply two at a time"));
+        };
+        for own in [left, right] {
+            if (1..own.len()).any(|at| own[..at].contains(&own[at])) {
+                return Err(Error::tensors(Kind::BadLabel, "an operand in tiles has one label twice")
+                    .hint("give each axis a label of its own"));
+            }
+        }
+        let result = &labels.output;
+        for (own, other) in [(left, right), (right, left)] {
+            if own.iter().any(|label| !other.contains(label) && !result.contains(label)) {
+                let message = "a label of one operand is neither in the other one nor in the result";
+                return Err(Error::tensors(Kind::FreeLabel, message).hint("sum over the axis before"));
+            }
+        }
+        let of = |from: &Axes, is_in: [bool; 3]| -> Axes {
+            let has = |label: &Axis| [left.contains(label), right.contains(label), result.contains(label)];
+            from.iter().copied().filter(|label| has(label) == is_in).collect()
+        };
+        Ok(Roles {
+            batch: of(result, [true, true, true]),
+            rows: of(result, [true, false, true]),
+            columns: of(result, [false, true, true]),
+            terms: of(left, [true, true, false]),
+            operands: [left.clone(), right.clone()],
+            result: result.clone(),
+        })
+    }
+
+    /// The tiling of the result of operands of these tilings.
+    ///
+    /// # Errors
+    /// An operand has another number of axes than labels, or axes with one label have two tilings.
+    pub(crate) fn result_tiling(&self, operands: [&Tiling; 2]) -> Result<Tiling, Error> {
+        let mut known: Vec<Option<&Tiling1>> = vec![None; usize::from(Axis::MAX) + 1];
+        for (labels, tiling) in self.operands.iter().zip(operands) {
+            tiling.check_rank(labels.len())?;
+            for (label, axis) in labels.iter().zip(tiling.axes()) {
+                let before = known[usize::from(*label)].get_or_insert(axis);
+                if *before != axis {
+                    return Err(unlike_tilings(&format!("axes with one label, {before:?} and {axis:?},")));
+                }
+            }
+        }
+        Tiling::new(self.result.iter().filter_map(|label| known[usize::from(*label)]))
+    }
+}

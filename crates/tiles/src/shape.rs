@@ -1,0 +1,273 @@
+//! Sparse shapes: which tiles of a grid are present, and how large their elements are. A shape stores the present tiles alone, so a grid of
+//! 2^40 tiles costs what its present tiles cost. How norms of results follow from those of operands is said in `algebra.rs`.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::Tiling;
+use crate::error::limit;
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::fmt;
+use std::sync::Arc;
+
+/// The most tiles that a shape stores, unless an option says otherwise.
+pub const MOST_TILES: usize = 16 << 20;
+
+/// The most tiles of a grid that are visited one by one. A larger grid takes minutes; its norms are given as a list of tiles.
+pub const MOST_VISITED: u64 = 1 << 28;
+
+/// What decides whether a tile is present.
+///
+/// A tile is absent if its norm is less than `threshold`. A norm that is NaN is not less than anything, so the tile is kept; an infinite
+/// norm keeps it too.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Screening {
+    /// The least norm of a present tile: a root of a sum of squares, divided by the number of elements. 0 keeps all tiles.
+    pub threshold: f64,
+    /// The most tiles that may be present.
+    pub most_tiles: usize,
+}
+
+impl Screening {
+    /// This threshold, and [`MOST_TILES`].
+    #[must_use]
+    pub const fn threshold(threshold: f64) -> Screening {
+        Screening { threshold, most_tiles: MOST_TILES }
+    }
+
+    /// True if a tile of this norm is present.
+    #[must_use]
+    #[inline]
+    pub fn keeps(&self, norm: f64) -> bool {
+        // Not `norm >= threshold`: a NaN keeps the tile.
+        !matches!(norm.partial_cmp(&self.threshold), Some(std::cmp::Ordering::Less))
+    }
+
+    /// An error if so many tiles may not be present.
+    pub(crate) fn check_count(&self, tiles: u64) -> Result<(), Error> {
+        // Plans count tiles in 32 bits.
+        let most = (self.most_tiles as u64).min(u64::from(u32::MAX));
+        if tiles <= most {
+            return Ok(());
+        }
+        Err(limit("present tiles", tiles, most).hint("raise the threshold, make larger tiles, or raise `most_tiles`"))
+    }
+
+    /// An error if the threshold is negative or no number.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.threshold >= 0.0 {
+            return Ok(());
+        }
+        let message = format!("a threshold of {}", self.threshold);
+        Err(Error::tensors(Kind::Norm, message).hint("the threshold is 0 or more"))
+    }
+}
+
+/// Which tiles are present, with the norm of each: the root of the sum of squares of its elements, divided by their number. Tiles without
+/// elements are always absent. Cloning a shape copies nothing.
+///
+/// ```
+/// use cembra_tiles::{Screening, Shape, Tiling, Tiling1};
+///
+/// let axis = Tiling1::blocked(1 << 40, 1 << 10)?;
+/// let tiling = Tiling::new([&axis, &axis])?;
+/// let shape = Shape::of_norms(&tiling, [(7, 0.5), (1 << 40, 1e-9)], &Screening::threshold(1e-6))?;
+/// assert_eq!(shape.tiles(), [7]);
+/// assert_eq!(shape.norm(7), Some(0.5));
+/// assert_eq!(shape.norm(8), None);
+/// # Ok::<(), cembra_value::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Shape {
+    tiling: Tiling,
+    /// Numbers of tiles, ascending.
+    tiles: Arc<[u64]>,
+    norms: Arc<[f64]>,
+}
+
+impl Shape {
+    /// All tiles that have elements, each of a norm that nothing is known of: infinity, which no threshold drops.
+    ///
+    /// # Errors
+    /// The grid has more tiles than may be present.
+    pub fn dense(tiling: &Tiling, most_tiles: usize) -> Result<Shape, Error> {
+        let screening = Screening { threshold: 0.0, most_tiles };
+        screening.check_count(tiling.tiles())?;
+        Shape::of_norms(tiling, (0..tiling.tiles()).map(|tile| (tile, f64::INFINITY)), &screening)
+    }
+
+    /// No tiles.
+    #[must_use]
+    pub fn empty(tiling: &Tiling) -> Shape {
+        Shape { tiling: tiling.clone(), tiles: Arc::new([]), norms: Arc::new([]) }
+    }
+
+    /// The tiles of a list whose norms are not below the threshold. Tiles that the list does not have are absent.
+    ///
+    /// # Errors
+    /// A tile is none of the grid or does not come behind the one before, a norm is negative, or too many tiles are left.
+    pub fn of_norms(
+        tiling: &Tiling,
+        norms: impl IntoIterator<Item = (u64, f64)>,
+        screening: &Screening,
+    ) -> Result<Shape, Error> {
+        screening.check()?;
+        let mut made = Building::new(tiling, *screening);
+        let mut before = None;
+        for (tile, norm) in norms {
+            if before.is_some_and(|before| tile <= before) {
+                let message = format!("tile {tile} comes behind tile {}", before.unwrap_or(0));
+                return Err(Error::tensors(Kind::Norm, message).hint("list tiles in ascending order, each once"));
+            }
+            before = Some(tile);
+            made.add(tile, norm)?;
+        }
+        Ok(made.finish())
+    }
+
+    /// The tiles of the grid whose norms are not below the threshold, where a function gives the norm by a tile's coordinates. It is called
+    /// for each tile that has elements, in their order.
+    ///
+    /// # Errors
+    /// The grid has more than [`MOST_VISITED`] tiles, a norm is negative, too many tiles are left, or the function fails.
+    pub fn from_fn(
+        tiling: &Tiling,
+        screening: &Screening,
+        mut norm: impl FnMut(&[u64]) -> Result<f64, Error>,
+    ) -> Result<Shape, Error> {
+        screening.check()?;
+        if tiling.tiles() > MOST_VISITED {
+            let error = limit("tiles of a grid that are asked for norms", tiling.tiles(), MOST_VISITED);
+            return Err(error.hint("list the present tiles with `Shape::of_norms`"));
+        }
+        let mut made = Building::new(tiling, *screening);
+        for tile in 0..tiling.tiles() {
+            let Some(index) = tiling.index_of(tile).filter(|_| tiling.volume(tile) > 0.0) else { continue };
+            let norm = crate::error::caught("the function of norms", || norm(&index))?;
+            made.add(tile, norm)?;
+        }
+        Ok(made.finish())
+    }
+
+    /// Tiles that ascend and have elements, with norms that are not negative.
+    pub(crate) fn of_sorted(tiling: Tiling, tiles: Vec<u64>, norms: Vec<f64>) -> Shape {
+        debug_assert!(tiles.is_sorted_by(|a, b| a < b) && tiles.len() == norms.len());
+        Shape { tiling, tiles: tiles.into(), norms: norms.into() }
+    }
+
+    /// The same tiles with other norms, of which there are as many.
+    pub(crate) fn with_norms(&self, norms: Vec<f64>) -> Shape {
+        debug_assert_eq!(self.tiles.len(), norms.len());
+        Shape { norms: norms.into(), ..self.clone() }
+    }
+
+    /// The grid.
+    #[must_use]
+    pub const fn tiling(&self) -> &Tiling {
+        &self.tiling
+    }
+
+    /// The numbers of the present tiles, in ascending order.
+    #[must_use]
+    pub fn tiles(&self) -> &[u64] {
+        &self.tiles
+    }
+
+    /// The norms of the present tiles, in the order of [`tiles`](Shape::tiles).
+    #[must_use]
+    pub fn norms(&self) -> &[f64] {
+        &self.norms
+    }
+
+    /// The number of present tiles.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tiles.len()
+    }
+
+    /// True if no tile is present.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tiles.is_empty()
+    }
+
+    /// Present tiles and norms, in ascending order of tiles.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, f64)> {
+        self.tiles.iter().copied().zip(self.norms.iter().copied())
+    }
+
+    /// The position of a tile among the present ones; none if it is absent.
+    #[must_use]
+    pub fn position(&self, tile: u64) -> Option<usize> {
+        self.tiles.binary_search(&tile).ok()
+    }
+
+    /// The norm of a tile; none if it is absent.
+    #[must_use]
+    pub fn norm(&self, tile: u64) -> Option<f64> {
+        self.norms.get(self.position(tile)?).copied()
+    }
+
+    /// The elements of all present tiles, which may be more than there is memory for.
+    #[must_use]
+    pub fn present_elements(&self) -> f64 {
+        self.tiles.iter().map(|tile| self.tiling.volume(*tile)).sum()
+    }
+}
+
+/// Equal if grids, present tiles and norms are, any NaN being like any other.
+impl PartialEq for Shape {
+    fn eq(&self, other: &Shape) -> bool {
+        let is_same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
+        self.tiling == other.tiling
+            && self.tiles == other.tiles
+            && self.norms.iter().zip(other.norms.iter()).all(is_same)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} tiles of {:?}", self.len(), self.tiling.tiles(), self.tiling)
+    }
+}
+
+/// A shape to which tiles are added in ascending order.
+pub(crate) struct Building {
+    tiling: Tiling,
+    screening: Screening,
+    tiles: Vec<u64>,
+    norms: Vec<f64>,
+}
+
+impl Building {
+    pub(crate) fn new(tiling: &Tiling, screening: Screening) -> Building {
+        Building { tiling: tiling.clone(), screening, tiles: Vec::new(), norms: Vec::new() }
+    }
+
+    /// Adds a tile behind the last one, unless its norm is below the threshold or it has no elements. True if it is present.
+    ///
+    /// # Errors
+    /// The tile is none of the grid, the norm is negative, or there are too many tiles.
+    pub(crate) fn add(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
+        if norm < 0.0 {
+            return Err(
+                Error::tensors(Kind::Norm, format!("tile {tile} has a norm of {norm}")).hint("norms are 0 or more")
+            );
+        }
+        if tile >= self.tiling.tiles() {
+            let message = format!("tile {tile} of a grid of {}", self.tiling.tiles());
+            return Err(Error::tensors(Kind::Index, message));
+        }
+        if !self.screening.keeps(norm) || self.tiling.volume(tile) == 0.0 {
+            return Ok(false);
+        }
+        self.screening.check_count((self.tiles.len() as u64).saturating_add(1))?;
+        self.tiles.push(tile);
+        self.norms.push(norm);
+        Ok(true)
+    }
+
+    pub(crate) fn finish(self) -> Shape {
+        Shape::of_sorted(self.tiling, self.tiles, self.norms)
+    }
+}

@@ -1,0 +1,223 @@
+//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they make. A tile has a number, its position in the grid with
+//! the last axis the fastest. Nothing is as large as the grid: which tiles are there is said by a [`Shape`](crate::Shape).
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::Tiling1;
+use crate::error::{limit, unlike_ranks};
+use cembra_runtime::MOST_AXES;
+use cembra_value::Error;
+use cembra_value::tensor::{Extents, TensorErrorKind as Kind};
+use smallvec::SmallVec;
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The coordinates of a tile in the grid, one for each axis.
+pub type TileIndex = SmallVec<[u64; 6]>;
+
+/// The elements of a tile, a range for each axis.
+pub type Ranges = SmallVec<[Range<i64>; 6]>;
+
+/// Whether what is cut out of a tensor keeps the indices of its elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Base {
+    /// The first element of each axis has index 0.
+    #[default]
+    Zero,
+    /// Elements keep their indices.
+    Kept,
+}
+
+/// The tiles of a tensor. Cloning it copies nothing.
+///
+/// ```
+/// use cembra_tiles::{Tiling, Tiling1};
+///
+/// let tiling = Tiling::new([Tiling1::blocked(5, 2)?, Tiling1::new([-1, 0, 4])?])?;
+/// assert_eq!(tiling.tiles(), 6);
+/// assert_eq!(tiling.index_of(5).as_deref(), Some(&[2, 1][..]));
+/// assert_eq!(tiling.number_of(&[2, 1]), Some(5));
+/// assert_eq!(tiling.ranges(5).as_deref(), Some(&[4..5, 0..4][..]));
+/// assert_eq!(tiling.tile_of(&[4, 3]), Some(5));
+/// # Ok::<(), cembra_value::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Tiling {
+    axes: Arc<[Tiling1]>,
+    tiles: u64,
+}
+
+impl Tiling {
+    /// A tensor of these axes.
+    ///
+    /// # Errors
+    /// There are more axes than a tensor may have, or so many tiles that a `u64` does not count them.
+    pub fn new(axes: impl IntoIterator<Item = impl Borrow<Tiling1>>) -> Result<Tiling, Error> {
+        let axes: Vec<Tiling1> = axes.into_iter().map(|axis| axis.borrow().clone()).collect();
+        if axes.len() > MOST_AXES {
+            return Err(limit("axes of a tiling", axes.len(), MOST_AXES).hint("join axes"));
+        }
+        // Axes without tiles are counted as one, so that no product of the others is too large either.
+        let tiles = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.tiles().max(1)));
+        let Some(tiles) = tiles else {
+            let message = format!("a grid of {axes:?} has more tiles than 64 bits count");
+            return Err(Error::tensors(Kind::Limit, message).hint("make larger tiles"));
+        };
+        let tiles = if axes.iter().any(|axis| axis.tiles() == 0) { 0 } else { tiles };
+        Ok(Tiling { axes: axes.into(), tiles })
+    }
+
+    /// The tiling of each axis.
+    #[must_use]
+    pub fn axes(&self) -> &[Tiling1] {
+        &self.axes
+    }
+
+    /// The number of axes.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.axes.len()
+    }
+
+    /// The number of tiles of the grid, present or absent.
+    #[must_use]
+    pub const fn tiles(&self) -> u64 {
+        self.tiles
+    }
+
+    /// The number of elements of each axis.
+    #[must_use]
+    pub fn extents(&self) -> Extents {
+        self.axes.iter().map(Tiling1::extent).collect()
+    }
+
+    /// The coordinates of a tile; none if there is no such tile.
+    #[must_use]
+    pub fn index_of(&self, tile: u64) -> Option<TileIndex> {
+        if tile >= self.tiles {
+            return None;
+        }
+        let mut index: TileIndex = SmallVec::from_elem(0, self.rank());
+        let mut rest = tile;
+        for (at, axis) in index.iter_mut().zip(self.axes.iter()).rev() {
+            // No axis of a grid that has tiles is without tiles.
+            *at = rest.checked_rem(axis.tiles()).unwrap_or(0);
+            rest = rest.checked_div(axis.tiles()).unwrap_or(0);
+        }
+        Some(index)
+    }
+
+    /// The number of the tile with these coordinates; none if there is no such tile.
+    #[must_use]
+    pub fn number_of(&self, index: &[u64]) -> Option<u64> {
+        if index.len() != self.rank() {
+            return None;
+        }
+        index.iter().zip(self.axes.iter()).try_fold(0_u64, |number, (at, axis)| {
+            if *at >= axis.tiles() {
+                return None;
+            }
+            number.checked_mul(axis.tiles())?.checked_add(*at)
+        })
+    }
+
+    /// How far the numbers of tiles are apart that are neighbours along each axis.
+    #[must_use]
+    pub fn strides(&self) -> TileIndex {
+        let mut strides: TileIndex = SmallVec::from_elem(1, self.rank());
+        let mut stride = 1_u64;
+        for (at, axis) in strides.iter_mut().zip(self.axes.iter()).rev() {
+            *at = stride;
+            // Only where the grid has no tiles, and strides mean nothing, does the product not fit.
+            stride = stride.saturating_mul(axis.tiles());
+        }
+        strides
+    }
+
+    /// The elements of a tile; none if there is no such tile.
+    #[must_use]
+    pub fn ranges(&self, tile: u64) -> Option<Ranges> {
+        let index = self.index_of(tile)?;
+        self.axes.iter().zip(&index).map(|(axis, at)| axis.range(*at)).collect()
+    }
+
+    /// The number of elements of each axis of a tile; none if there is no such tile.
+    #[must_use]
+    pub fn tile_extents(&self, tile: u64) -> Option<Extents> {
+        let ranges = self.ranges(tile)?;
+        // No tile is longer than its axis.
+        Some(ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect())
+    }
+
+    /// The number of elements of a tile as a float, which it may be too large for an integer; 0 if there is no such tile.
+    #[must_use]
+    pub fn volume(&self, tile: u64) -> f64 {
+        self.tile_extents(tile).map_or(0.0, |extents| extents.iter().map(|extent| *extent as f64).product())
+    }
+
+    /// The number of the tile that has an element; none if there is no such element.
+    #[must_use]
+    pub fn tile_of(&self, element: &[i64]) -> Option<u64> {
+        if element.len() != self.rank() {
+            return None;
+        }
+        let index: Option<TileIndex> = self.axes.iter().zip(element).map(|(axis, at)| axis.tile_of(*at)).collect();
+        self.number_of(&index?)
+    }
+
+    /// A sub-range of the tiles of each axis.
+    ///
+    /// # Errors
+    /// There is not a range for each axis, or one is not a range of its tiles.
+    pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiling, Error> {
+        self.check_rank(tiles.len())?;
+        let axes = self.axes.iter().zip(tiles).map(|(axis, tiles)| based(axis.block(tiles.clone())?, base));
+        Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)
+    }
+
+    /// A sub-range of the elements of each axis, cut where this tiling cuts them.
+    ///
+    /// # Errors
+    /// There is not a range for each axis, or one is not a range of its elements.
+    pub fn elements(&self, elements: &[Range<i64>], base: Base) -> Result<Tiling, Error> {
+        self.check_rank(elements.len())?;
+        let axes = self.axes.iter().zip(elements).map(|(axis, elements)| based(axis.elements(elements.clone())?, base));
+        Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)
+    }
+
+    /// Axis `i` of the result is axis `of[i]`.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub fn permuted(&self, of: &[usize]) -> Result<Tiling, Error> {
+        self.check_rank(of.len())?;
+        let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, self.rank());
+        for axis in of {
+            if seen.get(*axis).is_none_or(|seen| *seen) {
+                return Err(Error::tensors(Kind::Axis, format!("{of:?} does not name each axis once")));
+            }
+            seen[*axis] = true;
+        }
+        Tiling::new(of.iter().map(|axis| &self.axes[*axis]))
+    }
+
+    /// An error if there is another number of axes.
+    pub(crate) fn check_rank(&self, rank: usize) -> Result<(), Error> {
+        if rank == self.rank() { Ok(()) } else { Err(unlike_ranks(rank, self.rank())) }
+    }
+}
+
+fn based(axis: Tiling1, base: Base) -> Result<Tiling1, Error> {
+    match base {
+        Base::Zero => axis.rebased(0),
+        Base::Kept => Ok(axis),
+    }
+}
+
+impl fmt::Debug for Tiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.axes.iter()).finish()
+    }
+}

@@ -1,0 +1,265 @@
+//! Tilings of one axis: a range of elements that boundaries cut into tiles. Tiles may differ in size and may be empty. How the axes of a
+//! tensor go together is [`Tiling`](crate::Tiling)'s.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The tiles of one axis. Cloning it copies no boundaries.
+///
+/// ```
+/// use cembra_tiles::Tiling1;
+///
+/// let tiling = Tiling1::new([-3, 0, 0, 5])?;
+/// assert_eq!(tiling.tiles(), 3);
+/// assert_eq!(tiling.range(2), Some(0..5));
+/// assert_eq!(tiling.tile_of(0), Some(2));
+/// assert_eq!(Tiling1::blocked(10, 4)?, Tiling1::new([0, 4, 8, 10])?);
+/// # Ok::<(), cembra_value::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Tiling1(Boundaries);
+
+/// Where tiles begin and end. Equal tilings have one form: tiles of one size, of which only the last may be shorter, are never a list.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Boundaries {
+    /// So many tiles of a size, at least 1 of each. A single tile has the size of the whole range.
+    Uniform { lower: i64, upper: i64, size: i64, tiles: u64 },
+    /// Boundaries in ascending order, at least one.
+    Listed(Arc<[i64]>),
+}
+
+impl Tiling1 {
+    /// The tiles between these boundaries, which ascend: two equal ones have an empty tile between them. A single boundary has no tiles.
+    ///
+    /// # Errors
+    /// There are no boundaries, one is less than the one before, or the range has more elements than an axis may have.
+    pub fn new(boundaries: impl IntoIterator<Item = i64>) -> Result<Tiling1, Error> {
+        let boundaries: Vec<i64> = boundaries.into_iter().collect();
+        let [lower, .., upper] = match *boundaries {
+            [] => return Err(Error::tensors(Kind::Tiling, "a tiling without boundaries")),
+            [one] => [one, one],
+            [lower, .., upper] => [lower, upper],
+        };
+        if let Some([before, after]) = boundaries.array_windows().find(|[before, after]| after < before) {
+            let message = format!("boundary {after} of a tiling comes after {before}");
+            return Err(Error::tensors(Kind::Tiling, message).hint("write boundaries in ascending order"));
+        }
+        extent_between(lower, upper)?;
+        let tiles = boundaries.len().saturating_sub(1) as u64;
+        let size = boundaries.get(1).map_or(0, |second| second.saturating_sub(lower));
+        let uniform = Boundaries::Uniform { lower, upper, size, tiles };
+        let is_uniform = size > 0
+            && upper > boundaries[boundaries.len().saturating_sub(2)]
+            && boundaries.iter().zip(0..).all(|(boundary, at)| uniform.at(at) == Some(*boundary));
+        Ok(Tiling1(if is_uniform { uniform } else { Boundaries::Listed(boundaries.into()) }))
+    }
+
+    /// Elements from 0 on, in tiles of a size; the last tile may be shorter. Without elements there are no tiles. No boundary is stored.
+    ///
+    /// # Errors
+    /// The size is 0, or there are more elements than an axis may have.
+    pub fn blocked(elements: u64, size: u64) -> Result<Tiling1, Error> {
+        if size == 0 {
+            return Err(Error::tensors(Kind::Tiling, "tiles of size 0").hint("tiles of a blocked axis have elements"));
+        }
+        let upper = i64::try_from(elements).map_err(|_| too_long(elements))?;
+        extent_between(0, upper)?;
+        if upper == 0 {
+            return Tiling1::new([0]);
+        }
+        let size = i64::try_from(size).map_or(upper, |size| size.min(upper));
+        let tiles = elements.div_ceil(size.cast_unsigned());
+        Ok(Tiling1(Boundaries::Uniform { lower: 0, upper, size, tiles }))
+    }
+
+    /// The number of tiles, empty ones included.
+    #[must_use]
+    pub fn tiles(&self) -> u64 {
+        match &self.0 {
+            Boundaries::Uniform { tiles, .. } => *tiles,
+            Boundaries::Listed(list) => list.len().saturating_sub(1) as u64,
+        }
+    }
+
+    /// The first element.
+    #[must_use]
+    pub fn lower(&self) -> i64 {
+        match &self.0 {
+            Boundaries::Uniform { lower, .. } => *lower,
+            Boundaries::Listed(list) => list.first().copied().unwrap_or(0),
+        }
+    }
+
+    /// The element behind the last one.
+    #[must_use]
+    pub fn upper(&self) -> i64 {
+        match &self.0 {
+            Boundaries::Uniform { upper, .. } => *upper,
+            Boundaries::Listed(list) => list.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn extent(&self) -> usize {
+        // Constructors compare it with `isize::MAX`.
+        self.upper().abs_diff(self.lower()) as usize
+    }
+
+    /// The elements of a tile; none if there is no such tile.
+    #[must_use]
+    pub fn range(&self, tile: u64) -> Option<Range<i64>> {
+        Some(self.0.at(tile)?..self.0.at(tile.checked_add(1)?)?)
+    }
+
+    /// The tile that has an element; none outside of the range. An empty tile has no element.
+    #[must_use]
+    pub fn tile_of(&self, element: i64) -> Option<u64> {
+        if element < self.lower() || element >= self.upper() {
+            return None;
+        }
+        Some(match &self.0 {
+            Boundaries::Uniform { lower, size, .. } => {
+                element.abs_diff(*lower).checked_div(size.cast_unsigned()).unwrap_or(0)
+            }
+            Boundaries::Listed(list) => list.partition_point(|boundary| *boundary <= element).saturating_sub(1) as u64,
+        })
+    }
+
+    /// All boundaries, in ascending order.
+    pub fn boundaries(&self) -> impl Iterator<Item = i64> {
+        (0..=self.tiles()).map_while(|at| self.0.at(at))
+    }
+
+    /// Some tiles, which keep their elements' indices.
+    ///
+    /// # Errors
+    /// The tiles are not tiles of this tiling, or the range is descending.
+    pub fn block(&self, tiles: Range<u64>) -> Result<Tiling1, Error> {
+        let [Some(lower), Some(upper)] = [self.0.at(tiles.start), self.0.at(tiles.end)] else {
+            return Err(outside(&tiles, "tiles", self));
+        };
+        let Some(count) = tiles.end.checked_sub(tiles.start) else {
+            return Err(outside(&tiles, "tiles", self));
+        };
+        match &self.0 {
+            Boundaries::Listed(list) => Tiling1::new(list[tiles.start as usize..=tiles.end as usize].iter().copied()),
+            Boundaries::Uniform { .. } if count == 0 => Tiling1::new([lower]),
+            Boundaries::Uniform { size, .. } => {
+                let size = (*size).min(upper.saturating_sub(lower));
+                Ok(Tiling1(Boundaries::Uniform { lower, upper, size, tiles: count }))
+            }
+        }
+    }
+
+    /// Some elements, which keep their indices, cut where this tiling cuts them. Empty tiles at either end are left out.
+    ///
+    /// # Errors
+    /// The elements are not elements of this tiling, or the range is descending.
+    pub fn elements(&self, elements: Range<i64>) -> Result<Tiling1, Error> {
+        if elements.start > elements.end || elements.start < self.lower() || elements.end > self.upper() {
+            return Err(outside(&elements, "elements", self));
+        }
+        let tiles = self.overlapping(&elements);
+        if tiles.is_empty() {
+            return Tiling1::new([elements.start]);
+        }
+        let inner = tiles.start.saturating_add(1)..tiles.end;
+        // Of tiles of one size, a first tile that is whole leaves tiles of one size, however many there are.
+        if self.0.at(tiles.start) == Some(elements.start)
+            && let Boundaries::Uniform { size, .. } = &self.0
+        {
+            let size = (*size).min(elements.end.saturating_sub(elements.start));
+            let tiles = tiles.end.saturating_sub(tiles.start);
+            let (lower, upper) = (elements.start, elements.end);
+            return Ok(Tiling1(Boundaries::Uniform { lower, upper, size, tiles }));
+        }
+        let inner = inner.filter_map(|at| self.0.at(at));
+        Tiling1::new(std::iter::once(elements.start).chain(inner).chain([elements.end]))
+    }
+
+    /// The same tiles, with another first element.
+    ///
+    /// # Errors
+    /// The last element would have no index.
+    pub fn rebased(&self, lower: i64) -> Result<Tiling1, Error> {
+        let far = || Error::tensors(Kind::Tiling, format!("a range from {lower} on that has no last index"));
+        let moved = |boundary: i64| {
+            let distance = i64::try_from(boundary.abs_diff(self.lower())).ok()?;
+            lower.checked_add(distance)
+        };
+        let upper = moved(self.upper()).ok_or_else(far)?;
+        Ok(Tiling1(match &self.0 {
+            Boundaries::Uniform { size, tiles, .. } => Boundaries::Uniform { lower, upper, size: *size, tiles: *tiles },
+            Boundaries::Listed(list) => {
+                Boundaries::Listed(list.iter().map(|boundary| moved(*boundary)).collect::<Option<_>>().ok_or_else(far)?)
+            }
+        }))
+    }
+
+    /// The tiles that have some of these elements, from the first to behind the last. Empty tiles between them are among them.
+    pub(crate) fn overlapping(&self, elements: &Range<i64>) -> Range<u64> {
+        let (start, end) = (elements.start.max(self.lower()), elements.end.min(self.upper()));
+        if start >= end {
+            return 0..0;
+        }
+        match (self.tile_of(start), self.tile_of(end.saturating_sub(1))) {
+            (Some(first), Some(last)) => first..last.saturating_add(1),
+            _ => 0..0,
+        }
+    }
+}
+
+impl Boundaries {
+    /// The boundary in front of a tile, or behind the last one.
+    fn at(&self, at: u64) -> Option<i64> {
+        match self {
+            Boundaries::Uniform { tiles, .. } if at > *tiles => None,
+            Boundaries::Uniform { lower, upper, size, .. } => {
+                // The last tile may be shorter, so its end is compared.
+                let distance = i128::from(*size).saturating_mul(i128::from(at));
+                let boundary = i128::from(*lower).saturating_add(distance).min(i128::from(*upper));
+                i64::try_from(boundary).ok()
+            }
+            Boundaries::Listed(list) => list.get(usize::try_from(at).ok()?).copied(),
+        }
+    }
+}
+
+/// An error if an axis may not have so many elements.
+fn extent_between(lower: i64, upper: i64) -> Result<(), Error> {
+    let extent = upper.abs_diff(lower);
+    if isize::try_from(extent).is_ok() { Ok(()) } else { Err(too_long(extent)) }
+}
+
+#[cold]
+fn too_long(extent: u64) -> Error {
+    Error::tensors(Kind::Limit, format!("an axis of {extent} elements: it may have {}", isize::MAX))
+}
+
+#[cold]
+fn outside(range: &Range<impl fmt::Display>, what: &str, tiling: &Tiling1) -> Error {
+    let message = format!("{what} {} to {} are not a range of the {what} of {tiling:?}", range.start, range.end);
+    Error::tensors(Kind::Index, message)
+}
+
+impl fmt::Debug for Tiling1 {
+    /// The first few boundaries, and the last: `[0, 4, 8, .., 1000]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        f.write_str("[")?;
+        for (at, boundary) in self.boundaries().take(SHOWN).enumerate() {
+            write!(f, "{}{boundary}", if at > 0 { ", " } else { "" })?;
+        }
+        match self.tiles() {
+            0..8 => f.write_str("]"),
+            8 => write!(f, ", {}]", self.upper()),
+            _ => write!(f, ", .., {}]", self.upper()),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Blocks, ranges of elements, other tilings and orders of axes, against slices of dense tensors.
+
+use crate::random::{self, ALL, bits};
+use cembra_runtime::Scalar;
+use cembra_tiles::{Base, MOST_TILES, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1};
+use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
+use fastrand::Rng;
+use std::ops::Range;
+
+/// A range of the elements of each axis.
+fn part(rng: &mut Rng, tiling: &Tiling) -> Vec<Range<i64>> {
+    let mut range = |axis: &Tiling1| {
+        let start = rng.i64(axis.lower()..=axis.upper());
+        start..rng.i64(start..=axis.upper())
+    };
+    tiling.axes().iter().map(&mut range).collect()
+}
+
+/// The slice of a dense tensor that ranges of elements of a tiling are.
+fn slice(tiled: &Tiled, ranges: &[Range<i64>]) -> Tensor {
+    let slices = ranges.iter().zip(tiled.tiling().axes()).map(|(range, axis)| Slice {
+        start: (range.start - axis.lower()) as usize,
+        step: 1,
+        count: (range.end - range.start) as usize,
+    });
+    tiled.to_tensor().expect("it fits").sliced(&slices.collect::<Vec<_>>()).expect("it fits")
+}
+
+/// The same elements, made on demand.
+fn lazy(of: &Tiled) -> Tiled {
+    let whole = of.clone();
+    let source = move |place: &TilePlace| Ok(whole.tile(place.number)?.expect("present").tensor().clone());
+    Tiled::lazy(of.shape(), of.scalar_type(), source).expect("it fits")
+}
+
+#[test]
+fn retiled_tensors_have_the_same_elements_and_come_back() {
+    let mut rng = Rng::with_seed(7);
+    for case in 0..100 {
+        let tiling = random::tiling(&mut rng, 1 + case % 3);
+        let whole = random::sparse::<f64>(&mut rng, &tiling, 0.5);
+        let other = Tiling::new(tiling.axes().iter().map(|axis| random::other_axis(&mut rng, axis))).unwrap();
+        let made = whole.retile(&other, &ALL).unwrap();
+        assert_eq!(*made.tiling(), other);
+        assert_eq!(made.to_tensor().unwrap(), whole.to_tensor().unwrap());
+        assert_eq!(bits(&lazy(&whole).retile(&other, &ALL).unwrap()), bits(&made));
+        // Tiles are present where there is an element of a present tile, and nowhere else; norms are true.
+        for tile in 0..other.tiles() {
+            let ranges = other.ranges(tile).unwrap();
+            let touched = whole.shape().tiles().iter().any(|own| {
+                let own = tiling.ranges(*own).unwrap();
+                own.iter().zip(&ranges).all(|(a, b)| a.start.max(b.start) < a.end.min(b.end))
+            });
+            assert_eq!(made.shape().norm(tile).is_some(), touched, "tile {tile}");
+        }
+        let truth = Tiled::from_tensor(&whole.to_tensor().unwrap(), &other, &ALL).unwrap();
+        assert!(made.shape().iter().all(|(tile, norm)| truth.shape().norm(tile) == Some(norm)));
+        let back = made.retile(&tiling, &Screening::threshold(1e-300)).unwrap();
+        assert_eq!((back.shape(), bits(&back)), (whole.shape(), bits(&whole)));
+    }
+}
+
+#[test]
+fn retiling_is_refused_over_another_range_and_where_there_would_be_too_many_tiles() {
+    let whole = random::dense::<f64>(&Tiling::new([Tiling1::blocked(1000, 500).unwrap()]).unwrap(), 1);
+    let kind = |axis: Tiling1, most_tiles| {
+        let screening = Screening { threshold: 0.0, most_tiles };
+        whole.retile(&Tiling::new([axis]).unwrap(), &screening).expect_err("an error").tensor_kind()
+    };
+    assert_eq!(kind(Tiling1::blocked(999, 10).unwrap(), MOST_TILES), Some(Kind::SizeMismatch));
+    assert_eq!(kind(Tiling1::blocked(1000, 10).unwrap().rebased(1).unwrap(), MOST_TILES), Some(Kind::SizeMismatch));
+    assert_eq!(kind(Tiling1::blocked(1000, 1).unwrap(), 999), Some(Kind::Limit));
+    assert_eq!(kind(Tiling1::blocked(1000, 1).unwrap(), 10), Some(Kind::Limit));
+}
+
+#[test]
+fn ranges_of_elements_are_slices() {
+    let mut rng = Rng::with_seed(8);
+    for case in 0..200 {
+        let tiling = random::tiling(&mut rng, 1 + case % 3);
+        let whole = random::sparse::<f32>(&mut rng, &tiling, 0.6);
+        let ranges = part(&mut rng, &tiling);
+        let kept = whole.elements(&ranges, Base::Kept, &ALL).unwrap();
+        let rebased = lazy(&whole).elements(&ranges, Base::Zero, &ALL).unwrap();
+        let expected = slice(&whole, &ranges);
+        assert_eq!(kept.to_tensor().unwrap(), expected);
+        assert_eq!(rebased.to_tensor().unwrap(), expected);
+        for (axis, range) in ranges.iter().enumerate() {
+            assert_eq!(
+                (kept.tiling().axes()[axis].lower(), kept.tiling().axes()[axis].upper()),
+                (range.start, range.end)
+            );
+            assert_eq!(rebased.tiling().axes()[axis].lower(), 0);
+        }
+        // Put back where it was, it changes nothing; put into zeros, it is all there is.
+        let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
+        let same = whole.with_elements(&first, &rebased, &ALL).unwrap();
+        assert_eq!(same.to_tensor().unwrap(), whole.to_tensor().unwrap());
+        let nothing = Tiled::from_fn::<f32>(&Shape::empty(&tiling), |_| 1.0).unwrap();
+        let alone = nothing.with_elements(&first, &kept, &ALL).unwrap();
+        assert_eq!(slice(&alone, &ranges), expected);
+        let sum = |tensor: &Tensor| tensor.to_vec::<f32>().unwrap().iter().map(|x| x.abs()).sum::<f32>();
+        assert!((sum(&alone.to_tensor().unwrap()) - sum(&expected)).abs() < 1e-3);
+        // Zeros over a range leave what is around it.
+        let cleared = whole
+            .with_elements(&first, &Tiled::from_fn::<f32>(&Shape::empty(kept.tiling()), |_| 1.0).unwrap(), &ALL)
+            .unwrap();
+        assert_eq!(sum(&slice(&cleared, &ranges)), 0.0);
+        let rest = sum(&whole.to_tensor().unwrap()) - sum(&expected);
+        assert!((sum(&cleared.to_tensor().unwrap()) - rest).abs() < 1e-3);
+        let restored = cleared.with_elements(&first, &kept, &ALL).unwrap();
+        assert_eq!(restored.to_tensor().unwrap(), whole.to_tensor().unwrap());
+    }
+}
+
+#[test]
+fn elements_are_written_into_tiles_of_any_other_tiling() {
+    let line = |boundaries: &[i64]| Tiling::new([Tiling1::new(boundaries.iter().copied()).unwrap()]).unwrap();
+    let whole = Tiled::from_fn(&Shape::dense(&line(&[-2, 1, 4, 6]), 9).unwrap(), |at| at[0] as f64).unwrap();
+    let part = Tiled::from_fn(&Shape::dense(&line(&[0, 1, 2, 3]), 9).unwrap(), |at| 100.0 + at[0] as f64).unwrap();
+    let made = whole.with_elements(&[0], &part, &ALL).unwrap();
+    assert_eq!(made.to_tensor().unwrap().to_vec::<f64>().unwrap(), [-2.0, -1.0, 100.0, 101.0, 102.0, 3.0, 4.0, 5.0]);
+    assert_eq!(made.tiling(), whole.tiling());
+    let over = whole.with_elements(&[4], &part, &ALL).expect_err("an error");
+    assert_eq!(over.tensor_kind(), Some(Kind::Index));
+    let single = Tiled::from_fn(&Shape::dense(&line(&[0, 1]), 9).unwrap(), |_| 1.0_f32).unwrap();
+    assert_eq!(whole.with_elements(&[0], &single, &ALL).expect_err("an error").tensor_kind(), Some(Kind::ElementType));
+}
+
+#[test]
+fn blocks_of_tiles_share_their_tiles() {
+    let mut rng = Rng::with_seed(9);
+    for case in 0..200 {
+        let tiling = random::tiling(&mut rng, 1 + case % 3);
+        let whole = random::sparse::<f64>(&mut rng, &tiling, 0.6);
+        let tiles: Vec<Range<u64>> = (tiling.axes().iter())
+            .map(|axis| {
+                let start = rng.u64(0..=axis.tiles());
+                start..rng.u64(start..=axis.tiles())
+            })
+            .collect();
+        let bound = |axis: &Tiling1, at: u64| axis.boundaries().nth(at as usize).unwrap();
+        let ranges: Vec<Range<i64>> = tiling
+            .axes()
+            .iter()
+            .zip(&tiles)
+            .map(|(axis, tiles)| bound(axis, tiles.start)..bound(axis, tiles.end))
+            .collect();
+        for base in [Base::Zero, Base::Kept] {
+            let block = whole.block(&tiles, base).unwrap();
+            assert_eq!(block.to_tensor().unwrap(), slice(&whole, &ranges));
+            let lower: Vec<i64> = ranges.iter().map(|range| if base == Base::Kept { range.start } else { 0 }).collect();
+            assert!(block.tiling().axes().iter().map(Tiling1::lower).eq(lower));
+            let made = lazy(&whole).block(&tiles, base).unwrap();
+            assert!(made.is_lazy());
+            assert_eq!((made.shape(), bits(&made)), (block.shape(), bits(&block)));
+            // Put back, it changes nothing, and shares memory.
+            let first: Vec<u64> = tiles.iter().map(|range| range.start).collect();
+            let same = whole.with_block(&first, &block).unwrap();
+            assert_eq!((same.shape(), bits(&same)), (whole.shape(), bits(&whole)));
+            assert!(
+                whole.tiles().zip(same.tiles()).all(|(a, b)| a
+                    .unwrap()
+                    .1
+                    .tensor()
+                    .shares_memory(b.unwrap().1.tensor()))
+            );
+            // Another tensor in the place of the block.
+            let other = random::sparse::<f64>(&mut rng, block.tiling(), 0.5);
+            let replaced = whole.with_block(&first, &other).unwrap();
+            assert_eq!(bits(&replaced.block(&tiles, base).unwrap()), bits(&other));
+            assert_eq!(replaced.block(&tiles, base).unwrap().shape().tiles(), other.shape().tiles());
+            let outside = whole.shape().len() - block.shape().len();
+            assert_eq!(replaced.shape().len(), outside + other.shape().len());
+            let all = replaced.with_block(&first, &block).unwrap();
+            assert_eq!((all.shape(), bits(&all)), (whole.shape(), bits(&whole)));
+        }
+    }
+}
+
+#[test]
+fn blocks_that_do_not_fit_are_refused() {
+    let tiling = Tiling::new([Tiling1::new([0, 2, 5, 7]).unwrap()]).unwrap();
+    let whole = random::dense::<f64>(&tiling, 3);
+    let block = |boundaries: &[i64]| {
+        random::dense::<f64>(&Tiling::new([Tiling1::new(boundaries.iter().copied()).unwrap()]).unwrap(), 4)
+    };
+    let kind = |first: &[u64], block: &Tiled| whole.with_block(first, block).expect_err("an error").tensor_kind();
+    assert_eq!(kind(&[0], &block(&[0, 3])), Some(Kind::SizeMismatch));
+    assert_eq!(kind(&[2], &block(&[0, 2, 5])), Some(Kind::Index));
+    assert_eq!(kind(&[u64::MAX], &block(&[0, 2])), Some(Kind::Index));
+    assert_eq!(kind(&[0, 0], &block(&[0, 2])), Some(Kind::RankMismatch));
+    assert!(whole.with_block(&[1], &block(&[7, 10, 12])).is_ok());
+    let floats = Tiled::from_fn(&Shape::dense(&tiling, 9).unwrap(), |_| 1.0_f32).unwrap();
+    assert_eq!((kind(&[0], &floats), floats.scalar_type()), (Some(Kind::ElementType), Scalar::Float32));
+}
+
+#[test]
+fn permuted_axes_are_those_of_the_dense_tensor() {
+    let mut rng = Rng::with_seed(10);
+    for _ in 0..60 {
+        let tiling = random::tiling(&mut rng, 3);
+        let whole = random::sparse::<f64>(&mut rng, &tiling, 0.5);
+        let mut of = [0, 1, 2];
+        rng.shuffle(&mut of);
+        let made = whole.permuted(&of).unwrap();
+        assert_eq!(made.to_tensor().unwrap(), whole.to_tensor().unwrap().transposed(&of).unwrap());
+        let mut back = [0; 3];
+        of.iter().enumerate().for_each(|(at, axis)| back[*axis] = at);
+        let back = made.permuted(&back).unwrap();
+        assert_eq!((back.shape(), bits(&back)), (whole.shape(), bits(&whole)));
+        assert!(
+            lazy(&whole)
+                .permuted(&of)
+                .unwrap()
+                .tiles()
+                .zip(made.tiles())
+                .all(|(a, b)| a.unwrap().1.tensor() == b.unwrap().1.tensor())
+        );
+    }
+}
+
+#[test]
+fn masked_tensors_have_the_tiles_of_both() {
+    let mut rng = Rng::with_seed(12);
+    let tiling = random::tiling(&mut rng, 2);
+    let (a, b) = (random::sparse::<f64>(&mut rng, &tiling, 0.6), random::sparse::<f64>(&mut rng, &tiling, 0.6));
+    for masked in [a.masked(b.shape()).unwrap(), lazy(&a).masked(b.shape()).unwrap()] {
+        for tile in 0..tiling.tiles() {
+            let expected = a.tile(tile).unwrap().filter(|_| b.shape().norm(tile).is_some());
+            assert_eq!(masked.tile(tile).unwrap().map(|t| t.tensor().clone()), expected.map(|t| t.tensor().clone()));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The golden cases of block sparsity, made with NumPy: estimates before tiles exist, tiles that are kept, and elements.
+
+use cembra_runtime::Scalar;
+use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_value::tensor::Tensor;
+use flate2::read::GzDecoder;
+use serde_json::Value as Json;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+const CASES: usize = 150;
+
+/// An array as its extents and elements.
+fn array(json: &Json) -> (Vec<usize>, Vec<f64>) {
+    let extents = json["shape"].as_array().expect("a shape").iter().map(|n| n.as_u64().expect("a number") as usize);
+    let digits = json["hex"].as_str().expect("digits");
+    let width = if json["dtype"] == "f32" { 8 } else { 16 };
+    let element = |at: usize| {
+        let bits = u64::from_str_radix(&digits[at..at + width], 16).expect("digits");
+        if width == 8 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) }
+    };
+    (extents.collect(), (0..digits.len()).step_by(width).map(element).collect())
+}
+
+fn tensor(json: &Json) -> Tensor {
+    let (extents, elements) = array(json);
+    Tensor::new(&extents, elements).expect("as many elements as indices")
+}
+
+/// The tiling of a tensor with a letter for each axis.
+fn tiling(case: &Json, letters: &str) -> Tiling {
+    let axis = |letter: char| {
+        let bounds = case["tile_bounds"][letter.to_string()].as_array().expect("boundaries").iter();
+        Tiling1::new(bounds.map(|bound| bound.as_i64().expect("a number"))).expect("ascending")
+    };
+    Tiling::new(letters.chars().map(axis)).expect("few tiles")
+}
+
+/// Asserts that the norms of a shape are those of an array with a norm for each tile, where 0 stands for an absent tile.
+fn check_norms(shape: &Shape, expected: &Json, tolerance: f64, id: &str) {
+    let (extents, norms) = array(expected);
+    assert_eq!(extents.iter().product::<usize>() as u64, shape.tiling().tiles(), "{id}");
+    for (tile, expected) in (0..).zip(norms) {
+        let found = shape.norm(tile);
+        match found {
+            None => assert_eq!(expected, 0.0, "{id}: tile {tile} is absent"),
+            Some(found) => {
+                assert!(expected > 0.0, "{id}: tile {tile} is present");
+                assert!((found - expected).abs() <= tolerance * expected, "{id}: tile {tile}: {found} for {expected}");
+            }
+        }
+    }
+}
+
+fn labels(case: &Json) -> Vec<&str> {
+    case["indices"].as_array().expect("labels").iter().map(|letters| letters.as_str().expect("letters")).collect()
+}
+
+/// The estimate of the result's shape from those of the operands alone, and the result.
+fn evaluate(case: &Json, run: &Evaluator, screening: &Screening, operands: &[Tiled]) -> (Shape, Tiled) {
+    let shape = |at: usize| operands[at].shape();
+    let made = match case["op"].as_str().expect("an operator") {
+        "add" => (shape(0).added(shape(1), screening), run.add(&operands[0], &operands[1])),
+        "hadamard" => (shape(0).multiplied(shape(1), screening), run.hadamard(&operands[0], &operands[1])),
+        "scale" => {
+            let factor = case["factor"].as_f64().expect("a factor");
+            (shape(0).scaled(factor, screening), run.scale(&operands[0], factor))
+        }
+        labels => {
+            let plan = run.plan(labels, &operands[0], &operands[1], None);
+            (plan.map(|plan| plan.shape().clone()), run.product(labels, &operands[0], &operands[1]))
+        }
+    };
+    (made.0.expect("an estimate"), made.1.expect("a result"))
+}
+
+/// Runs a case with result tiles made in blocks of so many bytes; returns the result.
+fn check(case: &Json, block_bytes: usize) -> Tiled {
+    let id = case["id"].as_str().expect("an id");
+    let tolerance = case["norm_rtol"].as_f64().expect("a tolerance");
+    let threshold = case["threshold"].as_f64().expect("a threshold");
+    let screening = Screening::threshold(threshold);
+    let run = Evaluator::new(Options::default().threshold(threshold).block_bytes(block_bytes));
+    let mut operands = Vec::new();
+    for ((letters, array), norms) in labels(case)
+        .iter()
+        .zip(case["operands"].as_array().expect("operands"))
+        .zip(case["operand_norms"].as_array().expect("norms"))
+    {
+        let operand = Tiled::from_tensor(&tensor(array), &tiling(case, letters), &screening).expect("an operand");
+        assert_eq!(operand.scalar_type(), Scalar::Float64);
+        check_norms(operand.shape(), norms, tolerance, id);
+        operands.push(operand);
+    }
+    let (estimate, result) = evaluate(case, &run, &screening, &operands);
+    check_norms(&estimate, &case["result_norms"], tolerance, id);
+
+    let kept: Vec<Vec<u64>> = serde_json::from_value(case["result_nonzero_tiles"].clone()).expect("coordinates");
+    let number = |index: &Vec<u64>| result.tiling().number_of(index).expect("a tile");
+    let kept: Vec<u64> = kept.iter().map(number).collect();
+    assert_eq!(result.shape().tiles(), kept, "{id}");
+    assert_eq!(*result.tiling(), tiling(case, case["result"].as_str().expect("labels")), "{id}");
+
+    let expected = tensor(&case["expected"]);
+    let found = result.to_tensor().expect("a dense tensor");
+    assert_eq!(found.extents(), expected.extents(), "{id}");
+    let (_, bounds) = array(&case["atol"]);
+    let elements = |tensor: &Tensor| tensor.to_vec::<f64>().expect("floats");
+    for ((found, expected), bound) in elements(&found).iter().zip(elements(&expected)).zip(bounds) {
+        assert!((found - expected).abs() <= bound, "{id}: {found} for {expected}");
+    }
+    // The norms of the result are those of its elements, and estimates are no less.
+    let all = Tiled::from_tensor(&expected, result.tiling(), &Screening::threshold(0.0)).expect("a tensor");
+    for (tile, norm) in result.shape().iter() {
+        let expected = all.shape().norm(tile).expect("a tile");
+        assert!((norm - expected).abs() <= 1e-12 * expected.max(norm), "{id}: tile {tile}: {norm} for {expected}");
+        assert!(norm <= estimate.norm(tile).expect("an estimate") * (1.0 + 1e-12), "{id}: tile {tile}");
+    }
+    result
+}
+
+#[test]
+fn golden_cases_of_block_sparsity_pass() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/blocksparse.jsonl.gz");
+    let lines = BufReader::new(GzDecoder::new(File::open(path).expect("the golden data"))).lines();
+    let mut cases = 0;
+    for line in lines {
+        let case: Json = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        let at_once = check(&case, 1 << 19).to_tensor().expect("a tensor");
+        // One result tile at a time.
+        assert_eq!(check(&case, 0).to_tensor().expect("a tensor"), at_once, "{}", case["id"]);
+        cases += 1;
+    }
+    assert_eq!(cases, CASES);
+}
