@@ -123,7 +123,7 @@ impl Shape {
         screening.check()?;
         let mut made = Building::new(self.tiling(), *screening);
         for (tile, old) in self.iter() {
-            made.add(tile, norm(tile, old))?;
+            made.add_known(tile, norm(tile, old))?;
         }
         Ok(made.finish())
     }
@@ -142,7 +142,7 @@ impl Shape {
         for (tile, own, others) in merge(self.tiles(), other.tiles()) {
             let norm = |of: &Shape, at: Option<usize>| at.map(|at| of.norms()[at]);
             if let Some(norm) = rule(tile, norm(self, own), norm(other, others)) {
-                made.add(tile, norm)?;
+                made.add_known(tile, norm)?;
             }
         }
         Ok(made.finish())

@@ -35,6 +35,8 @@ mod blocks;
 mod copies;
 mod error;
 mod evaluator;
+mod factors;
+mod gustavson;
 mod kernel;
 mod making;
 mod numeric;
@@ -46,6 +48,7 @@ mod tile;
 mod tiled;
 mod tiling;
 mod tiling1;
+mod weighing;
 
 pub use evaluator::Evaluator;
 pub use options::{Options, Segment};

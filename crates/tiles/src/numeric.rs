@@ -2,8 +2,9 @@
 //! in the order of what is summed, so that tiles of the operands stay in the cache. Tasks share nothing but operands: each segment is summed
 //! from zero, and segments are added in their order, whoever made them. So no bit depends on blocks, nor on who runs which task.
 
+use crate::SymbolicProduct;
+use crate::gustavson::{Entry, TileProduct};
 use crate::kernel::{Arrangement, TileKernel};
-use crate::symbolic::{Entry, SymbolicProduct, TileProduct};
 use crate::tile::{Float, Tile, TileMemory};
 use crate::tiled::{Tiled, bytes_of};
 use cembra_tensor::MatrixProduct;

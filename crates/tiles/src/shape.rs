@@ -261,10 +261,19 @@ impl Building {
         if !self.screening.keeps(norm) || self.tiling.volume(tile) == 0.0 {
             return Ok(false);
         }
-        self.screening.check_count((self.tiles.len() as u64).saturating_add(1))?;
-        self.tiles.push(tile);
-        self.norms.push(norm);
-        Ok(true)
+        self.add_known(tile, norm)
+    }
+
+    /// The same for a tile of the grid that has elements, and a norm that is not negative.
+    #[inline]
+    pub(crate) fn add_known(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
+        let is_kept = self.screening.keeps(norm);
+        if is_kept {
+            self.screening.check_count((self.tiles.len() as u64).saturating_add(1))?;
+            self.tiles.push(tile);
+            self.norms.push(norm);
+        }
+        Ok(is_kept)
     }
 
     pub(crate) fn finish(self) -> Shape {

@@ -1,0 +1,213 @@
+//! The product of two sparse matrices of tiles, row by row, as Gustavson does it (ACM TOMS 1978). A row is walked twice: first estimates of
+//! its tiles are summed, then the products of those that are kept are written to their places, each tile's in the order of its sum.
+
+use crate::Screening;
+use crate::error::limit;
+use crate::factors::{Factors, LeftTile, Wanted};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+
+/// A tile of the result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The number of the tile.
+    pub(crate) number: u64,
+    /// The estimate of its norm.
+    pub(crate) bound: f64,
+    /// The first of its products.
+    pub(crate) first: usize,
+    pub(crate) count: u32,
+    /// The column, among those that the right operand has.
+    pub(crate) column: u32,
+}
+
+/// A product of two tiles: the position of the left one in its shape, and the place of the right one in the order of sums.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TileProduct {
+    pub(crate) left: u32,
+    pub(crate) right: u32,
+}
+
+/// The tiles of a product, row by row, and the products that they are sums of.
+#[derive(Default)]
+pub(crate) struct Made {
+    pub(crate) entries: Vec<Entry>,
+    /// Behind the last entry of each row.
+    pub(crate) row_ends: Vec<usize>,
+    pub(crate) products: Vec<TileProduct>,
+    /// How many products were looked at.
+    pub(crate) visited: u64,
+}
+
+/// What is known of a column of the row that is being multiplied.
+#[derive(Clone, Copy)]
+struct Column {
+    bound: f64,
+    count: u32,
+    /// Where the next product goes, among those of the row.
+    next: u32,
+}
+
+/// Where products of a tile that is left out go.
+const NOWHERE: u32 = u32::MAX;
+
+const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
+
+/// Multiplies, and keeps the tiles whose estimates are not below the threshold.
+pub(crate) fn multiply(
+    factors: &Factors,
+    wanted: Option<&Wanted>,
+    screening: Screening,
+    most_products: u64,
+) -> Result<Made, Error> {
+    let count = factors.column_numbers.len();
+    let mut rows = Rows {
+        factors,
+        screening,
+        columns: vec![UNTOUCHED; count],
+        is_wanted: vec![false; if wanted.is_some() { count } else { 0 }],
+        // One more, as the next one is written before it is known whether it counts.
+        touched: vec![0; count + 1],
+        touched_count: 0,
+        seen: vec![0; count.div_ceil(64)],
+        made: Made::default(),
+    };
+    for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        let columns = wanted.map_or(&[][..], |wanted| wanted.columns(row[0].row));
+        if wanted.is_some() && columns.is_empty() {
+            continue;
+        }
+        let candidates: u64 = row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum();
+        rows.made.visited = rows.made.visited.saturating_add(candidates);
+        if rows.made.visited > most_products || candidates >= u64::from(NOWHERE) {
+            let most = most_products.min(u64::from(NOWHERE));
+            return Err(limit("products of tiles", rows.made.visited, most).hint("make larger tiles"));
+        }
+        columns.iter().for_each(|(_, column)| rows.is_wanted[*column as usize] = true);
+        if wanted.is_some() {
+            rows.estimate::<true>(row);
+        } else {
+            rows.estimate::<false>(row);
+        }
+        rows.sort_touched();
+        if let Some(first) = rows.add_entries(factors.row_number(row[0].row))? {
+            rows.place(row, first);
+        }
+        rows.forget();
+        columns.iter().for_each(|(_, column)| rows.is_wanted[*column as usize] = false);
+    }
+    Ok(rows.made)
+}
+
+struct Rows<'f> {
+    factors: &'f Factors,
+    screening: Screening,
+    /// The columns of the row, which all are untouched between two rows.
+    columns: Vec<Column>,
+    is_wanted: Vec<bool>,
+    /// The columns that the row has: the first so many.
+    touched: Vec<u32>,
+    touched_count: usize,
+    /// A bit for each column, all 0 but while they are sorted.
+    seen: Vec<u64>,
+    made: Made,
+}
+
+impl Rows<'_> {
+    /// Adds the products of a row to estimates.
+    fn estimate<const MASKED: bool>(&mut self, row: &[LeftTile]) {
+        let mut count = 0;
+        for tile in row {
+            let (_, columns, norms) = self.factors.right_row(tile.right_row);
+            for (at, norm) in columns.iter().zip(norms) {
+                if MASKED && !self.is_wanted[*at as usize] {
+                    continue;
+                }
+                let column = &mut self.columns[*at as usize];
+                // Written always, counted the first time: no branch to mispredict.
+                self.touched[count] = *at;
+                count += usize::from(column.count == 0);
+                column.count += 1;
+                column.bound += tile.weight * norm;
+            }
+        }
+        self.touched_count = count;
+    }
+
+    /// Brings the touched columns into ascending order.
+    fn sort_touched(&mut self) {
+        /// To look at a word of bits costs about as much as this part of sorting one number.
+        const WORDS_PER_COLUMN: usize = 4;
+        let touched = &mut self.touched[..self.touched_count];
+        if self.seen.len() > touched.len() * WORDS_PER_COLUMN {
+            touched.sort_unstable();
+            return;
+        }
+        for at in &*touched {
+            self.seen[*at as usize / 64] |= 1 << (at % 64);
+        }
+        let mut place = touched.iter_mut();
+        for (first, word) in (0..).step_by(64).zip(&mut self.seen) {
+            let mut bits = std::mem::take(word);
+            while bits != 0 {
+                if let Some(place) = place.next() {
+                    *place = first + bits.trailing_zeros();
+                }
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Adds the tiles of a row that are kept, and makes room for their products. Returns the first place; none if no tile is kept.
+    fn add_entries(&mut self, row: u64) -> Result<Option<usize>, Error> {
+        let made = &mut self.made;
+        let (before, first) = (made.entries.len(), made.products.len());
+        // Looked at once for the row where it cannot be too many.
+        self.screening.check_count(before as u64)?;
+        let mut next = 0;
+        for at in &self.touched[..self.touched_count] {
+            let column = &mut self.columns[*at as usize];
+            if self.screening.keeps(column.bound) {
+                column.next = next;
+                let number = row + self.factors.column_numbers[*at as usize];
+                let (bound, count) = (column.bound, column.count);
+                made.entries.push(Entry { number, bound, first: first + next as usize, count, column: *at });
+                next += count;
+            }
+        }
+        self.screening.check_count(made.entries.len() as u64)?;
+        if made.entries.len() == before {
+            return Ok(None);
+        }
+        made.row_ends.push(made.entries.len());
+        if made.products.try_reserve(next as usize).is_err() {
+            let message = format!("a plan of {} products of tiles has no memory", first + next as usize);
+            return Err(Error::tensors(Kind::Limit, message));
+        }
+        made.products.resize(first + next as usize, TileProduct::default());
+        Ok(Some(first))
+    }
+
+    /// Writes the products of a row to their places.
+    fn place(&mut self, row: &[LeftTile], first: usize) {
+        let products = &mut self.made.products[first..];
+        for tile in row {
+            let (start, columns, _) = self.factors.right_row(tile.right_row);
+            for (right, at) in (start..).zip(columns) {
+                let column = &mut self.columns[*at as usize];
+                // Of tiles that are left out there is no such place.
+                if let Some(product) = products.get_mut(column.next as usize) {
+                    *product = TileProduct { left: tile.position, right };
+                    column.next += 1;
+                }
+            }
+        }
+    }
+
+    /// Makes all columns untouched.
+    fn forget(&mut self) {
+        for at in &self.touched[..self.touched_count] {
+            self.columns[*at as usize] = UNTOUCHED;
+        }
+    }
+}
