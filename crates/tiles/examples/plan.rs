@@ -1,5 +1,5 @@
-//! How long plans and shapes take: nanoseconds for each planned product, and for each present tile of the algebra of shapes. The best of five.
-//! `cargo run --release -p cembra-tiles --example plan`.
+//! How long plans and shapes take: nanoseconds for each planned product, and for each present tile of the algebra of shapes. The least of
+//! twenty runs. `cargo run --release -p cembra-tiles --example plan [GRID SHARE]`.
 
 #![expect(clippy::print_stdout, reason = "a program that prints what it measures")]
 
@@ -10,14 +10,14 @@ use cembra_value::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// The least seconds of five runs.
+/// The least seconds of twenty runs.
 fn best<R>(mut run: impl FnMut() -> R) -> f64 {
     let time = |run: &mut dyn FnMut() -> R| {
         let start = Instant::now();
         black_box(run());
         start.elapsed().as_secs_f64()
     };
-    (0..5).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
+    (0..20).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
 }
 
 /// About so much of the tiles of a square grid, at random.
@@ -31,7 +31,10 @@ fn square(tiles: u64, share: f64, seed: u64) -> Result<Shape, Error> {
 
 fn main() -> Result<(), Error> {
     println!("{:>6} {:>7} {:>10} {:>12} {:>10} {:>10}", "grid", "there", "tiles", "products", "ij,jk->ik", "ji,kj->ik");
-    for (tiles, share) in [(100, 1.0), (215, 1.0), (464, 0.1), (1000, 0.1), (1000, 0.03), (2000, 0.01), (4000, 0.004)] {
+    let all = [(100, 1.0), (215, 1.0), (464, 0.1), (1000, 0.1), (1000, 0.03), (2000, 0.01), (4000, 0.004)];
+    let given: Vec<f64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let grids = if let [tiles, share] = given[..] { vec![(tiles as u64, share)] } else { all.to_vec() };
+    for (tiles, share) in grids {
         let (a, b) = (square(tiles, share, 1)?, square(tiles, share, 2)?);
         let plan = |text: &str| -> Result<(u64, f64), Error> {
             let labels = Labels::parse(text, &[2, 2])?;

@@ -6,7 +6,6 @@ use crate::error::unlike_tilings;
 use crate::shape::Building;
 use crate::{Base, Screening, Shape, Tiling};
 use cembra_value::Error;
-use std::cmp::Ordering;
 use std::ops::Range;
 
 impl Shape {
@@ -121,7 +120,7 @@ impl Shape {
     /// New norms of the present tiles, screened.
     fn mapped(&self, norm: impl Fn(u64, f64) -> f64, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
-        let mut made = Building::new(self.tiling(), *screening);
+        let mut made = Building::new(self.tiling(), *screening).with_room(self.len());
         for (tile, old) in self.iter() {
             made.add_known(tile, norm(tile, old))?;
         }
@@ -138,7 +137,7 @@ impl Shape {
     ) -> Result<Shape, Error> {
         screening.check()?;
         check_same_tilings(self.tiling(), other.tiling())?;
-        let mut made = Building::new(self.tiling(), *screening);
+        let mut made = Building::new(self.tiling(), *screening).with_room(self.len().saturating_add(other.len()));
         for (tile, own, others) in merge(self.tiles(), other.tiles()) {
             let norm = |of: &Shape, at: Option<usize>| at.map(|at| of.norms()[at]);
             if let Some(norm) = rule(tile, norm(self, own), norm(other, others)) {
@@ -158,15 +157,16 @@ pub(crate) fn check_same_tilings(a: &Tiling, b: &Tiling) -> Result<(), Error> {
 pub(crate) fn merge<'t>(a: &'t [u64], b: &'t [u64]) -> impl Iterator<Item = (u64, Option<usize>, Option<usize>)> + 't {
     let (mut i, mut j) = (0, 0);
     std::iter::from_fn(move || {
-        let order = match (a.get(i), b.get(j)) {
-            (Some(x), Some(y)) => x.cmp(y),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => return None,
-        };
-        let (first, second) = (order.is_le().then_some(i), order.is_ge().then_some(j));
-        i += usize::from(first.is_some());
-        j += usize::from(second.is_some());
-        Some((first.map_or_else(|| b[j - 1], |at| a[at]), first, second))
+        // Behind the last one is more than any number of a tile, so no branch is on which list has ended.
+        let next = |of: &[u64], at: usize| of.get(at).map_or(u64::MAX, |tile| *tile);
+        let (x, y) = (next(a, i), next(b, j));
+        let tile = x.min(y);
+        if i == a.len() && j == b.len() {
+            return None;
+        }
+        let (first, second) = ((x == tile).then_some(i), (y == tile).then_some(j));
+        i += usize::from(x == tile);
+        j += usize::from(y == tile);
+        Some((tile, first, second))
     })
 }

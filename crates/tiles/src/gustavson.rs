@@ -4,16 +4,13 @@
 use crate::Screening;
 use crate::error::limit;
 use crate::factors::{Factors, LeftTile, Wanted};
+use cembra_runtime::advise_huge_pages;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
 /// A tile of the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The number of the tile.
-    pub(crate) number: u64,
-    /// The estimate of its norm.
-    pub(crate) bound: f64,
     /// The first of its products.
     pub(crate) first: usize,
     pub(crate) count: u32,
@@ -32,6 +29,9 @@ pub(crate) struct TileProduct {
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) entries: Vec<Entry>,
+    /// The number of each tile, and the estimate of its norm.
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) bounds: Vec<f64>,
     /// Behind the last entry of each row.
     pub(crate) row_ends: Vec<usize>,
     pub(crate) products: Vec<TileProduct>,
@@ -70,7 +70,7 @@ pub(crate) fn multiply(
         touched: vec![0; count + 1],
         touched_count: 0,
         seen: vec![0; count.div_ceil(64)],
-        made: Made::default(),
+        made: room(factors),
     };
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
         let columns = wanted.map_or(&[][..], |wanted| wanted.columns(row[0].row));
@@ -97,6 +97,36 @@ pub(crate) fn multiply(
         columns.iter().for_each(|(_, column)| rows.is_wanted[*column as usize] = false);
     }
     Ok(rows.made)
+}
+
+/// Room for the tiles and the products that there may be.
+fn room(factors: &Factors) -> Made {
+    let (mut tiles, mut products) = (0_usize, 0_usize);
+    for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        let candidates = row.iter().map(|tile| factors.right_row(tile.right_row).1.len()).sum();
+        tiles = tiles.saturating_add(factors.column_numbers.len().min(candidates));
+        products = products.saturating_add(candidates);
+    }
+    Made {
+        entries: list_of(tiles),
+        numbers: list_of(tiles),
+        bounds: list_of(tiles),
+        products: list_of(products),
+        ..Made::default()
+    }
+}
+
+/// A list with room for so many, as far as that is little memory: lists that grow are moved, and pages of new memory take as long as the plan
+/// itself. What is not used is no memory.
+fn list_of<T>(count: usize) -> Vec<T> {
+    /// The most bytes of room at once: 256 MiB.
+    const MOST: usize = 256 << 20;
+    let mut list = Vec::new();
+    // Without room it grows.
+    if list.try_reserve_exact(count.min(MOST / size_of::<T>())).is_ok() {
+        advise_huge_pages(list.spare_capacity_mut());
+    }
+    list
 }
 
 struct Rows<'f> {
@@ -169,10 +199,10 @@ impl Rows<'_> {
             let column = &mut self.columns[*at as usize];
             if self.screening.keeps(column.bound) {
                 column.next = next;
-                let number = row + self.factors.column_numbers[*at as usize];
-                let (bound, count) = (column.bound, column.count);
-                made.entries.push(Entry { number, bound, first: first + next as usize, count, column: *at });
-                next += count;
+                made.numbers.push(row + self.factors.column_numbers[*at as usize]);
+                made.bounds.push(column.bound);
+                made.entries.push(Entry { first: first + next as usize, count: column.count, column: *at });
+                next += column.count;
             }
         }
         self.screening.check_count(made.entries.len() as u64)?;

@@ -80,9 +80,9 @@ impl Screening {
 #[derive(Clone)]
 pub struct Shape {
     tiling: Tiling,
-    /// Numbers of tiles, ascending.
-    tiles: Arc<[u64]>,
-    norms: Arc<[f64]>,
+    /// Numbers of tiles, ascending. Lists are moved here from where they grew, which slices behind an `Arc` are not.
+    tiles: Arc<Vec<u64>>,
+    norms: Arc<Vec<f64>>,
 }
 
 impl Shape {
@@ -99,7 +99,7 @@ impl Shape {
     /// No tiles.
     #[must_use]
     pub fn empty(tiling: &Tiling) -> Shape {
-        Shape { tiling: tiling.clone(), tiles: Arc::new([]), norms: Arc::new([]) }
+        Shape::of_sorted(tiling.clone(), Vec::new(), Vec::new())
     }
 
     /// The tiles of a list whose norms are not below the threshold. Tiles that the list does not have are absent.
@@ -150,15 +150,18 @@ impl Shape {
     }
 
     /// Tiles that ascend and have elements, with norms that are not negative.
-    pub(crate) fn of_sorted(tiling: Tiling, tiles: Vec<u64>, norms: Vec<f64>) -> Shape {
+    pub(crate) fn of_sorted(tiling: Tiling, mut tiles: Vec<u64>, mut norms: Vec<f64>) -> Shape {
         debug_assert!(tiles.is_sorted_by(|a, b| a < b) && tiles.len() == norms.len());
-        Shape { tiling, tiles: tiles.into(), norms: norms.into() }
+        // Shapes live long, and room was made for all tiles that there might have been.
+        tiles.shrink_to_fit();
+        norms.shrink_to_fit();
+        Shape { tiling, tiles: Arc::new(tiles), norms: Arc::new(norms) }
     }
 
     /// The same tiles with other norms, of which there are as many.
     pub(crate) fn with_norms(&self, norms: Vec<f64>) -> Shape {
         debug_assert_eq!(self.tiles.len(), norms.len());
-        Shape { norms: norms.into(), ..self.clone() }
+        Shape { norms: Arc::new(norms), ..self.clone() }
     }
 
     /// The grid.
@@ -242,6 +245,14 @@ pub(crate) struct Building {
 impl Building {
     pub(crate) fn new(tiling: &Tiling, screening: Screening) -> Building {
         Building { tiling: tiling.clone(), screening, tiles: Vec::new(), norms: Vec::new() }
+    }
+
+    /// Makes room for so many tiles, as far as they may be present. Lists that grow are moved.
+    pub(crate) fn with_room(mut self, tiles: usize) -> Building {
+        let room = tiles.min(self.screening.most_tiles);
+        // Without room the lists grow.
+        let _ = self.tiles.try_reserve_exact(room).and_then(|()| self.norms.try_reserve_exact(room));
+        self
     }
 
     /// Adds a tile behind the last one, unless its norm is below the threshold or it has no elements. True if it is present.

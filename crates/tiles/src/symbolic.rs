@@ -71,18 +71,16 @@ impl SymbolicProduct {
         let factors = Factors::of(&roles, operands, &tiling);
         let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
         let made = multiply(&factors, wanted.as_ref(), screening, options.product_limit())?;
-        let orders = (!made.entries.is_sorted_by_key(|entry| entry.number)).then(|| orders(&made.entries));
-        let shape = {
-            let entry = |position: usize| match &orders {
-                Some([_, entries]) => &made.entries[entries[position] as usize],
-                None => &made.entries[position],
-            };
-            let positions = 0..made.entries.len();
-            let numbers = positions.clone().map(|position| entry(position).number).collect();
-            Shape::of_sorted(tiling, numbers, positions.map(|position| entry(position).bound).collect())
+        let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));
+        let (numbers, bounds) = match &orders {
+            None => (made.numbers, made.bounds),
+            Some([_, entries]) => (
+                entries.iter().map(|entry| made.numbers[*entry as usize]).collect(),
+                entries.iter().map(|entry| made.bounds[*entry as usize]).collect(),
+            ),
         };
         Ok(SymbolicProduct {
-            shape,
+            shape: Shape::of_sorted(tiling, numbers, bounds),
             entries: made.entries,
             row_ends: made.row_ends,
             orders,
@@ -188,9 +186,9 @@ impl SymbolicProduct {
 }
 
 /// The position of each entry in ascending order of tiles, and the entry of each position.
-fn orders(entries: &[Entry]) -> [Vec<u32>; 2] {
-    let mut order: Vec<u32> = (0..entries.len() as u32).collect();
-    order.sort_unstable_by_key(|entry| entries[*entry as usize].number);
+fn orders(numbers: &[u64]) -> [Vec<u32>; 2] {
+    let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
+    order.sort_unstable_by_key(|entry| numbers[*entry as usize]);
     let mut positions = vec![0; order.len()];
     (0..).zip(&order).for_each(|(position, entry)| positions[*entry as usize] = position);
     [positions, order]
