@@ -4,6 +4,7 @@
 
 use crate::error::unlike_tilings;
 use crate::shape::Building;
+use crate::weighing::Weighing;
 use crate::{Base, Screening, Shape, Tiling};
 use cembra_value::Error;
 use std::ops::Range;
@@ -79,12 +80,10 @@ impl Shape {
     /// The same, with the position of each tile among the present ones here.
     pub(crate) fn permuted_with_sources(&self, of: &[usize]) -> Result<(Shape, Vec<u32>), Error> {
         let tiling = self.tiling().permuted(of)?;
-        let strides = tiling.strides();
-        let moved = |tile: &u64| {
-            let index = self.tiling().index_of(*tile).unwrap_or_default();
-            of.iter().zip(&strides).map(|(axis, stride)| index[*axis] * stride).sum::<u64>()
-        };
-        let mut found: Vec<(u64, u32)> = self.tiles().iter().map(moved).zip(0..).collect();
+        let mut weights = tiling.strides();
+        of.iter().zip(tiling.strides()).for_each(|(axis, stride)| weights[*axis] = stride);
+        let mut weighing = Weighing::new(self.tiling(), [&weights]);
+        let mut found: Vec<(u64, u32)> = self.tiles().iter().map(|tile| weighing.of(*tile)[0]).zip(0..).collect();
         found.sort_unstable();
         let norms = found.iter().map(|(_, at)| self.norms()[*at as usize]).collect();
         let sources = found.iter().map(|(_, at)| *at).collect();

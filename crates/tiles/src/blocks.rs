@@ -109,6 +109,7 @@ impl Tiled {
     }
 
     /// The tensor with other elements from an index on: those of a part, whatever its tiling. Where the part has absent tiles elements are 0.
+    /// Tiles of the result whose norms are below the threshold are absent.
     ///
     /// # Errors
     /// The part reaches over an end, its elements are of another type, there is no memory, or a lazy tile cannot be made.
@@ -208,6 +209,7 @@ impl Tiled {
                 return Err(limit("copies from tile to tile", count, most).hint("make larger tiles"));
             }
         }
+        check_room((count as usize).saturating_mul(size_of::<(u64, u32)>()))?;
         let strides = tiling.strides();
         let mut found = Vec::with_capacity(count as usize);
         for (number, at) in self.shape().tiles().iter().zip(0_u32..) {

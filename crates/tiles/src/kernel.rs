@@ -96,18 +96,22 @@ impl TileKernel {
         let [right_batch, right_terms, right_columns] = self.operands[1].runs(right_extents);
         let [batch, rows, columns] = self.result.runs(to_extents);
         if !self.is_sum {
-            // A product without a sum is rounded once, and -0 stays -0.
-            for index in 0..batch.extent {
-                for row in 0..rows.extent {
-                    let factor = left[index * left_batch.stride + row * left_rows.stride];
-                    let start = index * batch.stride + row * rows.stride;
-                    let right_start = index * right_batch.stride;
-                    for column in 0..columns.extent {
-                        let product = factor * right[right_start + column * right_columns.stride];
-                        let element = &mut to[start + column * columns.stride];
-                        *element = if adds { *element + product } else { product };
-                    }
-                }
+            let by_element = |(a, b): (&T, &T), to: &mut T| {
+                // A product without a sum is rounded once, and -0 stays -0.
+                let product = *a * *b;
+                *to = if adds { *to + product } else { product };
+            };
+            if (rows.extent, columns.extent) == (1, 1) {
+                // Labels that are walked together are one run in each of the three.
+                let pairs = left.iter().zip(right);
+                to.iter_mut().zip(pairs).for_each(|(to, pair)| by_element(pair, to));
+                return Ok(());
+            }
+            for (index, row) in (0..batch.extent).flat_map(|index| (0..rows.extent).map(move |row| (index, row))) {
+                let factor = &left[index * left_batch.stride + row * left_rows.stride];
+                let to = to[index * batch.stride + row * rows.stride..].iter_mut().step_by(columns.stride.max(1));
+                let right = right[index * right_batch.stride..].iter().step_by(right_columns.stride.max(1));
+                to.zip(right).take(columns.extent).for_each(|(to, right)| by_element((factor, right), to));
             }
             return Ok(());
         }

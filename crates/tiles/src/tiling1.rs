@@ -3,11 +3,15 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
+use crate::error::limit;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The most boundaries that are listed where an axis of tiles of one size is cut within its first tile.
+const MOST_LISTED: u64 = 1 << 24;
 
 /// The tiles of one axis. Cloning it copies no boundaries.
 ///
@@ -160,7 +164,7 @@ impl Tiling1 {
     /// Some elements, which keep their indices, cut where this tiling cuts them. Empty tiles at either end are left out.
     ///
     /// # Errors
-    /// The elements are not elements of this tiling, or the range is descending.
+    /// The elements are not elements of this tiling, the range is descending, or it begins within a tile and has more than 2^24 tiles.
     pub fn elements(&self, elements: Range<i64>) -> Result<Tiling1, Error> {
         if elements.start > elements.end || elements.start < self.lower() || elements.end > self.upper() {
             return Err(outside(&elements, "elements", self));
@@ -178,6 +182,11 @@ impl Tiling1 {
             let tiles = tiles.end.saturating_sub(tiles.start);
             let (lower, upper) = (elements.start, elements.end);
             return Ok(Tiling1(Boundaries::Uniform { lower, upper, size, tiles }));
+        }
+        let count = inner.end.saturating_sub(inner.start);
+        if count > MOST_LISTED {
+            return Err(limit("tiles of an axis that is cut within a tile", count, MOST_LISTED)
+                .hint("begin where a tile begins"));
         }
         let inner = inner.filter_map(|at| self.0.at(at));
         Tiling1::new(std::iter::once(elements.start).chain(inner).chain([elements.end]))

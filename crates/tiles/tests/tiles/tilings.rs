@@ -116,6 +116,11 @@ fn grids_may_have_more_tiles_than_there_is_memory() {
     assert_eq!(tiling.tile_of(&[(1 << 50) - 1, (1 << 23) - 1]), Some(last));
     let far = tiling.block(&[(1 << 39)..(1 << 40), 0..2], Base::Zero).expect("a block");
     assert_eq!((far.tiles(), far.axes()[0].lower()), (1 << 40, 0));
+    // Cut where a tile begins there still is no list; cut within a tile there would be one.
+    assert_eq!(axis.elements(1024..(1 << 50) - 1).expect("elements").tiles(), (1 << 40) - 1);
+    let within = axis.elements(1..1 << 50).expect_err("an error");
+    assert_eq!(within.tensor_kind(), Some(Kind::Limit));
+    assert!(axis.elements(1..5000).expect("elements").boundaries().eq([1, 1024, 2048, 3072, 4096, 5000]));
     let error = Tiling::new([&axis, &axis]).expect_err("2^80 tiles");
     assert_eq!(error.tensor_kind(), Some(Kind::Limit));
     // An axis without tiles makes a grid without tiles, but does not hide that the others have too many.
