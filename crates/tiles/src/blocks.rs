@@ -126,7 +126,7 @@ impl Tiled {
         with_float!(self.scalar_type(), T => self.overwritten::<T>(&pieces, &region, screening))
     }
 
-    /// The tensor with pieces in place of a region, each of which lies within one tile here.
+    /// The tensor with pieces in place of a region, each of which is within one tile here.
     fn overwritten<T: Float>(&self, pieces: &Tiled, region: &Ranges, screening: &Screening) -> Result<Tiled, Error> {
         let target = |number: &u64| {
             let ranges = pieces.tiling().ranges(*number).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(crate) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> Option<Ranges>
     shared.iter().all(|range| range.start < range.end).then_some(shared)
 }
 
-/// Copies the elements of a box that lies within both memories.
+/// Copies the elements of a box that is within both ranges.
 pub(crate) fn copy_box<T: Float>(from: &Packed<'_, &[T]>, to: &mut Packed<'_, &mut [T]>, shared: &[Range<i64>]) {
     let strides = |ranges: &[Range<i64>]| {
         let mut strides: SmallVec<[isize; 6]> = SmallVec::from_elem(1, ranges.len());

@@ -3,7 +3,7 @@
 use crate::random::{self, ALL, bits};
 use crate::symbolic::{PRODUCTS, parse, tilings};
 use cembra_runtime::Scalar;
-use cembra_tensor::Labels;
+use cembra_tensor::{Labels, MatrixProduct, Multiplication, PlainProduct};
 use cembra_tiles::{Evaluator, Float, MOST_TILES, Options, Segment, Shape, TilePlace, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
@@ -125,6 +125,57 @@ fn sparse_products_are_those_of_dense_tensors() {
         let masked = made.masked(&wanted).unwrap();
         assert_eq!((within.shape(), bits(&within)), (masked.shape(), bits(&masked)));
     }
+}
+
+/// Whatever is multiplied, the norm of a tile is at most its estimate.
+#[test]
+fn estimates_are_no_less_than_norms() {
+    let mut rng = Rng::with_seed(33);
+    for case in 0..320 {
+        let text = PRODUCTS[case % PRODUCTS.len()];
+        let [left, right] = tilings(&mut rng, &parse(text));
+        // Elements of one sign and one size make estimates that are reached.
+        let [a, b] = [left, right].map(|tiling| {
+            let (tiled, is_flat) = (random::sparse::<f64>(&mut rng, &tiling, 0.7), rng.bool());
+            let ones = Tiled::from_fn(tiled.shape(), |_| 1.0).expect("memory");
+            if is_flat { ones } else { tiled }
+        });
+        let run = Evaluator::new(Options::default().threshold(0.0));
+        let (plan, made) = (run.plan(text, &a, &b, None).unwrap(), run.product(text, &a, &b).unwrap());
+        assert_eq!(plan.shape().tiles(), made.shape().tiles());
+        for (estimate, norm) in plan.shape().norms().iter().zip(made.shape().norms()) {
+            assert!(*norm <= estimate * (1.0 + 1e-12), "{text}: {norm} above {estimate}");
+        }
+    }
+}
+
+/// Multiplies as plain loops do, and counts.
+#[derive(Debug, Default)]
+struct Counted(AtomicUsize);
+
+impl MatrixProduct for Counted {
+    fn multiply_f32(&self, product: Multiplication<'_, f32>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        PlainProduct.multiply_f32(product);
+    }
+
+    fn multiply_f64(&self, _: Multiplication<'_, f64>) {
+        panic!("nothing is of FLOAT64");
+    }
+}
+
+#[test]
+fn matrices_are_multiplied_by_what_is_given() {
+    let axis = Tiling1::blocked(8, 2).unwrap();
+    let tiling = Tiling::new([&axis, &axis, &axis]).unwrap();
+    let a = random::dense::<f32>(&tiling, 1);
+    let counted = Arc::new(Counted::default());
+    let run = Evaluator::new(Options::default().threshold(0.0));
+    let expected = run.product("bij,bjk->bik", &a, &a).unwrap();
+    let made = run.matrices(counted.clone()).product("bij,bjk->bik", &a, &a).unwrap();
+    assert_eq!(bits(&made), bits(&expected));
+    // For each of 4^4 products of tiles one for each of two indices of the label that is walked together.
+    assert_eq!(counted.0.load(Ordering::Relaxed), 512);
 }
 
 #[test]

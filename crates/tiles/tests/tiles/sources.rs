@@ -2,12 +2,24 @@
 
 use crate::random::{self, ALL, bits};
 use cembra_runtime::Scalar;
-use cembra_tiles::{ALIGNMENT, Float, MOST_TILES, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1};
+use cembra_tiles::{
+    ALIGNMENT, Evaluator, Float, MOST_TILES, Screening, Shape, SymbolicProduct, TilePlace, Tiled, Tiling, Tiling1,
+};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Tensors, plans and evaluators are used from many threads.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Tiled>();
+    is_shared::<Shape>();
+    is_shared::<Tiling>();
+    is_shared::<SymbolicProduct>();
+    is_shared::<Evaluator>();
+};
 
 fn grid() -> Tiling {
     let axis = Tiling1::new([-1, 1, 1, 4]).expect("a tiling");
