@@ -121,6 +121,11 @@ fn elements_are_written_into_tiles_of_any_other_tiling() {
     let made = whole.with_elements(&[0], &part, &ALL).unwrap();
     assert_eq!(made.to_tensor().unwrap().to_vec::<f64>().unwrap(), [-2.0, -1.0, 100.0, 101.0, 102.0, 3.0, 4.0, 5.0]);
     assert_eq!(made.tiling(), whole.tiling());
+    // What is covered as a whole by nothing is absent; what is covered in part is there.
+    let nothing = Tiled::from_fn::<f64>(&Shape::empty(&line(&[0, 4])), |_| 1.0).unwrap();
+    let cleared = whole.with_elements(&[0], &nothing, &ALL).unwrap();
+    assert_eq!(cleared.shape().tiles(), [0, 2]);
+    assert_eq!(cleared.to_tensor().unwrap().to_vec::<f64>().unwrap(), [-2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 4.0, 5.0]);
     let over = whole.with_elements(&[4], &part, &ALL).expect_err("an error");
     assert_eq!(over.tensor_kind(), Some(Kind::Index));
     let single = Tiled::from_fn(&Shape::dense(&line(&[0, 1]), 9).unwrap(), |_| 1.0_f32).unwrap();

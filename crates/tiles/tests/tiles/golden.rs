@@ -1,4 +1,8 @@
 //! The golden cases of block sparsity, made with NumPy: estimates before tiles exist, tiles that are kept, and elements.
+//!
+//! A case has an operator `op` (labels, `add`, `hadamard`, or `scale` with a `factor`), the labels of each operand in `indices` and of the
+//! result, boundaries for each label, and a threshold. `operand_norms` and `result_norms` have a norm for each tile, 0 where it is absent;
+//! `expected` is the dense result, and `atol` how far each element may be from it. Arrays are the bits of their elements in hexadecimal digits.
 
 use cembra_runtime::Scalar;
 use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};

@@ -3,10 +3,10 @@
 use crate::random::{self, ALL, bits};
 use cembra_runtime::Scalar;
 use cembra_tiles::{
-    ALIGNMENT, Evaluator, Float, MOST_TILES, Screening, Shape, SymbolicProduct, TilePlace, Tiled, Tiling, Tiling1,
+    ALIGNMENT, Evaluator, Float, MOST_TILES, Screening, Shape, SymbolicProduct, Tile, TilePlace, Tiled, Tiling, Tiling1,
 };
 use cembra_value::Error;
-use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,7 +89,12 @@ fn tiles_are_packed_and_aligned_whatever_they_are_made_of() {
         &ALL,
     );
     let tile = one.expect("a tensor").tile(0).expect("a tile").expect("present");
-    assert!(cembra_tiles::Tile::of(tile.tensor()).expect("a tile").tensor().shares_memory(tile.tensor()));
+    assert!(Tile::of(tile.tensor()).expect("a tile").tensor().shares_memory(tile.tensor()));
+    // The first row begins as the tile does, and would hold the memory of all rows.
+    let rows = [Slice::all(1), Slice::all(9)];
+    let row = Tile::of(&tile.tensor().sliced(&rows).expect("a view")).expect("a tile");
+    assert!(!row.tensor().shares_memory(tile.tensor()));
+    assert_eq!(row.elements::<f64>(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
 }
 
 #[test]
