@@ -57,4 +57,6 @@ def made() -> str:
 
 
 if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(STUB.read_text() != made())
     STUB.write_text(made())

@@ -96,15 +96,23 @@ pub(crate) fn released<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
     if was_inside {
         drop(Inside(()));
     }
-    let (made, inside) = py.detach(|| {
-        let made = run();
-        (made, Inside::begin().unwrap_or_else(|| wait()))
+    let made = py.detach(|| {
+        let _back = Back;
+        run()
     });
-    if was_inside {
-        // Whoever came in counts until it leaves.
-        std::mem::forget(inside);
+    if !was_inside {
+        drop(Inside(()));
     }
     made
+}
+
+/// Comes back into the package when it is dropped, after a panic too: whoever came in before counts until it leaves.
+struct Back;
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        std::mem::forget(Inside::begin().unwrap_or_else(|| wait()));
+    }
 }
 
 /// Runs code with the lock, in a thread that has given it away or never had it, or has it.

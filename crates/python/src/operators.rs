@@ -1,6 +1,7 @@
 //! The operators of the registry, as Python's functions are made of them: names, parameters and what they do. What is known of an operator is in
 //! its record; nothing is added here.
 
+use crate::user_operators::registry;
 use cembra::{Registry, reference};
 use pyo3::prelude::*;
 
@@ -8,10 +9,10 @@ use pyo3::prelude::*;
 /// what it does.
 type Operator = (&'static str, Vec<&'static str>, Vec<(&'static str, bool)>, bool, String);
 
-/// The operators that a model may name.
+/// The operators that a model may name, those of the user among them.
 #[pyfunction]
 pub(crate) fn _operators() -> Vec<Operator> {
-    let all = reference::public(Registry::standard()).into_iter();
+    let all = reference::public(registry()).into_iter();
     all.map(|def| {
         let parameters = def.params.iter().map(|parameter| (parameter.name, parameter.default.is_some()));
         (def.name, def.aliases.to_vec(), parameters.collect(), def.variadic, reference::detail(def))

@@ -35,6 +35,10 @@ def test_a_function_is_called_for_each_row(backend):
     a = np.ma.MaskedArray([3.0, 6.0, 0.0], [False, False, True])
     assert model(a, np.array([4.0, 8.0, 1.0])).tolist() == [6.0, 11.0, None]
     assert name in model.explain("plan")
+    family, own = name.split(".")
+    operator = getattr(getattr(cembra.M, family), own)
+    assert "The length of the longest side." in operator.__doc__
+    assert cembra.compile(operator(L.a, L.b), types={"a": "f64", "b": "f64"}, backend=backend)(3.0, 4.0) == 5.0
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

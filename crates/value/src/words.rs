@@ -240,7 +240,8 @@ mod tests {
         let at = owner.as_ptr();
         let words = Words::lent(owner);
         assert_eq!((words.as_ptr(), &words[..], words.capacity()), (at, &[1, 2, 3][..], 0));
-        let changes: [(fn(&mut Words), &[u64]); 6] = [
+        type Change = fn(&mut Words);
+        let changes: [(Change, &[u64]); 6] = [
             (|words| words[1] = 7, &[1, 7, 3]),
             (|words| words.push(4), &[1, 2, 3, 4]),
             (|words| words.resize(5, 9), &[1, 2, 3, 9, 9]),

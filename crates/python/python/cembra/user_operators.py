@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cembra._cembra import _register
+from cembra.operators import M
 
 __all__ = ["operator"]
 
@@ -34,7 +35,7 @@ def operator(
     >>> cembra.compile("risk.cap(x) + 1.0")(250.0)
     101.0
 
-    `name` has two parts with a dot between them. `parameters` is the type of the only parameter, or one for each; `result` may have a `?`, and
+    `name` has two parts with a dot between them, by which `cembra.M` has it too: `M.risk.cap(L.x)`. `parameters` is the type of the only parameter, or one for each; `result` may have a `?`, and
     `None` is missing then. Types are `f64`, `i64`, `bool` and `text`; three and four parameters are all `f64` or all `i64`. Where an operand is
     missing the result is, without a call. A function that may give something else for equal operands is not `pure`.
 
@@ -62,7 +63,7 @@ def operator(
         called = getattr(function, "__name__", name)
         doc = inspect.getdoc(function) or f"The function `{called}` of Python."
         if not columns:
-            _register(name, function, of, result, doc, pure, None)
+            _added(name, function, of, result, doc, pure, None)
             return function
         kinds, kind, may_be_missing = [_dtype(one) for one in of], _dtype(result.removesuffix("?")), result.endswith("?")
 
@@ -72,10 +73,16 @@ def operator(
         def of_one_row(*operands: object) -> object:
             return of_columns([np.array([operand], one) for operand, one in zip(operands, kinds)]).tolist()[0]
 
-        _register(name, of_one_row, of, result, doc, pure, of_columns)
+        _added(name, of_one_row, of, result, doc, pure, of_columns)
         return function
 
     return register
+
+
+def _added(name: str, *parts: Any) -> None:
+    """Registers an operator, and has `M` make its operators anew."""
+    _register(name, *parts)
+    vars(M).pop("_members", None)
 
 
 def _dtype(spelled: str) -> str:
