@@ -6,6 +6,7 @@ A test says when the stub has to be written again.
 """
 
 import pathlib
+import sys
 
 from cembra._cembra import _operators
 from cembra.operators import M, Operator, Operators

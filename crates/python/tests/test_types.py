@@ -1,6 +1,5 @@
 """The stubs: they are those of the registry, and a type checker finds the package and a program that uses it right."""
 
-import importlib.util
 import pathlib
 import subprocess
 import sys
