@@ -3,9 +3,10 @@
 //! grids that are about as small as the tiles are many, and what else is looked for is sorted.
 
 use crate::roles::Roles;
+use crate::segments::segment_starts;
 use crate::tiling::TileIndex;
 use crate::weighing::{Weighing, strides_of};
-use crate::{Shape, Tiling};
+use crate::{Segment, Shape, Tiling, Tiling1};
 use cembra_tensor::{Axes, Axis};
 use cembra_value::Error;
 
@@ -26,8 +27,8 @@ pub(crate) struct RightRow {
     key: u64,
     start: u32,
     end: u32,
-    /// How many elements a product sums.
-    terms: usize,
+    /// Which segment of sums its products are in: a number that ascends with what is summed.
+    segment: u32,
     /// What a product of norms is multiplied by.
     factor: f64,
 }
@@ -37,8 +38,10 @@ pub(crate) struct RightRow {
 pub(crate) struct RightTile {
     /// The position in the shape.
     pub(crate) position: u32,
-    /// How many elements a product with it sums.
-    pub(crate) terms: usize,
+    /// The number of its key among those of the right operand.
+    pub(crate) key: u32,
+    /// The segment of sums that its products are in.
+    pub(crate) segment: u32,
 }
 
 /// The operands as sparse matrices.
@@ -97,7 +100,7 @@ fn weights(operand: &Axes, labels: &Axes, strides: &[u64]) -> TileIndex {
 }
 
 impl Factors {
-    pub(crate) fn of(roles: &Roles, operands: [&Shape; 2], tiling: &Tiling) -> Factors {
+    pub(crate) fn of(roles: &Roles, operands: [&Shape; 2], tiling: &Tiling, segment: Segment) -> Factors {
         let [left_labels, right_labels] = &roles.operands;
         let is_row = |label: &Axis| roles.batch.contains(label) || roles.rows.contains(label);
         let rows = Numbering::of(roles.result.iter().copied().filter(is_row).collect(), roles, tiling);
@@ -113,7 +116,9 @@ impl Factors {
         let mut right: Vec<([u64; 2], u32)> =
             operands[1].tiles().iter().zip(0..).map(|(tile, at)| (weighing.of(*tile), at)).collect();
         sort_unless_sorted(&mut right, |tile| tile.0);
-        let right_rows = right_rows(&right, roles, operands[1]);
+        let mut right_rows = right_rows(&right, roles, operands[1]);
+        let summed: Vec<&Tiling1> = roles.terms.iter().map(|label| &left_axes[place(label)]).collect();
+        cut(&mut right_rows, &summed, segment);
 
         let key_weights = weights(left_labels, &shared, &key_strides);
         let mut weighing = Weighing::new(operands[0].tiling(), [&rows.weights(left_labels), &key_weights]);
@@ -156,9 +161,9 @@ impl Factors {
     /// The tiles of the right operand, in the order of what is summed and of columns.
     pub(crate) fn right_tiles(&self) -> Vec<RightTile> {
         let mut tiles = Vec::with_capacity(self.positions.len());
-        for row in &self.right_rows {
+        for (row, key) in self.right_rows.iter().zip(0..) {
             let positions = self.positions[row.start as usize..row.end as usize].iter();
-            tiles.extend(positions.map(|position| RightTile { position: *position, terms: row.terms }));
+            tiles.extend(positions.map(|position| RightTile { position: *position, key, segment: row.segment }));
         }
         tiles
     }
@@ -185,9 +190,40 @@ fn right_rows(right: &[([u64; 2], u32)], roles: &Roles, shape: &Shape) -> Vec<Ri
         let (terms, batch) = (volume(&roles.terms), volume(&roles.batch));
         let factor = (terms as f64) * (terms as f64) * (batch as f64);
         let start = rows.last().map_or(0, |row| row.end);
-        rows.push(RightRow { key, start, end: start + group.len() as u32, terms, factor });
+        rows.push(RightRow { key, start, end: start + group.len() as u32, segment: 0, factor });
     }
     rows
+}
+
+/// Says which segment each row is in, from the tilings of what is summed. Rows are sorted by key.
+fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
+    let terms = summed.iter().fold(1_u64, |tiles, axis| tiles.saturating_mul(axis.tiles())).max(1);
+    let mut numbers: Vec<u64> = rows.iter().map(|row| row.key % terms).collect();
+    if !numbers.is_sorted() {
+        numbers.sort_unstable();
+    }
+    numbers.dedup();
+    let starts = segment_starts(summed, segment, numbers.iter().copied());
+    // Segments that no row is in have no number.
+    let mut before = 0;
+    let segments: Vec<u32> = starts
+        .iter()
+        .zip(starts.first().into_iter().chain(&starts))
+        .map(|(start, last)| {
+            before += u32::from(start != last);
+            before
+        })
+        .collect();
+    let mut at = 0;
+    for row in rows {
+        let number = row.key % terms;
+        // Rows of one coordinate of the labels that are walked together ascend.
+        if numbers.get(at).is_none_or(|known| *known > number) {
+            at = 0;
+        }
+        at += numbers[at..].partition_point(|known| *known < number);
+        row.segment = segments[at];
+    }
 }
 
 /// True if a table of a grid is about as small as the tiles are many.

@@ -80,7 +80,7 @@ impl Tiled {
 }
 
 /// Fills packed elements of these ranges, the last axis the fastest.
-fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut impl FnMut(&[i64]) -> T) {
+pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut impl FnMut(&[i64]) -> T) {
     let mut index: SmallVec<[i64; 6]> = ranges.iter().map(|range| range.start).collect();
     for made in elements {
         *made = element(&index);
@@ -100,7 +100,7 @@ fn step(index: &mut [i64], ranges: &[Range<i64>]) {
 }
 
 /// A number from -1 on and below 1 by a seed and an index: the state of SplitMix64 (Steele, Lea, Flood 2014) is mixed once for each axis.
-fn number_at(seed: u64, index: &[i64]) -> f64 {
+pub(crate) fn number_at(seed: u64, index: &[i64]) -> f64 {
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |state: u64| {
         let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,223 +1,360 @@
-//! Products of tiled tensors, carried out as a symbolic product plans them. A task makes one segment of the sums of a block of result tiles,
-//! in the order of what is summed, so that tiles of the operands stay in the cache. Tasks share nothing but operands: each segment is summed
-//! from zero, and segments are added in their order, whoever made them. So no bit depends on blocks, nor on who runs which task.
+//! Products of tiled tensors, carried out as a symbolic product plans them. A task makes the sums of a block of result tiles, in the order of
+//! what is summed, so that tiles of the operands stay in the cache; where blocks are few, a task makes one segment of them. Tasks share
+//! nothing but operands: each segment is summed from zero, and segments are added in their order, whoever made them. So no bit depends on
+//! blocks, on the panels that lazy tiles are made in, or on who runs which task.
 
 use crate::SymbolicProduct;
-use crate::gustavson::{Entry, TileProduct};
-use crate::kernel::{Arrangement, TileKernel};
-use crate::tile::{Float, Tile, TileMemory};
+use crate::context::Context;
+use crate::gustavson::Entry;
+use crate::kernel::TileKernel;
+use crate::supply::{Panels, Supply};
+use crate::tasks::Workers;
+use crate::tile::{Float, Tile, TileMemory, norm};
 use crate::tiled::{Tiled, bytes_of};
 use cembra_tensor::MatrixProduct;
 use cembra_value::Error;
-use cembra_value::tensor::{CopiedAxis, Extents, copy_axes};
+use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_axes};
 use std::ops::Range;
 
 /// The most result tiles along each side of a block.
 const MOST_ALONG: usize = 16;
 
-/// The product of two operands by its plan, under true norms. Result tiles of about so many bytes are made together.
-pub(crate) fn multiply<T: Float>(
-    plan: &SymbolicProduct,
-    operands: [&Tiled; 2],
-    matrices: &dyn MatrixProduct,
-    block_bytes: usize,
-) -> Result<Tiled, Error> {
-    let kernel = TileKernel::of(&plan.roles);
-    let mut run = Run {
-        plan,
-        matrices,
-        operands: [
-            Operand::new(operands[0], &kernel.operands[0], plan.lefts()),
-            Operand::new(operands[1], &kernel.operands[1], plan.rights()),
-        ],
-        kernel: &kernel,
-    };
-    let mut made: Vec<Option<Tile>> = vec![None; plan.shape().len()];
-    for block in blocks::<T>(plan, block_bytes) {
-        run.make::<T>(&block, &mut made)?;
-    }
-    // Each entry is in one block.
-    let tiles: Vec<Tile> = made.into_iter().flatten().collect();
-    Ok(Tiled::with_true_norms(plan.shape(), T::SCALAR, tiles))
-}
-
-/// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes.
-fn blocks<T: Float>(plan: &SymbolicProduct, block_bytes: usize) -> Vec<Vec<usize>> {
-    let count = plan.shape().len();
-    let each = bytes_of(T::SCALAR, plan.shape().present_elements()) / count.max(1);
-    let along = (block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
-    let rows: Vec<Range<usize>> = plan.rows().collect();
-    let mut blocks = Vec::new();
-    for band in rows.chunks(along) {
-        let mut entries: Vec<usize> = band.iter().cloned().flatten().collect();
-        entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
-        blocks.extend(entries.chunks(along * along).map(<[usize]>::to_vec));
-    }
-    blocks
-}
-
-/// The tiles of an operand as the kernel takes them. Tiles that have to be made for it are made when they are first used, and dropped after
-/// their last use.
-struct Operand<'o> {
-    tiled: &'o Tiled,
-    arrangement: &'o Arrangement,
-    made: Vec<Option<Tile>>,
-    /// How often each tile will still be used.
-    uses: Vec<u32>,
-}
-
-impl<'o> Operand<'o> {
-    fn new(tiled: &'o Tiled, arrangement: &'o Arrangement, positions: impl Iterator<Item = usize>) -> Operand<'o> {
-        let is_ready = !tiled.is_lazy() && arrangement.order.is_none();
-        let len = if is_ready { 0 } else { tiled.shape().len() };
-        let mut uses = vec![0_u32; len];
-        if !is_ready {
-            positions.for_each(|at| uses[at] = uses[at].saturating_add(1));
-        }
-        Operand { tiled, arrangement, made: vec![None; len], uses }
-    }
-
-    /// Makes a tile, if it is not there.
-    fn prepare(&mut self, position: usize) -> Result<(), Error> {
-        let Some(slot @ None) = self.made.get_mut(position) else { return Ok(()) };
-        let tile = self.tiled.tile_at(position)?;
-        *slot = Some(match &self.arrangement.order {
-            None => tile,
-            Some(order) => Tile::of(&tile.tensor().transposed(order)?)?,
-        });
-        Ok(())
-    }
-
-    /// A tile that was prepared.
-    fn tile(&self, position: usize) -> Option<&Tile> {
-        match self.made.get(position) {
-            Some(made) => made.as_ref(),
-            None => self.tiled.stored_at(position),
-        }
-    }
-
-    /// Says that a tile was used once.
-    fn release(&mut self, position: usize) {
-        if let Some(uses) = self.uses.get_mut(position) {
-            *uses = uses.saturating_sub(1);
-            if *uses == 0 {
-                self.made[position] = None;
-            }
-        }
-    }
-}
+/// The bytes of sums that are held at least where segments are shared out: fewer would have threads wait for each other too often.
+const WAVE_BYTES: usize = 1 << 22;
 
 /// A result tile that is being made.
-struct Target<T> {
+struct Target<T: Float> {
     entry: Entry,
     /// The position of the tile in the result.
     position: usize,
-    segments: Vec<Range<usize>>,
     /// The extents of the tile, and of what is packed for the kernel.
     extents: Extents,
     packed: Extents,
-    sum: TileMemory<T>,
+    /// The products that are to be added next, of those of the entry.
+    range: Range<usize>,
+    /// The segment that is being summed, and what it has up to now; none if it has no products yet.
+    segment: u32,
+    part: Option<TileMemory<T>>,
+    /// The sum of the segments before; none if there is none.
+    sum: Option<TileMemory<T>>,
+    /// The tile and its norm.
+    done: Option<(Tile, f64)>,
 }
 
-/// A product that a task has to add: to which target, and whether it is the first one of a segment.
+/// Result tiles that one task makes.
+type Block<T> = Vec<Target<T>>;
+
+/// A product that a task has to add.
 struct Job {
-    product: TileProduct,
+    right: u32,
     target: u32,
+    left: u32,
 }
 
 struct Run<'r> {
     plan: &'r SymbolicProduct,
     matrices: &'r dyn MatrixProduct,
-    operands: [Operand<'r>; 2],
     kernel: &'r TileKernel,
+    context: &'r Context,
+}
+
+/// The product of two operands by its plan, under true norms.
+pub(crate) fn multiply<T: Float>(
+    plan: &SymbolicProduct,
+    operands: [&Tiled; 2],
+    matrices: &dyn MatrixProduct,
+    context: &Context,
+) -> Result<Tiled, Error> {
+    let kernel = TileKernel::of(&plan.roles);
+    let run = Run { plan, matrices, kernel: &kernel, context };
+    let mut blocks = run.blocks::<T>();
+    let mut supply = Supply::of(plan, operands, &kernel);
+    let Memory { panels, workers, spare_bytes } = run.memory(&supply, &blocks)?;
+    let mut start = 0;
+    for (at, end) in panels.ends.iter().enumerate() {
+        supply.make(start..*end, &workers)?;
+        let is_last = at + 1 == panels.ends.len();
+        blocks = run.panel(&supply, blocks, *end, is_last, &workers, spare_bytes)?;
+        supply.drop_tiles(start..*end);
+        start = *end;
+    }
+    let mut made: Vec<Option<(Tile, f64)>> = vec![None; plan.shape().len()];
+    for target in blocks.into_iter().flatten() {
+        made[target.position] = target.done;
+    }
+    // Each entry is in one block.
+    let (tiles, norms) = made.into_iter().flatten().unzip();
+    Ok(Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles))
+}
+
+/// What memory an evaluation has.
+struct Memory {
+    panels: Panels,
+    workers: Workers,
+    /// The bytes that are left for sums of segments.
+    spare_bytes: usize,
 }
 
 impl Run<'_> {
-    /// Makes the result tiles of a block.
-    fn make<T: Float>(&mut self, block: &[usize], made: &mut [Option<Tile>]) -> Result<(), Error> {
-        let mut targets = block.iter().map(|entry| self.target::<T>(*entry)).collect::<Result<Vec<_>, Error>>()?;
-        let most = targets.iter().map(|target| target.segments.len()).max().unwrap_or(0);
-        for segment in 0..most {
-            let sums = self.segment(&mut targets, segment)?;
-            for (target, sum) in sums {
-                let total = targets[target].sum.elements_mut();
-                total.iter_mut().zip(sum.elements()).for_each(|(total, sum)| *total = *total + *sum);
-            }
+    /// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes
+    /// as half of a cache. Blocks follow from shapes alone.
+    fn blocks<T: Float>(&self) -> Vec<Block<T>> {
+        let plan = self.plan;
+        let count = plan.shape().len();
+        let each = bytes_of(T::SCALAR, plan.shape().present_elements()) / count.max(1);
+        let along = (self.context.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
+        let rows: Vec<Range<usize>> = plan.rows().collect();
+        let mut blocks = Vec::new();
+        for band in rows.chunks(along) {
+            let mut entries: Vec<usize> = band.iter().cloned().flatten().collect();
+            entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
+            let targets = |entries: &[usize]| entries.iter().map(|entry| self.target(*entry)).collect();
+            blocks.extend(entries.chunks(along * along).map(targets));
         }
-        for target in targets {
-            let (position, tile) = self.finished(target)?;
-            made[position] = Some(tile);
-        }
-        Ok(())
+        blocks
     }
 
-    fn target<T: Float>(&self, entry: usize) -> Result<Target<T>, Error> {
+    fn target<T: Float>(&self, entry: usize) -> Target<T> {
         let (position, entry) = (self.plan.position(entry), self.plan.entry(entry));
         let number = self.plan.shape().tiles()[position];
         let extents = self.plan.shape().tiling().tile_extents(number).unwrap_or_default();
         let packed = self.kernel.result.packed(&extents);
-        let segments = self.plan.segments_of(self.plan.products_of(entry)).collect();
-        let sum = TileMemory::of_extents(&packed)?;
-        Ok(Target { entry, position, segments, extents, packed, sum })
+        Target { entry, position, extents, packed, range: 0..0, segment: 0, part: None, sum: None, done: None }
     }
 
-    /// One segment of the sums of all targets that have it. The first one is summed in place, as there is nothing that it is added to; sums of
-    /// others are returned, with the targets that they are of.
-    fn segment<T: Float>(
-        &mut self,
-        targets: &mut [Target<T>],
-        segment: usize,
-    ) -> Result<Vec<(usize, TileMemory<T>)>, Error> {
-        let mut jobs = Vec::new();
-        let mut sums = Vec::new();
-        for (at, target) in targets.iter().enumerate() {
-            let Some(range) = target.segments.get(segment) else { continue };
-            let products = &self.plan.products_of(target.entry)[range.clone()];
-            let first = sums.len() as u32;
-            jobs.extend(products.iter().map(|product| Job { product: *product, target: first }));
-            let sum = if segment > 0 { Some(TileMemory::<T>::of_extents(&target.packed)?) } else { None };
-            sums.push((at, sum, false));
+    /// Decides which tiles of operands are held together and how many threads work, from the bytes that there may be.
+    ///
+    /// # Errors
+    /// There are too few for one thread that holds the tiles of one key.
+    fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
+        let most = self.context.most_bytes;
+        let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
+        let result = bytes_of(T::SCALAR, self.plan.shape().present_elements());
+        let tile = blocks.iter().flatten().map(bytes).max().unwrap_or(0);
+        let block =
+            blocks.iter().map(|block| block.iter().map(bytes).fold(0, usize::saturating_add)).max().unwrap_or(0);
+        let has_segments = self.plan.has_segments();
+        // Sums of segments behind the first, and a tile in another order of axes.
+        let each = (if has_segments { block } else { 0 }).saturating_add(if self.kernel.result.order.is_some() {
+            tile
+        } else {
+            0
+        });
+        let (least, of) = supply.least_bytes();
+        let room = |held: usize| most.saturating_sub(held.saturating_add(each));
+        let mut held = result;
+        let mut panels = supply.panels(self.plan, room(held));
+        if panels.cuts_segments && has_segments {
+            // Sums of a segment are kept from one panel to the next.
+            held = held.saturating_add(result);
+            panels = supply.panels(self.plan, room(held));
         }
-        // In the order of what is summed: each target has its products in this order already.
-        jobs.sort_unstable_by_key(|job| (job.product.right, job.target));
-        for Job { product, target } in jobs {
-            let (at, sum, adds) = &mut sums[target as usize];
-            let positions = [product.left as usize, self.plan.right(product).position as usize];
-            for (operand, position) in self.operands.iter_mut().zip(positions) {
-                operand.prepare(position)?;
-            }
-            let [left, right] = [0, 1].map(|of| self.operands[of].tile(positions[of]));
-            if let (Some(left), Some(right)) = (left, right) {
-                let target = &mut targets[*at];
-                let memory = sum.as_mut().unwrap_or(&mut target.sum);
-                self.kernel.multiply(
-                    (left.elements::<T>(), left.extents()),
-                    (right.elements::<T>(), right.extents()),
-                    (memory.elements_mut(), &target.packed),
-                    *adds,
-                    self.matrices,
-                )?;
-                *adds = true;
-            }
-            for (operand, position) in self.operands.iter_mut().zip(positions) {
-                operand.release(position);
-            }
-        }
-        Ok(sums.into_iter().filter_map(|(at, sum, _)| Some((at, sum?))).collect())
-    }
-
-    /// The tile of a target, and its position.
-    fn finished<T: Float>(&self, target: Target<T>) -> Result<(usize, Tile), Error> {
-        let Target { position, extents, packed, sum, .. } = target;
-        let Some(order) = &self.kernel.result.order else { return Ok((position, sum.into_tile(&extents)?)) };
-        let mut memory = TileMemory::<T>::of_extents(&extents)?;
-        let strides = |extents: &[usize]| -> Vec<isize> {
-            (0..extents.len()).map(|axis| extents[axis + 1..].iter().product::<usize>().cast_signed()).collect()
+        let what = match of {
+            [false, false] => String::new(),
+            [true, false] => format!(" and {least} bytes of the left operand's tiles at a time"),
+            [false, true] => format!(" and {least} bytes of the right operand's tiles at a time"),
+            [true, true] => format!(" and {least} bytes of both operands' tiles at a time"),
         };
-        let (from, to) = (strides(&packed), strides(&extents));
-        let axes =
-            order.iter().enumerate().map(|(at, axis)| CopiedAxis { extent: packed[at], from: from[at], to: to[*axis] });
-        copy_axes(sum.elements(), 0, memory.elements_mut(), &axes.collect::<Vec<_>>());
-        Ok((position, memory.into_tile(&extents)?))
+        // Wider panels take what is left.
+        let taken = held.saturating_add(least.max(supply.panel_bytes().min(room(held))));
+        let workers = self.context.workers_within(taken, each, || {
+            format!("a result of {} tiles with sums of {each} bytes{what}", self.plan.shape().len())
+        })?;
+        let spare_bytes = most.saturating_sub(taken.saturating_add(each.saturating_mul(workers.threads)));
+        Ok(Memory { panels, workers, spare_bytes })
     }
+
+    /// Adds the products of all keys before `end` that were not added yet. The last panel makes tiles of the sums.
+    fn panel<T: Float>(
+        &self,
+        supply: &Supply<'_>,
+        mut blocks: Vec<Block<T>>,
+        end: u32,
+        is_last: bool,
+        workers: &Workers,
+        spare_bytes: usize,
+    ) -> Result<Vec<Block<T>>, Error> {
+        for target in blocks.iter_mut().flatten() {
+            let products = self.plan.products_of(target.entry);
+            let next = target.range.end;
+            let count = products[next..].partition_point(|product| self.plan.right(*product).key < end);
+            target.range = next..next + count;
+        }
+        if blocks.len() < 2 * workers.threads && workers.threads > 1 {
+            blocks = self.segments(supply, blocks, workers, spare_bytes)?;
+        }
+        workers.run(blocks, work, |mut block| {
+            self.add(supply, &mut block)?;
+            if is_last {
+                block.iter_mut().try_for_each(|target| self.finish(target))?;
+            }
+            Ok(block)
+        })
+    }
+
+    /// Adds the products of a few blocks, whose segments are shared out: as many at once as there are bytes for. Leaves the products to a task
+    /// for each block if these are fewer than two.
+    fn segments<T: Float>(
+        &self,
+        supply: &Supply<'_>,
+        mut blocks: Vec<Block<T>>,
+        workers: &Workers,
+        spare_bytes: usize,
+    ) -> Result<Vec<Block<T>>, Error> {
+        let mut numbers: Vec<u32> = Vec::new();
+        for target in blocks.iter().flatten() {
+            let products = &self.plan.products_of(target.entry)[target.range.clone()];
+            numbers
+                .extend(products.chunk_by(|a, b| self.segment(*a) == self.segment(*b)).map(|of| self.segment(of[0])));
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        let bytes: usize = blocks.iter().flatten().map(|target| size_of::<T>() * volume(&target.extents)).sum();
+        let wanted = (2 * workers.threads).max(WAVE_BYTES / bytes.max(1));
+        let width = wanted.min(spare_bytes / bytes.max(1));
+        if width < 2 || numbers.len() < 2 {
+            return Ok(blocks);
+        }
+        for wave in numbers.chunks(width) {
+            let mut work = Vec::new();
+            for segment in wave {
+                for (at, block) in blocks.iter_mut().enumerate() {
+                    let part: Block<T> = block.iter_mut().filter_map(|target| self.split(target, *segment)).collect();
+                    work.push((at, part));
+                }
+            }
+            let made = workers.run(
+                work,
+                |(_, part)| self::work(part),
+                |(at, mut part)| {
+                    self.add(supply, &mut part)?;
+                    Ok((at, part))
+                },
+            )?;
+            for (at, part) in made {
+                let mut parts = part.into_iter().peekable();
+                for target in &mut blocks[at] {
+                    if let Some(part) = parts.next_if(|part| part.position == target.position) {
+                        if part.segment != target.segment {
+                            close(target);
+                        }
+                        (target.segment, target.part) = (part.segment, part.part);
+                    }
+                }
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// A target for the products of one segment, which are the next ones of a target; none if it has none there.
+    fn split<T: Float>(&self, target: &mut Target<T>, segment: u32) -> Option<Target<T>> {
+        let products = &self.plan.products_of(target.entry)[target.range.clone()];
+        let count = products.iter().take_while(|product| self.segment(**product) == segment).count();
+        if count == 0 {
+            return None;
+        }
+        let (start, end) = (target.range.start, target.range.start + count);
+        target.range.start = end;
+        let part = if target.segment == segment { target.part.take() } else { None };
+        Some(Target {
+            extents: target.extents.clone(),
+            packed: target.packed.clone(),
+            range: start..end,
+            segment,
+            part,
+            sum: None,
+            done: None,
+            ..*target
+        })
+    }
+
+    fn segment(&self, product: crate::gustavson::TileProduct) -> u32 {
+        self.plan.right(product).segment
+    }
+
+    /// Adds the next products of the targets of a block, in the order of what is summed.
+    fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>]) -> Result<(), Error> {
+        let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
+        for (target, of) in (0..).zip(&mut *block) {
+            let products = &self.plan.products_of(of.entry)[of.range.clone()];
+            jobs.extend(products.iter().map(|product| Job { right: product.right, target, left: product.left }));
+            of.range.start = of.range.end;
+        }
+        // Each target has its products in this order already.
+        jobs.sort_unstable_by_key(|job| (job.right, job.target));
+        for Job { right, target, left } in jobs {
+            let right = self.plan.right_at(right);
+            let target = &mut block[target as usize];
+            if target.segment != right.segment {
+                close(target);
+                target.segment = right.segment;
+            }
+            let tiles = supply.tile(0, left as usize).zip(supply.tile(1, right.position as usize));
+            let Some((left, right)) = tiles else {
+                return Err(Error::tensors(Kind::Evaluation, "a tile of an operand was not made"));
+            };
+            let adds = target.part.is_some();
+            let part = match &mut target.part {
+                Some(part) => part,
+                none => none.insert(self.context.memory(&target.packed)?),
+            };
+            self.kernel.multiply(
+                (left.elements::<T>(), left.extents()),
+                (right.elements::<T>(), right.extents()),
+                (part.elements_mut(), &target.packed),
+                adds,
+                self.matrices,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tile of a target, and its norm.
+    fn finish<T: Float>(&self, target: &mut Target<T>) -> Result<(), Error> {
+        close(target);
+        let Some(sum) = target.sum.take() else {
+            return Err(Error::tensors(Kind::Evaluation, "a tile of a result without products"));
+        };
+        let Some(order) = &self.kernel.result.order else {
+            let norm = norm(sum.elements());
+            target.done = Some((sum.into_tile(&target.extents)?, norm));
+            return Ok(());
+        };
+        let mut memory = self.context.memory::<T>(&target.extents)?;
+        let strides = |extents: &[usize]| -> Vec<isize> {
+            (0..extents.len()).map(|axis| volume(&extents[axis + 1..]).cast_signed()).collect()
+        };
+        let (from, to) = (strides(&target.packed), strides(&target.extents));
+        let axes = order.iter().enumerate().map(|(at, axis)| CopiedAxis {
+            extent: target.packed[at],
+            from: from[at],
+            to: to[*axis],
+        });
+        copy_axes(sum.elements(), 0, memory.elements_mut(), &axes.collect::<Vec<_>>());
+        let norm = norm(memory.elements());
+        target.done = Some((memory.into_tile(&target.extents)?, norm));
+        Ok(())
+    }
+}
+
+/// Adds the segment that is being summed to those before.
+fn close<T: Float>(target: &mut Target<T>) {
+    let Some(part) = target.part.take() else { return };
+    match &mut target.sum {
+        // There is nothing that the first one is added to.
+        none @ None => *none = Some(part),
+        Some(sum) => {
+            let pairs = sum.elements_mut().iter_mut().zip(part.elements());
+            pairs.for_each(|(sum, part)| *sum = *sum + *part);
+        }
+    }
+}
+
+/// About how much work the next products of a block are.
+fn work<T: Float>(block: &Block<T>) -> u64 {
+    block.iter().map(|target| (target.range.len() as u64).saturating_mul(volume(&target.extents) as u64)).sum()
+}
+
+fn volume(extents: &[usize]) -> usize {
+    extents.iter().product()
 }

@@ -5,13 +5,15 @@ use crate::tile::check_float;
 use cembra_runtime::Scalar;
 use cembra_value::Error;
 
-/// How long sums are cut: a segment ends with the product of tiles by which it has so many terms or so many products. It follows from shapes
-/// alone, so the bits of a sum depend neither on threads nor on which results are made together.
+/// Where sums are cut: tiles of what is summed, in their order, are in one segment until it has so many terms or so many tiles. Tiles count
+/// whether they are present or not, but for those without elements; several summed labels are walked in the order of the left operand,
+/// the last the fastest; and a segment ends in front of each 1,024th tile. So all results are cut at the same places, and the bits of a
+/// sum depend neither on threads nor on which results are made together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
     /// The terms of each element's sum: 8,192 by default.
     pub elements: usize,
-    /// The products of tiles: 64 by default.
+    /// The tiles: 64 by default.
     pub tiles: usize,
 }
 
@@ -38,6 +40,8 @@ pub struct Options {
     most_products: u64,
     most_bytes: usize,
     block_bytes: usize,
+    pool_bytes: usize,
+    threads: usize,
 }
 
 impl Default for Options {
@@ -49,7 +53,9 @@ impl Default for Options {
             most_tiles: MOST_TILES,
             most_products: 1 << 30,
             most_bytes: usize::MAX,
-            block_bytes: 1 << 19,
+            block_bytes: 1 << 18,
+            pool_bytes: 1 << 28,
+            threads: 1,
         }
     }
 }
@@ -67,7 +73,7 @@ impl Options {
         Options { is_screened: screen, ..self }
     }
 
-    /// How long sums are cut.
+    /// Where sums are cut.
     #[must_use]
     pub const fn segment(self, segment: Segment) -> Options {
         Options { segment, ..self }
@@ -85,17 +91,33 @@ impl Options {
         Options { most_products: most, ..self }
     }
 
-    /// The most bytes of the elements of a result: without a limit by default.
+    /// The most bytes of memory that an evaluation takes, without a limit by default: the elements of its result, those of lazy tiles and of
+    /// tiles that have to be packed in another order as far as they are held at once, and of sums that are not added yet. Where there is
+    /// little, fewer tiles are held at once and fewer threads work. Stored operands, what the functions of a user take, and plans are not
+    /// counted.
     #[must_use]
     pub const fn most_bytes(self, most: usize) -> Options {
         Options { most_bytes: most, ..self }
     }
 
-    /// About how many bytes the result tiles have that are made together, half of a cache of the second level: 512 KiB by default. It changes
+    /// About how many bytes the result tiles have that are made together, half of a cache of the second level: 256 KiB by default. It changes
     /// no bit of a result.
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
         Options { block_bytes: bytes, ..self }
+    }
+
+    /// How many threads of the pool of the process, or of that in which the caller runs, share an evaluation: 1 by default. It changes no bit
+    /// of a result, and no error.
+    #[must_use]
+    pub const fn threads(self, threads: usize) -> Options {
+        Options { threads, ..self }
+    }
+
+    /// The most bytes that an evaluator keeps of results that were dropped, to use them again: 256 MiB by default.
+    #[must_use]
+    pub const fn pool_bytes(self, bytes: usize) -> Options {
+        Options { pool_bytes: bytes, ..self }
     }
 
     /// What decides which tiles of elements of a type are present.
@@ -124,5 +146,13 @@ impl Options {
 
     pub(crate) const fn bytes_of_blocks(&self) -> usize {
         self.block_bytes
+    }
+
+    pub(crate) const fn bytes_of_pool(&self) -> usize {
+        self.pool_bytes
+    }
+
+    pub(crate) const fn thread_count(&self) -> usize {
+        self.threads
     }
 }

@@ -8,7 +8,7 @@
 use crate::factors::{Factors, RightTile, Wanted};
 use crate::gustavson::{Entry, TileProduct, multiply};
 use crate::roles::Roles;
-use crate::{Options, Screening, Segment, Shape};
+use crate::{Options, Screening, Shape};
 use cembra_runtime::Scalar;
 use cembra_tensor::Labels;
 use cembra_value::Error;
@@ -46,7 +46,6 @@ pub struct SymbolicProduct {
     products: Vec<TileProduct>,
     /// The right operand's tiles in the order of sums.
     right: Vec<RightTile>,
-    segment: Segment,
     visited: u64,
 }
 
@@ -68,7 +67,7 @@ impl SymbolicProduct {
         let tiling = roles.result_tiling(operands.map(Shape::tiling))?;
         let screening = options.screening(scalar)?;
         let screening = if wanted.is_some() { Screening { threshold: 0.0, ..screening } } else { screening };
-        let factors = Factors::of(&roles, operands, &tiling);
+        let factors = Factors::of(&roles, operands, &tiling, options.segments());
         let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
         let made = multiply(&factors, wanted.as_ref(), screening, options.product_limit())?;
         let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));
@@ -86,7 +85,6 @@ impl SymbolicProduct {
             orders,
             products: made.products,
             right: factors.right_tiles(),
-            segment: options.segments(),
             visited: made.visited,
             roles,
         })
@@ -119,20 +117,26 @@ impl SymbolicProduct {
     }
 
     /// The segments of the sum for a tile, as ranges of its [`products`](SymbolicProduct::products). Each is summed from zero, and their sums are
-    /// added in their order.
+    /// added in their order. Where what is summed is cut follows from its tilings alone, so all tiles are cut at the same places; segments
+    /// that a tile has no products in are left out.
     pub fn segments(&self, position: usize) -> impl Iterator<Item = Range<usize>> {
         let entry = self.entry_at(position);
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
     }
 
-    /// The position of the left tile of each product.
-    pub(crate) fn lefts(&self) -> impl Iterator<Item = usize> {
-        self.products.iter().map(|product| product.left as usize)
+    /// All products, those of each tile in the order of its sum.
+    pub(crate) fn all_products(&self) -> &[TileProduct] {
+        &self.products
     }
 
-    /// The position of the right tile of each product.
-    pub(crate) fn rights(&self) -> impl Iterator<Item = usize> {
-        self.products.iter().map(|product| self.right(*product).position as usize)
+    /// The segment of sums that the products of each key of the right operand are in.
+    pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
+        self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
+    }
+
+    /// True if there are several segments of sums.
+    pub(crate) fn has_segments(&self) -> bool {
+        self.right.iter().any(|tile| tile.segment > 0)
     }
 
     /// The entries of each row.
@@ -164,23 +168,22 @@ impl SymbolicProduct {
     }
 
     pub(crate) fn right(&self, product: TileProduct) -> RightTile {
-        self.right[product.right as usize]
+        self.right_at(product.right)
+    }
+
+    /// A tile of the right operand by its place in the order of sums.
+    pub(crate) fn right_at(&self, place: u32) -> RightTile {
+        self.right[place as usize]
     }
 
     /// The segments of products of one tile.
     pub(crate) fn segments_of<'p>(&'p self, products: &'p [TileProduct]) -> impl Iterator<Item = Range<usize>> + 'p {
+        let segment = |product: &TileProduct| self.right(*product).segment;
         let mut start = 0;
-        std::iter::from_fn(move || {
+        products.chunk_by(move |a, b| segment(a) == segment(b)).map(move |own| {
             let first = start;
-            let mut terms = 0_usize;
-            while start < products.len() {
-                terms = terms.saturating_add(self.right(products[start]).terms);
-                start += 1;
-                if terms >= self.segment.elements || start - first >= self.segment.tiles {
-                    break;
-                }
-            }
-            (first < start).then_some(first..start)
+            start += own.len();
+            first..start
         })
     }
 }

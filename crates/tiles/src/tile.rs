@@ -2,18 +2,20 @@
 //! 64 bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever they come from.
 
 use crate::error::no_floats;
+use crate::pool::{Pool, Pooled, Recycled};
 use cembra_runtime::Scalar;
 use cembra_tensor::{Element, MatrixProduct, Multiplication};
 use cembra_value::Error;
 use cembra_value::tensor::{CopiedAxis, Layout, Tensor, copy_axes, index_count, zeros};
 use std::ops::{Add, Mul, Neg, Sub};
+use std::sync::Arc;
 
 /// The bytes of a line of the cache, which tiles begin at.
 pub const ALIGNMENT: usize = 64;
 
 /// The type of the elements of tiles: `f32` and `f64`.
 pub trait Float:
-    Element + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> + sealed::Sealed
+    Element + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> + Recycled
 {
     /// The element as FLOAT64.
     fn to_f64(self) -> f64;
@@ -23,13 +25,6 @@ pub trait Float:
 
     /// Computes a product of matrices of such elements.
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
-}
-
-mod sealed {
-    /// Nothing else is an element of tiles.
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
 }
 
 impl Float for f32 {
@@ -186,18 +181,33 @@ const fn padding<T>() -> usize {
 
 /// Memory of a tile that is being made.
 #[derive(Debug)]
-pub(crate) struct TileMemory<T> {
-    memory: Vec<T>,
+pub(crate) struct TileMemory<T: Float> {
+    memory: Pooled<T>,
     first: usize,
     len: usize,
 }
 
 impl<T: Float> TileMemory<T> {
-    /// So many zeros. A list does not move its elements while it is not made longer, so they stay where they begin.
+    /// So many zeros.
     pub(crate) fn zeros(len: usize) -> Result<TileMemory<T>, Error> {
-        let memory: Vec<T> = zeros(len.saturating_add(padding::<T>()))?;
-        let first = memory.as_ptr().align_offset(ALIGNMENT).min(padding::<T>());
-        Ok(TileMemory { memory, first, len })
+        let memory = zeros(len.saturating_add(padding::<T>()))?;
+        Ok(TileMemory::of(Pooled::free(memory), len))
+    }
+
+    /// Memory of a pool for so many elements, which have any values.
+    pub(crate) fn pooled(len: usize, pool: &Arc<Pool>) -> Result<TileMemory<T>, Error> {
+        let padded = len.saturating_add(padding::<T>());
+        let memory = match pool.take(padded) {
+            Some(memory) => memory,
+            None => pool.lend(zeros(padded)?),
+        };
+        Ok(TileMemory::of(memory, len))
+    }
+
+    /// A list does not move its elements while it is not made longer, so they stay where they begin.
+    fn of(memory: Pooled<T>, len: usize) -> TileMemory<T> {
+        let first = memory.as_ref().as_ptr().align_offset(ALIGNMENT).min(padding::<T>());
+        TileMemory { memory, first, len }
     }
 
     /// Zeros for a tile of these extents.
@@ -206,11 +216,11 @@ impl<T: Float> TileMemory<T> {
     }
 
     pub(crate) fn elements(&self) -> &[T] {
-        &self.memory[self.first..][..self.len]
+        &self.memory.as_ref()[self.first..][..self.len]
     }
 
     pub(crate) fn elements_mut(&mut self) -> &mut [T] {
-        &mut self.memory[self.first..][..self.len]
+        &mut self.memory.elements_mut()[self.first..][..self.len]
     }
 
     /// The tile, of as many elements.
@@ -219,6 +229,6 @@ impl<T: Float> TileMemory<T> {
     /// It is of another number of elements.
     pub(crate) fn into_tile(self, extents: &[usize]) -> Result<Tile, Error> {
         let layout = Layout::row_major(extents)?.moved(self.first);
-        Ok(Tile(Tensor::from_parts(T::data(self.memory), layout)?))
+        Ok(Tile(Tensor::from_parts(self.memory.into_data(T::data), layout)?))
     }
 }

@@ -90,6 +90,14 @@ impl Tiling1 {
         }
     }
 
+    /// The number of tiles that have elements.
+    pub(crate) fn filled_tiles(&self) -> u64 {
+        match &self.0 {
+            Boundaries::Uniform { tiles, .. } => *tiles,
+            Boundaries::Listed(list) => list.array_windows().filter(|[before, after]| before < after).count() as u64,
+        }
+    }
+
     /// The first element.
     #[must_use]
     pub fn lower(&self) -> i64 {

@@ -87,6 +87,25 @@ fn check_bits<T: Float>(seed: u64, cases: usize) {
     }
 }
 
+/// Absent tiles add nothing, but they move no cut: the bits are those of dense loops over all tiles.
+#[test]
+fn sums_of_sparse_operands_are_cut_where_dense_ones_are() {
+    let mut rng = Rng::with_seed(34);
+    let sums: Vec<&str> =
+        PRODUCTS.into_iter().filter(|text| *text != "ij,kl->ikjl" && *text != "ij,kl->lkji").collect();
+    let sums: Vec<&str> =
+        sums.into_iter().filter(|text| !matches!(*text, "ij,ij->ij" | "ij,ji->ij" | "bi,b->bi")).collect();
+    for case in 0..330 {
+        let text = sums[case % sums.len()];
+        let labels = parse(text);
+        let [left, right] = tilings(&mut rng, &labels).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 0.6));
+        let segment = Segment { elements: rng.usize(1..12), tiles: rng.usize(1..4) };
+        let run = Evaluator::new(Options::default().threshold(0.0).segment(segment));
+        let made = run.product(text, &left, &right).expect("it fits");
+        assert_eq!(bits(&made), by_hand::<f64>(&labels, [&left, &right], made.tiling(), segment), "{case} {text}");
+    }
+}
+
 /// The same tiles, made on demand.
 fn lazy(of: &Tiled) -> Tiled {
     let whole = of.clone();

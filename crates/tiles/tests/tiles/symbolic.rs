@@ -161,6 +161,67 @@ fn segments_end_by_terms_or_by_products() {
     assert_eq!((default.elements, default.tiles), (8192, 64));
 }
 
+/// The coordinates of what is summed at which the sum of each result tile begins a new segment.
+fn cuts(plan: &SymbolicProduct, left: &Shape, summed: &[usize]) -> Vec<Vec<Vec<u64>>> {
+    let of_tile = |at: usize| {
+        let products: Vec<(usize, usize)> = plan.products(at).collect();
+        let first = |range: std::ops::Range<usize>| {
+            let index = left.tiling().index_of(left.tiles()[products[range.start].0]).expect("it fits");
+            summed.iter().map(|axis| index[*axis]).collect()
+        };
+        plan.segments(at).map(first).collect()
+    };
+    (0..plan.shape().len()).map(of_tile).collect()
+}
+
+#[test]
+fn all_tiles_are_cut_at_the_same_places() {
+    let axis = Tiling1::blocked(16, 2).unwrap();
+    let tiling = Tiling::new([&axis, &axis]).unwrap();
+    // Row 0 has all tiles, row 1 tiles 1, 3, 4 and 7.
+    let present = (0..8).chain([9, 11, 12, 15]).map(|tile| (tile, 1.0));
+    let a = Shape::of_norms(&tiling, present, &ALL).unwrap();
+    let b = Shape::of_norms(&tiling, (0..8).map(|row| (8 * row, 1.0)), &ALL).unwrap();
+    let options = |tiles| Options::default().segment(Segment { elements: 8192, tiles });
+    let plan =
+        |tiles| SymbolicProduct::of(&parse("ij,jk->ik"), [&a, &b], None, Scalar::Float64, &options(tiles)).unwrap();
+    let lengths = |plan: &SymbolicProduct| -> Vec<Vec<usize>> {
+        (0..2).map(|at| plan.segments(at).map(|segment| segment.len()).collect()).collect()
+    };
+    assert_eq!(lengths(&plan(4)), [vec![4, 4], vec![2, 2]]);
+    assert_eq!(lengths(&plan(3)), [vec![3, 3, 2], vec![1, 2, 1]]);
+    assert_eq!(lengths(&plan(2)), [vec![2; 4], vec![1; 4]]);
+    // Segments of two summed labels go on from one line to the next; the first four tiles of each result are absent.
+    let line = Tiling1::blocked(6, 2).unwrap();
+    let cube = Shape::dense(&Tiling::new([&line, &line, &axis]).unwrap(), 99).unwrap();
+    let late = Shape::of_norms(cube.tiling(), cube.iter().filter(|(tile, _)| *tile >= 32), &ALL).unwrap();
+    let of = |left: &Shape, right: &Shape| {
+        let plan =
+            SymbolicProduct::of(&parse("abi,abj->ij"), [left, right], None, Scalar::Float64, &options(5)).unwrap();
+        cuts(&plan, left, &[0, 1])
+    };
+    assert_eq!(of(&cube, &cube), vec![vec![vec![0, 0], vec![1, 2]]; 64]);
+    assert_eq!(of(&late, &cube), vec![vec![vec![1, 1], vec![1, 2]]; 64]);
+}
+
+/// Segments end in front of each 1,024th tile, so that nobody counts the tiles of what may be 2^40.
+#[test]
+fn cuts_of_huge_grids_are_found_where_tiles_are() {
+    let far = 1 << 40;
+    let axis = Tiling1::blocked(far * 4, 4).unwrap();
+    let one = Tiling1::blocked(4, 4).unwrap();
+    let shape = |axes: [&Tiling1; 2], tiles: &[u64]| {
+        Shape::of_norms(&Tiling::new(axes).unwrap(), tiles.iter().map(|tile| (*tile, 1.0)), &ALL).unwrap()
+    };
+    let last = far - 1024;
+    let tiles = [0, 299, 300, 599, 1023, 1024, last, last + 300, last + 899, last + 900, last + 1023];
+    let (a, b) = (shape([&one, &axis], &tiles), shape([&axis, &one], &tiles));
+    let options = Options::default().segment(Segment { elements: 1200, tiles: 1 << 20 });
+    let plan = SymbolicProduct::of(&parse("ij,jk->ik"), [&a, &b], None, Scalar::Float64, &options).unwrap();
+    let lengths: Vec<usize> = plan.segments(0).map(|segment| segment.len()).collect();
+    assert_eq!(lengths, [2, 2, 1, 1, 1, 1, 1, 2]);
+}
+
 #[test]
 fn labels_and_tilings_that_do_not_fit_are_refused() {
     let tiling = |boundaries: &[i64]| {

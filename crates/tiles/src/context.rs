@@ -1,0 +1,60 @@
+//! What an evaluation runs with: threads, what ends it, a pool of memory, and how many bytes it may take. Which of these an evaluator has is
+//! said by its options.
+
+use crate::pool::Pool;
+use crate::tasks::Workers;
+use crate::tile::{Float, TileMemory};
+use cembra_value::Error;
+use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};
+use std::sync::Arc;
+
+/// What an evaluation runs with.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) workers: Workers,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) most_bytes: usize,
+    pub(crate) block_bytes: usize,
+}
+
+impl Context {
+    /// Memory for a tile of these extents, whose elements have any values.
+    pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
+        TileMemory::pooled(index_count(extents)?, &self.pool)
+    }
+
+    /// An error if a result of some tiles would take more bytes than an evaluation may, or than there are.
+    pub(crate) fn check_result(&self, tiles: usize, bytes: usize) -> Result<(), Error> {
+        self.check_bytes(bytes, || format!("a result of {tiles} tiles"))
+    }
+
+    /// An error if something would take more bytes than an evaluation may, or than there are.
+    pub(crate) fn check_bytes(&self, bytes: usize, what: impl FnOnce() -> String) -> Result<(), Error> {
+        let most = self.most_bytes;
+        if bytes > most {
+            let missing = bytes - most;
+            let message = format!("{} takes {bytes} bytes: it may have {most}, so {missing} are missing", what());
+            return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
+        }
+        check_room(bytes)
+    }
+
+    /// The threads that share an evaluation which takes so many bytes, and so many more for each thread. One thread always works.
+    ///
+    /// # Errors
+    /// There are too few bytes for one thread.
+    pub(crate) fn workers_within(
+        &self,
+        bytes: usize,
+        each: usize,
+        what: impl FnOnce() -> String,
+    ) -> Result<Workers, Error> {
+        let all = bytes.saturating_add(each);
+        self.check_bytes(all, what)?;
+        // What the pool keeps is taken, too.
+        self.pool.shrink(self.most_bytes - all);
+        let more = (self.most_bytes - all).checked_div(each).unwrap_or(usize::MAX);
+        let threads = self.workers.threads.min(more.saturating_add(1));
+        Ok(Workers { threads, ..self.workers.clone() })
+    }
+}

@@ -1,0 +1,181 @@
+//! Memory that is used again: the elements of results go back to the pool that they are from when the last tile that has them is dropped. The
+//! pages of new memory are cleared by the system when they are first written, which takes as long as a good part of a product of small tiles.
+//! Lists are kept by their length, so a pool serves evaluations whose tiles have the same extents time and again.
+
+use cembra_value::tensor::{Buffer, Data};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Types of elements whose memory is used again. Nothing outside of this crate names this trait.
+pub trait Recycled: Copy + Default + Send + Sync + 'static {
+    /// The lists of this type.
+    fn lists(lists: &mut Lists) -> &mut ByLength<Self>;
+
+    /// Elements that go back to a pool, as those of a tensor.
+    fn lent(elements: Pooled<Self>) -> Data;
+}
+
+/// Lists by their length.
+type ByLength<T> = BTreeMap<usize, Vec<Vec<T>>>;
+
+/// The lists that a pool has, and how many bytes they take.
+#[derive(Default)]
+pub struct Lists {
+    bytes: usize,
+    singles: ByLength<f32>,
+    doubles: ByLength<f64>,
+}
+
+impl Recycled for f32 {
+    fn lists(lists: &mut Lists) -> &mut ByLength<f32> {
+        &mut lists.singles
+    }
+
+    fn lent(elements: Pooled<f32>) -> Data {
+        Data::Float32(Buffer::lent(elements))
+    }
+}
+
+impl Recycled for f64 {
+    fn lists(lists: &mut Lists) -> &mut ByLength<f64> {
+        &mut lists.doubles
+    }
+
+    fn lent(elements: Pooled<f64>) -> Data {
+        Data::Float64(Buffer::lent(elements))
+    }
+}
+
+/// Lists of elements that nobody has at the moment, of at most so many bytes together.
+pub(crate) struct Pool {
+    most_bytes: usize,
+    /// At most `most_bytes` bytes of elements.
+    lists: Mutex<Lists>,
+}
+
+impl Pool {
+    pub(crate) fn new(most_bytes: usize) -> Pool {
+        Pool { most_bytes, lists: Mutex::default() }
+    }
+
+    /// A list of so many elements, which have any values; none if there is none of this length.
+    pub(crate) fn take<T: Recycled>(self: &Arc<Pool>, len: usize) -> Option<Pooled<T>> {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = T::lists(&mut lists).get_mut(&len)?.pop()?;
+        lists.bytes = lists.bytes.saturating_sub(size_of_val(&list[..]));
+        Some(Pooled { elements: list, pool: Arc::downgrade(self) })
+    }
+
+    /// Elements that go back to this pool.
+    pub(crate) fn lend<T: Recycled>(self: &Arc<Pool>, elements: Vec<T>) -> Pooled<T> {
+        Pooled { elements, pool: Arc::downgrade(self) }
+    }
+
+    /// Frees lists until those that are left take at most so many bytes.
+    pub(crate) fn shrink(&self, most_bytes: usize) {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if lists.bytes > most_bytes {
+            *lists = Lists::default();
+        }
+    }
+
+    /// The bytes that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// Keeps a list, or frees it if there is no room for it beside others of its length. Lists of other lengths give way: they are of
+    /// evaluations that are over.
+    fn keep<T: Recycled>(&self, list: Vec<T>) {
+        let bytes = size_of_val(&list[..]);
+        if bytes == 0 || bytes > self.most_bytes {
+            return;
+        }
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if lists.bytes > self.most_bytes - bytes {
+            let own = T::lists(&mut lists).remove(&list.len()).unwrap_or_default();
+            *lists = Lists { bytes: own.len() * bytes, ..Lists::default() };
+            T::lists(&mut lists).insert(list.len(), own);
+        }
+        if lists.bytes <= self.most_bytes - bytes {
+            lists.bytes += bytes;
+            T::lists(&mut lists).entry(list.len()).or_default().push(list);
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a pool of {} bytes of {}", self.bytes(), self.most_bytes)
+    }
+}
+
+/// Elements that go back to a pool when they are dropped, if there still is one.
+#[derive(Debug)]
+pub struct Pooled<T: Recycled> {
+    elements: Vec<T>,
+    pool: Weak<Pool>,
+}
+
+impl<T: Recycled> Pooled<T> {
+    /// Elements of no pool.
+    pub(crate) fn free(elements: Vec<T>) -> Pooled<T> {
+        Pooled { elements, pool: Weak::new() }
+    }
+
+    pub(crate) fn elements_mut(&mut self) -> &mut [T] {
+        &mut self.elements
+    }
+
+    /// The elements as those of a tensor.
+    pub(crate) fn into_data(mut self, of_own: impl FnOnce(Vec<T>) -> Data) -> Data {
+        if self.pool.strong_count() == 0 { of_own(std::mem::take(&mut self.elements)) } else { T::lent(self) }
+    }
+}
+
+impl<T: Recycled> AsRef<[T]> for Pooled<T> {
+    fn as_ref(&self) -> &[T] {
+        &self.elements
+    }
+}
+
+impl<T: Recycled> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.keep(std::mem::take(&mut self.elements));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_come_back_by_their_length_and_never_take_more_than_there_may_be() {
+        let pool = Arc::new(Pool::new(100));
+        let list = pool.lend(vec![1.0_f64; 4]);
+        let first = list.as_ref().as_ptr();
+        drop(list);
+        assert_eq!(pool.bytes(), 32);
+        assert!(pool.take::<f64>(3).is_none() && pool.take::<f32>(4).is_none());
+        let again = pool.take::<f64>(4).expect("it was kept");
+        assert_eq!((again.as_ref().as_ptr(), pool.bytes()), (first, 0));
+        // Three of 32 bytes fit. The fourth does not, and one of another length takes the place of all.
+        let lists: Vec<Pooled<f64>> = (0..4).map(|_| pool.lend(vec![0.0; 4])).collect();
+        drop(lists);
+        assert_eq!(pool.bytes(), 96);
+        drop(pool.lend(vec![0.0_f32; 5]));
+        assert_eq!(pool.bytes(), 20);
+        drop(pool.lend(vec![0.0_f32; 26]));
+        assert_eq!(pool.bytes(), 20);
+        pool.shrink(20);
+        assert_eq!(pool.bytes(), 20);
+        pool.shrink(19);
+        assert_eq!(pool.bytes(), 0);
+        drop(pool);
+        // Elements outlive their pool.
+        assert_eq!(again.as_ref(), [1.0; 4]);
+    }
+}

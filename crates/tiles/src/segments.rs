@@ -1,0 +1,74 @@
+//! Where sums are cut: segments of the tiles of what is summed, by their tilings alone. Neither which tiles are present nor which result is
+//! made moves a cut, so a segment is the same part of all results, and whole segments can be summed apart. What a segment is said by
+//! [`Segment`]; who sums which is not said here.
+
+use crate::{Segment, Tiling1};
+
+/// A segment ends in front of each tile whose number is a multiple of this, too. So the cut in front of a tile is found from so many tiles,
+/// where there may be 2^40 before it.
+const WINDOW: u64 = 1024;
+
+/// A walk over the grid of what is summed, the last axis the fastest.
+struct Walk<'t> {
+    axes: &'t [&'t Tiling1],
+    segment: Segment,
+    /// The tile that comes next.
+    next: u64,
+    /// The first tile of the segment, and what the segment has in front of the next tile.
+    first: u64,
+    tiles: usize,
+    elements: usize,
+    /// The first tile behind those that differ from the one before in the last coordinate alone, and the elements of such a tile along the
+    /// other axes.
+    line_end: u64,
+    outer: usize,
+}
+
+/// The first tile of the segment that each of some tiles is in. The tiles are those of the grid of what is summed, and ascend.
+pub(crate) fn segment_starts(axes: &[&Tiling1], segment: Segment, tiles: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut walk = Walk { axes, segment, next: 0, first: 0, tiles: 0, elements: 0, line_end: 0, outer: 1 };
+    tiles.map(|tile| walk.to(tile)).collect()
+}
+
+impl Walk<'_> {
+    /// Walks to a tile, and returns the first one of its segment.
+    fn to(&mut self, tile: u64) -> u64 {
+        let window = tile - tile % WINDOW;
+        if self.next < window {
+            (self.next, self.line_end) = (window, 0);
+        }
+        while self.next <= tile {
+            let is_full = self.tiles >= self.segment.tiles || self.elements >= self.segment.elements;
+            if self.next.is_multiple_of(WINDOW) || (is_full && self.tiles > 0) {
+                (self.first, self.tiles, self.elements) = (self.next, 0, 0);
+            }
+            // Tiles without elements are in no sum.
+            let volume = self.volume();
+            self.tiles += usize::from(volume > 0);
+            self.elements = self.elements.saturating_add(volume);
+            self.next += 1;
+        }
+        self.first
+    }
+
+    /// How many elements are summed in a product of the next tile.
+    fn volume(&mut self) -> usize {
+        // Without labels that are summed there is one product.
+        let Some((last, outer)) = self.axes.split_last() else { return 1 };
+        if self.next >= self.line_end {
+            let mut rest = self.next / last.tiles().max(1);
+            self.line_end = (rest + 1).saturating_mul(last.tiles());
+            self.outer = 1;
+            for axis in outer.iter().rev() {
+                let count = axis.tiles().max(1);
+                self.outer = self.outer.saturating_mul(extent(axis, rest % count));
+                rest /= count;
+            }
+        }
+        self.outer.saturating_mul(extent(last, self.next % last.tiles().max(1)))
+    }
+}
+
+fn extent(axis: &Tiling1, tile: u64) -> usize {
+    axis.range(tile).map_or(0, |range| range.end.abs_diff(range.start) as usize)
+}

@@ -1,0 +1,181 @@
+//! Tasks of one evaluation, shared out to threads. Whoever divides work into tasks does so by shapes alone, and each task makes what no other
+//! one makes, so results do not depend on the number of threads. Neither do errors: the one of the first task that fails is returned.
+
+use crate::error::caught;
+use cembra_runtime::Cancellation;
+use cembra_value::Error;
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The most threads for each of the pool: with more, no thread would have more to do.
+const SHARES: usize = 4;
+
+/// How many threads run tasks, and what ends them.
+#[derive(Clone, Debug)]
+pub(crate) struct Workers {
+    pub(crate) threads: usize,
+    pub(crate) token: Option<Cancellation>,
+}
+
+/// A task that nobody has begun, and its result.
+struct Slot<W, R> {
+    work: Option<W>,
+    result: Option<R>,
+}
+
+impl Workers {
+    /// An error if the evaluation was ended.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.token {
+            Some(token) if token.is_cancelled() => Err(Error::ended_by(Some(token))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The results of all tasks, in their order. Those of the largest weight are begun first.
+    ///
+    /// # Errors
+    /// That of the first task, in the order of `work`, that fails or panics, or the evaluation was ended between two tasks.
+    pub(crate) fn run<W: Send, R: Send>(
+        &self,
+        work: Vec<W>,
+        weight: impl Fn(&W) -> u64,
+        task: impl Fn(W) -> Result<R, Error> + Sync,
+    ) -> Result<Vec<R>, Error> {
+        let task = |work: W| caught("a task", || task(work));
+        let threads = self.threads.min(work.len());
+        let threads = if threads > 1 { threads.min(rayon::current_num_threads().saturating_mul(SHARES)) } else { 1 };
+        if threads == 1 {
+            let one = |work: W| self.check().and_then(|()| task(work));
+            return work.into_iter().map(one).collect();
+        }
+        let weights: Vec<u64> = work.iter().map(weight).collect();
+        let mut order: Vec<usize> = (0..work.len()).collect();
+        order.sort_by_key(|at| Reverse(weights[*at]));
+        let slot = |work| Mutex::new(Slot { work: Some(work), result: None });
+        let shared = Shared {
+            workers: self,
+            order,
+            slots: work.into_iter().map(slot).collect(),
+            next: AtomicUsize::new(0),
+            failed: AtomicUsize::new(usize::MAX),
+            error: Mutex::new(None),
+            is_ended: AtomicBool::new(false),
+        };
+        rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| shared.work(&task))));
+        let Shared { slots, error, is_ended, .. } = shared;
+        if is_ended.into_inner() {
+            return Err(Error::ended_by(self.token.as_ref()));
+        }
+        if let Some((_, error)) = error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let results =
+            slots.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner).result);
+        Ok(results.collect())
+    }
+}
+
+/// What the threads of one run share.
+struct Shared<'w, W, R> {
+    workers: &'w Workers,
+    /// Tasks in the order in which they are begun.
+    order: Vec<usize>,
+    /// At most one task and its result behind each lock.
+    slots: Vec<Mutex<Slot<W, R>>>,
+    /// How many were begun.
+    next: AtomicUsize,
+    /// The first task that failed up to now. Those behind it need not run.
+    failed: AtomicUsize,
+    /// At most one error: that of the first task that failed, and its number.
+    error: Mutex<Option<(usize, Error)>>,
+    is_ended: AtomicBool,
+}
+
+impl<W, R> Shared<'_, W, R> {
+    /// Runs tasks until there are none left.
+    fn work(&self, task: &impl Fn(W) -> Result<R, Error>) {
+        // Relaxed: what tasks hand over is behind locks.
+        while let Some(at) = self.order.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() {
+            if self.workers.check().is_err() {
+                self.is_ended.store(true, Ordering::Relaxed);
+                return;
+            }
+            // Tasks in front of the one that failed run on: one of them may fail, too.
+            if at > self.failed.load(Ordering::Relaxed) {
+                continue;
+            }
+            let slot = || self.slots[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let work = slot().work.take();
+            match work.map(task) {
+                Some(Ok(result)) => slot().result = Some(result),
+                Some(Err(error)) => self.fail(at, error),
+                None => {}
+            }
+        }
+    }
+
+    fn fail(&self, at: usize, error: Error) {
+        let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(first, _)| at < *first) {
+            *known = Some((at, error));
+            self.failed.fetch_min(at, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::tensor::TensorErrorKind as Kind;
+
+    fn workers(threads: usize) -> Workers {
+        Workers { threads, token: None }
+    }
+
+    #[test]
+    fn the_error_is_that_of_the_first_task_that_fails() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(5).build().expect("threads");
+        for threads in [1, 2, 5] {
+            // The last ones weigh the most, so they are begun first.
+            let run = |first: u64| {
+                workers(threads).run(
+                    (0..200).collect(),
+                    |at| *at,
+                    |at: u64| {
+                        let message = || format!("task {at}");
+                        match at {
+                            _ if at < first => Ok(at),
+                            _ if at.is_multiple_of(3) => panic!("{}", message()),
+                            _ => Err(Error::tensors(Kind::Evaluation, message())),
+                        }
+                    },
+                )
+            };
+            assert_eq!(pool.install(|| run(200)).expect("no error"), (0..200).collect::<Vec<u64>>());
+            assert_eq!(pool.install(|| run(17)).expect_err("an error").to_string(), "task 17");
+            assert_eq!(pool.install(|| run(18)).expect_err("an error").to_string(), "a task panicked: task 18");
+        }
+    }
+
+    #[test]
+    fn no_task_is_begun_after_the_end() {
+        for threads in [1, 3] {
+            let token = Cancellation::new();
+            let run = Workers { threads, token: Some(token.clone()) };
+            let begun = AtomicUsize::new(0);
+            let made = run.run(
+                (0..1000).collect(),
+                |_| 1,
+                |_: usize| {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    token.cancel();
+                    Ok(())
+                },
+            );
+            assert_eq!(made.expect_err("an error").fault_kind(), Some(cembra_runtime::FaultKind::Cancelled));
+            assert!(begun.into_inner() <= threads);
+        }
+    }
+}
