@@ -4,6 +4,7 @@
 //! result, boundaries for each label, and a threshold. `operand_norms` and `result_norms` have a norm for each tile, 0 where it is absent;
 //! `expected` is the dense result, and `atol` how far each element may be from it. Arrays are the bits of their elements in hexadecimal digits.
 
+use crate::threads::{all_bits, on_five_threads};
 use cembra_runtime::Scalar;
 use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};
 use cembra_value::tensor::Tensor;
@@ -79,13 +80,13 @@ fn evaluate(case: &Json, run: &Evaluator, screening: &Screening, operands: &[Til
     (made.0.expect("an estimate"), made.1.expect("a result"))
 }
 
-/// Runs a case with result tiles made in blocks of so many bytes; returns the result.
-fn check(case: &Json, block_bytes: usize) -> Tiled {
+/// Runs a case with result tiles made in blocks of so many bytes, on so many threads; returns the result.
+fn check(case: &Json, block_bytes: usize, threads: usize) -> Tiled {
     let id = case["id"].as_str().expect("an id");
     let tolerance = case["norm_rtol"].as_f64().expect("a tolerance");
     let threshold = case["threshold"].as_f64().expect("a threshold");
     let screening = Screening::threshold(threshold);
-    let run = Evaluator::new(Options::default().threshold(threshold).block_bytes(block_bytes));
+    let run = Evaluator::new(Options::default().threshold(threshold).block_bytes(block_bytes).threads(threads));
     let mut operands = Vec::new();
     for ((letters, array), norms) in labels(case)
         .iter()
@@ -131,9 +132,12 @@ fn golden_cases_of_block_sparsity_pass() {
     let mut cases = 0;
     for line in lines {
         let case: Json = serde_json::from_str(&line.expect("a line")).expect("JSON");
-        let at_once = check(&case, 1 << 19).to_tensor().expect("a tensor");
-        // One result tile at a time.
-        assert_eq!(check(&case, 0).to_tensor().expect("a tensor"), at_once, "{}", case["id"]);
+        let at_once = check(&case, 1 << 18, 1);
+        // One result tile at a time, by one thread or by several.
+        for threads in [1, 2, 5] {
+            let again = on_five_threads(|| check(&case, 0, threads));
+            assert_eq!(all_bits(&again), all_bits(&at_once), "{}", case["id"]);
+        }
         cases += 1;
     }
     assert_eq!(cases, CASES);

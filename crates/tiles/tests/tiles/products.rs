@@ -107,7 +107,7 @@ fn sums_of_sparse_operands_are_cut_where_dense_ones_are() {
 }
 
 /// The same tiles, made on demand.
-fn lazy(of: &Tiled) -> Tiled {
+pub(crate) fn lazy(of: &Tiled) -> Tiled {
     let whole = of.clone();
     let source = move |place: &TilePlace| Ok(whole.tile(place.number)?.expect("present").tensor().clone());
     Tiled::lazy(of.shape(), of.scalar_type(), source).expect("it fits")
