@@ -4,7 +4,8 @@
 
 use crate::error::unlike_tilings;
 use crate::shape::Building;
-use crate::weighing::Weighing;
+use crate::tiling::TileIndex;
+use crate::weighing::{Weighing, is_small};
 use crate::{Base, Screening, Shape, Tiling};
 use cembra_value::Error;
 use std::ops::Range;
@@ -23,10 +24,26 @@ impl Shape {
     /// # Errors
     /// The tilings differ, or too many tiles are left.
     pub fn added(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
-        self.merged(other, screening, |_, a, b| match (a, b) {
-            (Some(a), Some(b)) => Some(a + b),
-            (one, other) => one.or(other),
-        })
+        screening.check()?;
+        check_same_tilings(self.tiling(), other.tiling())?;
+        // A tile is written before it is known whether it stays: no branch is on norms, nor on which operand has the tile.
+        let most = self.len().saturating_add(other.len());
+        let (mut tiles, mut norms) = (vec![0; most], vec![0.0; most]);
+        let (mut i, mut j, mut count) = (0, 0, 0);
+        let end = |of: &Shape, at: usize| of.tiles().get(at).map_or((u64::MAX, 0.0), |tile| (*tile, of.norms()[at]));
+        while i < self.len() || j < other.len() {
+            let ((x, a), (y, b)) = (end(self, i), end(other, j));
+            let tile = x.min(y);
+            let norm = (if x == tile { a } else { 0.0 }) + (if y == tile { b } else { 0.0 });
+            (tiles[count], norms[count]) = (tile, norm);
+            i += usize::from(x == tile);
+            j += usize::from(y == tile);
+            count += usize::from(screening.keeps(norm));
+        }
+        screening.check_count(count as u64)?;
+        tiles.truncate(count);
+        norms.truncate(count);
+        Ok(Shape::of_sorted(self.tiling().clone(), tiles, norms))
     }
 
     /// The shape of products of elements: `s1 s2 V`, where V is the number of elements of the tile.
@@ -82,12 +99,23 @@ impl Shape {
         let tiling = self.tiling().permuted(of)?;
         let mut weights = tiling.strides();
         of.iter().zip(tiling.strides()).for_each(|(axis, stride)| weights[*axis] = stride);
-        let mut weighing = Weighing::new(self.tiling(), [&weights]);
-        let mut found: Vec<(u64, u32)> = self.tiles().iter().map(|tile| weighing.of(*tile)[0]).zip(0..).collect();
-        found.sort_unstable();
+        // Behind the leading axes of the result the others are in the order that they have here, so tiles of one coordinate of the leading axes
+        // are in order already.
+        let leading = (1..of.len()).rev().find(|at| of[at - 1] > of[*at]).unwrap_or(0);
+        let rest = tiling.axes()[leading..].iter().fold(1_u64, |tiles, axis| tiles.saturating_mul(axis.tiles()));
+        let mut groups: TileIndex = weights.iter().map(|_| 0).collect();
+        of[..leading].iter().for_each(|axis| groups[*axis] = weights[*axis].checked_div(rest).unwrap_or(0));
+        let count = tiling.tiles().checked_div(rest).unwrap_or(0);
+        let mut weighing = Weighing::new(self.tiling(), [&weights, &groups]);
+        let mut found: Vec<([u64; 2], u32)> = self.tiles().iter().map(|tile| weighing.of(*tile)).zip(0..).collect();
+        if is_small(count, found.len()) {
+            found = in_groups(&found, count as usize);
+        } else {
+            found.sort_unstable();
+        }
         let norms = found.iter().map(|(_, at)| self.norms()[*at as usize]).collect();
         let sources = found.iter().map(|(_, at)| *at).collect();
-        Ok((Shape::of_sorted(tiling, found.into_iter().map(|(tile, _)| tile).collect(), norms), sources))
+        Ok((Shape::of_sorted(tiling, found.into_iter().map(|([tile, _], _)| tile).collect(), norms), sources))
     }
 
     /// The shape of a block of tiles.
@@ -145,6 +173,24 @@ impl Shape {
         }
         Ok(made.finish())
     }
+}
+
+/// Tiles sorted by their group, those of a group in the order that they have.
+fn in_groups(tiles: &[([u64; 2], u32)], groups: usize) -> Vec<([u64; 2], u32)> {
+    let mut next = vec![0_usize; groups + 1];
+    tiles.iter().for_each(|([_, group], _)| next[*group as usize + 1] += 1);
+    let mut first = 0;
+    for next in &mut next {
+        first += *next;
+        *next = first;
+    }
+    let mut sorted = vec![([0; 2], 0); tiles.len()];
+    for tile in tiles {
+        let place = &mut next[tile.0[1] as usize];
+        sorted[*place] = *tile;
+        *place += 1;
+    }
+    sorted
 }
 
 /// An error if two tilings differ.

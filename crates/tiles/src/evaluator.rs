@@ -53,8 +53,8 @@ impl Evaluator {
         Evaluator { matrices, ..self }
     }
 
-    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks: a task
-    /// takes milliseconds, unless a function of a user takes longer.
+    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks and
+    /// between two segments of sums, which take milliseconds, unless a function of a user takes longer.
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
         Evaluator { token: Some(token), ..self }

@@ -5,7 +5,7 @@
 use crate::roles::Roles;
 use crate::segments::segment_starts;
 use crate::tiling::TileIndex;
-use crate::weighing::{Weighing, strides_of};
+use crate::weighing::{Weighing, is_small, strides_of};
 use crate::{Segment, Shape, Tiling, Tiling1};
 use cembra_tensor::{Axes, Axis};
 use cembra_value::Error;
@@ -224,11 +224,6 @@ fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
         at += numbers[at..].partition_point(|known| *known < number);
         row.segment = segments[at];
     }
-}
-
-/// True if a table of a grid is about as small as the tiles are many.
-fn is_small(grid: u64, tiles: usize) -> bool {
-    grid <= (tiles as u64).saturating_mul(4).saturating_add(1024)
 }
 
 /// The different ones of some tiles of a grid, ascending.

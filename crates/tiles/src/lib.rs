@@ -4,8 +4,8 @@
 //! * A [`Shape`] says which tiles are present, with the norm of each per element. Shapes of results are estimated from those of operands.
 //! * A [`Tiled`] tensor has a tile for each tile of its shape, stored, or made when it is needed.
 //! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: which tiles, which products, in which order they are summed.
-//! * An [`Evaluator`] carries one product, sum or function out. The order of sums follows from shapes, so the bits of results depend
-//!   neither on which results are made together nor on who makes them.
+//! * An [`Evaluator`] carries one product, sum or function out, on several threads and within so many bytes. The order of sums follows from
+//!   shapes, so the bits of results depend neither on which results are made together nor on who makes them.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
 //!

@@ -286,6 +286,8 @@ impl Run<'_> {
             let right = self.plan.right_at(right);
             let target = &mut block[target as usize];
             if target.segment != right.segment {
+                // A task of many segments is long.
+                self.context.workers.check()?;
                 close(target);
                 target.segment = right.segment;
             }

@@ -58,3 +58,8 @@ pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIn
     strides.reverse();
     (strides, count)
 }
+
+/// True if a table of a grid is about as small as the tiles are many.
+pub(crate) fn is_small(grid: u64, tiles: usize) -> bool {
+    grid <= (tiles as u64).saturating_mul(4).saturating_add(1024)
+}

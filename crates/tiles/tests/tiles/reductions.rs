@@ -8,8 +8,9 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use fastrand::Rng;
 
 fn line(elements: &[f64], size: u64) -> Tiled {
-    let tiling = Tiling::new([Tiling1::blocked(elements.len() as u64, size).unwrap()]).unwrap();
-    Tiled::from_fn(&Shape::dense(&tiling, MOST_TILES).unwrap(), |at| elements[at[0] as usize]).unwrap()
+    let tiling = Tiling::new([Tiling1::blocked(elements.len() as u64, size).expect("it fits")]).expect("it fits");
+    Tiled::from_fn(&Shape::dense(&tiling, MOST_TILES).expect("it fits"), |at| elements[at[0] as usize])
+        .expect("it fits")
 }
 
 fn run(threads: usize, block_bytes: usize) -> Evaluator {

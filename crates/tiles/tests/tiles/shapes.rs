@@ -121,17 +121,29 @@ fn shapes_of_results_follow_tile_by_tile() {
             (0..tiling.tiles())
                 .all(|tile| masked.norm(tile).is_some() == (a.norm(tile).is_some() && b.norm(tile).is_some()))
         );
-        let reversed: Vec<usize> = (0..tiling.rank()).rev().collect();
-        let turned = a.permuted(&reversed).expect("a shape");
-        assert_eq!(turned.permuted(&reversed).expect("a shape"), a);
-        assert_eq!(turned.len(), a.len());
+        let mut of: Vec<usize> = (0..tiling.rank()).collect();
+        rng.shuffle(&mut of);
+        let turned = a.permuted(&of).expect("a shape");
+        let back: Vec<usize> =
+            (0..of.len()).map(|axis| of.iter().position(|from| *from == axis).expect("an axis")).collect();
+        assert_eq!(turned.permuted(&back).expect("a shape"), a);
+        assert!(turned.len() == a.len() && turned.tiles().is_sorted());
         for (tile, norm) in a.iter() {
-            let mut index = tiling.index_of(tile).expect("a tile");
-            index.reverse();
+            let index = tiling.index_of(tile).expect("a tile");
+            let index: Vec<u64> = of.iter().map(|axis| index[*axis]).collect();
             let found = turned.norm(turned.tiling().number_of(&index).expect("a tile"));
             assert!(found == Some(norm) || (norm.is_nan() && found.is_some_and(f64::is_nan)));
         }
     }
+    // A grid that is much larger than its present tiles.
+    let axis = Tiling1::blocked(1 << 30, 2).expect("a tiling");
+    let tiling = Tiling::new([&axis, &axis]).expect("a tiling");
+    let far = 1 << 29;
+    let a = Shape::of_norms(&tiling, [(5, 1.0), (far + 3, 2.0), (3 * far + 3, 3.0), (4 * far, 4.0)], &ALL)
+        .expect("a shape");
+    let turned = a.permuted(&[1, 0]).expect("a shape");
+    assert_eq!(turned.tiles(), [4, 3 * far + 1, 3 * far + 3, 5 * far]);
+    assert_eq!(turned.norms(), [4.0, 2.0, 3.0, 1.0]);
 }
 
 #[test]

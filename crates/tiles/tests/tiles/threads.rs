@@ -88,8 +88,8 @@ fn operators_on_elements_have_the_same_bits_on_any_number_of_threads() {
 
 /// A square tensor of tiles of 2 by 2, of which some fail or panic, and how many were asked for.
 fn failing(tiles: u64, fails: fn(u64) -> bool) -> (Tiled, Arc<AtomicUsize>) {
-    let axis = Tiling1::blocked(2 * tiles, 2).unwrap();
-    let shape = Shape::dense(&Tiling::new([&axis, &axis]).unwrap(), MOST_TILES).unwrap();
+    let axis = Tiling1::blocked(2 * tiles, 2).expect("it fits");
+    let shape = Shape::dense(&Tiling::new([&axis, &axis]).expect("it fits"), MOST_TILES).expect("it fits");
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
     let source = move |place: &TilePlace| {
@@ -100,7 +100,7 @@ fn failing(tiles: u64, fails: fn(u64) -> bool) -> (Tiled, Arc<AtomicUsize>) {
             number => Err(Error::tensors(Kind::Evaluation, format!("tile {number}"))),
         }
     };
-    (Tiled::lazy(&shape, Scalar::Float64, source).unwrap(), asked)
+    (Tiled::lazy(&shape, Scalar::Float64, source).expect("it fits"), asked)
 }
 
 #[test]
