@@ -1,0 +1,180 @@
+//! How fast products of tiled tensors are, as ratios within one run: dense ones against one product of whole matrices by the same library
+//! on as many threads, sparse ones against their products of tiles alone. The least of several turns, which take turns, in seconds of
+//! processors: how well several threads are kept busy is not seen here.
+//! `cargo run --release -p cembra-tiles --example rates [dense N | sparse N SHARE | tasks]`.
+
+#![expect(clippy::print_stdout, reason = "a program that prints what it measures")]
+
+use cembra_engine::LibraryProduct;
+use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication};
+use cembra_tiles::{Evaluator, MOST_TILES, Options, Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_value::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+const TURNS: usize = 7;
+
+/// The seconds that all threads of the process have run up to now: on Linux those of processors, elsewhere those of the clock. Where other
+/// programs run beside this one, ratios of these are right, and those of the clock are not.
+fn processor_seconds(since: Instant) -> f64 {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return since.elapsed().as_secs_f64() };
+    let nanoseconds = |path: std::path::PathBuf| -> Option<f64> {
+        std::fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+    };
+    threads.filter_map(|thread| nanoseconds(thread.ok()?.path())).sum::<f64>() / 1e9
+}
+
+fn seconds<R>(run: impl FnOnce() -> R) -> f64 {
+    let start = Instant::now();
+    let before = processor_seconds(start);
+    black_box(run());
+    processor_seconds(start) - before
+}
+
+/// The least seconds of each of some programs, which take turns.
+fn best(programs: &mut [Box<dyn FnMut() + '_>]) -> Vec<f64> {
+    let mut found = vec![f64::INFINITY; programs.len()];
+    for _ in 0..TURNS {
+        for (found, program) in found.iter_mut().zip(&mut *programs) {
+            *found = found.min(seconds(program));
+        }
+    }
+    found
+}
+
+fn matrix(rows: usize, columns: usize, offset: usize, row_stride: usize) -> MatrixLayout {
+    MatrixLayout { offset, rows, columns, row_stride: row_stride.cast_signed(), column_stride: 1 }
+}
+
+/// One product of square matrices by the library, whose rows are shared out.
+fn whole(n: usize, threads: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
+    let rows = n.div_ceil(threads);
+    let part = |(c, a): (&mut [f64], &[f64])| {
+        let rows = c.len() / n;
+        let (to, left, right) = (matrix(rows, n, 0, n), matrix(rows, n, 0, n), matrix(n, n, 0, n));
+        LibraryProduct.multiply_f64(Multiplication::new((c, to), (a, left), (b, right), false).expect("it fits"));
+    };
+    if threads == 1 {
+        part((c, a));
+        return;
+    }
+    rayon::scope(|scope| {
+        for pair in c.chunks_mut(rows * n).zip(a.chunks(rows * n)) {
+            scope.spawn(move |_| part(pair));
+        }
+    });
+}
+
+fn square(n: usize, tile: usize, share: f64, seed: u64) -> Result<Tiled, Error> {
+    let axis = Tiling1::blocked(n as u64, tile as u64)?;
+    let tiling = Tiling::new([&axis, &axis])?;
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let present: Vec<(u64, f64)> =
+        (0..tiling.tiles()).filter(|_| rng.f64() < share).map(|tile| (tile, f64::INFINITY)).collect();
+    let shape = Shape::of_norms(&tiling, present, &Screening { threshold: 0.0, most_tiles: MOST_TILES })?;
+    Tiled::random::<f64>(&shape, seed)
+}
+
+fn evaluator(threads: usize) -> Evaluator {
+    Evaluator::new(Options::default().threshold(0.0).threads(threads)).matrices(Arc::new(LibraryProduct))
+}
+
+fn dense(n: usize) -> Result<(), Error> {
+    let tiles = [32, 64, 128, 256, 512];
+    let operands = tiles.iter().map(|tile| Ok((square(n, *tile, 1.0, 1)?, square(n, *tile, 1.0, 2)?)));
+    let operands = operands.collect::<Result<Vec<_>, Error>>()?;
+    let a = operands[0].0.to_tensor()?.to_vec::<f64>()?;
+    let b = operands[0].1.to_tensor()?.to_vec::<f64>()?;
+    println!("dense, n = {n}: times the rate of the library, and of tiles of 512");
+    for threads in [1, 2] {
+        let run = evaluator(threads);
+        let mut c = vec![0.0; n * n];
+        let (a, b) = (&a, &b);
+        let mut programs: Vec<Box<dyn FnMut() + '_>> = vec![Box::new(move || whole(n, threads, a, b, &mut c))];
+        for (a, b) in &operands {
+            let run = &run;
+            programs.push(Box::new(move || drop(run.product("ij,jk->ik", a, b).expect("it fits"))));
+        }
+        let found = best(&mut programs);
+        let gigaflops = 2.0 * (n as f64).powi(3) / found[0] / 1e9;
+        print!("  {threads} threads: library {gigaflops:.0} GF/s;");
+        for (tile, seconds) in tiles.iter().zip(&found[1..]) {
+            print!(" {tile}: {:.2} ({:.2})", found[0] / seconds, found[tiles.len()] / seconds);
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// The seconds of one product of two tiles that are in the cache.
+fn warm(tile: usize) -> f64 {
+    // Processors are counted in steps of milliseconds.
+    let count = 1_000_000_000 / (tile * tile * tile);
+    let (a, b, mut c) = (vec![0.5; tile * tile], vec![0.25; tile * tile], vec![0.0; tile * tile]);
+    let layout = matrix(tile, tile, 0, tile);
+    let mut once = || {
+        for _ in 0..count {
+            let product = Multiplication::new((&mut c, layout), (&a, layout), (&b, layout), true).expect("it fits");
+            LibraryProduct.multiply_f64(product);
+        }
+    };
+    (0..TURNS).map(|_| seconds(&mut once) / count as f64).fold(f64::INFINITY, f64::min)
+}
+
+fn sparse(n: usize, share: f64) -> Result<(), Error> {
+    println!("{share} of tiles, n = {n}: (products times a warm product of tiles + bytes once) over the time");
+    for tile in [32, 64, 128] {
+        let (a, b) = (square(n, tile, share, 1)?, square(n, tile, share, 2)?);
+        let warm = warm(tile);
+        for threads in [1, 2] {
+            let run = evaluator(threads);
+            let plan = run.plan("ij,jk->ik", &a, &b, None)?;
+            let mut programs: Vec<Box<dyn FnMut() + '_>> = vec![
+                Box::new(|| drop(black_box(run.plan("ij,jk->ik", &a, &b, None)))),
+                Box::new(|| drop(run.product("ij,jk->ik", &a, &b).expect("it fits"))),
+            ];
+            let found = best(&mut programs);
+            let products = plan.product_count() as f64;
+            // At 10 GB a second.
+            let bytes = (a.memory_bytes() + b.memory_bytes()) as f64 + 8.0 * plan.shape().present_elements();
+            let ideal = products * warm + bytes / 10e9;
+            println!(
+                "  {threads} threads, tiles of {tile}: {:.2} ({:.2} without the plan, of {:.1} ns a product); a warm product takes {:.2} us, one takes {:.2}",
+                ideal / found[1],
+                ideal / (found[1] - found[0]),
+                1e9 * found[0] / products,
+                1e6 * warm,
+                1e6 * found[1] / products,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What a task costs beside its work: tiles of one element, one to a task, against the same tiles in large tasks.
+fn tasks() -> Result<(), Error> {
+    let axis = Tiling1::blocked(100_000, 1)?;
+    let tiled = Tiled::random::<f64>(&Shape::dense(&Tiling::new([axis])?, MOST_TILES)?, 1)?;
+    for threads in [1, 2] {
+        let run = |block_bytes: usize| {
+            let run = Evaluator::new(Options::default().threads(threads).block_bytes(block_bytes));
+            let tiled = &tiled;
+            move || drop(run.scale(tiled, 2.0))
+        };
+        let found = best(&mut [Box::new(run(8)), Box::new(run(1 << 18))]);
+        println!("a task takes {:.2} us beside its work on {threads} threads", 1e6 * (found[0] - found[1]) / 1e5);
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| arguments.get(at).and_then(|argument| argument.parse::<f64>().ok());
+    match arguments.first().map(String::as_str) {
+        Some("dense") => dense(number(1).unwrap_or(2048.0) as usize),
+        Some("sparse") => sparse(number(1).unwrap_or(4096.0) as usize, number(2).unwrap_or(0.1)),
+        Some("tasks") => tasks(),
+        _ => dense(2048).and_then(|()| sparse(4096, 0.1)).and_then(|()| tasks()),
+    }
+}
