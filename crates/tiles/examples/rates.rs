@@ -122,8 +122,26 @@ fn warm(tile: usize) -> f64 {
     (0..TURNS).map(|_| seconds(&mut once) / count as f64).fold(f64::INFINITY, f64::min)
 }
 
+/// The bytes a second of `a = b + 2 c` over arrays that no cache holds.
+fn triad() -> f64 {
+    const COUNT: usize = 1 << 23;
+    let (mut a, b, c) = (vec![0.0; COUNT], vec![1.0; COUNT], vec![2.0; COUNT]);
+    let mut once = || {
+        for _ in 0..4 {
+            a.iter_mut().zip(b.iter().zip(&c)).for_each(|(a, (b, c))| *a = b + 2.0 * c);
+            black_box(&a);
+        }
+    };
+    let least = (0..TURNS).map(|_| seconds(&mut once)).fold(f64::INFINITY, f64::min);
+    (4 * 3 * 8 * COUNT) as f64 / least
+}
+
 fn sparse(n: usize, share: f64) -> Result<(), Error> {
-    println!("{share} of tiles, n = {n}: (products times a warm product of tiles + bytes once) over the time");
+    let rate = triad();
+    println!(
+        "{share} of tiles, n = {n}: (products times a warm product of tiles + bytes once at {:.1} GB/s) over the time",
+        rate / 1e9
+    );
     for tile in [32, 64, 128] {
         let (a, b) = (square(n, tile, share, 1)?, square(n, tile, share, 2)?);
         let warm = warm(tile);
@@ -136,9 +154,8 @@ fn sparse(n: usize, share: f64) -> Result<(), Error> {
             ];
             let found = best(&mut programs);
             let products = plan.product_count() as f64;
-            // At 10 GB a second.
             let bytes = (a.memory_bytes() + b.memory_bytes()) as f64 + 8.0 * plan.shape().present_elements();
-            let ideal = products * warm + bytes / 10e9;
+            let ideal = products * warm + bytes / rate;
             println!(
                 "  {threads} threads, tiles of {tile}: {:.2} ({:.2} without the plan, of {:.1} ns a product); a warm product takes {:.2} us, one takes {:.2}",
                 ideal / found[1],

@@ -184,9 +184,11 @@ impl Run<'_> {
             blocks = self.segments(supply, blocks, workers, spare_bytes)?;
         }
         workers.run(blocks, work, |mut block| {
-            self.add(supply, &mut block)?;
+            self.add(supply, &mut block, is_last)?;
             if is_last {
-                block.iter_mut().try_for_each(|target| self.finish(target))?;
+                // Those whose products were all added before.
+                let mut open = block.iter_mut().filter(|target| target.done.is_none());
+                open.try_for_each(|target| self.finish(target))?;
             }
             Ok(block)
         })
@@ -227,7 +229,7 @@ impl Run<'_> {
                 work,
                 |(_, part)| self::work(part),
                 |(at, mut part)| {
-                    self.add(supply, &mut part)?;
+                    self.add(supply, &mut part, false)?;
                     Ok((at, part))
                 },
             )?;
@@ -272,13 +274,13 @@ impl Run<'_> {
         self.plan.right(product).segment
     }
 
-    /// Adds the next products of the targets of a block, in the order of what is summed.
-    fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>]) -> Result<(), Error> {
+    /// Adds the next products of the targets of a block, in the order of what is summed. If these are the last ones, a tile is made and its norm
+    /// taken when its last product was added: its elements are in the nearest cache then.
+    fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
         let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
         for (target, of) in (0..).zip(&mut *block) {
             let products = &self.plan.products_of(of.entry)[of.range.clone()];
             jobs.extend(products.iter().map(|product| Job { right: product.right, target, left: product.left }));
-            of.range.start = of.range.end;
         }
         // Each target has its products in this order already.
         jobs.sort_unstable_by_key(|job| (job.right, job.target));
@@ -307,6 +309,10 @@ impl Run<'_> {
                 adds,
                 self.matrices,
             )?;
+            target.range.start += 1;
+            if is_last && target.range.is_empty() {
+                self.finish(target)?;
+            }
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Default for Options {
             most_tiles: MOST_TILES,
             most_products: 1 << 30,
             most_bytes: usize::MAX,
-            block_bytes: 1 << 18,
+            block_bytes: 1 << 20,
             pool_bytes: 1 << 28,
             threads: 1,
         }
@@ -100,7 +100,7 @@ impl Options {
         Options { most_bytes: most, ..self }
     }
 
-    /// About how many bytes the result tiles have that are made together, half of a cache of the second level: 256 KiB by default. It changes
+    /// About how many bytes the result tiles have that are made together, as large as a cache of the second level: 1 MiB by default. It changes
     /// no bit of a result.
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
