@@ -33,6 +33,11 @@ chapters! {
     GuidePrograms: "programs.md"
 }
 
+/// The chapter of tiled tensors.
+#[cfg(feature = "tiles")]
+#[doc = include_str!("../../../docs/guide/tiles.md")]
+struct GuideTiles;
+
 /// The examples of models of a folder, and of errors that show themselves.
 #[doc = include_str!("../../../docs/model-sets.md")]
 struct ModelSets;

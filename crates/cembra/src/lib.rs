@@ -67,6 +67,8 @@ mod tensor_fields;
 mod tensor_graph;
 mod text_fields;
 mod text_file;
+#[cfg(feature = "tiles")]
+pub mod tiles;
 mod typed;
 mod unfit_tests;
 

@@ -84,6 +84,18 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry })
     }
 
+    /// Reads a model whose inputs are declared beside the text, as by a line of types in front of it.
+    #[cfg(feature = "tiles")]
+    pub(crate) fn parse_for(
+        source: &str,
+        inputs: &[(&str, cembra_runtime::QType)],
+        registry: &'static Registry,
+    ) -> Result<Model, Error> {
+        let program = cembra_expr::parse_for(source, inputs, registry, &Limits::default())?;
+        let sources = Arc::new(Sources::alone("", source));
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry })
+    }
+
     /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
     /// gives to [`Sources::gather`]. Spans of errors count through all of these texts; `Sources::place` says in which file they are.
     ///

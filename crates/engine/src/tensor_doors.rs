@@ -58,6 +58,25 @@ impl Executor {
         self.inner().tensors()?.prepare_for(extents)
     }
 
+    /// The graph that a model with tensors is for inputs of these extents, and the nodes of its outputs: for whoever evaluates it on values that
+    /// are no tensors of one piece. Its leaves are the inputs, in their order. Nothing is planned.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let text = r#"input a, b: tensor[f64, 2]; c("i,j") = a("i,k") * b("k,j")"#;
+    /// let executor = Model::parse(text)?.compile(&Options::default())?;
+    /// let (graph, outputs) = executor.graph_for(&[&[2, 3], &[3, 4]])?;
+    /// assert_eq!(graph.extents(outputs[0]), [2, 4]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Extents that do not fit the inputs or each other, a graph that becomes too large, or a model of other values.
+    pub fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        self.inner().tensors()?.graph_for(extents)
+    }
+
     /// Access to the elements of an output of a model with tensors, one at a time: nothing is computed but the elements that it depends on.
     ///
     /// ```

@@ -118,11 +118,7 @@ impl TensorModel {
     pub(crate) fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
         match &self.origin {
             Origin::Graph { graph, outputs, plan } => {
-                let fits = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied());
-                if !fits {
-                    let message = "a graph is planned for the extents of its leaves";
-                    return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
-                }
+                check_extents(graph, extents)?;
                 self.check_outputs(graph, outputs).map(|()| plan.clone())
             }
             Origin::Program(program) => {
@@ -133,6 +129,16 @@ impl TensorModel {
                 }
                 self.kept_plan(program, extents, None)
             }
+        }
+    }
+
+    /// The graph for inputs of these extents, and the nodes of the outputs.
+    pub(crate) fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        match &self.origin {
+            Origin::Graph { graph, outputs, .. } => {
+                check_extents(graph, extents).map(|()| (graph.clone(), outputs.clone()))
+            }
+            Origin::Program(program) => program.graph(extents),
         }
     }
 
@@ -330,6 +336,15 @@ impl WholeModel for TensorModel {
         runs.give_back(&inputs);
         Ok(())
     }
+}
+
+/// An error if the leaves of a graph have other extents than these.
+fn check_extents(graph: &TensorGraph, extents: &[&[usize]]) -> Result<(), Error> {
+    if graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied()) {
+        return Ok(());
+    }
+    let message = "a graph is planned for the extents of its leaves";
+    Err(Error::tensors(TensorErrorKind::SizeMismatch, message))
 }
 
 /// About how many bytes a plan has.

@@ -31,9 +31,9 @@ pub use program::{Extern, Input, Output, PartialProgram, Program};
 pub use reach::reached_operands;
 pub use text::{
     CursorContext, ExpectedAt, Foreign, ForeignUse, KEYWORDS, OpenCall, POSITIONAL_WORDS, Resolver, Sources, UsedFile,
-    cursor_context, foreign_form, foreign_names, format, found_delimiter, is_plain_name, parse, parse_partially,
-    parse_sources, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type,
-    print_literal, print_type, print_value, tensor_form,
+    cursor_context, foreign_form, foreign_names, format, found_delimiter, is_plain_name, parse, parse_for,
+    parse_partially, parse_sources, parse_type, parse_value, parse_values, print, print_default, print_expression,
+    print_input_type, print_literal, print_type, print_value, tensor_form,
 };
 pub use vocabulary::{ArgumentForm, Callable, Integers, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};

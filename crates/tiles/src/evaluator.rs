@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Evaluator {
-    options: Options,
+    pub(crate) options: Options,
     matrices: Arc<dyn MatrixProduct>,
     token: Option<Cancellation>,
     pool: Arc<Pool>,
@@ -107,9 +107,5 @@ impl Evaluator {
             most_bytes: self.options.byte_limit(),
             block_bytes: self.options.bytes_of_blocks(),
         }
-    }
-
-    pub(crate) const fn options(&self) -> &Options {
-        &self.options
     }
 }

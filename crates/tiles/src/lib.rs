@@ -6,10 +6,12 @@
 //! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: which tiles, which products, in which order they are summed.
 //! * An [`Evaluator`] carries one product, sum or function out, on several threads and within so many bytes. The order of sums follows from
 //!   shapes, so the bits of results depend neither on which results are made together nor on who makes them.
+//! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
 //!
-//! This crate knows no backend: what multiplies matrices is given as a [`MatrixProduct`](cembra_tensor::MatrixProduct).
+//! This crate knows no backend: what multiplies matrices is given as a [`MatrixProduct`](cembra_tensor::MatrixProduct), what evaluates expressions
+//! of elements as [`Elements`](cembra_tensor::Elements).
 //!
 //! ```
 //! use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};
@@ -33,12 +35,16 @@
 mod algebra;
 mod blocks;
 mod context;
+mod contraction;
 mod copies;
 mod each;
+mod elementwise;
 mod error;
 mod evaluator;
 mod exact;
 mod factors;
+mod graph;
+mod grouping;
 mod gustavson;
 mod kernel;
 mod making;
@@ -46,6 +52,7 @@ mod numeric;
 mod operators;
 mod options;
 mod pool;
+mod reduction;
 mod reductions;
 mod roles;
 mod segments;
@@ -58,7 +65,9 @@ mod tile;
 mod tiled;
 mod tiling;
 mod tiling1;
+mod views;
 mod weighing;
+mod zeros;
 
 pub use evaluator::Evaluator;
 pub use options::{Options, Segment};

@@ -15,7 +15,7 @@ impl Evaluator {
     /// # Errors
     /// Tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
-        let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
+        let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a + b, |_, b| Ok(b.clone())))
     }
 
@@ -24,7 +24,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`add`](Evaluator::add).
     pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
-        let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
+        let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => {
             self.merged::<T>(&shape, a, b, |a, b| a - b, |context, b| mapped::<T>(context, b, |element| -element))
         })
@@ -35,7 +35,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`add`](Evaluator::add).
     pub fn hadamard(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
-        let shape = a.shape().multiplied(b.shape(), &self.options().screening(a.scalar_type())?)?;
+        let shape = a.shape().multiplied(b.shape(), &self.options.screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a * b, |_, b| Ok(b.clone())))
     }
 
@@ -44,7 +44,7 @@ impl Evaluator {
     /// # Errors
     /// There are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn scale(&self, a: &Tiled, factor: f64) -> Result<Tiled, Error> {
-        let shape = a.shape().scaled(factor, &self.options().screening(a.scalar_type())?)?;
+        let shape = a.shape().scaled(factor, &self.options.screening(a.scalar_type())?)?;
         let part = a.with_part_of_tiles(shape);
         let context = self.context();
         with_float!(a.scalar_type(), T => {
@@ -65,7 +65,7 @@ impl Evaluator {
         if a.scalar_type() != T::SCALAR {
             return Err(unlike_types(a.scalar_type(), T::SCALAR));
         }
-        let screening = self.options().screening(a.scalar_type())?;
+        let screening = self.options.screening(a.scalar_type())?;
         let of_zero = caught("the function of elements", || Ok(function(T::default())))?;
         let shape = a.shape().of_map(of_zero == T::default(), screening.most_tiles)?;
         let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();

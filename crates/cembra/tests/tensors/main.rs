@@ -21,3 +21,5 @@ mod tensor_models;
 mod tensor_operations;
 mod tensor_plans;
 mod tensors;
+#[cfg(feature = "tiles")]
+mod tiles;

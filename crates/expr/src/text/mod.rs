@@ -88,6 +88,34 @@ pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Resu
     Ok(parser::Parser::new(source, vocabulary, limits).run()?)
 }
 
+/// Reads a model whose inputs the caller declares: the text has no lines for them, and spans count from its start.
+///
+/// ```
+/// use cembra_expr::{Callable, Vocabulary, parse_for};
+/// use cembra_runtime::{QType, Scalar};
+/// use cembra_value::Limits;
+///
+/// struct None;
+/// impl Vocabulary for None {
+///     fn resolve(&self, _: &str) -> Option<Callable<'_>> { Option::None }
+///     fn suggest(&self, _: &str) -> Vec<String> { Vec::new() }
+/// }
+/// let inputs = [("a", QType::Tensor(Scalar::Float64, 2))];
+/// let error = parse_for("t(\"j,i\") = b(\"i,j\")", &inputs, &None, &Limits::default()).unwrap_err();
+/// assert_eq!(error.span().map(|span| span.start), Some(11));
+/// ```
+///
+/// # Errors
+/// Everything that is wrong with the text, as far as it can be told, in the order of the text.
+pub fn parse_for(
+    source: &str,
+    inputs: &[(&str, QType)],
+    vocabulary: &dyn Vocabulary,
+    limits: &Limits,
+) -> Result<Program, Error> {
+    Ok(parser::Parser::new(source, vocabulary, limits).with_inputs(inputs).run()?)
+}
+
 /// Reads a model of several files.
 ///
 /// # Errors

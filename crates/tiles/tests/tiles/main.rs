@@ -3,6 +3,7 @@
 mod blocks;
 mod elementwise;
 mod golden;
+mod graphs;
 mod products;
 mod random;
 mod reductions;

@@ -7,7 +7,20 @@ use crate::{Input, NameKind};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Limit, Promise, ScalarValue, Span, Value};
 
-impl Parser<'_, '_> {
+impl<'s> Parser<'s, '_> {
+    /// Declares inputs that the text does not: a line of the text that declared them would stand before it.
+    pub(in crate::text) fn with_inputs(mut self, inputs: &[(&'s str, QType)]) -> Self {
+        for (name, qtype) in inputs {
+            let leaf = self.program.graph.leaf(name, None);
+            self.declared.insert(leaf, Span::default());
+            self.define(name, Span::default(), Meaning::Input(leaf), None);
+            self.cursor.has_tensors |= matches!(qtype, QType::Tensor(..));
+            let (name, qtype) = ((*name).into(), Some(qtype.clone()));
+            self.program.inputs.push(Input { name, qtype, promise: Promise::Nothing, default: None, span: None });
+        }
+        self
+    }
+
     /// `input a, b: f32, c: f64? = 0`
     pub(super) fn input(&mut self) -> Result<(), Stop> {
         self.cursor.advance();

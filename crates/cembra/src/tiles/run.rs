@@ -1,0 +1,213 @@
+//! Texts that are evaluated on tiled tensors: read, checked against the types and extents of the tensors, and kept. How a graph is evaluated on
+//! tiles is decided by `cembra-tiles`.
+
+use crate::{Error, Model, QType, Registry, Scalar};
+use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_tiles::{Evaluator, Options, Tiled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The most texts that are kept.
+const MOST_TEXTS: usize = 64;
+
+/// Evaluates statements of the text language on tiled tensors. A name in a text is that of a tensor that is given with it; the types and the
+/// number of axes of names come from the tensors, so a text has no `input` lines.
+///
+/// A text that was evaluated on tensors of the same types and extents before is not read again: the last 64 are kept.
+///
+/// ```
+/// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
+///
+/// let axis = Tiling1::blocked(4, 2)?;
+/// let shape = Shape::dense(&Tiling::new([&axis])?, MOST_TILES)?;
+/// let [x, y] = [1.0, 2.0].map(|by| Tiled::from_fn(&shape, |at| by * at[0] as f64));
+/// let (x, y) = (x?, y?);
+///
+/// let mut run = World::from_environment()?.evaluator(Options::default());
+/// // `+=` reads the old value of its target, which stays as it is: the new value is what comes out.
+/// let sum = run.statement(r#"x("i") += 0.5 * y("i")"#, [("x", &x), ("y", &y)])?;
+/// assert_eq!(sum.to_tensor()?.to_vec::<f64>()?, [0.0, 2.0, 4.0, 6.0]);
+/// // Several lines make several tensors.
+/// let made = run.statements("let d = exp(x) - 1.0; output e = d * y; output f = d + y", [("x", &x), ("y", &y)])?;
+/// assert_eq!(made["f"].get::<f64>(&[1])?, 1.0_f64.exp() - 1.0 + 2.0);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Run {
+    options: Options,
+    evaluator: Evaluator,
+    elements: cembra_engine::Evaluator,
+    compile: crate::Options,
+    kept: Vec<Arc<Read>>,
+    reads: u64,
+}
+
+/// What a text is read for: the name, the type and the extents of each tensor, sorted by name.
+type Given<'i> = BTreeMap<&'i str, &'i Tiled>;
+
+/// A text that was read.
+#[derive(Debug)]
+struct Read {
+    text: Box<str>,
+    given: Vec<(Box<str>, Scalar, Extents)>,
+    graph: TensorGraph,
+    /// The inputs that the graph has, in the order of its leaves.
+    inputs: Vec<Arc<str>>,
+    outputs: Vec<(Arc<str>, TensorNodeId)>,
+}
+
+impl Read {
+    fn is_for(&self, text: &str, given: &Given<'_>) -> bool {
+        let is_same = |((name, scalar, extents), (other, tiled)): (&(Box<str>, Scalar, Extents), (&&str, &&Tiled))| {
+            **name == **other && *scalar == tiled.scalar_type() && *extents == tiled.tiling().extents()
+        };
+        *self.text == *text && self.given.len() == given.len() && self.given.iter().zip(given).all(is_same)
+    }
+}
+
+impl Run {
+    /// Evaluates texts with these options; expressions of elements are compiled with those of the library, whose backend and operators
+    /// they have. Products of matrices are those of a library with the feature `tensor`, and plain loops without.
+    #[must_use]
+    pub fn new(options: Options, compile: &crate::Options) -> Run {
+        #[cfg(feature = "tensor")]
+        let matrices = cembra_engine::LibraryProduct;
+        #[cfg(not(feature = "tensor"))]
+        let matrices = cembra_tensor::PlainProduct;
+        Run {
+            evaluator: Evaluator::new(options.clone()).matrices(Arc::new(matrices)),
+            options,
+            elements: cembra_engine::Evaluator::new(compile),
+            compile: compile.clone(),
+            kept: Vec::new(),
+            reads: 0,
+        }
+    }
+
+    /// The tensor that a text makes, which has one output: `c("i,j") = a("i,k") * b("k,j")`. An assignment as `+=` reads its target among the
+    /// tensors that are given.
+    ///
+    /// # Errors
+    /// What is wrong with the text, or with its types and labels; it has another number of outputs, or a name that no tensor is given for;
+    /// axes of one label have two tilings; an operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a
+    /// lazy tile cannot be made. The error has its place in the text. Tensors that are given stay as they are.
+    pub fn statement<'i>(
+        &mut self,
+        text: &str,
+        inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
+    ) -> Result<Tiled, Error> {
+        let mut made = self.evaluate(text, inputs)?;
+        match (made.pop(), made.len()) {
+            (Some((_, one)), 0) => Ok(one),
+            (_, others) => {
+                let count = if others == 0 { 0 } else { others + 1 };
+                let message = format!("a text of {count} outputs, of which one is asked for");
+                Err(Error::tensors(TensorErrorKind::OperandCount, message)
+                    .hint("`statements` gives all by their names"))
+            }
+        }
+    }
+
+    /// The tensors that a text makes, by their names.
+    ///
+    /// # Errors
+    /// Those of [`statement`](Run::statement), but for the number of outputs.
+    pub fn statements<'i>(
+        &mut self,
+        text: &str,
+        inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
+    ) -> Result<BTreeMap<String, Tiled>, Error> {
+        let made = self.evaluate(text, inputs)?;
+        Ok(made.into_iter().map(|(name, tiled)| (name.to_string(), tiled)).collect())
+    }
+
+    /// The number that a text makes: `(a("i,j") * b("i,j")).sum()`, or `tensor.sum(a * b)`.
+    ///
+    /// # Errors
+    /// Those of [`statement`](Run::statement), or what it makes has axes.
+    pub fn number<'i>(
+        &mut self,
+        text: &str,
+        inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
+    ) -> Result<f64, Error> {
+        let made = self.statement(text, inputs)?;
+        if made.tiling().rank() > 0 {
+            let message = format!("a tensor of {} axes, where a number is asked for", made.tiling().rank());
+            let error = Error::tensors(TensorErrorKind::RankMismatch, message);
+            return Err(error.hint("sum over all axes: `(a(\"i,j\") * b(\"i,j\")).sum()`"));
+        }
+        match made.scalar_type() {
+            Scalar::Float32 => made.get::<f32>(&[]).map(f64::from),
+            _ => made.get::<f64>(&[]),
+        }
+    }
+
+    /// Nodes of a graph that was built in Rust, evaluated on a tiled tensor for each of its leaves.
+    ///
+    /// # Errors
+    /// The graph has operators of another registry than the options of the library name; those of
+    /// [`Evaluator::evaluate`](Evaluator::evaluate).
+    pub fn graph(&self, graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[&Tiled]) -> Result<Vec<Tiled>, Error> {
+        self.evaluator.evaluate(graph, outputs, inputs, &self.elements.host())
+    }
+
+    /// The options.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How many texts were read: those that were kept from before are not.
+    #[must_use]
+    pub const fn texts_read(&self) -> u64 {
+        self.reads
+    }
+
+    fn evaluate<'i>(
+        &mut self,
+        text: &str,
+        inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
+    ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
+        let given: Given<'i> = inputs.into_iter().collect();
+        let read = self.read(text, &given)?;
+        let inputs: Vec<&Tiled> = read.inputs.iter().filter_map(|name| given.get(&**name).copied()).collect();
+        let nodes: Vec<TensorNodeId> = read.outputs.iter().map(|(_, node)| *node).collect();
+        let made = self.evaluator.evaluate(&read.graph, &nodes, &inputs, &self.elements.host())?;
+        Ok(read.outputs.iter().map(|(name, _)| name.clone()).zip(made).collect())
+    }
+
+    /// The graph of a text for such tensors, which is kept.
+    fn read(&mut self, text: &str, given: &Given<'_>) -> Result<Arc<Read>, Error> {
+        if let Some(at) = self.kept.iter().position(|read| read.is_for(text, given)) {
+            // The last one that was used is the last one that is dropped.
+            let read = self.kept.remove(at);
+            self.kept.push(read.clone());
+            return Ok(read);
+        }
+        self.reads += 1;
+        let registry = self.compile.compile.registry.unwrap_or_else(Registry::standard);
+        // A tiling has at most 16 axes.
+        let qtype = |tiled: &Tiled| QType::Tensor(tiled.scalar_type(), tiled.tiling().rank() as u8);
+        let declared: Vec<(&str, QType)> = given.iter().map(|(name, tiled)| (*name, qtype(tiled))).collect();
+        let executor = Model::parse_for(text, &declared, registry)?.compile(&self.compile)?;
+        let mut extents = Vec::with_capacity(executor.inputs().len());
+        for field in executor.inputs() {
+            let Some(tiled) = given.get(&*field.name) else {
+                let message = format!("no tiled tensor is given for `{}`", field.name);
+                return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give it beside the text"));
+            };
+            extents.push(tiled.tiling().extents());
+        }
+        let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
+        let (graph, nodes) = executor.graph_for(&extents)?;
+        let inputs = executor.inputs().iter().map(|field| field.name.clone()).collect();
+        let outputs = executor.outputs().iter().map(|field| field.name.clone()).zip(nodes).collect();
+        let own = |(name, tiled): (&&str, &&Tiled)| ((*name).into(), tiled.scalar_type(), tiled.tiling().extents());
+        let read = Arc::new(Read { text: text.into(), given: given.iter().map(own).collect(), graph, inputs, outputs });
+        if self.kept.len() == MOST_TEXTS {
+            self.kept.remove(0);
+        }
+        self.kept.push(read.clone());
+        Ok(read)
+    }
+}

@@ -1,0 +1,135 @@
+//! The golden cases of labelled statements and of products by labels, cut into random tiles. Their data are described where `conform` reads them,
+//! in `tests/src/tensor`: arrays are the bits of their elements in hexadecimal digits, under any strides.
+
+use super::{Tilings, floats};
+use cembra::tensor::{Data, Layout, Tensor, TensorGraph};
+use cembra::tiles::{Options, Run, Tiled};
+use cembra::{Backend, Error};
+use flate2::read::GzDecoder;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+fn cases(name: &str) -> Vec<Json> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tensor").join(name);
+    let lines = BufReader::new(GzDecoder::new(File::open(path).expect("golden data"))).lines();
+    lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect()
+}
+
+fn list<T: TryFrom<i64>>(json: &Json) -> Vec<T> {
+    let number = |json: &Json| json.as_i64().and_then(|number| T::try_from(number).ok()).expect("a number");
+    json.as_array().expect("a list").iter().map(number).collect()
+}
+
+fn tensor(json: &Json) -> Tensor {
+    let digits = json["hex"].as_str().expect("digits");
+    let bits = |width: usize| {
+        let chunks = (0..digits.len()).step_by(width).map(move |at| &digits[at..at + width]);
+        chunks.map(|chunk| u64::from_str_radix(chunk, 16).expect("digits"))
+    };
+    let flat = if json["dtype"] == "f32" {
+        Data::Float32(bits(8).map(|bits| f32::from_bits(bits as u32)).collect::<Vec<f32>>().into())
+    } else {
+        assert_eq!(json["dtype"], "f64");
+        Data::Float64(bits(16).map(f64::from_bits).collect::<Vec<f64>>().into())
+    };
+    let extents: Vec<usize> = list(&json["shape"]);
+    let offset = json["offset"].as_u64().unwrap_or(0) as usize;
+    let layout = match json.get("strides") {
+        Some(strides) => Layout::strided(&extents, &list::<isize>(strides), offset, flat.len()),
+        None => Layout::row_major(&extents),
+    };
+    Tensor::from_parts(flat, layout.expect("a layout")).expect("a tensor")
+}
+
+/// An error if a value is not what a case expects.
+fn check(case: &Json, found: &Tiled) -> Result<(), String> {
+    let (expected, found) = (tensor(&case["expected"]), found.to_tensor().expect("a dense tensor"));
+    let bounds =
+        if case["check"] == "atol" { floats(&tensor(&case["atol"])) } else { vec![0.0; expected.layout().len()] };
+    assert_eq!(bounds.len(), expected.layout().len());
+    if (expected.scalar_type(), expected.extents()) != (found.scalar_type(), found.extents()) {
+        return Err(format!("{found:?} for {expected:?}"));
+    }
+    for ((expected, found), bound) in floats(&expected).into_iter().zip(floats(&found)).zip(bounds) {
+        let is_same = expected == found || (expected.is_nan() && found.is_nan());
+        // A distance that is no number is not near.
+        let is_near = (expected - found).abs() <= bound;
+        if !(is_same || is_near) {
+            return Err(format!("{found} for {expected}, which may be {bound} apart"));
+        }
+    }
+    Ok(())
+}
+
+/// What evaluates cases: with a threshold of 0, and without screening; by machine code, and by the interpreter.
+fn runs() -> [Run; 2] {
+    let machine = cembra::Options::default();
+    [
+        Run::new(Options::default().threshold(0.0), &machine),
+        Run::new(Options::default().screen(false), &machine.clone().backend(Backend::Interpreter)),
+    ]
+}
+
+/// Evaluates all cases of a file; how many there were, and how many of them were refused, by the reason.
+fn evaluate(
+    name: &str,
+    mut case: impl FnMut(&mut Run, &Json, u64) -> Result<(), Error>,
+) -> (usize, BTreeMap<String, usize>) {
+    let (mut count, mut refused) = (0, BTreeMap::new());
+    let mut runs = runs();
+    for (seed, json) in (0..).zip(cases(name)) {
+        for run in &mut runs {
+            count += 1;
+            if let Err(error) = case(run, &json, seed) {
+                *refused.entry(format!("{}: {error}", error.code())).or_insert(0) += 1;
+            }
+        }
+    }
+    (count, refused)
+}
+
+#[test]
+fn statements_of_the_golden_data() {
+    let (count, refused) = evaluate("stmt.jsonl.gz", |run, case, seed| {
+        if case["check"] == "error" {
+            // What is wrong with labels is found before there are tiles.
+            return Ok(());
+        }
+        let mut tilings = Tilings::new(seed);
+        let inputs = case["inputs"].as_object().expect("tensors").iter();
+        let inputs: Vec<(&str, Tiled)> = inputs.map(|(name, json)| (&**name, tilings.tiled(&tensor(json)))).collect();
+        let text = case["text"].as_str().expect("a text");
+        let made = run.statement(text, inputs.iter().map(|(name, tiled)| (*name, tiled)))?;
+        if let Err(wrong) = check(case, &made) {
+            panic!("{}: {text}: {wrong}", case["id"]);
+        }
+        Ok(())
+    });
+    assert_eq!((count, refused), (2 * 455, BTreeMap::new()));
+}
+
+#[test]
+fn products_of_the_golden_data() {
+    let (count, refused) = evaluate("einsum.jsonl.gz", |run, case, seed| {
+        let mut tilings = Tilings::new(seed);
+        let operands: Vec<Tensor> = case["operands"].as_array().expect("operands").iter().map(tensor).collect();
+        let spec = case["spec"].as_str().expect("labels");
+        let mut graph = TensorGraph::standard();
+        let leaf = |tensor: &Tensor| graph.leaf("", tensor.scalar_type(), tensor.extents());
+        let leaves = operands.iter().map(leaf).collect::<Result<Vec<_>, Error>>()?;
+        let product = match graph.einsum(spec, &leaves) {
+            Err(_) if case["check"] == "error" => return Ok(()),
+            product => product?,
+        };
+        let tiled: Vec<Tiled> = operands.iter().map(|operand| tilings.tiled(operand)).collect();
+        let made = run.graph(&graph, &[product], &tiled.iter().collect::<Vec<_>>())?;
+        if let Err(wrong) = check(case, &made[0]) {
+            panic!("{}: {spec}: {wrong}", case["id"]);
+        }
+        Ok(())
+    });
+    assert_eq!((count, refused), (2 * 1109, BTreeMap::new()));
+}

@@ -1,0 +1,78 @@
+//! What is refused, and where in the text that is.
+
+use cembra::Error;
+use cembra::tensor::TensorErrorKind;
+use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
+
+fn dense(boundaries: &[&[i64]]) -> Tiled {
+    let axes: Vec<Tiling1> =
+        boundaries.iter().map(|own| Tiling1::new(own.iter().copied()).expect("ascending")).collect();
+    let shape = Shape::dense(&Tiling::new(axes).expect("few tiles"), MOST_TILES).expect("few tiles");
+    Tiled::from_fn(&shape, |at| at[0] as f64).expect("tiles")
+}
+
+/// The error of a text on two matrices of 4 x 4, whose tiles differ, and one of 4 x 3: its kind, its message, and the text that it points to.
+fn refused(text: &str) -> (TensorErrorKind, String, String) {
+    let (a, b, c) = (dense(&[&[0, 2, 4], &[0, 2, 4]]), dense(&[&[0, 1, 4], &[0, 2, 4]]), dense(&[&[0, 2, 4], &[0, 3]]));
+    let mut run = World::from_environment().expect("a world").evaluator(Options::default().most_bytes(64 * 8));
+    let error: Error =
+        run.statement(text, [("a", &a), ("b", &b), ("c", &c)]).map(|made| panic!("{text} is {made:?}")).unwrap_err();
+    let span = error.span().map_or("", |span| span.text(text));
+    let message = error.to_string();
+    let message = message.split([';', '\n']).next().unwrap_or_default().to_owned();
+    (error.tensor_kind().unwrap_or_else(|| panic!("{text}: {error}")), message, span.to_owned())
+}
+
+#[test]
+fn unlike_tilings_are_named() {
+    for text in [
+        r#"r("i,j") = a("i,k") * b("k,j")"#,
+        r#"r("i,j") = a("i,j") + b("i,j")"#,
+        r#"r("i,j") = exp(a("i,j")) + b("i,j")"#,
+        r#"r("i") = b("i,i")"#,
+    ] {
+        let (kind, message, span) = refused(text);
+        assert_eq!(kind, TensorErrorKind::SizeMismatch, "{text}");
+        assert!(message.contains("[0, 1, 4]") && message.contains("[0, 2, 4]"), "{text}: {message}");
+        assert!(!span.is_empty() && text.contains(&span), "{text}: `{span}`");
+    }
+}
+
+#[test]
+fn operations_that_are_not_for_tiles_are_named_at_their_place() {
+    for (text, kind, message, place) in [
+        ("-tensor.concat((a, c), 1)", TensorErrorKind::Tiling, "concat", "tensor.concat((a, c), 1)"),
+        ("1.0 + tensor.slice(a, 0, 0, 4, 2)", TensorErrorKind::Tiling, "steps of 2", "tensor.slice(a, 0, 0, 4, 2)"),
+        ("1.0 + tensor.reshape(a, (2, 8))", TensorErrorKind::Tiling, "torn apart", "tensor.reshape(a, (2, 8))"),
+        ("a > 1.0", TensorErrorKind::ElementType, "bool", "a > 1.0"),
+    ] {
+        let (found, said, span) = refused(text);
+        assert_eq!(found, kind, "{text}: {said}");
+        assert!(said.contains(message), "{text}: {said}");
+        assert_eq!(span, place, "{text}");
+    }
+}
+
+#[test]
+fn limits_are_those_of_the_options() {
+    // 16 elements of 8 bytes fit, and 256 do not.
+    let (kind, message, _) = refused(r#"r("i,j,k,l") = a("i,j") * a("k,l")"#);
+    assert_eq!(kind, TensorErrorKind::Limit);
+    assert!(message.contains("2048 bytes") && message.contains("512"), "{message}");
+}
+
+#[test]
+fn outputs_are_counted() {
+    let a = dense(&[&[0, 2, 4]]);
+    let mut run = World::from_environment().expect("a world").evaluator(Options::default());
+    let two = run.statement("output x = a; output y = a", [("a", &a)]).unwrap_err();
+    assert_eq!(two.tensor_kind(), Some(TensorErrorKind::OperandCount));
+    assert!(two.to_string().contains("2 outputs"), "{two}");
+    let axes = run.number("a + 1.0", [("a", &a)]).unwrap_err();
+    assert_eq!(axes.tensor_kind(), Some(TensorErrorKind::RankMismatch));
+    let missing = run.statement("a + b", [("a", &a)]).unwrap_err();
+    assert!(missing.to_string().contains('b'), "{missing}");
+    // What is wrong with labels is what it is for dense tensors.
+    let label = run.statement(r#"r("i") = a("i") * a("j")"#, [("a", &a)]).unwrap_err();
+    assert_eq!((label.code(), label.tensor_kind()), ("labels", Some(TensorErrorKind::FreeLabel)));
+}

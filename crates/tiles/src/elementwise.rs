@@ -1,0 +1,332 @@
+//! Expressions of elements over tiled tensors. Which tiles the value has follows from which tiles the tensors have and from what the expression
+//! makes of zeros; each present tile is computed by one compiled expression, whatever its extents. Sums, differences, products and multiples of
+//! tensors of one tiling are those of the [`Evaluator`], which copies no tile that it need not.
+
+use crate::algebra::check_same_tilings;
+use crate::contraction::contract;
+use crate::error::{limit, unlike_tilings};
+use crate::grouping::{Action, Place, Region, Step};
+use crate::shape::{Building, MOST_VISITED};
+use crate::tile::{Float, Tile, TileMemory, check_float, with_float};
+use crate::tiled::{TilePlace, Tiled, bytes_of};
+use crate::tiling::TileIndex;
+use crate::views::reshaped;
+use crate::zeros::{Content, Pattern, magnitude};
+use crate::{Evaluator, Screening, Tiling, Tiling1};
+use cembra_ops::id;
+use cembra_runtime::Scalar;
+use cembra_tensor::{Axes, Axis, DataMut, Elements, Labels};
+use cembra_value::Error;
+use cembra_value::tensor::Tensor;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// Memory of floats as memory of any elements.
+trait Memory: Float {
+    fn memory(elements: &mut [Self]) -> DataMut<'_>;
+}
+
+impl Memory for f32 {
+    fn memory(elements: &mut [f32]) -> DataMut<'_> {
+        DataMut::Float32(elements)
+    }
+}
+
+impl Memory for f64 {
+    fn memory(elements: &mut [f64]) -> DataMut<'_> {
+        DataMut::Float64(elements)
+    }
+}
+
+/// Where the tiles of a tensor are in the grid of a result, whose axes it has, but for those along which it is the same.
+struct Leaf<'t> {
+    tiled: &'t Tiled,
+    /// What each axis of the result adds to the number of the tensor's tile: for each tile, or in all.
+    strides: SmallVec<[(u64, u64); 6]>,
+    /// True if tiles have the numbers that they have in the result.
+    is_full: bool,
+}
+
+impl<'t> Leaf<'t> {
+    fn of(tiled: &'t Tiled, tiling: &Tiling) -> Leaf<'t> {
+        let missing = tiling.rank().saturating_sub(tiled.tiling().rank());
+        let mut strides: SmallVec<[(u64, u64); 6]> = SmallVec::from_elem((0, 0), missing);
+        let axes = tiled.tiling().axes().iter().zip(tiling.axes().iter().skip(missing));
+        strides.extend(axes.zip(tiled.tiling().strides()).map(|((own, axis), stride)| {
+            // The only element of an axis along which the tensor is the same may have empty tiles around it.
+            let only = own.tile_of(own.lower()).unwrap_or(0);
+            if own == axis { (stride, 0) } else { (0, only * stride) }
+        }));
+        Leaf { tiled, strides, is_full: tiled.tiling() == tiling }
+    }
+
+    /// The position of the tile that is read for a tile of the result; none if it is absent.
+    fn position(&self, number: u64, index: &[u64]) -> Option<usize> {
+        if self.is_full {
+            return self.tiled.shape().position(number);
+        }
+        let number = index.iter().zip(&self.strides).map(|(at, (stride, fixed))| at * stride + fixed).sum();
+        self.tiled.shape().position(number)
+    }
+}
+
+/// The tiling of a result of these extents from those of the tensors, which are aligned at the last axis. An axis along which all are the same
+/// is one tile.
+///
+/// # Errors
+/// Two tensors cut an axis at other boundaries.
+fn common_tiling(extents: &[usize], leaves: &[&Tiled]) -> Result<Tiling, Error> {
+    let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, extents.len());
+    for leaf in leaves {
+        let own = leaf.tiling().axes();
+        let missing = extents.len().saturating_sub(own.len());
+        for ((own, extent), known) in own.iter().zip(&extents[missing..]).zip(&mut axes[missing..]) {
+            if own.extent() != *extent {
+                continue;
+            }
+            let known = known.get_or_insert(own);
+            // How one element is cut out of nothing is of no interest.
+            if *known != own && *extent != 1 {
+                return Err(unlike_tilings(&format!("axes that are walked together, {known:?} and {own:?},")));
+            }
+        }
+    }
+    let axis = |(known, extent): (Option<&Tiling1>, &usize)| match known {
+        Some(known) => Ok(known.clone()),
+        None => Tiling1::blocked(*extent as u64, (*extent).max(1) as u64),
+    };
+    let axes = axes.into_iter().zip(extents).map(axis).collect::<Result<Vec<Tiling1>, Error>>()?;
+    Tiling::new(axes)
+}
+
+/// Evaluates an expression whose value has these extents on the tensors that it reads.
+///
+/// # Errors
+/// Tilings differ, there are too many tiles or bytes, or an element fails.
+pub(crate) fn evaluate(
+    run: &Evaluator,
+    region: &Region,
+    extents: &[usize],
+    leaves: &[&Tiled],
+    elements: &dyn Elements,
+) -> Result<Tiled, Error> {
+    if let Some(made) = by_evaluator(run, region, extents, leaves) {
+        return made;
+    }
+    let scalar = region.steps.last().map_or(Scalar::Float64, |step| step.scalar);
+    check_float(scalar)?;
+    let tiling = common_tiling(extents, leaves)?;
+    let leaves: Vec<Leaf<'_>> = leaves.iter().map(|tiled| Leaf::of(tiled, &tiling)).collect();
+    let run = Run { run, region, leaves: &leaves, elements };
+    with_float!(scalar, T => run.make::<T>(&tiling))
+}
+
+/// What the evaluator has a function for: an operator on tensors of one tiling, or on one tensor and a number.
+fn by_evaluator(
+    run: &Evaluator,
+    region: &Region,
+    extents: &[usize],
+    leaves: &[&Tiled],
+) -> Option<Result<Tiled, Error>> {
+    let leaf = |place: &Place| if let Place::Leaf(at) = place { leaves.get(*at).copied() } else { None };
+    let number = |place: &Place| match place {
+        Place::Step(at) => match &region.steps.get(*at)?.action {
+            Action::Constant(bits) => float(region.steps[*at].scalar, *bits),
+            _ => None,
+        },
+        Place::Leaf(_) => None,
+    };
+    let Step { action, .. } = region.steps.last()?;
+    let is_alone = region.steps.iter().rev().skip(1).all(|step| matches!(step.action, Action::Constant(_)));
+    // Numbers are not screened: a small one is not left out, as a tile is.
+    if !is_alone || extents.is_empty() {
+        return None;
+    }
+    let (op, places) = match action {
+        Action::Same(place) => {
+            let of = leaf(place)?;
+            return (of.tiling().extents()[..] == *extents).then(|| Ok(of.clone()));
+        }
+        Action::Apply(op, places) => (op.id(), places.as_slice()),
+        Action::Constant(_) => return None,
+    };
+    if leaves.iter().any(|leaf| leaf.tiling().extents()[..] != *extents) {
+        return None;
+    }
+    match (op, places) {
+        (id::ADD | id::SUBTRACT | id::MULTIPLY, [a, b]) => {
+            if let (Some(a), Some(b)) = (leaf(a), leaf(b)) {
+                if let Err(error) = check_same_tilings(a.tiling(), b.tiling()) {
+                    // Axes of one element are alike however they are cut.
+                    return if extents.contains(&1) { None } else { Some(Err(error)) };
+                }
+                return Some(match op {
+                    id::ADD => run.add(a, b),
+                    id::SUBTRACT => run.subtract(a, b),
+                    _ => run.hadamard(a, b),
+                });
+            }
+            let (of, factor) = match (number(a), number(b)) {
+                (Some(factor), None) => (leaf(b)?, factor),
+                (None, Some(factor)) => (leaf(a)?, factor),
+                _ => return None,
+            };
+            (op == id::MULTIPLY && factor.is_finite()).then(|| run.scale(of, factor))
+        }
+        (id::NEG, [of]) => Some(run.scale(leaf(of)?, -1.0)),
+        _ => None,
+    }
+}
+
+/// A float by its bits.
+fn float(scalar: Scalar, bits: u64) -> Option<f64> {
+    match scalar {
+        Scalar::Float64 => Some(f64::from_bits(bits)),
+        Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32))),
+        _ => None,
+    }
+}
+
+/// The product of two tensors that are aligned at the last axis, one of which is the same along some axes: a product by labels, so absent
+/// tiles are not visited.
+///
+/// # Errors
+/// Those of a product.
+pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&Tiled; 2]) -> Result<Tiled, Error> {
+    let mut is_met = [false; cembra_runtime::MOST_AXES];
+    let (mut narrow, mut labels) = (Vec::new(), Vec::new());
+    for of in operands {
+        let own = of.tiling().extents();
+        let missing = extents.len().saturating_sub(own.len());
+        // An axis of one element that the result has once is that of the first operand that has it.
+        let stays = |at: &usize| own[*at] != 1 || (extents[missing + *at] == 1 && !is_met[missing + *at]);
+        let kept: SmallVec<[usize; 6]> = (0..own.len()).filter(stays).collect();
+        kept.iter().for_each(|at| is_met[missing + *at] = true);
+        narrow.push(reshaped(of, &kept.iter().map(|at| own[*at]).collect::<SmallVec<[usize; 6]>>())?);
+        labels.push(kept.iter().map(|at| (missing + *at) as Axis).collect::<Axes>());
+    }
+    contract(run, &Labels { operands: labels, output: (0..extents.len() as Axis).collect() }, narrow)
+}
+
+/// A tile that is to be made: its number, and which pattern it follows.
+struct Wanted {
+    number: u64,
+    pattern: usize,
+}
+
+struct Run<'r> {
+    run: &'r Evaluator,
+    region: &'r Region,
+    leaves: &'r [Leaf<'r>],
+    elements: &'r dyn Elements,
+}
+
+impl Run<'_> {
+    fn make<T: Memory>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
+        let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
+        let shape = shape.finish();
+        self.run.context().check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
+        let mut tiles = Vec::with_capacity(wanted.len());
+        for Wanted { number, pattern } in wanted {
+            self.elements.go_on()?;
+            let Some(place) = TilePlace::of(tiling, number) else { continue };
+            let extents = place.extents();
+            let mut memory = TileMemory::<T>::of_extents(&extents)?;
+            let pattern = &patterns[pattern];
+            if let Some((body, read)) = &pattern.kernel {
+                let mut inputs: Vec<Tensor> = Vec::with_capacity(read.len());
+                for leaf in read {
+                    let leaf = &self.leaves[*leaf];
+                    if let Some(position) = leaf.position(number, &place.index) {
+                        inputs.push(leaf.tiled.tile_at(position)?.tensor().clone());
+                    }
+                }
+                if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {
+                    // Nothing but more indices.
+                    tiles.push(Tile::of(&input.broadcast_to(&extents)?)?);
+                    continue;
+                }
+                self.elements.map_into(body, &inputs, &extents, &mut [T::memory(memory.elements_mut())])?;
+            } else if let Content::Uniform(bits, _) = pattern.value() {
+                memory.elements_mut().fill(T::from_bits(bits));
+            }
+            tiles.push(memory.into_tile(&extents)?);
+        }
+        Ok(Tiled::with_true_norms(&shape, T::SCALAR, tiles))
+    }
+
+    /// Which tiles there are, and the patterns that they follow.
+    fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(Building, Vec<Wanted>, Vec<Pattern>), Error> {
+        let screening = self.run.options.screening(T::SCALAR)?;
+        let screening = if tiling.rank() == 0 { Screening { threshold: 0.0, ..screening } } else { screening };
+        let mut shape = Building::new(tiling, screening);
+        let (mut wanted, mut patterns) = (Vec::new(), Vec::new());
+        // The pattern of each set of present tensors; none if it makes nothing.
+        let mut known: HashMap<SmallVec<[bool; 8]>, Option<usize>> = HashMap::new();
+        let mut bounds: Vec<(f64, f64)> = Vec::with_capacity(self.leaves.len());
+        for number in self.candidates(tiling)? {
+            let volume = tiling.volume(number);
+            let index: TileIndex = tiling.index_of(number).unwrap_or_default();
+            if volume == 0.0 {
+                continue;
+            }
+            let positions: SmallVec<[Option<usize>; 8]> =
+                self.leaves.iter().map(|leaf| leaf.position(number, &index)).collect();
+            let present: SmallVec<[bool; 8]> = positions.iter().map(Option::is_some).collect();
+            let pattern = match known.get(&present) {
+                Some(pattern) => *pattern,
+                None => {
+                    let made = Pattern::of(self.region, &present, self.elements)?;
+                    let is_zero = match made.value() {
+                        Content::Absent => true,
+                        Content::Uniform(bits, _) => magnitude(T::SCALAR, bits) == Some(0.0),
+                        Content::Varies => false,
+                    };
+                    let at = (!is_zero).then_some(patterns.len());
+                    patterns.extend(at.map(|_| made));
+                    known.insert(present, at);
+                    at
+                }
+            };
+            let Some(pattern) = pattern else { continue };
+            bounds.clear();
+            for (leaf, position) in self.leaves.iter().zip(&positions) {
+                bounds.push(position.map_or((0.0, 0.0), |at| leaf.bound(at, volume)));
+            }
+            if shape.add(number, patterns[pattern].estimate(self.region, &bounds, volume))? {
+                wanted.push(Wanted { number, pattern });
+            }
+        }
+        Ok((shape, wanted, patterns))
+    }
+
+    /// The tiles that may be present, ascending: those of the tensors that have all axes, if the others alone make nothing; else the grid.
+    fn candidates(&self, tiling: &Tiling) -> Result<Box<dyn Iterator<Item = u64>>, Error> {
+        let present: Vec<bool> = self.leaves.iter().map(|leaf| !leaf.is_full).collect();
+        if Pattern::of(self.region, &present, self.elements)?.value() == Content::Absent {
+            let full = self.leaves.iter().filter(|leaf| leaf.is_full);
+            let mut tiles: Vec<u64> = full.flat_map(|leaf| leaf.tiled.shape().tiles()).copied().collect();
+            tiles.sort_unstable();
+            tiles.dedup();
+            return Ok(Box::new(tiles.into_iter()));
+        }
+        if tiling.tiles() > MOST_VISITED {
+            let error = limit("tiles of an expression that makes no zeros of zeros", tiling.tiles(), MOST_VISITED);
+            return Err(error.hint("make larger tiles"));
+        }
+        Ok(Box::new(0..tiling.tiles()))
+    }
+}
+
+impl Leaf<'_> {
+    /// The norm that a tile has among so many elements, and the largest magnitude that one of them may have.
+    fn bound(&self, position: usize, volume: f64) -> (f64, f64) {
+        let norm = self.tiled.shape().norms()[position];
+        if self.is_full {
+            return (norm, f64::INFINITY);
+        }
+        let own = self.tiled.tiling().volume(self.tiled.shape().tiles()[position]);
+        // Each element stands there `volume / own` times, so the sum of squares is as many times as large.
+        (norm * (own / volume).sqrt(), if own == 1.0 { norm } else { f64::INFINITY })
+    }
+}

@@ -1,0 +1,166 @@
+//! Graphs of operators on tiled tensors: the nodes that outputs need are evaluated in their order, each on tiles, and a value is dropped after its
+//! last use. The tiling of each axis follows from the operands: axes that are walked together have to be cut at the same boundaries. What the
+//! nodes mean is said by the reference of `cembra-tensor`; how each kind is evaluated is in files of its own.
+
+use crate::elementwise::{broadcast_product, evaluate};
+use crate::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
+use crate::reduction::reduce;
+use crate::tile::check_float;
+use crate::views::{reshaped, sliced, with_axes};
+use crate::{Evaluator, Tiled};
+use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+
+impl Evaluator {
+    /// Evaluates nodes of a graph on tiled tensors for its leaves. Expressions of elements are evaluated by `elements`, once for each tile.
+    ///
+    /// A result has a tile where its estimate is not below the threshold. A result without axes is one tile of one element, which nothing
+    /// leaves out.
+    ///
+    /// # Errors
+    /// There are not as many inputs as leaves, or one is of another type or other extents; axes that are walked together have two tilings; an
+    /// operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a lazy tile cannot be made. The error has the
+    /// place in the text that the node was written for.
+    pub fn evaluate(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+    ) -> Result<Vec<Tiled>, Error> {
+        check_inputs(graph, inputs)?;
+        let needed = graph.needed(outputs);
+        let grouping = Grouping::of(graph, outputs, &needed);
+        let mut steps: Vec<(TensorNodeId, Option<Region>)> = Vec::new();
+        let mut uses = vec![0_usize; graph.len()];
+        for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()] && grouping.is_made(*id)) {
+            let region = is_elementwise(graph, node).then(|| grouping.region(graph, id));
+            for operand in region.as_ref().map_or(node.read(), |region| &region.leaves) {
+                uses[operand.index()] += 1;
+            }
+            steps.push((id, region));
+        }
+        outputs.iter().for_each(|output| uses[output.index()] += 1);
+        let of_numbers = of_numbers(graph, outputs, &steps);
+        let mut unscreened = self.clone();
+        unscreened.options = unscreened.options.screen(false);
+        let mut values: Vec<Option<Tiled>> = vec![None; graph.len()];
+        for (id, region) in steps {
+            elements.go_on()?;
+            let node = graph.node(id);
+            let made = match &region {
+                Some(region) => {
+                    let leaves = taken(&values, &region.leaves)?;
+                    let run = if of_numbers[id.index()] { &unscreened } else { self };
+                    evaluate(run, region, &node.extents, &leaves, elements)
+                }
+                None => self.node(graph, id, &taken(&values, node.read())?, inputs),
+            };
+            let made = made.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
+            for operand in region.as_ref().map_or(node.read(), |region| &region.leaves) {
+                let uses = &mut uses[operand.index()];
+                *uses = uses.saturating_sub(1);
+                if *uses == 0 {
+                    values[operand.index()] = None;
+                }
+            }
+            values[id.index()] = Some(made);
+        }
+        let value = |output: &TensorNodeId| values[output.index()].clone().ok_or_else(not_computed);
+        outputs.iter().map(value).collect()
+    }
+
+    /// A node that is no expression of elements.
+    fn node(
+        &self,
+        graph: &TensorGraph,
+        id: TensorNodeId,
+        operands: &[&Tiled],
+        inputs: &[&Tiled],
+    ) -> Result<Tiled, Error> {
+        let node = graph.node(id);
+        match (&node.operation, operands) {
+            (Operation::Leaf(at), _) => inputs.get(*at as usize).copied().cloned().ok_or_else(not_computed),
+            (Operation::Map(_), [a, b]) if is_broadcast_product(graph, node) => {
+                broadcast_product(self, &node.extents, [a, b])
+            }
+            (Operation::Contract(labels), _) => {
+                check_float(node.scalar)?;
+                crate::contraction::contract(self, labels, operands.iter().copied().cloned().collect())
+            }
+            (Operation::Reduce(reduction, axes), [of]) => reduce(self, *reduction, axes, of),
+            (Operation::Axes(to), [of]) => with_axes(of, to),
+            (Operation::Reshape, [of]) => reshaped(of, &node.extents),
+            (Operation::Slice(slices), [of]) => sliced(self, of, slices),
+            (operation, _) => {
+                let message = format!("{} is not evaluated on tiled tensors", name_of(operation));
+                Err(Error::tensors(Kind::Tiling, message)
+                    .hint("compute it of dense tensors, and cut the result into tiles"))
+            }
+        }
+    }
+}
+
+/// Which expressions are read by nothing but what becomes numbers. They are not screened: squares of small elements are small, and their sum is
+/// not screened either.
+fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
+    let mut of_numbers = vec![true; graph.len()];
+    outputs.iter().for_each(|output| of_numbers[output.index()] = false);
+    for (id, region) in steps.iter().rev() {
+        let node = graph.node(*id);
+        let is_of_numbers = node.extents.is_empty() || (region.is_some() && of_numbers[id.index()]);
+        if !is_of_numbers {
+            let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
+            read.iter().for_each(|operand| of_numbers[operand.index()] = false);
+        }
+    }
+    of_numbers
+}
+
+/// What an operation that is not for tiled tensors is called.
+const fn name_of(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Tensor(_) => "a literal tensor",
+        Operation::Iota => "`tensor.iota`",
+        Operation::PlaceAxes(_) => "a diagonal among zeros",
+        Operation::PlaceSlice(_) => "a slice among zeros",
+        Operation::Take(_) => "`tensor.take`",
+        Operation::PlaceTake(_) => "a sum at indices",
+        Operation::Concat(_) => "`tensor.concat`",
+        Operation::Custom(_) => "an operation of a user",
+        _ => "this operation",
+    }
+}
+
+/// The values of nodes that were computed before.
+fn taken<'v>(values: &'v [Option<Tiled>], nodes: &[TensorNodeId]) -> Result<Vec<&'v Tiled>, Error> {
+    nodes.iter().map(|node| values[node.index()].as_ref().ok_or_else(not_computed)).collect()
+}
+
+#[cold]
+fn not_computed() -> Error {
+    Error::tensors(Kind::Evaluation, "an operand that was not computed")
+}
+
+/// An error if these are no inputs for the leaves of a graph.
+fn check_inputs(graph: &TensorGraph, inputs: &[&Tiled]) -> Result<(), Error> {
+    if graph.leaves().len() != inputs.len() {
+        let message = format!("{} tiled tensors for {} inputs", inputs.len(), graph.leaves().len());
+        return Err(Error::tensors(Kind::OperandCount, message));
+    }
+    for (leaf, input) in graph.leaves().iter().zip(inputs) {
+        let node = graph.node(leaf.node);
+        if node.scalar != input.scalar_type() {
+            let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
+            let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
+            return Err(Error::tensors(Kind::ElementType, message));
+        }
+        if node.extents != input.tiling().extents() {
+            let (wanted, found) = (&node.extents[..], input.tiling().extents());
+            let message = format!("input `{}` is of {wanted:?}, not {:?}", leaf.name, &found[..]);
+            return Err(Error::tensors(Kind::SizeMismatch, message));
+        }
+    }
+    Ok(())
+}

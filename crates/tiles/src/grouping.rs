@@ -1,0 +1,159 @@
+//! Which nodes of a graph have values in tiles, and which are computed where they are read: operators on elements are read by others, so a
+//! chain of them is one expression that is evaluated tile by tile. `exp(a + b) * c` is one expression of three tensors, and no tile of the sum is
+//! ever stored. What an expression makes of tiles is decided elsewhere.
+
+use cembra_ops::id;
+use cembra_runtime::Scalar;
+use cembra_tensor::{ElementOperator, Node, Operation, TensorGraph, TensorNodeId};
+
+/// The most steps of an expression, as long ones take long to compile.
+const MOST_STEPS: usize = 128;
+
+/// Where a step has an operand from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// A tensor in tiles, by its position among those that the expression reads.
+    Leaf(usize),
+    /// A step before.
+    Step(usize),
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// A number by its bits.
+    Constant(u64),
+    /// An operator on elements.
+    Apply(ElementOperator, Vec<Place>),
+    /// What its operand is, maybe for more indices.
+    Same(Place),
+}
+
+/// A step of an expression of elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) scalar: Scalar,
+}
+
+/// An expression of elements: the tensors in tiles that it reads, and its steps, of which the last is its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    pub(crate) leaves: Vec<TensorNodeId>,
+    /// The types of the elements of the leaves.
+    pub(crate) leaf_types: Vec<Scalar>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Which nodes have values in tiles.
+pub(crate) struct Grouping {
+    is_made: Vec<bool>,
+}
+
+/// True for what is computed element by element.
+pub(crate) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
+    match node.operation {
+        Operation::Map(_) => !is_broadcast_product(graph, node),
+        Operation::Constant(_) | Operation::Broadcast | Operation::Barrier(_) | Operation::CustomVjp(_) => true,
+        _ => false,
+    }
+}
+
+/// True for a product of two tensors of which one has not all axes of the result: a product by labels, which visits present tiles alone.
+pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
+    let Operation::Map(op) = &node.operation else { return false };
+    let extents = |operand: &TensorNodeId| graph.extents(*operand);
+    op.id() == id::MULTIPLY
+        && matches!(node.scalar, Scalar::Float32 | Scalar::Float64)
+        && node.operands.len() == 2
+        && node.operands.iter().all(|operand| !extents(operand).is_empty())
+        && node.operands.iter().any(|operand| *extents(operand) != node.extents[..])
+}
+
+impl Grouping {
+    /// Groups the nodes that outputs need.
+    pub(crate) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Grouping {
+        let mut is_forced = vec![false; graph.len()];
+        let mut readers = vec![0_usize; graph.len()];
+        outputs.iter().for_each(|output| is_forced[output.index()] = true);
+        for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            for operand in node.read() {
+                let at = operand.index();
+                readers[at] = readers[at].saturating_add(1);
+                let is_read_wider = *graph.extents(*operand) != node.extents[..];
+                // What is read for more indices than it has would be computed for each of them.
+                let is_repeated = is_read_wider && matches!(graph.node(*operand).operation, Operation::Map(_));
+                if !is_elementwise(graph, node) {
+                    is_forced[at] = true;
+                } else if is_repeated {
+                    readers[at] = readers[at].saturating_add(1);
+                }
+            }
+        }
+        let mut is_made = vec![false; graph.len()];
+        let mut sizes = vec![0_usize; graph.len()];
+        let mut is_of_leaves = vec![false; graph.len()];
+        for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            let at = id.index();
+            if !is_elementwise(graph, node) {
+                (is_made[at], is_of_leaves[at]) = (true, true);
+                continue;
+            }
+            let read = || node.read().iter().map(|operand| operand.index());
+            is_of_leaves[at] = read().any(|operand| is_of_leaves[operand]);
+            let inner = read().filter(|operand| !is_made[*operand]);
+            let size = inner.fold(1, |size: usize, operand| size.saturating_add(sizes[operand]));
+            let is_worth_it = matches!(node.operation, Operation::Map(_))
+                && matches!(node.scalar, Scalar::Float32 | Scalar::Float64)
+                && is_of_leaves[at]
+                && (readers[at] > 1 || size >= MOST_STEPS);
+            is_made[at] = is_forced[at] || is_worth_it;
+            sizes[at] = if is_made[at] { 0 } else { size };
+        }
+        Grouping { is_made }
+    }
+
+    /// True if the node has a value in tiles.
+    pub(crate) fn is_made(&self, id: TensorNodeId) -> bool {
+        self.is_made[id.index()]
+    }
+
+    /// The expression of a node that is computed element by element.
+    pub(crate) fn region(&self, graph: &TensorGraph, root: TensorNodeId) -> Region {
+        let (mut leaves, mut inner) = (Vec::new(), vec![root]);
+        let mut open = vec![root];
+        let mut is_met = std::collections::BTreeSet::from([root]);
+        while let Some(id) = open.pop() {
+            for operand in graph.node(id).read() {
+                if !is_met.insert(*operand) {
+                    continue;
+                }
+                if self.is_made(*operand) {
+                    leaves.push(*operand);
+                } else {
+                    inner.push(*operand);
+                    open.push(*operand);
+                }
+            }
+        }
+        // Operands have lower numbers than what reads them.
+        leaves.sort_unstable();
+        inner.sort_unstable();
+        let place = |id: &TensorNodeId| match leaves.binary_search(id) {
+            Ok(leaf) => Place::Leaf(leaf),
+            Err(_) => Place::Step(inner.binary_search(id).unwrap_or_default()),
+        };
+        let step = |id: &TensorNodeId| {
+            let node = graph.node(*id);
+            let action = match &node.operation {
+                Operation::Constant(bits) => Action::Constant(*bits),
+                Operation::Map(op) => Action::Apply(op.clone(), node.operands.iter().map(place).collect()),
+                _ => Action::Same(node.read().first().map_or(Place::Leaf(0), place)),
+            };
+            Step { action, scalar: node.scalar }
+        };
+        let steps = inner.iter().map(step).collect();
+        let leaf_types = leaves.iter().map(|leaf| graph.node(*leaf).scalar).collect();
+        Region { leaves, leaf_types, steps }
+    }
+}

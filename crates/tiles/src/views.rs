@@ -1,0 +1,113 @@
+//! The same elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
+//! each axis. What is computed is decided elsewhere.
+
+use crate::error::unlike_tilings;
+use crate::tile::Tile;
+use crate::{Base, Evaluator, Shape, Tiled, Tiling, Tiling1};
+use cembra_tensor::{Axis, Slice};
+use cembra_value::Error;
+use cembra_value::tensor::{TensorErrorKind as Kind, inverse_axes};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Axis `i` of the tensor as axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
+///
+/// # Errors
+/// Axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
+pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
+    let to: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
+    let rank = to.iter().max().map_or(0, |last| last + 1);
+    if rank == to.len() {
+        return of.permuted(&inverse_axes(&to, rank)?);
+    }
+    let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, rank);
+    for (axis, to) in of.tiling().axes().iter().zip(&to) {
+        let known = axes[*to].get_or_insert(axis);
+        if *known != axis {
+            return Err(unlike_tilings(&format!("axes of a diagonal, {known:?} and {axis:?},")));
+        }
+    }
+    let tiling = Tiling::new(axes.into_iter().flatten())?;
+    let mut found: Vec<(u64, usize)> = Vec::new();
+    for (position, number) in of.shape().tiles().iter().enumerate() {
+        let index = of.tiling().index_of(*number).unwrap_or_default();
+        let mut at: SmallVec<[Option<u64>; 6]> = SmallVec::from_elem(None, rank);
+        let is_on = index.iter().zip(&to).all(|(own, to)| *at[*to].get_or_insert(*own) == *own);
+        let at: SmallVec<[u64; 6]> = at.into_iter().map(Option::unwrap_or_default).collect();
+        if let Some(number) = tiling.number_of(&at).filter(|_| is_on) {
+            found.push((number, position));
+        }
+    }
+    found.sort_unstable();
+    let mut tiles = Vec::with_capacity(found.len());
+    for (_, position) in &found {
+        let tile = of.tile_at(*position)?;
+        let tensor = tile.tensor();
+        tiles.push(Tile::of(&tensor.under(tensor.layout().with_axes(&to)?)?)?);
+    }
+    let norms = tiles.iter().map(Tile::norm).collect();
+    let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
+    Ok(Tiled::stored(shape, of.scalar_type(), tiles))
+}
+
+/// The same elements under other extents, which differ in axes of one index.
+///
+/// # Errors
+/// Other axes differ, or a lazy tile cannot be made.
+pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
+    if of.tiling().extents()[..] == *extents {
+        return Ok(of.clone());
+    }
+    with_new_ones(of, extents)
+}
+
+/// The same where each axis of one index is one tile of index 0, whatever it was before.
+///
+/// # Errors
+/// Those of [`reshaped`].
+pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
+    let own = of.tiling().extents();
+    let wide =
+        |extents: &[usize]| -> SmallVec<[usize; 6]> { (0..extents.len()).filter(|axis| extents[*axis] != 1).collect() };
+    let (from, to) = (wide(&own), wide(extents));
+    if !from.iter().map(|axis| own[*axis]).eq(to.iter().map(|axis| extents[*axis])) {
+        let message = format!("a tiled tensor of {:?} as one of {extents:?}: tiles would be torn apart", &own[..]);
+        return Err(Error::tensors(Kind::Tiling, message).hint("reshape a dense tensor, and cut it into tiles"));
+    }
+    let one = Tiling1::blocked(1, 1)?;
+    let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
+    from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.tiling().axes()[*from]);
+    let tiling = Tiling::new(axes)?;
+    let (mut numbers, mut tiles) = (Vec::new(), Vec::new());
+    for made in of.tiles() {
+        let (number, tile) = made?;
+        let index = of.tiling().index_of(number).unwrap_or_default();
+        let mut at: SmallVec<[u64; 6]> = SmallVec::from_elem(0, extents.len());
+        from.iter().zip(&to).for_each(|(from, to)| at[*to] = index[*from]);
+        numbers.push(tiling.number_of(&at).unwrap_or_default());
+        let mut narrow: SmallVec<[usize; 6]> = SmallVec::from_elem(1, extents.len());
+        from.iter().zip(&to).for_each(|(from, to)| narrow[*to] = tile.extents()[*from]);
+        tiles.push(Tile::of(&tile.tensor().reshaped(&narrow)?)?);
+    }
+    // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
+    let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+    Ok(Tiled::stored(shape, of.scalar_type(), tiles))
+}
+
+/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on.
+///
+/// # Errors
+/// A slice leaves elements out between others, or a lazy tile cannot be made.
+pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice]) -> Result<Tiled, Error> {
+    let mut ranges: SmallVec<[Range<i64>; 6]> = SmallVec::new();
+    for (slice, axis) in slices.iter().zip(of.tiling().axes()) {
+        if slice.step != 1 && slice.count > 1 {
+            let message = format!("a slice of a tiled tensor in steps of {}", slice.step);
+            return Err(Error::tensors(Kind::Tiling, message).hint("slices of tiled tensors have steps of 1"));
+        }
+        // The graph compared the slice with the axis, whose indices fit.
+        let start = axis.lower().saturating_add_unsigned(slice.start as u64);
+        ranges.push(start..start.saturating_add_unsigned(slice.count as u64));
+    }
+    of.elements(&ranges, Base::Zero, &run.options.screening(of.scalar_type())?)
+}

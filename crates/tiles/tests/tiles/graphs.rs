@@ -1,0 +1,176 @@
+//! Graphs on tiled tensors, as far as they have no expressions of elements: these are evaluated by whoever compiles them, and tested there.
+
+use cembra_runtime::Scalar;
+use cembra_tensor::{Body, DataMut, Elements, Reduction, TensorGraph, TensorNodeId};
+use cembra_tiles::{Evaluator, MOST_TILES, Options, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1};
+use cembra_value::Error;
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Evaluates no expressions: there are to be none.
+struct NoElements;
+
+impl Elements for NoElements {
+    fn map_into(&self, body: &Body, _: &[Tensor], _: &[usize], _: &mut [DataMut<'_>]) -> Result<(), Error> {
+        Err(Error::tensors(Kind::Evaluation, format!("an expression of {} steps", body.steps.len())))
+    }
+
+    fn most_bytes(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// A tiling of axes of tiles of two elements.
+fn tiling(extents: &[u64]) -> Tiling {
+    let axes: Vec<Tiling1> = extents.iter().map(|extent| Tiling1::blocked(*extent, 2).expect("a tiling")).collect();
+    Tiling::new(axes).expect("few tiles")
+}
+
+fn dense(extents: &[u64]) -> Tiled {
+    let shape = Shape::dense(&tiling(extents), MOST_TILES).expect("few tiles");
+    Tiled::from_fn(&shape, |at| at.iter().fold(1.0, |all, at| all * 3.0 + *at as f64)).expect("tiles")
+}
+
+/// A tensor that has these tiles, all of one number.
+fn filled(extents: &[u64], tiles: &[u64], element: f64) -> Tiled {
+    let norms = tiles.iter().map(|tile| (*tile, 1.0));
+    let shape = Shape::of_norms(&tiling(extents), norms, &Screening::threshold(0.0)).expect("a shape");
+    Tiled::from_fn(&shape, |_| element).expect("tiles")
+}
+
+/// What a graph on some leaves comes to.
+fn evaluate(
+    inputs: &[&Tiled],
+    build: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
+) -> Result<Tiled, Error> {
+    let mut graph = TensorGraph::standard();
+    let leaf = |tiled: &&Tiled| graph.leaf("x", tiled.scalar_type(), &tiled.tiling().extents());
+    let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>, Error>>()?;
+    let output = build(&mut graph, &leaves)?;
+    let run = Evaluator::new(Options::default().threshold(1e-12));
+    Ok(run.evaluate(&graph, &[output], inputs, &NoElements)?.remove(0))
+}
+
+fn elements(tiled: &Tiled) -> Vec<f64> {
+    tiled.to_tensor().expect("a dense tensor").to_vec::<f64>().expect("f64")
+}
+
+#[test]
+fn inputs_are_compared_with_leaves() {
+    let (a, b) = (dense(&[4, 6]), dense(&[6, 4]));
+    let mut graph = TensorGraph::standard();
+    let leaf = graph.leaf("a", Scalar::Float64, &[4, 6]).expect("a leaf");
+    let wide = graph.leaf("w", Scalar::Float32, &[4, 6]).expect("a leaf");
+    let run = Evaluator::new(Options::default());
+    let refused = |inputs: &[&Tiled]| {
+        let error = run.evaluate(&graph, &[leaf], inputs, &NoElements).unwrap_err();
+        (error.tensor_kind(), error.to_string())
+    };
+    assert_eq!(refused(&[&a]).0, Some(Kind::OperandCount));
+    assert_eq!(refused(&[&b, &a]).0, Some(Kind::SizeMismatch));
+    let (kind, message) = refused(&[&a, &a]);
+    assert_eq!(kind, Some(Kind::ElementType));
+    assert!(message.contains("`w`") && message.contains("f32"), "{message}");
+    assert_ne!(leaf, wide);
+}
+
+#[test]
+fn sums_and_products_share_their_nodes() {
+    let (a, b) = (dense(&[4, 6]), dense(&[6, 4]));
+    // A product and its transposition: nothing of it is an expression.
+    let made = evaluate(&[&a, &b], |g, leaves| {
+        let product = g.einsum("ij,jk->ik", leaves)?;
+        let turned = g.transpose(product, &[1, 0])?;
+        g.apply("math.subtract", &[product, turned])
+    });
+    let (found, a, b) = (elements(&made.expect("a value")), elements(&a), elements(&b));
+    let product = |row: usize, column: usize| (0..6).map(|k| a[row * 6 + k] * b[k * 4 + column]).sum::<f64>();
+    for (at, found) in found.into_iter().enumerate() {
+        let (row, column) = (at / 4, at % 4);
+        assert_eq!(found, product(row, column) - product(column, row), "{at}");
+    }
+}
+
+#[test]
+fn lazy_tiles_are_made_where_products_need_them() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let counter = made.clone();
+    let shape = Shape::dense(&tiling(&[8, 8]), MOST_TILES).expect("few tiles");
+    let source = move |place: &TilePlace| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let extents = place.extents();
+        Tensor::new(&extents, vec![1.0; extents.iter().product()])
+    };
+    let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a lazy tensor");
+    // One tile of the middle factor leaves a row of tiles of the first, and a column of the last.
+    let middle = filled(&[8, 8], &[1], 0.5);
+    let found = evaluate(&[&lazy, &middle], |g, leaves| g.einsum("ij,jk,kl->il", &[leaves[0], leaves[1], leaves[0]]));
+    // Each element is the sum of 2 x 2 products.
+    assert_eq!(elements(&found.expect("a value")), [2.0; 64]);
+    // Four tiles of the first and four of the last.
+    assert_eq!(made.load(Ordering::Relaxed), 8);
+}
+
+#[test]
+fn reductions_count_absent_tiles_where_zeros_matter() {
+    let a = filled(&[4, 6], &[0, 3, 4, 5], -2.0);
+    let reduce = |reduction, axes: &[usize]| {
+        let made = evaluate(&[&a], |g, leaves| g.reduce(reduction, leaves[0], axes)).expect("a value");
+        (made.shape().tiles().to_vec(), elements(&made))
+    };
+    assert_eq!(reduce(Reduction::Sum, &[1]), (vec![0, 1], vec![-4.0, -4.0, -12.0, -12.0]));
+    assert_eq!(reduce(Reduction::Max, &[1]).1, [0.0, 0.0, -2.0, -2.0]);
+    assert_eq!(reduce(Reduction::Min, &[0]).1, [-2.0; 6]);
+    // The first row of tiles has a factor 0; of the columns only the first has all of its tiles.
+    assert_eq!(reduce(Reduction::Product, &[1]), (vec![1], vec![0.0, 0.0, 64.0, 64.0]));
+    assert_eq!(reduce(Reduction::Product, &[0]), (vec![0], vec![16.0, 16.0, 0.0, 0.0, 0.0, 0.0]));
+    assert_eq!(reduce(Reduction::Sum, &[0, 1]), (vec![0], vec![-32.0]));
+    // Of nothing the product is 1, and the sum 0.
+    let empty = dense(&[0, 3]);
+    let of_none = |reduction| {
+        let made = evaluate(&[&empty], |g, leaves| g.reduce(reduction, leaves[0], &[0])).expect("a value");
+        elements(&made)
+    };
+    assert_eq!((of_none(Reduction::Product), of_none(Reduction::Sum)), (vec![1.0; 3], vec![0.0; 3]));
+    let nan = filled(&[2, 2], &[0], f64::NAN);
+    let made = evaluate(&[&nan], |g, leaves| g.reduce(Reduction::Max, leaves[0], &[0, 1])).expect("a value");
+    assert!(elements(&made)[0].is_nan());
+}
+
+#[test]
+fn numbers_are_not_screened() {
+    let a = filled(&[4], &[0], 1e-9);
+    // 2e-18 and 2e-9 * 1e-9 are below the threshold.
+    let dot = evaluate(&[&a], |g, leaves| g.einsum("i,i->", &[leaves[0], leaves[0]])).expect("a value");
+    assert!((elements(&dot)[0] - 2e-18).abs() < 1e-30);
+    let sum = evaluate(&[&a, &dot], |g, leaves| {
+        let sum = g.reduce(Reduction::Sum, leaves[0], &[0])?;
+        g.einsum(",->", &[sum, leaves[1]])
+    });
+    assert!((elements(&sum.expect("a value"))[0] - 4e-27).abs() < 1e-38);
+    // As tiles of a vector they are left out.
+    let product = evaluate(&[&a], |g, leaves| g.einsum("i,i->i", &[leaves[0], leaves[0]])).expect("a value");
+    assert!(product.shape().is_empty());
+}
+
+#[test]
+fn diagonals_are_those_of_tiles_on_the_diagonal() {
+    let a = filled(&[6, 6, 4], &[0, 1, 2, 16], 3.0);
+    // Tiles (0, 0, 0), (0, 0, 1) and (2, 2, 0) are on it, and (0, 1, 0) is not.
+    let made = evaluate(&[&a], |g, leaves| g.with_axes(leaves[0], &[1, 1, 0])).expect("a value");
+    assert_eq!(made.tiling().extents()[..], [4, 6]);
+    assert_eq!(made.shape().tiles(), [0, 2, 3]);
+    let axis = Tiling1::new([0, 1, 6]).expect("ascending");
+    let other = Tiling::new([&axis, &Tiling1::blocked(6, 2).expect("a tiling")]).expect("few tiles");
+    let unlike = Tiled::from_fn(&Shape::dense(&other, 64).expect("few tiles"), |_| 1.0).expect("tiles");
+    let refused = evaluate(&[&unlike], |g, leaves| g.with_axes(leaves[0], &[0, 0])).unwrap_err();
+    assert_eq!(refused.tensor_kind(), Some(Kind::SizeMismatch));
+}
+
+#[test]
+fn expressions_of_elements_are_left_to_others() {
+    let a = dense(&[4, 4]);
+    let refused = evaluate(&[&a], |g, leaves| g.apply("exp", &[leaves[0]])).unwrap_err();
+    assert!(refused.to_string().contains("an expression of 1 steps"), "{refused}");
+}

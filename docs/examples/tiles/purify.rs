@@ -1,0 +1,103 @@
+//! The density matrix of a disordered chain by purification, on tiled matrices: `p = 3 p p - 2 p p p` (McWeeny 1960), until `p p = p`. Sites in
+//! pairs of a high and a low one have a gap between their levels, so the density matrix decays, and tiles far from the diagonal are left out.
+//!
+//! Run it with `cargo run -p cembra --features tiles --example purify --release`. What it prints is asserted by its test.
+
+use cembra::Error;
+use cembra::tiles::{Options, Run, Screening, Shape, Tiled, Tiling, Tiling1, World};
+use std::io::Write;
+
+/// Elements below it are left out, tile by tile.
+const THRESHOLD: f64 = 1e-10;
+
+/// The matrix of a chain of so many sites, in clusters of 12 to 28 sites: levels of 2 and -2, disturbed by a seed, and hops that decay.
+fn chain(sites: i64) -> Result<Tiled, Error> {
+    let clusters = (0..).scan(0, |end, at| {
+        *end += 12 + at * 7 % 17;
+        Some(*end)
+    });
+    let boundaries = std::iter::once(0).chain(clusters.take_while(|end| *end < sites)).chain([sites]);
+    let axis = Tiling1::new(boundaries)?;
+    let tiling = Tiling::new([&axis, &axis])?;
+    let hop = |distance: u64| -0.6 * (-(distance as f64) / 0.7).exp();
+    let norm = |at: &[u64]| {
+        let [rows, columns] = [at[0], at[1]].map(|tile| axis.range(tile).unwrap_or_default());
+        let apart = rows.start.max(columns.start) - rows.end.min(columns.end);
+        // No element of the tile is nearer to the diagonal.
+        Ok(if apart < 0 { f64::INFINITY } else { hop(apart.unsigned_abs() + 1).abs() })
+    };
+    let shape = Shape::from_fn(&tiling, &Screening::threshold(THRESHOLD), norm)?;
+    Tiled::from_fn(&shape, |at| {
+        let disorder = ((at[0] * 7919) % 104_729) as f64 / 104_729.0 - 0.5;
+        let level = if at[0] % 2 == 0 { 2.0 } else { -2.0 };
+        if at[0] == at[1] { level + disorder } else { hop(at[0].abs_diff(at[1])) }
+    })
+}
+
+/// What comes of a purification: the trace, which is the number of levels below 0; how far `p p` is from `p`; the steps; and which part of the tiles
+/// there is.
+struct Purified {
+    trace: f64,
+    distance: f64,
+    steps: usize,
+    filled: f64,
+}
+
+fn purify(run: &mut Run, h: &Tiled) -> Result<Purified, Error> {
+    let screening = Screening::threshold(THRESHOLD);
+    let one = Tiled::from_fn(&h.shape().masked(&diagonal(h)?)?, |at| if at[0] == at[1] { 1.0 } else { 0.0 })?;
+    // Levels between -3.5 and 3.5 become numbers between 1 and 0: what is below 0 is above one half.
+    let mut p = run.statement(r#"p("i,j") = 0.5 * one("i,j") - h("i,j") / 7.0"#, [("one", &one), ("h", h)])?;
+    let mut steps = 0;
+    loop {
+        let text = r#"
+            let q("i,j") = p("i,k") * p("k,j")
+            output next("i,j") = 3.0 * q("i,j") - 2.0 * q("i,k") * p("k,j")
+            output left("") = (q("i,j") - p("i,j")).norm()
+        "#;
+        let made = run.statements(text, [("p", &p)])?;
+        let distance = made["left"].get::<f64>(&[])?;
+        if distance < 1e-6 || steps == 40 {
+            let trace = run.number(r#"p("i,j").trace()"#, [("p", &p)])?;
+            let filled = p.shape().len() as f64 / p.tiling().tiles() as f64;
+            return Ok(Purified { trace, distance, steps, filled });
+        }
+        p = made["next"].truncate(&screening)?;
+        steps += 1;
+    }
+}
+
+/// The tiles on the diagonal.
+fn diagonal(of: &Tiled) -> Result<Shape, Error> {
+    let tiles = of.tiling().axes()[0].tiles();
+    let norms = (0..tiles).map(|at| (at * (tiles + 1), f64::INFINITY));
+    Shape::of_norms(of.tiling(), norms, &Screening::threshold(0.0))
+}
+
+fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+    let mut run = World::from_environment()?.evaluator(Options::default().threshold(THRESHOLD));
+    let sites = 800;
+    let found = purify(&mut run, &chain(sites)?)?;
+    writeln!(to, "{sites} sites, {} levels are filled", found.trace.round())?;
+    writeln!(to, "trace off by less than 1e-6: {}", (found.trace - found.trace.round()).abs() < 1e-6)?;
+    writeln!(to, "p p is p to 1e-6: {}", found.distance < 1e-6)?;
+    writeln!(to, "fewer than 20 steps: {}", found.steps < 20)?;
+    writeln!(to, "less than half of the tiles: {}", found.filled < 0.5)?;
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    report(&mut std::io::stdout().lock())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn half_of_the_levels_are_filled() {
+        let mut printed = Vec::new();
+        super::report(&mut printed).expect("a report");
+        let expected = "800 sites, 400 levels are filled\ntrace off by less than 1e-6: true\np p is p to 1e-6: true\n\
+                        fewer than 20 steps: true\nless than half of the tiles: true\n";
+        assert_eq!(String::from_utf8_lossy(&printed), expected);
+    }
+}
