@@ -15,28 +15,11 @@ use crate::zeros::{Content, Pattern, magnitude};
 use crate::{Evaluator, Screening, Tiling, Tiling1};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Axes, Axis, DataMut, Elements, Labels};
+use cembra_tensor::{Axes, Axis, Elements, Labels};
 use cembra_value::Error;
 use cembra_value::tensor::Tensor;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-
-/// Memory of floats as memory of any elements.
-trait Memory: Float {
-    fn memory(elements: &mut [Self]) -> DataMut<'_>;
-}
-
-impl Memory for f32 {
-    fn memory(elements: &mut [f32]) -> DataMut<'_> {
-        DataMut::Float32(elements)
-    }
-}
-
-impl Memory for f64 {
-    fn memory(elements: &mut [f64]) -> DataMut<'_> {
-        DataMut::Float64(elements)
-    }
-}
 
 /// Where the tiles of a tensor are in the grid of a result, whose axes it has, but for those along which it is the same.
 struct Leaf<'t> {
@@ -222,7 +205,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    fn make<T: Memory>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
+    fn make<T: Float>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
         self.run.context().check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
@@ -246,7 +229,7 @@ impl Run<'_> {
                     tiles.push(Tile::of(&input.broadcast_to(&extents)?)?);
                     continue;
                 }
-                self.elements.map_into(body, &inputs, &extents, &mut [T::memory(memory.elements_mut())])?;
+                self.elements.map_into(body, &inputs, &extents, &mut [T::part(memory.elements_mut())])?;
             } else if let Content::Uniform(bits, _) = pattern.value() {
                 memory.elements_mut().fill(T::from_bits(bits));
             }

@@ -99,6 +99,12 @@ impl Evaluator {
         with_float!(a.scalar_type(), T => multiply::<T>(plan, [a, b], &*self.matrices, &context))
     }
 
+    /// The options.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// What an evaluation runs with.
     pub(crate) fn context(&self) -> Context {
         Context {

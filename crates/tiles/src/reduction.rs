@@ -47,14 +47,8 @@ impl<'r> Reducing<'r> {
         let tiles = of.shape().tiles().iter().enumerate();
         let mut parts: Vec<(u64, usize)> = tiles.map(|(at, number)| (weighing.of(*number)[0], at)).collect();
         parts.sort_unstable();
-        let filled = |axis: usize| {
-            let boundaries: Vec<i64> = own[axis].boundaries().collect();
-            boundaries.array_windows().filter(|[before, after]| before < after).count() as u64
-        };
-        // Sums do not ask.
-        let counts = reduction != Reduction::Sum;
-        let reduced = (0..own.len()).filter(|axis| counts && is_reduced(axis));
-        let all = reduced.map(filled).fold(1_u64, u64::saturating_mul);
+        let reduced = (0..own.len()).filter(is_reduced);
+        let all = reduced.map(|axis| own[axis].filled_tiles()).fold(1_u64, u64::saturating_mul);
         Ok(Reducing { run, reduction, axes, of, tiling, parts, all })
     }
 

@@ -4,7 +4,7 @@
 use crate::error::no_floats;
 use crate::pool::{Pool, Pooled, Recycled};
 use cembra_runtime::Scalar;
-use cembra_tensor::{Element, MatrixProduct, Multiplication};
+use cembra_tensor::{DataMut, Element, MatrixProduct, Multiplication};
 use cembra_value::Error;
 use cembra_value::tensor::{CopiedAxis, Layout, Tensor, copy_axes, index_count, zeros};
 use std::ops::{Add, Mul, Neg, Sub};
@@ -23,6 +23,9 @@ pub trait Float:
     /// The nearest element to a number.
     fn of_f64(number: f64) -> Self;
 
+    /// Such elements, as part of memory of any elements.
+    fn part(elements: &mut [Self]) -> DataMut<'_>;
+
     /// Computes a product of matrices of such elements.
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
 }
@@ -34,6 +37,10 @@ impl Float for f32 {
 
     fn of_f64(number: f64) -> f32 {
         number as f32
+    }
+
+    fn part(elements: &mut [f32]) -> DataMut<'_> {
+        DataMut::Float32(elements)
     }
 
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, f32>) {
@@ -48,6 +55,10 @@ impl Float for f64 {
 
     fn of_f64(number: f64) -> f64 {
         number
+    }
+
+    fn part(elements: &mut [f64]) -> DataMut<'_> {
+        DataMut::Float64(elements)
     }
 
     fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, f64>) {

@@ -133,6 +133,11 @@ fn reductions_count_absent_tiles_where_zeros_matter() {
         elements(&made)
     };
     assert_eq!((of_none(Reduction::Product), of_none(Reduction::Sum)), (vec![1.0; 3], vec![0.0; 3]));
+    // The tiles of a grid are counted, and not listed.
+    let vast = filled(&[1 << 44], &[3], -1.0);
+    let of_vast =
+        |reduction| elements(&evaluate(&[&vast], |g, leaves| g.reduce(reduction, leaves[0], &[0])).expect("a value"));
+    assert_eq!((of_vast(Reduction::Max), of_vast(Reduction::Min)), (vec![0.0], vec![-1.0]));
     let nan = filled(&[2, 2], &[0], f64::NAN);
     let made = evaluate(&[&nan], |g, leaves| g.reduce(Reduction::Max, leaves[0], &[0, 1])).expect("a value");
     assert!(elements(&made)[0].is_nan());
