@@ -58,8 +58,8 @@ impl Executor {
         self.inner().tensors()?.prepare_for(extents)
     }
 
-    /// The graph that a model with tensors is for inputs of these extents, and the nodes of its outputs: for whoever evaluates it on values that
-    /// are no tensors of one piece. Its leaves are the inputs, in their order. Nothing is planned.
+    /// The graph of a model with tensors for inputs of these extents, and the nodes of its outputs. Its leaves are the inputs, in their order.
+    /// Nothing is planned: evaluators of tiled tensors plan such a graph themselves.
     ///
     /// ```
     /// use cembra::{Model, Options};

@@ -43,7 +43,7 @@ impl TensorRuns {
         self.bound.as_ref().map_or(&[], KeptPlan::outputs)
     }
 
-    /// Drops the outputs if one of them is in memory that somebody lends with an input: it is kept no longer than whoever has the results wants it.
+    /// Drops the outputs if one of them shares memory with a lent input. The lender is then free once the caller has dropped the results.
     pub(crate) fn give_back(&mut self, inputs: &[Tensor]) {
         let mut lent = inputs.iter().filter(|input| input.data().is_lent());
         if lent.any(|input| self.outputs().iter().any(|output| output.shares_memory(input)))

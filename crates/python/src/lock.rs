@@ -78,7 +78,7 @@ fn wait() -> ! {
     }
 }
 
-/// Comes into the package, from code of Python; nothing where this thread is in it already. Whoever has the result is inside.
+/// Counts this thread as inside until the result is dropped. None if an outer call has counted it already.
 pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
     if IS_INSIDE.get() {
         return None;
@@ -106,7 +106,7 @@ pub(crate) fn released<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
     made
 }
 
-/// Comes back into the package when it is dropped, after a panic too: whoever came in before counts until it leaves.
+/// Counts this thread as inside again when it is dropped, after a panic too.
 struct Back;
 
 impl Drop for Back {

@@ -404,7 +404,7 @@ pub(crate) enum Watch {
     Session,
 }
 
-/// True for a tensor in memory of somebody else.
+/// True for a tensor whose elements an array of NumPy lends.
 fn is_lent(value: &Value) -> bool {
     matches!(value, Value::Tensor(tensor) if tensor.data().is_lent())
 }

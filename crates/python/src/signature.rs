@@ -18,7 +18,7 @@ pub(crate) struct Compiled {
     pub(crate) places: Vec<usize>,
     /// Which of the model's signatures it is.
     pub(crate) place: usize,
-    /// The memory of one evaluation at a time: at most one, which nobody waits for.
+    /// The memory of the first evaluation: at most one. Another evaluation at the same time does not wait, but takes one of `idle`.
     first: Mutex<Option<Memory>>,
     /// What further ones that ran at the same time have left for those to come: at most as many as they were.
     idle: Mutex<Vec<Memory>>,

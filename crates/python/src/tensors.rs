@@ -19,8 +19,8 @@ macro_rules! for_each_element {
     };
 }
 
-/// The tensor of an array: in the array's memory, or in that of a tensor of before if that is as large and nobody else has it; none where there is
-/// no memory.
+/// The tensor of an array. Its elements are lent by the array, or copied: into the tensor of the evaluation before if that has the same extents and
+/// no other owner, else into new memory. None if the system has no memory.
 fn filled<T: Element + numpy::Element>(
     array: &Bound<'_, PyArrayDyn<T>>,
     before: Option<Arc<Tensor>>,

@@ -24,10 +24,10 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// True if a residual is small enough after so many steps.
+    /// True if the residual is at most the tolerance.
     ///
     /// # Errors
-    /// It is not, and there may be no more steps, or the iteration has left the range of numbers.
+    /// The residual is larger, and this was the last step; or the residual is NaN or infinite.
     fn is_reached(&self, steps: usize, residual: f64) -> Result<bool, Error> {
         if residual <= self.tolerance {
             return Ok(true);

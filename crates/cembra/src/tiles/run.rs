@@ -34,10 +34,10 @@ const MOST_TEXTS: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct Run {
-    options: Options,
     evaluator: Evaluator,
     elements: cembra_engine::Evaluator,
     compile: crate::Options,
+    /// At most `MOST_TEXTS`, the last that was used at the end. A run is used by one thread, which has no use for the table of the engine.
     kept: Vec<Arc<Read>>,
     reads: u64,
 }
@@ -75,8 +75,7 @@ impl Run {
         #[cfg(not(feature = "tensor"))]
         let matrices = cembra_tensor::PlainProduct;
         Run {
-            evaluator: Evaluator::new(options.clone()).matrices(Arc::new(matrices)),
-            options,
+            evaluator: Evaluator::new(options).matrices(Arc::new(matrices)),
             elements: cembra_engine::Evaluator::new(compile),
             compile: compile.clone(),
             kept: Vec::new(),
@@ -154,7 +153,7 @@ impl Run {
     /// The options.
     #[must_use]
     pub const fn options(&self) -> &Options {
-        &self.options
+        self.evaluator.options()
     }
 
     /// How many texts were read: those that were kept from before are not.
