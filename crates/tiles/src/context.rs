@@ -1,6 +1,7 @@
 //! What an evaluation runs with: threads, what ends it, a pool of memory, and how many bytes it may take. Which of these an evaluator has is
 //! said by its options.
 
+use crate::Journal;
 use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::{Float, TileMemory};
@@ -15,6 +16,7 @@ pub(crate) struct Context {
     pub(crate) pool: Arc<Pool>,
     pub(crate) most_bytes: usize,
     pub(crate) block_bytes: usize,
+    pub(crate) journal: Option<Journal>,
 }
 
 impl Context {

@@ -183,7 +183,7 @@ struct Planned {
 }
 
 impl Planning<'_> {
-    /// The shape of a product, and its multiplications and additions; none if the plan would be too large.
+    /// The shape of a product, and its multiplications; none if the plan would be too large.
     fn product(
         &self,
         a: &Labelled<Shape>,
@@ -196,19 +196,7 @@ impl Planning<'_> {
             Err(error) if error.tensor_kind() == Some(Kind::Limit) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // How many elements of a result tile's sums a product with each left tile has.
-        let is_summed: Vec<bool> = a.1.iter().map(|label| !labels.output.contains(label)).collect();
-        let terms = |tile: &u64| {
-            let extents = a.0.tiling().tile_extents(*tile).unwrap_or_default();
-            let own = extents.iter().zip(&is_summed).filter(|(_, is_summed)| **is_summed);
-            own.map(|(extent, _)| *extent as f64).product::<f64>()
-        };
-        let terms: Vec<f64> = a.0.tiles().iter().map(terms).collect();
-        let operations = plan.shape().tiles().iter().enumerate().map(|(position, tile)| {
-            let sums: f64 = plan.products(position).filter_map(|(left, _)| terms.get(left)).sum();
-            plan.shape().tiling().volume(*tile) * sums
-        });
-        let operations = operations.sum();
+        let operations = plan.multiplications(&a.0);
         Ok(Some(((plan.shape().clone(), labels.output), operations)))
     }
 

@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::with_float;
 use crate::tiled::{Tiled, bytes_of};
-use crate::{Options, Shape, SymbolicProduct};
+use crate::{Journal, Options, Shape, SymbolicProduct};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{Labels, MatrixProduct, PlainProduct};
 use cembra_value::Error;
@@ -37,6 +37,7 @@ pub struct Evaluator {
     matrices: Arc<dyn MatrixProduct>,
     token: Option<Cancellation>,
     pool: Arc<Pool>,
+    pub(crate) journal: Option<Journal>,
 }
 
 impl Evaluator {
@@ -44,7 +45,7 @@ impl Evaluator {
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
         let pool = Arc::new(Pool::new(options.bytes_of_pool().min(options.byte_limit())));
-        Evaluator { options, matrices: Arc::new(PlainProduct), token: None, pool }
+        Evaluator { options, matrices: Arc::new(PlainProduct), token: None, pool, journal: None }
     }
 
     /// Computes products of matrices by this. Sums of products of tiles keep their order, so bits depend on it only within a tile.
@@ -58,6 +59,12 @@ impl Evaluator {
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
         Evaluator { token: Some(token), ..self }
+    }
+
+    /// Notes the steps of evaluations in a journal.
+    #[must_use]
+    pub fn journal(self, journal: Journal) -> Evaluator {
+        Evaluator { journal: Some(journal), ..self }
     }
 
     /// The plan of a product, from shapes alone. No tile is made.
@@ -105,6 +112,11 @@ impl Evaluator {
         &self.options
     }
 
+    /// The same evaluator, of whose bytes so many are left.
+    pub(crate) fn within(&self, most_bytes: usize) -> Evaluator {
+        Evaluator { options: self.options.clone().most_bytes(most_bytes), ..self.clone() }
+    }
+
     /// What an evaluation runs with.
     pub(crate) fn context(&self) -> Context {
         Context {
@@ -112,6 +124,7 @@ impl Evaluator {
             pool: self.pool.clone(),
             most_bytes: self.options.byte_limit(),
             block_bytes: self.options.bytes_of_blocks(),
+            journal: self.journal.clone(),
         }
     }
 }

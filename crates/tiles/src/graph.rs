@@ -6,8 +6,9 @@ use crate::elementwise::{broadcast_product, evaluate};
 use crate::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
 use crate::reduction::reduce;
 use crate::tile::check_float;
+use crate::tiled::bytes_of;
 use crate::views::{reshaped, sliced, with_axes};
-use crate::{Evaluator, Tiled};
+use crate::{Evaluator, Journal, Tiled, Work};
 use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
@@ -46,23 +47,37 @@ impl Evaluator {
         let mut unscreened = self.clone();
         unscreened.options = unscreened.options.screen(false);
         let mut values: Vec<Option<Tiled>> = vec![None; graph.len()];
+        let mut held = Held::new(graph.len());
         for (id, region) in steps {
             elements.go_on()?;
             let node = graph.node(id);
+            let run = if of_numbers[id.index()] && region.is_some() { &unscreened } else { self };
+            let held_bytes = held.bytes;
+            let run = &run.within(self.options.byte_limit().saturating_sub(held_bytes));
+            let before = self.journal.as_ref().map_or(0, Journal::len);
             let made = match &region {
-                Some(region) => {
-                    let leaves = taken(&values, &region.leaves)?;
-                    let run = if of_numbers[id.index()] { &unscreened } else { self };
-                    evaluate(run, region, &node.extents, &leaves, elements)
-                }
-                None => self.node(graph, id, &taken(&values, node.read())?, inputs),
+                Some(region) => evaluate(run, region, &node.extents, &taken(&values, &region.leaves)?, elements),
+                None => run.node(graph, id, &taken(&values, node.read())?, inputs),
             };
             let made = made.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
-            for operand in region.as_ref().map_or(node.read(), |region| &region.leaves) {
+            if let Some(journal) = &self.journal {
+                match (&node.operation, &region) {
+                    (Operation::Leaf(_), _) => {}
+                    (_, Some(_)) => journal.note(Work::Elements, &made),
+                    (Operation::Reduce(..), _) => journal.note(Work::Reduction, &made),
+                    (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
+                    _ => journal.note(Work::View, &made),
+                }
+                journal.place(before, graph.span(id), held_bytes);
+            }
+            let operands = region.as_ref().map_or(node.read(), |region| &region.leaves);
+            held.add(id, matches!(node.operation, Operation::Leaf(_)), &made, operands, &values);
+            for operand in operands {
                 let uses = &mut uses[operand.index()];
                 *uses = uses.saturating_sub(1);
                 if *uses == 0 {
                     values[operand.index()] = None;
+                    held.remove(*operand);
                 }
             }
             values[id.index()] = Some(made);
@@ -99,6 +114,44 @@ impl Evaluator {
                     .hint("compute it of dense tensors, and cut the result into tiles"))
             }
         }
+    }
+}
+
+/// Which memory is taken by the values that steps made and others still need. Inputs are the caller's, and so are views of them that share their
+/// tiles. A view of anything else counts in full, since it may be needed for longer.
+struct Held {
+    bytes: usize,
+    /// The bytes of each node's value.
+    of: Vec<usize>,
+    /// The nodes whose tiles are the caller's.
+    borrowed: Vec<bool>,
+}
+
+impl Held {
+    fn new(nodes: usize) -> Held {
+        Held { bytes: 0, of: vec![0; nodes], borrowed: vec![false; nodes] }
+    }
+
+    /// A value was made, of these operands.
+    fn add(
+        &mut self,
+        id: TensorNodeId,
+        is_leaf: bool,
+        made: &Tiled,
+        operands: &[TensorNodeId],
+        values: &[Option<Tiled>],
+    ) {
+        let shares = |of: &TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
+        let is_borrowed = is_leaf || operands.iter().any(|of| self.borrowed[of.index()] && shares(of));
+        self.borrowed[id.index()] = is_borrowed;
+        let bytes = if is_borrowed { 0 } else { bytes_of(made.scalar_type(), made.shape().present_elements()) };
+        self.of[id.index()] = bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// A value is no longer needed.
+    fn remove(&mut self, id: TensorNodeId) {
+        self.bytes = self.bytes.saturating_sub(std::mem::take(&mut self.of[id.index()]));
     }
 }
 

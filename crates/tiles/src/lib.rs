@@ -46,6 +46,7 @@ mod factors;
 mod graph;
 mod grouping;
 mod gustavson;
+mod journal;
 mod kernel;
 mod making;
 mod numeric;
@@ -70,6 +71,7 @@ mod weighing;
 mod zeros;
 
 pub use evaluator::Evaluator;
+pub use journal::{Journal, Step, Work};
 pub use options::{Options, Segment};
 pub use shape::{MOST_TILES, MOST_VISITED, Screening, Shape};
 pub use symbolic::SymbolicProduct;

@@ -68,6 +68,7 @@ pub(crate) fn multiply<T: Float>(
     let kernel = TileKernel::of(&plan.roles);
     let run = Run { plan, matrices, kernel: &kernel, context };
     let mut blocks = run.blocks::<T>();
+    let tasks = blocks.len();
     let mut supply = Supply::of(plan, operands, &kernel);
     let Memory { panels, workers, spare_bytes } = run.memory(&supply, &blocks)?;
     let mut start = 0;
@@ -84,7 +85,11 @@ pub(crate) fn multiply<T: Float>(
     }
     // Each entry is in one block.
     let (tiles, norms) = made.into_iter().flatten().unzip();
-    Ok(Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles))
+    let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
+    if let Some(journal) = &context.journal {
+        journal.note_product(plan, operands, &made, tasks);
+    }
+    Ok(made)
 }
 
 /// What memory an evaluation has.

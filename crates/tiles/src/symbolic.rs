@@ -108,6 +108,24 @@ impl SymbolicProduct {
         self.visited
     }
 
+    /// How many multiplications of elements the products take, where the left operand has these tiles.
+    pub(crate) fn multiplications(&self, left: &Shape) -> f64 {
+        // How many elements are summed in the product of each left tile.
+        let is_summed: Vec<bool> =
+            self.roles.operands[0].iter().map(|label| self.roles.terms.contains(label)).collect();
+        let terms = |tile: &u64| {
+            let extents = left.tiling().tile_extents(*tile).unwrap_or_default();
+            let own = extents.iter().zip(&is_summed).filter(|(_, is_summed)| **is_summed);
+            own.map(|(extent, _)| *extent as f64).product::<f64>()
+        };
+        let terms: Vec<f64> = left.tiles().iter().map(terms).collect();
+        let of_tile = |(position, tile): (usize, &u64)| {
+            let sums: f64 = self.products(position).filter_map(|(left, _)| terms.get(left)).sum();
+            self.shape.tiling().volume(*tile) * sums
+        };
+        self.shape.tiles().iter().enumerate().map(of_tile).sum()
+    }
+
     /// The products of tiles that are summed for a tile, by its position among the result's present tiles: the positions of the left and the
     /// right tile among those of their operands, in the order of the sum. None if there is no such tile.
     pub fn products(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {

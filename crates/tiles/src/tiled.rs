@@ -128,6 +128,18 @@ impl Tiled {
         Ok(Tiled { shape: shape.clone(), scalar, tiles: Tiles::Lazy(Arc::new(source)) })
     }
 
+    /// True if the tiles are in the memory of another tensor's, or are made on demand.
+    pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
+        match (&self.tiles, &other.tiles) {
+            (Tiles::Lazy(_), _) => true,
+            (Tiles::Stored(own), Tiles::Stored(others)) => match (own.first(), others.first()) {
+                (Some(own), Some(others)) => own.tensor().shares_memory(others.tensor()),
+                (own, _) => own.is_none(),
+            },
+            (Tiles::Stored(_), Tiles::Lazy(_)) => false,
+        }
+    }
+
     /// Tiles in the order of a shape, of the extents that it says.
     pub(crate) fn stored(shape: Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         debug_assert_eq!(shape.len(), tiles.len());

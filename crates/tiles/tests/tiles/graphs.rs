@@ -2,7 +2,9 @@
 
 use cembra_runtime::Scalar;
 use cembra_tensor::{Body, DataMut, Elements, Reduction, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, MOST_TILES, Options, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1};
+use cembra_tiles::{
+    Evaluator, Journal, MOST_TILES, Options, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1, Work,
+};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use std::sync::Arc;
@@ -178,4 +180,59 @@ fn expressions_of_elements_are_left_to_others() {
     let a = dense(&[4, 4]);
     let refused = evaluate(&[&a], |g, leaves| g.apply("exp", &[leaves[0]])).unwrap_err();
     assert!(refused.to_string().contains("an expression of 1 steps"), "{refused}");
+}
+
+/// `a a` and `a a a`, both of which are needed for the product of the two.
+fn three_products(graph: &mut TensorGraph, a: TensorNodeId) -> TensorNodeId {
+    let square = graph.einsum("ij,jk->ik", &[a, a]).expect("a product");
+    let cube = graph.einsum("ij,jk->ik", &[square, a]).expect("a product");
+    graph.einsum("ij,jk->ik", &[square, cube]).expect("a product")
+}
+
+#[test]
+fn what_earlier_steps_made_counts_against_the_bytes() {
+    let a = dense(&[8, 8]);
+    let bytes = 8 * 8 * 8;
+    let mut graph = TensorGraph::standard();
+    let leaf = graph.leaf("a", Scalar::Float64, &[8, 8]).expect("a leaf");
+    let last = three_products(&mut graph, leaf);
+    let transposed = graph.with_axes(leaf, &[1, 0]).expect("a view");
+    let of_view = graph.einsum("ij,jk->ik", &[transposed, leaf]).expect("a product");
+    let with = |most: usize, output: TensorNodeId| {
+        let options = Options::default().threshold(1e-12).threads(1).most_bytes(most);
+        Evaluator::new(options).evaluate(&graph, &[output], &[&a], &NoElements)
+    };
+    // Each product fits by itself. At the last one the two before are held beside it.
+    assert!(with(3 * bytes, last).is_ok());
+    let error = with(3 * bytes - 1, last).expect_err("too few bytes");
+    assert_eq!(error.tensor_kind(), Some(Kind::Limit));
+    assert!(error.to_string().contains(&format!("takes {bytes} bytes: it may have {}", bytes - 1)), "{error}");
+    // A view of an input is the caller's memory, if it has no tiles of its own.
+    assert!(with(2 * bytes, of_view).is_ok());
+    assert!(with(bytes - 1, of_view).is_err());
+}
+
+#[test]
+fn journals_have_the_steps_and_what_they_took() {
+    // Blocks on the diagonal of a matrix of 4 by 4 tiles.
+    let a = filled(&[8, 8], &[0, 5, 10], 1.0);
+    let mut graph = TensorGraph::standard();
+    let leaf = graph.leaf("a", Scalar::Float64, &[8, 8]).expect("a leaf");
+    let last = three_products(&mut graph, leaf);
+    let sum = graph.reduce(Reduction::Sum, last, &[0]).expect("a sum");
+    let journal = Journal::default();
+    let run = Evaluator::new(Options::default().threshold(1e-12)).journal(journal.clone());
+    run.evaluate(&graph, &[sum], &[&a], &NoElements).expect("a value");
+    let steps = journal.steps();
+    let product = Work::Product { products: 3, of: 64.0, operations: 3.0 * 2.0 * 8.0 };
+    let found: Vec<_> =
+        steps.iter().map(|step| (step.work, step.tiles, step.of, step.bytes, step.held_bytes)).collect();
+    let bytes = 3 * 4 * 8;
+    let expected = [
+        (product, 3, 16.0, bytes, 0),
+        (product, 3, 16.0, bytes, bytes),
+        (product, 3, 16.0, bytes, 2 * bytes),
+        (Work::Reduction, 3, 4.0, 3 * 2 * 8, bytes),
+    ];
+    assert_eq!(found, expected);
 }
