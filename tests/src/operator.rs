@@ -4,7 +4,7 @@ use crate::problem::{Malformed, Unsupported};
 use cembra_expr::{Graph, Input, NodeId, Output, Program};
 use cembra_ops::{OpDef, Registry};
 use cembra_runtime::QType;
-use cembra_value::{Promise, Value};
+use cembra_value::Value;
 
 /// The operator with this name.
 ///
@@ -83,15 +83,8 @@ impl Callee {
 
 /// The program with these inputs and one output.
 pub(crate) fn program<'a>(graph: Graph, inputs: impl Iterator<Item = (&'a str, &'a QType)>, node: NodeId) -> Program {
-    let inputs = inputs
-        .map(|(name, qtype)| Input {
-            name: name.into(),
-            qtype: Some(qtype.clone()),
-            promise: Promise::Nothing,
-            default: None,
-            span: None,
-        })
-        .collect();
+    let inputs =
+        inputs.map(|(name, qtype)| Input { qtype: Some(qtype.clone()), ..Input::untyped(name.into(), None) }).collect();
     let outputs = vec![Output { name: "result".into(), node, span: None }];
     Program { graph, inputs, outputs, ..Program::default() }
 }

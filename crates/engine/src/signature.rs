@@ -21,12 +21,14 @@ pub struct Field {
     pub promise: Promise,
     /// What is read where the input is missing; data may leave such an input out. Outputs have none.
     pub default: Option<ScalarValue>,
+    /// The labels of a tensor's axes with commas between them, if they say how the input is cut into tiles. Outputs have none.
+    pub labels: Option<Arc<str>>,
 }
 
 impl Field {
     /// A field that promises nothing.
     pub fn new(name: &Arc<str>, qtype: &QType) -> Field {
-        Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing, default: None }
+        Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing, default: None, labels: None }
     }
 
     /// The input of a prepared model that this leaf is.
@@ -68,10 +70,10 @@ impl Field {
         self.promise == Promise::Full
     }
 
-    /// The type as the text language writes it, with what is promised: `[f64]`, `splits`, `f32?`.
+    /// The type as the text language writes it, with what is promised: `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
     #[must_use]
     pub fn spelled_type(&self) -> String {
-        print_input_type(&self.qtype, self.promise)
+        print_input_type(&self.qtype, self.promise, self.labels.as_deref())
     }
 
     /// The type likewise, and behind it the default, as the text declares an input: `f32? = 0.5`.

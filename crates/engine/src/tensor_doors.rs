@@ -9,6 +9,7 @@ use crate::tensor_model::TensorModel;
 use crate::tensor_plan::TensorPlan;
 use crate::tensor_session::Written;
 use crate::tensors::RunTerms;
+use cembra_expr::Cut;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
 use cembra_value::{CacheCounters, Code, Diagnostic, Error};
 use std::any::Any;
@@ -75,6 +76,27 @@ impl Executor {
     /// Extents that do not fit the inputs or each other, a graph that becomes too large, or a model of other values.
     pub fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         self.inner().tensors()?.graph_for(extents)
+    }
+
+    /// True if the text of a model with tensors says how they are cut into tiles: it has `tile`, or an input of a tiled type.
+    #[must_use]
+    pub fn is_tiled(&self) -> bool {
+        self.inner().tensors().is_ok_and(TensorModel::is_tiled)
+    }
+
+    /// How the text of a model with tensors cuts the axes of labels. Those of other labels are one tile.
+    ///
+    /// ```
+    /// use cembra::{Cut, Model, Options};
+    ///
+    /// let text = "tile i = 8; tile j = [0, 17, 40]; input a: tiled[f64, \"i,j\"]; tensor.sum(a)";
+    /// let executor = Model::parse(text)?.compile(&Options::default())?;
+    /// assert_eq!(executor.inputs()[0].labels.as_deref(), Some("i,j"));
+    /// assert_eq!(executor.cuts().next(), Some(("i", &Cut::Blocks(8))));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+        self.inner().tensors().into_iter().flat_map(TensorModel::cuts)
     }
 
     /// Access to the elements of an output of a model with tensors, one at a time: nothing is computed but the elements that it depends on.

@@ -10,6 +10,7 @@ use crate::tensor_program::{TensorProgram, misfit, shape_of};
 use crate::tensor_session::{TensorRuns, Written};
 use crate::tensors::{Evaluator, RunTerms, TensorHost, made_in_time};
 use crate::whole::{WholeMemory, WholeModel, WholeTerms};
+use cembra_expr::Cut;
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
 use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
@@ -130,6 +131,17 @@ impl TensorModel {
                 self.kept_plan(program, extents, None)
             }
         }
+    }
+
+    /// True if the text says how tensors are cut into tiles.
+    pub(crate) fn is_tiled(&self) -> bool {
+        matches!(&self.origin, Origin::Program(program) if program.is_tiled())
+    }
+
+    /// How the axes of labels are cut into tiles.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+        let program = if let Origin::Program(program) = &self.origin { Some(program) } else { None };
+        program.into_iter().flat_map(TensorProgram::cuts)
     }
 
     /// The graph for inputs of these extents, and the nodes of the outputs.

@@ -177,13 +177,8 @@ impl Builder {
             }
         } else {
             state.declared.insert(leaf.node, state.program.inputs.len());
-            state.program.inputs.push(Input {
-                name: name.into(),
-                qtype: Some(qtype),
-                promise,
-                default: None,
-                span: None,
-            });
+            let qtype = Some(qtype);
+            state.program.inputs.push(Input { qtype, promise, ..Input::untyped(name.into(), None) });
         }
         leaf
     }

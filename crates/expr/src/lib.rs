@@ -15,6 +15,7 @@ mod places;
 mod program;
 mod reach;
 mod text;
+mod tile_rule;
 mod vocabulary;
 mod warnings;
 mod wire;
@@ -35,6 +36,7 @@ pub use text::{
     parse_partially, parse_sources, parse_type, parse_value, parse_values, print, print_default, print_expression,
     print_input_type, print_literal, print_type, print_value, tensor_form,
 };
+pub use tile_rule::{Cut, TileRule};
 pub use vocabulary::{ArgumentForm, Callable, Integers, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};
 pub use wire::{read_binary, write_binary};

@@ -2,7 +2,7 @@
 //! still untyped: an input without a type gets one from its data source.
 
 use crate::text::{Spelling, write_input_type};
-use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, print_input_type, print_type};
+use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, TileRule, print_type};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
 use std::sync::Arc;
@@ -19,16 +19,24 @@ pub struct Input {
     /// What every use reads where the input is missing: of the scalar of its type, which is an optional one. The data may leave
     /// such an input out.
     pub default: Option<ScalarValue>,
+    /// The labels of a tensor's axes with commas between them, if they say how it is cut into tiles: those of `tiled[f64, "i,j"]`.
+    pub labels: Option<Arc<str>>,
     /// Where it was declared, or else first used.
     pub span: Option<Span>,
 }
 
 impl Input {
+    /// An input without a type.
+    #[must_use]
+    pub const fn untyped(name: Arc<str>, span: Option<Span>) -> Input {
+        Input { name, qtype: None, promise: Promise::Nothing, default: None, labels: None, span }
+    }
+
     /// The declared type with what the input promises.
     pub(crate) fn spelled_type(&self, spelling: Spelling) -> Option<String> {
         self.qtype.as_ref().map(|qtype| {
             let mut out = String::new();
-            write_input_type(&mut out, qtype, self.promise, spelling);
+            write_input_type(&mut out, qtype, self.promise, self.labels.as_deref(), spelling);
             out
         })
     }
@@ -36,7 +44,7 @@ impl Input {
     /// The declared type as the text language writes it, with what the input promises; none if none is declared.
     #[must_use]
     pub fn declared_type(&self) -> Option<String> {
-        self.qtype.as_ref().map(|qtype| print_input_type(qtype, self.promise))
+        self.spelled_type(Spelling::Text)
     }
 
     /// Looks whether the default is one of the declared type.
@@ -101,8 +109,8 @@ pub struct Output {
 
 /// A model before preparation.
 ///
-/// Two programs are equal if their inputs have the same names, types, promises and defaults in the same order, their externs
-/// are the same, and their outputs have the
+/// Two programs are equal if their inputs have the same names, types, promises, defaults and labels in the same order, their externs
+/// and cuts are the same, and their outputs have the
 /// same names and structurally the same expressions; spans, definitions and nodes that no output needs do not count.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -112,6 +120,8 @@ pub struct Program {
     pub inputs: Vec<Input>,
     /// The operators of the host that are declared, in the order of the text.
     pub externs: Vec<Extern>,
+    /// How the axes of labels are cut into tiles, in the order of the text.
+    pub tiles: Vec<TileRule>,
     /// The outputs in the order written; the first is the main one.
     pub outputs: Vec<Output>,
     /// The tests of the text that the program was read from; nothing of others.
@@ -175,7 +185,7 @@ impl Program {
             if let Node::Leaf(name) = self.graph.node(id) {
                 let name = self.graph.name(name).clone();
                 let span = self.graph.span(id);
-                self.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, default: None, span });
+                self.inputs.push(Input::untyped(name, span));
             }
         }
     }
@@ -184,13 +194,14 @@ impl Program {
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         let same = |a: &Input, b: &Input| {
-            (&a.name, &a.qtype, a.promise, &a.default) == (&b.name, &b.qtype, b.promise, &b.default)
+            (&a.name, &a.qtype, a.promise, &a.default, &a.labels)
+                == (&b.name, &b.qtype, b.promise, &b.default, &b.labels)
         };
         let inputs_equal =
             self.inputs.len() == other.inputs.len() && self.inputs.iter().zip(&other.inputs).all(|(a, b)| same(a, b));
         let names_equal = self.outputs.len() == other.outputs.len()
             && self.outputs.iter().zip(&other.outputs).all(|(a, b)| a.name == b.name);
-        if !inputs_equal || !names_equal || self.externs != other.externs {
+        if !inputs_equal || !names_equal || self.externs != other.externs || self.tiles != other.tiles {
             return false;
         }
         // In one hash-consed graph, structural equality is equality of ids.

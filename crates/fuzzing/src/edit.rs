@@ -3,7 +3,7 @@
 use cembra_expr::{Input, Node, NodeId, Program};
 use cembra_ops::{Argument, Registry, Typing, compare_types, id};
 use cembra_runtime::QType;
-use cembra_value::{Promise, Value};
+use cembra_value::Value;
 use std::sync::Arc;
 
 /// What a node is replaced by.
@@ -84,13 +84,7 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
         output.node = copies[output.node.index()];
     }
     if let Some((_, Edit::Leaf(name, qtype))) = change {
-        made.inputs.push(Input {
-            name: name.clone(),
-            qtype: Some(qtype.clone()),
-            promise: Promise::Nothing,
-            default: None,
-            span: None,
-        });
+        made.inputs.push(Input { qtype: Some(qtype.clone()), ..Input::untyped(name.clone(), None) });
     }
     made
 }

@@ -21,7 +21,7 @@ use crate::values;
 use cembra_expr::{ArgumentForm, Graph, Input, Node, NodeId, Output, Program};
 use cembra_ops::{Argument, Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Promise, ScalarValue, Value};
+use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -166,13 +166,7 @@ impl<'r> Pool<'r> {
             1 => format!("ä{at}").into(),
             _ => format!("x{at}").into(),
         };
-        self.inputs.push(Input {
-            name: name.clone(),
-            qtype: Some(qtype.clone()),
-            promise: Promise::Nothing,
-            default: None,
-            span: None,
-        });
+        self.inputs.push(Input { qtype: Some(qtype.clone()), ..Input::untyped(name.clone(), None) });
         let leaf = self.graph.leaf(&name, None);
         self.note(leaf, qtype, 0)
     }

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Words that begin a statement, and those that begin a value.
-const STATEMENTS: &[&str] = &["input", "let", "fn", "output", "extern fn", "use", "table", "test"];
+const STATEMENTS: &[&str] = &["input", "let", "fn", "output", "extern fn", "use", "table", "tile", "test"];
 const VALUES: &[&str] = &["if", "not", "true", "false", "present", "missing", "inf", "nan", "fn", "let"];
 /// Words that go on behind a value.
 const OPERATORS: &[&str] = &["then", "else", "and", "or", "in", "not in"];

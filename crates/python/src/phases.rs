@@ -5,7 +5,7 @@
 use crate::errors;
 use crate::user_operators::{OverColumns, over_columns};
 use cembra::program::{Input, Node, Output};
-use cembra::{Batch, Field, Model, NodeId, Options, Program, Promise, QType};
+use cembra::{Batch, Field, Model, NodeId, Options, Program, QType};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
@@ -116,14 +116,7 @@ impl Parts {
             }
             rest.graph.put_leaf(*node, &name);
             let name: Arc<str> = name.into();
-            let promise = Promise::Nothing;
-            rest.inputs.push(Input {
-                name: name.clone(),
-                qtype: Some(qtype.clone()),
-                promise,
-                default: None,
-                span: None,
-            });
+            rest.inputs.push(Input { qtype: Some(qtype.clone()), ..Input::untyped(name.clone(), None) });
             let place = self.columns.len();
             self.columns.push(None);
             self.places.insert(name.clone(), place);

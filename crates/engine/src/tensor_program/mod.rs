@@ -4,6 +4,7 @@
 mod apart;
 mod assigned;
 mod calls;
+mod cuts;
 mod lowering;
 mod made;
 mod nodes;
@@ -15,7 +16,7 @@ use crate::compile_options::{CompileOptions, Started};
 use crate::signature::Field;
 use crate::stages::prepare;
 use apart::Apart;
-use cembra_expr::{Input, Node, NodeId, Output, Program};
+use cembra_expr::{Cut, Input, Node, NodeId, Output, Program};
 use cembra_ops::Registry;
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -61,7 +62,8 @@ pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
 
 /// An input of a program, of this type.
 fn field_of(input: &Input, qtype: &QType) -> Field {
-    Field { default: input.default.clone().filter(|_| qtype.is_optional()), ..Field::new(&input.name, qtype) }
+    let default = input.default.clone().filter(|_| qtype.is_optional());
+    Field { default, labels: input.labels.clone(), ..Field::new(&input.name, qtype) }
 }
 
 /// The type of an input: the declared one, or the one that the options give it. An input with a default that is always given may have the
@@ -145,6 +147,7 @@ impl TensorProgram {
             return Err(error.clone());
         }
         lowered?;
+        cuts::check(&program, registry, &inputs)?;
         if let Some(parts) = lowering.taken_apart(&program)? {
             return Ok(Sorted::Parts(parts));
         }
@@ -161,6 +164,16 @@ impl TensorProgram {
     /// Inputs and outputs with their types, in the order of the program. Scalars are tensors without axes.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
+    }
+
+    /// How the axes of labels are cut into tiles.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+        cuts::of(&self.program)
+    }
+
+    /// True if the text says how tensors are cut into tiles.
+    pub(crate) fn is_tiled(&self) -> bool {
+        !self.program.tiles.is_empty() || self.inputs.iter().any(|field| field.labels.is_some())
     }
 
     /// Where an output stands in the text.

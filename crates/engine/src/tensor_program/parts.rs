@@ -10,7 +10,7 @@ use super::made::Made;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Error, Promise, Value};
+use cembra_value::{Error, Value};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn crossing(node: NodeId) -> Arc<str> {
 /// An input of a part that another part computes.
 fn input(program: &Program, node: NodeId, qtype: QType) -> Input {
     let span = program.graph.span(node);
-    Input { name: crossing(node), qtype: Some(qtype), promise: Promise::Nothing, default: None, span }
+    Input { qtype: Some(qtype), ..Input::untyped(crossing(node), span) }
 }
 
 /// An output of a part that another part takes.

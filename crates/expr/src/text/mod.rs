@@ -65,6 +65,7 @@ pub use delimiter::found_delimiter;
 pub use elsewhere::{Foreign, ForeignUse, foreign_form, foreign_names, tensor_form};
 pub use format::format;
 pub use lexer::is_plain_name;
+pub(crate) use parser::InputType;
 pub use parser::POSITIONAL_WORDS;
 pub use printed_test::print_literal;
 pub use printer::{print, print_expression};
@@ -73,11 +74,11 @@ pub use token::KEYWORDS;
 pub use types::{print_input_type, print_type};
 pub use written_literal::print_value;
 
-use crate::{Literal, PartialProgram, Program, Vocabulary};
+use crate::{Literal, PartialProgram, Program, TileRule, Vocabulary};
 use cembra_runtime::QType;
 #[cfg(feature = "json")]
 use cembra_runtime::Scalar;
-use cembra_value::{Code, Diagnostic, Diagnostics, Error, Limits, Promise, ScalarValue, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Error, Limits, ScalarValue, Value};
 use cursor::{Cursor, Stop};
 
 /// Reads a model.
@@ -189,10 +190,13 @@ pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Di
 }
 
 /// Reads the type of an input that stands in a larger file, and what the input promises.
-pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<(QType, Promise), Diagnostics> {
-    read_whole(text, &unmeasured(limits), |cursor| {
-        cursor.read_input_type().map(|(qtype, promise)| Some((qtype.as_input(), promise)))
-    })
+pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<InputType, Diagnostics> {
+    read_whole(text, &unmeasured(limits), |cursor| cursor.read_type_of_input().map(Some))
+}
+
+/// Reads a statement that cuts labels, which stands in a larger file.
+pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<TileRule, Diagnostics> {
+    read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
 }
 
 /// Reads the default of an input that stands in a larger file.

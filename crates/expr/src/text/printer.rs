@@ -46,12 +46,15 @@ pub fn print(program: &Program) -> String {
     let is_bare = |name: &str| lexer::is_plain_name(name) && !taken.contains(name);
     printer.defined.extend(program.inputs.iter().map(|input| &*input.name));
     printer.defined.extend(program.outputs.iter().map(|output| &*output.name));
+    for rule in &program.tiles {
+        let _never_fails = writeln!(printer.out, "{rule}");
+    }
     for input in &program.inputs {
         printer.out.push_str("input ");
         printer.write_declared(&input.name, lexer::is_plain_name(&input.name));
         if let Some(qtype) = &input.qtype {
             printer.out.push_str(": ");
-            write_input_type(&mut printer.out, qtype, input.promise, Spelling::Text);
+            write_input_type(&mut printer.out, qtype, input.promise, input.labels.as_deref(), Spelling::Text);
             if let Some(default) = &input.default {
                 printer.out.push_str(" = ");
                 written_literal::write_default(&mut printer.out, default);

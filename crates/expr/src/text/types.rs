@@ -3,6 +3,7 @@
 
 use super::cursor::{Cursor, Stop, ends_text};
 use super::elsewhere::{ForeignUse, foreign_form};
+use super::parser::TILED;
 use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
@@ -314,6 +315,10 @@ impl<'s> Cursor<'s> {
                     let qtype = self.read_tensor_type()?;
                     return Ok((self.optional_mark(qtype)?, Promise::Nothing));
                 }
+                if self.at_tiled_type() {
+                    let problem = Diagnostic::new(Code::Syntax, "only an input is of a tiled type").at(start);
+                    return Err(self.stop(problem.hint("tensors that are computed are cut as those they are made of")));
+                }
                 Err(self.stop(misnamed(word).at(start)))
             }
             _ => Err(self.unexpected("a type")),
@@ -347,12 +352,8 @@ impl<'s> Cursor<'s> {
         Ok((self.optional_mark(QType::Array(ArrayKind::Dense, scalar))?, promise))
     }
 
-    /// Reads the type of a tensor: `tensor[f64, 2]`, of its elements and the number of its axes.
-    fn read_tensor_type(&mut self) -> Result<QType, Stop> {
-        let word = self.advance().span;
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+    /// Reads the type of the elements of a tensor, whose type begins with this word.
+    pub(super) fn read_tensor_element(&mut self, word: &str) -> Result<Scalar, Stop> {
         const ELEMENTS: &str = "elements of tensors are bool, i32, i64, f32 or f64";
         const WANTED: &str = "the type of a tensor's elements";
         let element = self.token.span;
@@ -370,9 +371,19 @@ impl<'s> Cursor<'s> {
                 true => "a NaN can stand where there is none",
                 false => "a tensor of `bool` beside it can say where there is none",
             };
-            let hint = format!("write `tensor[{}, ..]`; {instead}", scalar.short_name());
+            let hint = format!("write `{word}[{}, ..]`; {instead}", scalar.short_name());
             return Err(self.stop(problem.at(element.to(self.token.span)).hint(hint)));
         }
+        Ok(scalar)
+    }
+
+    /// Reads the type of a tensor: `tensor[f64, 2]`, of its elements and the number of its axes.
+    fn read_tensor_type(&mut self) -> Result<QType, Stop> {
+        let word = self.advance().span;
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let scalar = self.read_tensor_element(TENSOR_WORD)?;
         if !self.take(TokenKind::Comma) {
             return Err(self.unexpected("`,` and the number of axes, as in `tensor[f64, 2]`"));
         }
@@ -525,9 +536,24 @@ fn edge_word(promise: Promise) -> &'static str {
     EDGES.into_iter().find(|(_, of)| *of == promise).map_or(EDGES[0].0, |(word, _)| word)
 }
 
-/// Writes the type of an input with what it promises: `[f64]`, `splits`, `f32?`.
-pub(crate) fn write_input_type(out: &mut String, qtype: &QType, promise: Promise, spelling: Spelling) {
+/// Writes the type of an input with what it promises, and the labels of its axes if they say how it is cut: `[f64]`, `splits`, `f32?`,
+/// `tiled[f64, "i,j"]`.
+pub(crate) fn write_input_type(
+    out: &mut String,
+    qtype: &QType,
+    promise: Promise,
+    labels: Option<&str>,
+    spelling: Spelling,
+) {
     match (qtype, promise) {
+        (QType::Tensor(scalar, _), _) if let Some(labels) = labels => {
+            out.push_str(TILED);
+            out.push('[');
+            out.push_str(spelling.scalar(*scalar));
+            out.push_str(", ");
+            quoted::write(out, labels);
+            out.push(']');
+        }
         (QType::Array(ArrayKind::Dense, scalar), Promise::Full) => {
             out.push('[');
             out.push_str(spelling.scalar(*scalar));
@@ -538,11 +564,12 @@ pub(crate) fn write_input_type(out: &mut String, qtype: &QType, promise: Promise
     }
 }
 
-/// The type of an input as the text language writes it, with what it promises: `[f64]`, `splits`, `f32?`.
+/// The type of an input as the text language writes it, with what it promises, and the labels of its axes if they say how it is cut:
+/// `[f64]`, `splits`, `f32?`, `tiled[f64, "i,j"]`.
 #[must_use]
-pub fn print_input_type(qtype: &QType, promise: Promise) -> String {
+pub fn print_input_type(qtype: &QType, promise: Promise, labels: Option<&str>) -> String {
     let mut out = String::new();
-    write_input_type(&mut out, qtype, promise, Spelling::Text);
+    write_input_type(&mut out, qtype, promise, labels, Spelling::Text);
     out
 }
 

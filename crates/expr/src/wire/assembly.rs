@@ -4,10 +4,13 @@
 use super::{damaged, damaged_text, of_truth_values};
 #[cfg(feature = "json")]
 use crate::text::parse_default_within;
-use crate::text::{is_word, literal_bytes, parse_input_type_within, parse_type_within, value_nesting};
-use crate::{Extern, Input, NameId, NodeId, Output, Program};
+use crate::text::{
+    InputType, is_word, literal_bytes, parse_input_type_within, parse_tile_rule_within, parse_type_within,
+    value_nesting,
+};
+use crate::{Extern, Input, NameId, NodeId, Output, Program, TileRule};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Promise, ScalarValue, Span, Value};
+use cembra_value::{Code, Diagnostic, Limit, Limits, ScalarValue, Span, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,6 +30,7 @@ pub(super) struct Assembly<'l> {
     input_names: HashSet<Arc<str>, RandomState>,
     output_names: HashSet<Arc<str>, RandomState>,
     extern_names: HashSet<Arc<str>, RandomState>,
+    cut_labels: HashSet<Arc<str>, RandomState>,
 }
 
 impl<'l> Assembly<'l> {
@@ -43,6 +47,7 @@ impl<'l> Assembly<'l> {
             input_names: HashSet::default(),
             output_names: HashSet::default(),
             extern_names: HashSet::default(),
+            cut_labels: HashSet::default(),
         }
     }
 
@@ -151,13 +156,7 @@ impl<'l> Assembly<'l> {
     ) -> Result<(), Diagnostic> {
         let place = format!("inputs[{}]", self.program.inputs.len());
         self.check_name(name)?;
-        let (qtype, promise) = match qtype {
-            Some(text) => {
-                let (qtype, promise) = self.input_type(text, &place)?;
-                (Some(qtype), promise)
-            }
-            None => (None, Promise::Nothing),
-        };
+        let declared = qtype.map(|text| self.input_type(text, &place)).transpose()?;
         let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
         let name: Arc<str> = name.into();
         if !self.input_names.insert(name.clone()) {
@@ -165,7 +164,11 @@ impl<'l> Assembly<'l> {
         }
         self.program.graph.leaf(&name, None);
         self.check_count(self.program.graph.len())?;
-        self.program.inputs.push(Input { name, qtype, promise, default: None, span });
+        let untyped = Input::untyped(name, span);
+        self.program.inputs.push(match declared {
+            Some(InputType { qtype, promise, labels }) => Input { qtype: Some(qtype), promise, labels, ..untyped },
+            None => untyped,
+        });
         Ok(())
     }
 
@@ -228,14 +231,34 @@ impl<'l> Assembly<'l> {
         self.check_count(self.program.graph.len().saturating_add(self.program.externs.len()))
     }
 
-    /// The type of an input and what it promises, as the text language writes them.
-    fn input_type(&self, text: &str, place: &str) -> Result<(QType, Promise), Diagnostic> {
-        let found = parse_input_type_within(text, self.limits);
-        let (qtype, promise) = found.map_err(|problems| damaged_text(place, &problems))?;
-        if !qtype.is_declarable() {
-            return Err(damaged(place, format_args!("no input is of type {qtype}")));
+    /// How axes of labels are cut, as a statement of the text language says it.
+    pub(super) fn tile_rule(&mut self, statement: &str, span: Option<(u32, Option<u32>)>) -> Result<(), Diagnostic> {
+        let place = format!("tiles[{}]", self.program.tiles.len());
+        let rule = parse_tile_rule_within(statement, self.limits);
+        let rule = rule.map_err(|problems| damaged_text(&place, &problems))?;
+        self.literal_bytes = self.literal_bytes.saturating_add(rule.cut.bytes());
+        if self.literal_bytes > self.limits.literal_bytes {
+            return Err(self.limits.exceeded(Limit::LiteralBytes));
         }
-        Ok((qtype, promise))
+        for label in &rule.labels {
+            if !self.cut_labels.insert(label.clone()) {
+                return Err(damaged(place, format_args!("the label `{label}` is cut twice")));
+            }
+        }
+        let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
+        self.check_count(self.program.tiles.len())?;
+        self.program.tiles.push(TileRule { span, ..rule });
+        Ok(())
+    }
+
+    /// The type of an input and what it promises, as the text language writes them.
+    fn input_type(&self, text: &str, place: &str) -> Result<InputType, Diagnostic> {
+        let found = parse_input_type_within(text, self.limits);
+        let found = found.map_err(|problems| damaged_text(place, &problems))?;
+        if !found.qtype.is_declarable() {
+            return Err(damaged(place, format_args!("no input is of type {}", found.qtype)));
+        }
+        Ok(found)
     }
 
     /// A type, as the text language writes it.

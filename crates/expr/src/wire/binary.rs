@@ -70,6 +70,8 @@ pub fn write_binary(program: &Program) -> Vec<u8> {
         result: Spelling::File.type_text(&declared.result),
         span: declared.span.map(write_span),
     }));
+    let rules = program.tiles.iter();
+    file.tiles.extend(rules.map(|rule| messages::TileRule { cut: rule.to_string(), span: rule.span.map(write_span) }));
     file.outputs.extend(program.outputs.iter().map(|output| messages::Output {
         name: output.name.to_string(),
         node: numbering.number(output.node),
@@ -171,6 +173,9 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
     }
     for declared in &file.externs {
         assembly.external(&declared.name, &declared.parameters, &declared.result, ends(&declared.span))?;
+    }
+    for rule in &file.tiles {
+        assembly.tile_rule(&rule.cut, ends(&rule.span))?;
     }
     for output in &file.outputs {
         assembly.output(&output.name, output.node, ends(&output.span))?;

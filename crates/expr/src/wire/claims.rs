@@ -15,6 +15,7 @@ const OPERANDS: u32 = 10;
 const SPAN_STARTS: u32 = 12;
 const SPAN_LENGTHS: u32 = 13;
 const EXTERNS: u32 = 14;
+const TILES: u32 = 15;
 
 /// The part of a literal that holds names, in `messages::PartKind`.
 const NAMED_TUPLE: u32 = 7;
@@ -22,12 +23,12 @@ const NAMED_TUPLE: u32 = 7;
 /// Refuses a file with more nodes, inputs, outputs, names or literals than a program may have nodes, with more operands or
 /// places than it may have operands, or with more parts of literals, or names of fields, than their bytes may be.
 pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
-    let mut counts = [0_usize; EXTERNS as usize + 1];
+    let mut counts = [0_usize; TILES as usize + 1];
     let mut parts = 0;
     let mut rest = file;
     // A file that is damaged is refused when it is read.
     while let Ok((number, wire)) = decode_key(&mut rest) {
-        let counted = (INPUTS..=EXTERNS).contains(&number);
+        let counted = (INPUTS..=TILES).contains(&number);
         let found = match wire {
             WireType::LengthDelimited if counted => {
                 let Some(bytes) = delimited(&mut rest) else { break };
@@ -35,7 +36,7 @@ pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
                     parts += parts_of(bytes);
                 }
                 // Each number of a column ends with the only byte of its that has no high bit.
-                if number < KINDS || number == EXTERNS { 1 } else { bytes.iter().filter(|byte| **byte < 0x80).count() }
+                if !(KINDS..EXTERNS).contains(&number) { 1 } else { bytes.iter().filter(|byte| **byte < 0x80).count() }
             }
             wire => {
                 if skip_field(wire, number, &mut rest, DecodeContext::default()).is_err() {

@@ -69,6 +69,15 @@ struct ExternLine<'a> {
     span: Option<SpanPair>,
 }
 
+#[derive(Serialize, DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+struct TileLine<'a> {
+    /// The statement of the text language.
+    cut: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<SpanPair>,
+}
+
 /// A node as written: one of the first four, and operands exactly for an operator.
 #[derive(Default, Serialize)]
 struct NodeLine<'a> {
@@ -122,16 +131,17 @@ struct Header {
     version: Option<u64>,
 }
 
-/// A program of versions 1 to 3.
+/// A program of versions 1 to 4.
 struct File {
     inputs: Vec<InputLine<'static>>,
     externs: Vec<ExternLine<'static>>,
+    tiles: Vec<TileLine<'static>>,
     nodes: Vec<ReadNode>,
     outputs: Vec<OutputLine<'static>>,
 }
 
 /// The keys of a file.
-const KEYS: &[&str] = &["format", "version", "inputs", "externs", "nodes", "outputs"];
+const KEYS: &[&str] = &["format", "version", "inputs", "externs", "tiles", "nodes", "outputs"];
 
 /// The keys of a node.
 const NODE_KEYS: &[&str] = &["leaf", "placeholder", "literal", "operator", "operands", "spans"];
@@ -185,12 +195,14 @@ impl<'de> Visitor<'de> for ReadFile<'_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<File, M::Error> {
         let mut seen = [false; KEYS.len()];
-        let (mut inputs, mut externs, mut nodes, mut outputs) = (Vec::new(), Vec::new(), None, None);
+        let (mut inputs, mut externs, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut nodes, mut outputs) = (None, None);
         let left = Cell::new(0);
         while let Some(found) = map.next_key::<String>()? {
             match key(&found, KEYS, &mut seen)? {
                 "inputs" => inputs = map.next_value_seed(self.list(&left, PhantomData))?,
                 "externs" => externs = map.next_value_seed(self.list(&left, PhantomData))?,
+                "tiles" => tiles = map.next_value_seed(self.list(&left, PhantomData))?,
                 "nodes" => nodes = Some(map.next_value_seed(self.list(&left, NodeSeed(self.allowance)))?),
                 "outputs" => outputs = Some(map.next_value_seed(self.list(&left, PhantomData))?),
                 _ => map.next_value::<IgnoredAny>().map(drop)?,
@@ -202,6 +214,7 @@ impl<'de> Visitor<'de> for ReadFile<'_> {
         Ok(File {
             inputs,
             externs,
+            tiles,
             nodes: nodes.ok_or_else(|| M::Error::missing_field("nodes"))?,
             outputs: outputs.ok_or_else(|| M::Error::missing_field("outputs"))?,
         })
@@ -312,6 +325,11 @@ pub fn write_json(program: &Program) -> String {
         });
         write_lines(&mut out, "externs", externs, ",");
     }
+    if !program.tiles.is_empty() {
+        let tiles = program.tiles.iter();
+        let tiles = tiles.map(|rule| TileLine { cut: rule.to_string().into(), span: rule.span.map(pair) });
+        write_lines(&mut out, "tiles", tiles, ",");
+    }
     let nodes = numbering.nodes.iter().map(|id| {
         let mut line = NodeLine { spans: graph.spans(*id).map(pair).collect(), ..NodeLine::default() };
         match graph.node(*id) {
@@ -417,6 +435,9 @@ fn read(text: &str, limits: &Limits) -> Result<Program, Diagnostic> {
     }
     for declared in &file.externs {
         assembly.external(&declared.name, &declared.parameters, &declared.result, ends(declared.span))?;
+    }
+    for rule in &file.tiles {
+        assembly.tile_rule(&rule.cut, ends(rule.span))?;
     }
     for output in &file.outputs {
         assembly.output(&output.name, output.node, ends(output.span))?;

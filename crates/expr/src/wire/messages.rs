@@ -19,7 +19,7 @@ pub(super) struct Header {
     pub(super) version: u32,
 }
 
-/// A program of versions 1 to 3.
+/// A program of versions 1 to 4.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Program {
     #[prost(string, tag = "1")]
@@ -60,6 +60,18 @@ pub(super) struct Program {
     /// Operators of the host that are declared; from version 2 on.
     #[prost(message, repeated, tag = "14")]
     pub(super) externs: Vec<Extern>,
+    /// How the axes of labels are cut into tiles; from version 4 on.
+    #[prost(message, repeated, tag = "15")]
+    pub(super) tiles: Vec<TileRule>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct TileRule {
+    /// The statement of the text language.
+    #[prost(string, tag = "1")]
+    pub(super) cut: String,
+    #[prost(message, optional, tag = "2")]
+    pub(super) span: Option<Span>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

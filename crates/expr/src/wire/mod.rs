@@ -35,16 +35,19 @@ use std::fmt;
 const FORMAT: &str = "cembra-program";
 /// The newest version that is read. It is written only of programs that say what version 1 cannot, so that older readers have
 /// the others.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The first version in which a comparison of numbers is a mask in a model with tensors too. Before, it was a truth value there.
 const MASKS: u64 = 3;
 
 /// The version of the file that a program is written as: inputs have defaults, and there are externs, from version 2 on; tensors are
-/// written in version 3.
+/// written in version 3, and in version 4 if they are cut into tiles.
 fn version_of(program: &Program) -> u32 {
-    if program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..)))) {
+    if !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some()) {
         return VERSION;
+    }
+    if program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..)))) {
+        return 3;
     }
     let is_new = !program.externs.is_empty() || program.inputs.iter().any(|input| input.default.is_some());
     if is_new { 2 } else { 1 }

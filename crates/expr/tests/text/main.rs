@@ -8,3 +8,4 @@ mod parse;
 mod print;
 mod random;
 mod sources;
+mod tiles;

@@ -246,8 +246,7 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
         }
         for (name, declared) in inputs {
             if !program.inputs.iter().any(|input| *input.name == *name) {
-                let input =
-                    Input { name: name.into(), qtype: None, promise: Promise::Nothing, default: None, span: None };
+                let input = Input::untyped(name.into(), None);
                 program.inputs.push(match declared {
                     Some((qtype, promise, default)) => Input { qtype: Some(qtype), promise, default, ..input },
                     None => input,
@@ -260,13 +259,7 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
             if let Node::Leaf(name) = program.graph.node(NodeId::from_index(index)) {
                 let name = program.graph.name(name).clone();
                 if !program.inputs.iter().any(|input| input.name == name) {
-                    program.inputs.push(Input {
-                        name,
-                        qtype: None,
-                        promise: Promise::Nothing,
-                        default: None,
-                        span: None,
-                    });
+                    program.inputs.push(Input::untyped(name, None));
                 }
             }
         }

@@ -4,7 +4,7 @@
 use crate::anything::Anything;
 use cembra_expr::{Node, NodeId, Program, parse, print_value, read_binary, read_json, write_binary, write_json};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Limits, Promise, ScalarValue, Value};
+use cembra_value::{Limits, ScalarValue, Value};
 use std::path::{Path, PathBuf};
 
 /// The models by the versions and names of their files.
@@ -113,13 +113,7 @@ fn values() -> Program {
     all.extend([x, p]);
     let node = graph.operator("core.make_tuple", &all, None);
     program.outputs.push(cembra_expr::Output { name: "all".into(), node, span: None });
-    program.inputs.push(cembra_expr::Input {
-        name: "x".into(),
-        qtype: None,
-        promise: Promise::Nothing,
-        default: None,
-        span: None,
-    });
+    program.inputs.push(cembra_expr::Input::untyped("x".into(), None));
     program
 }
 

@@ -96,3 +96,28 @@ fn a_chain_of_a_million_nodes_comes_back() {
         assert_eq!(again.outputs[0].node, NodeId::from_index(1_000_000));
     }
 }
+
+#[test]
+fn tiles_come_back() {
+    let text = "tile i, j = 8\ntile a = [-3, 0, 17]\ninput x: tiled[f64, \"i,a\"]\nx";
+    let program = parse(text, &Anything, &Limits::default()).unwrap();
+    for again in both_forms(&program, &Limits::default()) {
+        assert!(again == program, "{}", write_json(&again));
+        assert_eq!(again.tiles[1].span.map(|span| span.text(text)), Some("tile a = [-3, 0, 17]"));
+        assert_eq!(again.inputs[0].labels.as_deref(), Some("i,a"));
+    }
+    let json = write_json(&program);
+    assert!(json.contains("\"version\": 4"), "{json}");
+    for (from, to) in [
+        ("tile i, j = 8", "tile i, i = 8"),
+        ("tile i, j = 8", "tile a = 8"),
+        ("tile i, j = 8", "tile i = 0"),
+        ("tile i, j = 8", "output y = 1"),
+        ("tile i, j = 8", "tile i = 8; tile j = 8"),
+        ("tiled[f64, \\\"i,a\\\"]", "tiled[f64, 2]"),
+    ] {
+        assert!(json.contains(from), "{from} in {json}");
+        let problem = read_json(&json.replace(from, to), &Limits::default()).expect_err(to);
+        assert_eq!(problem.diagnostics()[0].code(), cembra_value::Code::Wire, "{to}: {problem}");
+    }
+}

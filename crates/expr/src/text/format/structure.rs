@@ -4,7 +4,7 @@
 
 use super::tokens::Tokens;
 use crate::infix::Operation;
-use crate::text::parser::{EXTERN, IN, NUMBERS, TEST, begins_table, table::TABLE};
+use crate::text::parser::{EXTERN, IN, NUMBERS, TEST, TILE, begins_table, table::TABLE};
 use crate::text::sources::USE;
 use crate::text::token::TokenKind;
 use cembra_runtime::DICT_WORD;
@@ -266,6 +266,7 @@ impl Scan<'_, '_> {
             (TABLE, TokenKind::Word),
             (EXTERN, TokenKind::Fn),
             (NUMBERS, TokenKind::Type),
+            (TILE, TokenKind::Word),
         ];
         words.into_iter().find(|known| *known == of).map(|(word, _)| word)
     }

@@ -1,11 +1,11 @@
 //! Statements that declare inputs: their names, their types, and what is read where one is missing.
 
-use super::{Meaning, Parser};
+use super::{InputType, Meaning, Parser};
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use crate::{Input, NameKind};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Limit, Promise, ScalarValue, Span, Value};
+use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 
 impl<'s> Parser<'s, '_> {
     /// Declares inputs that the text does not: a line of the text that declared them would stand before it.
@@ -16,7 +16,7 @@ impl<'s> Parser<'s, '_> {
             self.define(name, Span::default(), Meaning::Input(leaf), None);
             self.cursor.has_tensors |= matches!(qtype, QType::Tensor(..));
             let (name, qtype) = ((*name).into(), Some(qtype.clone()));
-            self.program.inputs.push(Input { name, qtype, promise: Promise::Nothing, default: None, span: None });
+            self.program.inputs.push(Input { qtype, ..Input::untyped(name, None) });
         }
         self
     }
@@ -60,15 +60,14 @@ impl<'s> Parser<'s, '_> {
             self.define(word, name.span, Meaning::Input(leaf), None);
         }
         let (name, span) = ((*name.text).into(), Some(name.span));
-        self.program.inputs.push(Input { name, qtype: None, promise: Promise::Nothing, default: None, span });
+        self.program.inputs.push(Input::untyped(name, span));
         Ok(())
     }
 
     /// Reads the type of the inputs from this one on, and their default.
     fn input_type(&mut self, from: usize) -> Result<(), Stop> {
         let start = self.cursor.token.span;
-        let (qtype, promise) = self.cursor.read_input_type()?;
-        let qtype = qtype.as_input();
+        let InputType { qtype, promise, labels } = self.cursor.read_type_of_input()?;
         let spelled = start.to(self.cursor.previous);
         if !qtype.is_declarable() {
             let problem = Diagnostic::new(Code::InputType, format!("no input is of type {qtype}")).at(spelled);
@@ -80,6 +79,7 @@ impl<'s> Parser<'s, '_> {
         };
         for input in self.program.inputs.iter_mut().skip(from) {
             (input.qtype, input.promise) = (Some(qtype.clone()), promise);
+            input.labels.clone_from(&labels);
             input.default.clone_from(&default);
         }
         Ok(())

@@ -21,6 +21,7 @@ mod reach;
 mod signature;
 pub(super) mod table;
 mod test;
+mod tile;
 mod used;
 
 pub(super) use constant::Written;
@@ -28,6 +29,8 @@ pub(super) use external::EXTERN;
 pub(super) use lambda::IN;
 pub(super) use numbers::NUMBERS;
 pub(super) use test::{TEST, begins_table};
+pub(crate) use tile::InputType;
+pub(super) use tile::{TILE, TILED};
 
 use super::cursor::{Cursor, Stop};
 use super::gradient::Gradients;
@@ -54,7 +57,7 @@ use used::Files;
 
 /// Words that mean something where they stand, and are names everywhere else.
 pub const POSITIONAL_WORDS: &[&str] =
-    &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, NUMBERS, cembra_runtime::DICT_WORD];
+    &[IN, TEST, test::WITHIN, test::ERROR, TABLE, USE, EXTERN, NUMBERS, TILE, TILED, cembra_runtime::DICT_WORD];
 
 /// The name of the output of a text that is a bare expression.
 const BARE_OUTPUT: &str = "result";
@@ -129,6 +132,8 @@ pub(super) struct Parser<'s, 'v> {
     assigned: NameMap<&'s str, Option<usize>>,
     /// Where the bare expression stands, once there was one.
     bare: Option<Span>,
+    /// The labels that are cut, with where each is.
+    cut_labels: NameMap<&'s str, Span>,
     tests: Vec<ModelTest>,
     /// Where names are, if somebody asks.
     index: Option<Box<NameIndex>>,
@@ -188,6 +193,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             output_names: NameMap::default(),
             assigned: NameMap::default(),
             bare: None,
+            cut_labels: NameMap::default(),
             tests: Vec::new(),
             index: None,
             literal_bytes: 0,
@@ -301,6 +307,9 @@ impl<'s, 'v> Parser<'s, 'v> {
             TokenKind::Word if self.at_word_before(USE, TokenKind::Text) => self.use_file(),
             TokenKind::Word if self.at_word_before(TABLE, TokenKind::Word) => self.named_table(),
             TokenKind::Word if self.at_word_before(EXTERN, TokenKind::Fn) => self.external(),
+            TokenKind::Word if self.at_word_before(TILE, TokenKind::Word) => {
+                self.only_definitions("cuts of labels").and_then(|()| self.tile())
+            }
             _ => self.only_definitions("expressions by themselves").and_then(|()| self.bare_expression()),
         }
     }

@@ -11,7 +11,7 @@ use crate::subject::{Row, Subject};
 use cembra::{Backend, Model, Options};
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
 use cembra_runtime::QType;
-use cembra_value::{Promise, Value};
+use cembra_value::Value;
 use std::sync::Arc;
 
 impl Grower<'_> {
@@ -76,13 +76,7 @@ impl Grower<'_> {
                 let name: Arc<str> = format!("n{}", operand.index()).into();
                 if inputs.iter().all(|input: &Input| input.name != name) {
                     let qtype = Some(self.pool.types[operand.index()].clone());
-                    inputs.push(Input {
-                        name: name.clone(),
-                        qtype,
-                        promise: Promise::Nothing,
-                        default: None,
-                        span: None,
-                    });
+                    inputs.push(Input { qtype, ..Input::untyped(name.clone(), None) });
                     row.push((name.clone(), value));
                 }
                 graph.leaf(&name, None)

@@ -330,13 +330,8 @@ impl Grower<'_> {
         let qtype = value.qtype();
         let kept = arrays::kept_promises(&value);
         let promise = if self.pool.random.bool() { Promise::Nothing } else { *pick(self.pool.random, &kept) };
-        self.pool.inputs.push(Input {
-            name: name.clone(),
-            qtype: Some(qtype.clone()),
-            promise,
-            default: None,
-            span: None,
-        });
+        let untyped = Input::untyped(name.clone(), None);
+        self.pool.inputs.push(Input { qtype: Some(qtype.clone()), promise, ..untyped });
         let leaf = self.pool.graph.leaf(&name, None);
         self.row.push((name, value.clone()));
         self.values.insert(leaf, Some(value));

@@ -1,0 +1,225 @@
+//! Statements that cut the axes of labels into tiles, `tile i, j = 8` and `tile a = [0, 17, 40]`, and types of inputs that are cut so,
+//! `tiled[f64, "i,a"]`. Labels are names of their own, so nothing else in a text may mean or hide them. What a cut means for data is found when
+//! data are given.
+
+use super::Parser;
+use crate::text::cursor::{Cursor, Stop};
+use crate::text::lexer::is_word;
+use crate::text::quoted;
+use crate::text::token::{Token, TokenKind};
+use crate::{Cut, TileRule};
+use cembra_runtime::{MOST_AXES, QType};
+use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
+use std::sync::Arc;
+
+/// The word that begins such a statement, before a label. It is a name everywhere else.
+pub(in crate::text) const TILE: &str = "tile";
+
+/// The word of the type, before a bracket where a type is expected. It is a name everywhere else.
+pub(in crate::text) const TILED: &str = "tiled";
+
+impl Parser<'_, '_> {
+    /// `tile i, j = 8`, `tile a = [0, 17, 40]`
+    pub(super) fn tile(&mut self) -> Result<(), Stop> {
+        let ReadRule { labels: places, cut, span } = self.cursor.read_tile_rule()?;
+        self.literal_bytes += cut.bytes();
+        if self.literal_bytes > self.cursor.limits.literal_bytes {
+            return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
+        }
+        let mut labels: Vec<Arc<str>> = Vec::with_capacity(places.len());
+        for place in places {
+            let label = self.cursor.text(place);
+            match self.cut_labels.get(label) {
+                Some(first) => {
+                    let problem = Diagnostic::new(Code::Name, format!("the label `{label}` is cut twice")).at(place);
+                    let problem = problem.also(*first, "first cut here");
+                    self.cursor.report(problem.hint("a label is cut in one way in all of a text: take another label"));
+                }
+                None => {
+                    self.cut_labels.insert(label, place);
+                    labels.push(label.into());
+                }
+            }
+        }
+        if !labels.is_empty() {
+            self.program.tiles.push(TileRule { labels: labels.into(), cut, span: Some(span) });
+        }
+        Ok(())
+    }
+}
+
+/// A statement that was read.
+struct ReadRule {
+    /// Where the labels are.
+    labels: Vec<Span>,
+    cut: Cut,
+    span: Span,
+}
+
+/// What the declaration of an input says of its values.
+pub(crate) struct InputType {
+    pub(crate) qtype: QType,
+    pub(crate) promise: Promise,
+    /// The labels of a tensor's axes, if they say how it is cut.
+    pub(crate) labels: Option<Arc<str>>,
+}
+
+impl Cursor<'_> {
+    /// Reads the type of an input.
+    pub(in crate::text) fn read_type_of_input(&mut self) -> Result<InputType, Stop> {
+        if self.at_tiled_type() {
+            return self.read_tiled_type();
+        }
+        let (qtype, promise) = self.read_input_type()?;
+        Ok(InputType { qtype: qtype.as_input(), promise, labels: None })
+    }
+
+    /// Reads a statement that stands in a larger file, whose limit of literals is not counted here.
+    pub(in crate::text) fn read_tile_statement(&mut self) -> Result<TileRule, Stop> {
+        if self.token.kind != TokenKind::Word || self.text(self.token.span) != TILE {
+            return Err(self.unexpected("`tile`"));
+        }
+        let ReadRule { labels, cut, span } = self.read_tile_rule()?;
+        let labels = labels.into_iter().map(|place| self.text(place).into()).collect();
+        Ok(TileRule { labels, cut, span: Some(span) })
+    }
+
+    /// Reads `tile i, j = 8` from its word on.
+    fn read_tile_rule(&mut self) -> Result<ReadRule, Stop> {
+        let start = self.advance().span;
+        let mut labels = Vec::new();
+        loop {
+            if self.token.kind != TokenKind::Word {
+                return Err(self.unexpected("a label, as in `tile i, j = 8`"));
+            }
+            let place = self.advance().span;
+            self.check_name(place);
+            labels.push(place);
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        if !self.take(TokenKind::Equals) {
+            return Err(self.unexpected("`=` and the elements of a tile, or boundaries: `tile i = 8`"));
+        }
+        let cut = match self.token.kind {
+            TokenKind::OpenSquare => Cut::Boundaries(self.read_boundaries()?),
+            _ => Cut::Blocks(self.read_tile_size()?),
+        };
+        Ok(ReadRule { labels, cut, span: start.to(self.previous) })
+    }
+
+    /// Reads the elements of a tile.
+    fn read_tile_size(&mut self) -> Result<u64, Stop> {
+        let span = self.token.span;
+        if self.token.kind != TokenKind::Number {
+            return Err(self.unexpected("the elements of a tile, or boundaries: `tile i = 8`"));
+        }
+        self.advance();
+        let size = self.text(span).parse().ok().filter(|size| *size > 0);
+        size.ok_or_else(|| {
+            let problem = Diagnostic::new(Code::Literal, "a tile has a whole number of elements, at least 1").at(span);
+            self.stop(problem.hint("as in `tile i = 8`; boundaries say tiles of several sizes: `tile i = [0, 8, 20]`"))
+        })
+    }
+
+    /// Reads `[0, 17, 40]`.
+    fn read_boundaries(&mut self) -> Result<Arc<[i64]>, Stop> {
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let mut boundaries: Vec<i64> = Vec::new();
+        while self.token.kind != TokenKind::CloseSquare {
+            let start = self.token.span;
+            let sign = if self.take(TokenKind::Minus) { "-" } else { "" };
+            let span = self.token.span;
+            if self.token.kind != TokenKind::Number {
+                return Err(self.unclosed(open, "a boundary or `]`"));
+            }
+            self.advance();
+            let Ok(boundary) = format!("{sign}{}", self.text(span)).parse() else {
+                let problem = Diagnostic::new(Code::Literal, "a boundary of tiles is a whole number");
+                return Err(self.stop(problem.at(start.to(span))));
+            };
+            if let Some(before) = boundaries.last().filter(|before| **before > boundary) {
+                let message = format!("boundary {boundary} of tiles comes after {before}");
+                let problem = Diagnostic::new(Code::Literal, message).at(start.to(span));
+                return Err(self.stop(problem.hint("write boundaries in ascending order")));
+            }
+            if boundaries.len() * size_of::<i64>() > self.limits.literal_bytes {
+                return Err(self.limit(Limit::LiteralBytes, Some(span)));
+            }
+            boundaries.push(boundary);
+            if !self.take(TokenKind::Comma) {
+                break;
+            }
+        }
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`,` or `]`"));
+        }
+        let whole = open.to(self.advance().span);
+        self.leave();
+        if boundaries.len() < 2 {
+            let problem = Diagnostic::new(Code::Literal, "tiles have two boundaries or more").at(whole);
+            return Err(self.stop(problem.hint("the first and the last are those of the axis, as in `[0, 17, 40]`")));
+        }
+        Ok(boundaries.into())
+    }
+
+    /// True before the type of an input whose labels say how it is cut.
+    pub(in crate::text) fn at_tiled_type(&self) -> bool {
+        let Token { kind, span, .. } = self.token;
+        kind == TokenKind::Word && self.text(span) == TILED && self.peek().kind == TokenKind::OpenSquare
+    }
+
+    /// Reads `tiled[f64, "i,a"]`: the type of the tensor, and the labels of its axes with commas between them.
+    fn read_tiled_type(&mut self) -> Result<InputType, Stop> {
+        self.advance();
+        let open = self.token.span;
+        self.enter(open)?;
+        self.advance();
+        let scalar = self.read_tensor_element(TILED)?;
+        if !self.take(TokenKind::Comma) {
+            return Err(self.unexpected("`,` and the labels of its axes, as in `tiled[f64, \"i,j\"]`"));
+        }
+        let at = self.token.span;
+        if self.token.kind != TokenKind::Text {
+            return Err(self.unexpected("the labels of its axes, as in `tiled[f64, \"i,j\"]`"));
+        }
+        self.advance();
+        let text = quoted::decode(self.text(at), at).map_err(|fault| self.stop(fault.diagnostic()))?;
+        let (labels, rank) = self.labels_of_axes(&text, at)?;
+        if self.token.kind != TokenKind::CloseSquare {
+            return Err(self.unclosed(open, "`]`"));
+        }
+        self.advance();
+        self.leave();
+        self.has_tensors = true;
+        let qtype = QType::Tensor(scalar, rank);
+        Ok(InputType { qtype, promise: Promise::Nothing, labels: Some(labels) })
+    }
+
+    /// Labels without blanks, and how many they are.
+    fn labels_of_axes(&mut self, text: &str, at: Span) -> Result<(Arc<str>, u8), Stop> {
+        let mut labels = String::new();
+        if text.trim().is_empty() {
+            return Ok((labels.into(), 0));
+        }
+        for (place, label) in text.split(',').map(str::trim).enumerate() {
+            if place == MOST_AXES {
+                let problem = Diagnostic::new(Code::Literal, format!("a tensor has 0 to {MOST_AXES} axes"));
+                return Err(self.stop(problem.at(at)));
+            }
+            if !is_word(label) {
+                let problem = Diagnostic::new(Code::Literal, "labels are words with commas between them").at(at);
+                return Err(self.stop(problem.hint("one label for each axis, as in `tiled[f64, \"i,j\"]`")));
+            }
+            if place > 0 {
+                labels.push(',');
+            }
+            labels.push_str(label);
+        }
+        let rank = labels.split(',').count() as u8;
+        Ok((labels.into(), rank))
+    }
+}
