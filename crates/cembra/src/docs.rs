@@ -38,6 +38,11 @@ chapters! {
 #[doc = include_str!("../../../docs/guide/tiles.md")]
 struct GuideTiles;
 
+/// The page for users of TiledArray.
+#[cfg(feature = "tiles")]
+#[doc = include_str!("../../../docs/from/tiledarray.md")]
+struct FromTiledArray;
+
 /// The examples of models of a folder, and of errors that show themselves.
 #[doc = include_str!("../../../docs/model-sets.md")]
 struct ModelSets;

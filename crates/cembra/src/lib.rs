@@ -89,9 +89,9 @@ pub use cembra_engine::{
 #[cfg(feature = "json")]
 pub use cembra_expr::read_json;
 pub use cembra_expr::{
-    Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, UsedFile, format, is_plain_name, parse_type,
-    parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type, print_value,
-    read_binary,
+    Builder, Cut, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, TileRule, UsedFile, format, is_plain_name,
+    parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
+    print_value, read_binary,
 };
 pub use cembra_native::{CodeCache, Target, Tier};
 pub use cembra_ops::limits as operator_limits;

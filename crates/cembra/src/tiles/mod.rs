@@ -17,13 +17,15 @@
 //! ```
 
 mod iterations;
+mod program;
 mod run;
 mod world;
 
 pub use cembra_tiles::{
-    ALIGNMENT, Base, Evaluator, Float, MOST_TILES, MOST_VISITED, Options, Ranges, Screening, Segment, Shape,
-    SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled, Tiling, Tiling1,
+    ALIGNMENT, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Ranges, Screening, Segment, Shape,
+    Step, SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled, Tiling, Tiling1, Work,
 };
 pub use iterations::{Solution, Stop};
+pub use program::Operand;
 pub use run::Run;
 pub use world::World;

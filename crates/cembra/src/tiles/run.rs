@@ -3,7 +3,7 @@
 
 use crate::{Error, Model, QType, Registry, Scalar};
 use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, Options, Tiled};
+use cembra_tiles::{Evaluator, Journal, Options, Tiled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -150,6 +150,18 @@ impl Run {
         self.evaluator.evaluate(graph, outputs, inputs, &self.elements.host())
     }
 
+    /// Notes the steps of evaluations in a journal.
+    #[must_use]
+    pub fn journal(self, journal: Journal) -> Run {
+        Run { evaluator: self.evaluator.journal(journal), ..self }
+    }
+
+    /// Ends evaluations when a token is cancelled, or when its time is over.
+    #[must_use]
+    pub fn cancellation(self, token: crate::Cancellation) -> Run {
+        Run { evaluator: self.evaluator.cancellation(token), ..self }
+    }
+
     /// The options.
     #[must_use]
     pub const fn options(&self) -> &Options {
@@ -188,7 +200,13 @@ impl Run {
         // A tiling has at most 16 axes.
         let qtype = |tiled: &Tiled| QType::Tensor(tiled.scalar_type(), tiled.tiling().rank() as u8);
         let declared: Vec<(&str, QType)> = given.iter().map(|(name, tiled)| (*name, qtype(tiled))).collect();
-        let executor = Model::parse_for(text, &declared, registry)?.compile(&self.compile)?;
+        let model = Model::parse_for(text, &declared, registry)?;
+        if !model.program().tiles.is_empty() {
+            let message = "a text of statements does not cut tensors: they have their tiles already";
+            let error = Error::tensors(TensorErrorKind::Tiling, message);
+            return Err(error.hint("leave `tile` out; or compile the text as a model, and evaluate it by `Run::model`"));
+        }
+        let executor = model.compile(&self.compile)?;
         let mut extents = Vec::with_capacity(executor.inputs().len());
         for field in executor.inputs() {
             let Some(tiled) = given.get(&*field.name) else {

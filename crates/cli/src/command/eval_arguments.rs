@@ -1,5 +1,6 @@
 //! The arguments of `cembra eval`, and what they come to: for rows and for tensors.
 
+use super::eval_tiles::TileArgs;
 use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice, WarningArgs};
 use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
@@ -91,6 +92,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<NonZero<usize>>,
 
+    #[command(flatten)]
+    pub(super) tiles: TileArgs,
+
     /// Write the results to a file, which appears only when it is whole
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -110,7 +114,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) warnings: WarningArgs,
 
-    /// Say on standard error what ran, and for how long
+    /// Say on standard error what ran, and for how long; of tensors in tiles, what each step took
     #[arg(short, long)]
     pub(super) verbose: bool,
 }

@@ -2,11 +2,13 @@
 //! are no rows: the model is evaluated once, on whole tensors.
 
 use super::eval_arguments::{Args, NAME, OutputFormat, open};
+use super::eval_tiles;
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tensor::Data;
+use cembra::tiles::Journal;
 use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
@@ -42,13 +44,25 @@ pub(super) fn run(
     refuse_rows(args)?;
     args.warnings.tell(text, model, options);
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
+    args.tiles.check(&executor)?;
     let form = form(args, &executor)?;
     let values = inputs(args, text, &executor, data)?;
     let (mut session, threads) = (executor.session(), args.threads());
-    let made = within(args.time_limit, move || {
-        session.set_threads(threads);
-        session.evaluate(&values)
-    })?;
+    let made = if executor.is_tiled() {
+        let (tiles, model, options) = (args.tiles.clone(), executor.clone(), options.clone());
+        let journal = Journal::default();
+        let noted = journal.clone();
+        let made = within(args.time_limit, move || tiles.evaluate(&model, &options, threads, &values, noted))?;
+        if args.verbose {
+            let _ = write!(io::stderr(), "{}", eval_tiles::table(&journal.steps(), text.sources()));
+        }
+        made
+    } else {
+        within(args.time_limit, move || {
+            session.set_threads(threads);
+            session.evaluate(&values)
+        })?
+    };
     let made = made.map_err(|error| text.blame(&error))?;
     let made: Vec<(Arc<str>, Value)> = executor.outputs().iter().map(|output| output.name.clone()).zip(made).collect();
     let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();

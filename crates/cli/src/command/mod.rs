@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod eval;
 pub(crate) mod eval_arguments;
 mod eval_tensors;
+mod eval_tiles;
 pub(crate) mod explain;
 mod explain_tensors;
 pub(crate) mod fmt;

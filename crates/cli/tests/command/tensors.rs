@@ -360,3 +360,38 @@ fn the_plan_of_tensors_is_shown_with_warnings() {
     let quiet = Shell::new().run(&[&explain[..], &["--quiet"]].concat());
     assert_eq!((quiet.stdout, quiet.stderr.as_str()), (shown.stdout, ""));
 }
+
+#[test]
+fn tiles_are_cut_as_the_model_says() {
+    let text = "tile i, j = 2\ninput a: tiled[f64, \"i,j\"]\nb(\"i,j\") = a(\"i,k\") * a(\"k,j\")\ntile k = 2\n";
+    // The tiles off the diagonal are small.
+    let elements = [2.0, 0.0, 1e-9, 0.0, 2.0, 0.0, 0.0, 0.0, 3.0];
+    let shell = Shell::new().file("m.cem", text).file("a.npy", f64s(&[3, 3], elements));
+    let given = ["eval", "m.cem", "--input", "a=a.npy"];
+    let with = |more: &[&'static str]| given.iter().chain(more).copied().collect::<Vec<&str>>();
+    let whole = "b: f64 [3, 3]\n[[4, 0, 5e-9],\n [0, 4, 0],\n [0, 0, 9]]\n";
+    let screened = "b: f64 [3, 3]\n[[4, 0, 0],\n [0, 4, 0],\n [0, 0, 9]]\n";
+    assert_eq!(shell.stdout(&given), whole);
+    assert_eq!(shell.stdout(&with(&["--threshold", "1e-8"])), screened);
+    assert_eq!(shell.stdout(&with(&["--threshold", "1e-8", "--threads", "1", "--most-bytes", "1K"])), screened);
+    let noted = shell.run(&with(&["--threshold", "1e-8", "--verbose"])).stderr;
+    let row: Vec<&str> = noted.lines().nth(1).expect("a step").split_whitespace().collect();
+    // Two tiles of four, of 4 elements and of 1; two products of eight.
+    assert_eq!(row[row.len() - 8..], ["2", "4", "2", "8", "18", "40", "0", "1"], "{noted}");
+    shell.stdout(&with(&["--threshold", "1e-8", "-o", "b.npy"]));
+    let read = "input b: tensor[f64, 2]; tensor.sum(b)";
+    assert_eq!(shell.stdout(&["eval", "-e", read, "b.npy"]), "result: f64 = 17\n");
+    let refused = |args: &[&str]| {
+        let outcome = shell.run(args);
+        assert_ne!(outcome.status, Some(0), "{args:?}");
+        outcome.stderr
+    };
+    for (stderr, said) in [
+        (refused(&with(&["--most-bytes", "60"])), "takes"),
+        (refused(&with(&["--most-bytes", "many"])), "expected a number of bytes"),
+        (refused(&with(&["--threshold", "-1"])), "a number from 0 on"),
+        (refused(&["eval", "-e", read, "b.npy", "--threshold", "1"]), "the model cuts no tensor into tiles"),
+    ] {
+        assert!(stderr.contains(said), "{said} in {stderr}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod golden;
 mod iterations;
+mod models;
 mod refusals;
 mod sparse;
 mod texts;
