@@ -78,9 +78,10 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
     let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
     from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.tiling().axes()[*from]);
     let tiling = Tiling::new(axes)?;
-    let (mut numbers, mut tiles) = (Vec::new(), Vec::new());
-    for made in of.tiles() {
+    let (mut numbers, mut norms, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, made) in of.tiles().enumerate() {
         let (number, tile) = made?;
+        norms.push(of.norm_of(position, &tile));
         let index = of.tiling().index_of(number).unwrap_or_default();
         let mut at: SmallVec<[u64; 6]> = SmallVec::from_elem(0, extents.len());
         from.iter().zip(&to).for_each(|(from, to)| at[*to] = index[*from]);
@@ -90,7 +91,7 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
         tiles.push(Tile::of(&tile.tensor().reshaped(&narrow)?)?);
     }
     // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
-    let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+    let shape = Shape::of_sorted(tiling, numbers, norms);
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
 }
 
