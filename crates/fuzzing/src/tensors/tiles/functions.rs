@@ -3,7 +3,7 @@
 
 use super::judge::{Wrong, differs_from};
 use super::meaning::floats;
-use super::operands::{ALL, Lazy, Promise, Seen, Sparsity};
+use super::operands::{ALL, Failing, Lazy, Promise, Seen, Sparsity};
 use super::program::Settings;
 use crate::config::pick;
 use crate::tensors::Finding;
@@ -38,8 +38,8 @@ pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
         sparsity.tiled(random, &tensor, &tiling)
     };
     let tried = Tried { a: tiled()?, b: tiled()?, settings };
-    let checks: [fn(&Tried, &mut Rng) -> Checked; 5] =
-        [Tried::numbers, Tried::tilings, Tried::parts, Tried::blocks, Tried::others];
+    let checks: [fn(&Tried, &mut Rng) -> Checked; 6] =
+        [Tried::numbers, Tried::tilings, Tried::parts, Tried::blocks, Tried::others, Tried::errors];
     for check in checks {
         if let Some(wrong) = check(&tried, random)? {
             let Tried { a, b, settings } = &tried;
@@ -296,6 +296,40 @@ impl Tried {
         let rank = self.a.tiling().rank();
         if rank == 2 && self.a.scalar_type() == Scalar::Float64 {
             return self.wanted(random);
+        }
+        Ok(None)
+    }
+
+    /// Of several tiles that fail, the first one is what ends an evaluation, on any number of threads.
+    fn errors(&self, random: &mut Rng) -> Checked {
+        let each = random.u64(1..4);
+        let failing = Some(Failing { each, first: random.u64(..each) });
+        let lazy = Lazy::of(&self.a, Promise::True, failing)?.tiled;
+        let screening = Screening::threshold(0.1);
+        let made = |run: &Evaluator| {
+            let tiled = [
+                run.add(&lazy, &self.b),
+                run.hadamard(&self.b, &lazy),
+                run.scale(&lazy, 0.5),
+                run.materialized(&lazy),
+                run.truncate(&lazy, &screening),
+            ];
+            (tiled.map(seen), [run.sum(&lazy), run.max(&lazy)].map(bits))
+        };
+        let expected = made(&self.run(1));
+        for threads in [2, 5] {
+            let found = made(&self.run(threads));
+            if found != expected {
+                let detail = format!("on {threads} threads {found:?} for {expected:?}");
+                return Ok(Some(Wrong::new("threads change which tile fails", detail)));
+            }
+        }
+        // What is made tile by tile, all tiles, fails at the first that does.
+        let number = self.a.shape().tiles().iter().find(|number| **number % each == failing.map_or(0, |of| of.first));
+        let first = number.map(|number| format!("tile {number} fails"));
+        let found = expected.0[3].as_ref().err();
+        if found != first.as_ref() {
+            return Ok(Some(Wrong::new("another tile fails than the first one", format!("{found:?} for {first:?}"))));
         }
         Ok(None)
     }

@@ -51,7 +51,8 @@ impl Sparsity {
                 elements.fill(T::of_f64(0.0));
             }
             if chance(random, self.small) {
-                let factor = T::of_f64(f64::from(random.i32(-24..0)).exp2());
+                let least = *pick(random, &[-24, -5, -5]);
+                let factor = T::of_f64(f64::from(random.i32(least..0)).exp2());
                 elements.iter_mut().for_each(|element| *element = *element * factor);
             }
             tiles.push(Tensor::new(&tiling.tile_extents(number).unwrap_or_default(), elements)?);

@@ -34,7 +34,7 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(random: &mut Rng) -> Settings {
         Settings {
-            threshold: *pick(random, &[0.0, 0.0, 0.0, 1e-12, 1e-4, 1e-2, 0.3]),
+            threshold: *pick(random, &[0.0, 0.0, 0.0, 0.0, 1e-12, 1e-3, 0.1, 0.5, 2.0]),
             is_screened: random.u32(..8) > 0,
             segment: Segment { elements: *pick(random, &[1, 2, 3, 8, 64, 8192]), tiles: *pick(random, &[1, 2, 3, 64]) },
             seed: random.u64(..),
