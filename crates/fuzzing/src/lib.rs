@@ -39,7 +39,7 @@ pub use config::Config;
 pub use layout::{Laid, Layout, Lists, Shape};
 pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
-pub use tensors::{TensorMismatch, TensorReport, run_tensors};
+pub use tensors::{TensorMismatch, TensorReport, TileReport, run_tensors, run_tiles};
 
 use cembra::Tier;
 use cembra_expr::{Program, print};

@@ -27,9 +27,13 @@ impl Tiled {
             return Ok(self.clone());
         }
         check_room(self.memory_bytes())?;
-        let turned = |at: &u32| Tile::of(&self.tile_at(*at as usize)?.tensor().transposed(of)?);
-        let tiles = sources.iter().map(turned).collect::<Result<Vec<Tile>, Error>>()?;
-        Ok(Tiled::stored(shape, self.scalar_type(), tiles))
+        let (mut tiles, mut norms) = (Vec::with_capacity(sources.len()), Vec::with_capacity(sources.len()));
+        for at in sources {
+            let tile = self.tile_at(at as usize)?;
+            norms.push(self.norm_of(at as usize, &tile));
+            tiles.push(Tile::of(&tile.tensor().transposed(of)?)?);
+        }
+        Ok(Tiled::stored(shape.with_norms(norms), self.scalar_type(), tiles))
     }
 
     /// A sub-range of the tiles of each axis. No elements are copied, and lazy tiles stay lazy.

@@ -55,6 +55,10 @@ pub(crate) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
         Operation::Map(_) => !is_broadcast_product(graph, node),
         Operation::Constant(_) | Operation::Broadcast | Operation::Barrier(_) | Operation::CustomVjp(_) => true,
+        // A number of a type that tiles do not have has no value in tiles, whatever axes of one index it is given.
+        Operation::Reshape => {
+            !node.scalar.is_float() && node.operands.iter().all(|operand| graph.extents(*operand).is_empty())
+        }
         _ => false,
     }
 }

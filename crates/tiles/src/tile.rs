@@ -168,21 +168,20 @@ pub(crate) fn norm<T: Float>(elements: &[T]) -> f64 {
         }
         sums.iter().sum::<f64>().sqrt()
     };
-    let root = if root.is_normal() && root > f64::MIN_POSITIVE.sqrt() {
-        root
-    } else {
+    if !(root.is_normal() && root > f64::MIN_POSITIVE.sqrt()) {
         // Squares of what is large or small leave the range of floats where the norm itself does not. A NaN stays one.
         let largest = elements.iter().fold(0.0, |largest: f64, element| largest.max(element.to_f64().abs()));
-        let is_scaled = largest > 0.0 && largest.is_finite() && !root.is_nan();
-        if is_scaled { scaled_root(elements, largest) } else { root }
-    };
+        if largest > 0.0 && largest.is_finite() && !root.is_nan() {
+            return scaled_norm(elements, largest);
+        }
+    }
     root / elements.len() as f64
 }
 
-/// The root of the sum of squares of elements, of which this is the largest.
-fn scaled_root<T: Float>(elements: &[T], largest: f64) -> f64 {
+/// The same of elements of which this is the largest. The root of the sum of squares may leave the range, so it is divided before.
+fn scaled_norm<T: Float>(elements: &[T], largest: f64) -> f64 {
     let squares = elements.iter().map(|element| (element.to_f64() / largest).powi(2));
-    squares.sum::<f64>().sqrt() * largest
+    squares.sum::<f64>().sqrt() / elements.len() as f64 * largest
 }
 
 /// How many elements more there may be in the memory of a tile than it has, so that it begins where it is to.

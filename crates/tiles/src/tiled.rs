@@ -213,6 +213,11 @@ impl Tiled {
         }
     }
 
+    /// The norm of a tile by its position: that of its elements, which the shape of a lazy tensor only promises.
+    pub(crate) fn norm_of(&self, position: usize, tile: &Tile) -> f64 {
+        if self.is_lazy() { tile.norm() } else { self.shape.norms()[position] }
+    }
+
     /// The present tiles in their order, each made when the iterator comes to it.
     pub fn tiles(&self) -> impl ExactSizeIterator<Item = Result<(u64, Tile), Error>> {
         self.shape.tiles().iter().enumerate().map(|(at, number)| Ok((*number, self.tile_at(at)?)))

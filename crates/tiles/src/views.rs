@@ -15,14 +15,18 @@ use std::ops::Range;
 /// # Errors
 /// Axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
 pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
-    let to: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
-    let rank = to.iter().max().map_or(0, |last| last + 1);
-    if rank == to.len() {
-        return of.permuted(&inverse_axes(&to, rank)?);
+    let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
+    let rank = places.iter().max().map_or(0, |last| last + 1);
+    if rank == places.len() {
+        return of.permuted(&inverse_axes(&places, rank)?);
     }
     let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, rank);
-    for (axis, to) in of.tiling().axes().iter().zip(&to) {
-        let known = axes[*to].get_or_insert(axis);
+    for (axis, place) in of.tiling().axes().iter().zip(&places) {
+        let known = axes[*place].get_or_insert(axis);
+        if *known != axis && axis.extent() == 1 {
+            // How one element is cut out of nothing is of no interest: all such axes are cut alike then.
+            return with_axes(&with_new_ones(of, &of.tiling().extents())?, to);
+        }
         if *known != axis {
             return Err(unlike_tilings(&format!("axes of a diagonal, {known:?} and {axis:?},")));
         }
@@ -32,7 +36,7 @@ pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     for (position, number) in of.shape().tiles().iter().enumerate() {
         let index = of.tiling().index_of(*number).unwrap_or_default();
         let mut at: SmallVec<[Option<u64>; 6]> = SmallVec::from_elem(None, rank);
-        let is_on = index.iter().zip(&to).all(|(own, to)| *at[*to].get_or_insert(*own) == *own);
+        let is_on = index.iter().zip(&places).all(|(own, to)| *at[*to].get_or_insert(*own) == *own);
         let at: SmallVec<[u64; 6]> = at.into_iter().map(Option::unwrap_or_default).collect();
         if let Some(number) = tiling.number_of(&at).filter(|_| is_on) {
             found.push((number, position));
@@ -43,7 +47,7 @@ pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     for (_, position) in &found {
         let tile = of.tile_at(*position)?;
         let tensor = tile.tensor();
-        tiles.push(Tile::of(&tensor.under(tensor.layout().with_axes(&to)?)?)?);
+        tiles.push(Tile::of(&tensor.under(tensor.layout().with_axes(&places)?)?)?);
     }
     let norms = tiles.iter().map(Tile::norm).collect();
     let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
@@ -78,9 +82,10 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
     let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
     from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.tiling().axes()[*from]);
     let tiling = Tiling::new(axes)?;
-    let (mut numbers, mut tiles) = (Vec::new(), Vec::new());
-    for made in of.tiles() {
+    let (mut numbers, mut norms, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, made) in of.tiles().enumerate() {
         let (number, tile) = made?;
+        norms.push(of.norm_of(position, &tile));
         let index = of.tiling().index_of(number).unwrap_or_default();
         let mut at: SmallVec<[u64; 6]> = SmallVec::from_elem(0, extents.len());
         from.iter().zip(&to).for_each(|(from, to)| at[*to] = index[*from]);
@@ -90,7 +95,7 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
         tiles.push(Tile::of(&tile.tensor().reshaped(&narrow)?)?);
     }
     // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
-    let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+    let shape = Shape::of_sorted(tiling, numbers, norms);
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
 }
 

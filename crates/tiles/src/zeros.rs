@@ -185,7 +185,9 @@ impl Pattern {
                     _ => UNKNOWN,
                 },
             };
-            bounds.push(made);
+            // An element is at most the norm times the elements. Beyond the largest float it is infinite, and 0 times it is no number.
+            let is_over = made.largest.min(made.norm * volume) > largest_float(step.scalar);
+            bounds.push(if is_over { UNKNOWN } else { made });
         }
         bounds.last().map_or(0.0, |bound| bound.norm)
     }
@@ -230,6 +232,11 @@ pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
         Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32)).abs()),
         _ => None,
     }
+}
+
+/// The largest float of a type.
+fn largest_float(scalar: Scalar) -> f64 {
+    if scalar == Scalar::Float32 { f32::MAX.into() } else { f64::MAX }
 }
 
 /// True for 0, and for false.

@@ -42,12 +42,16 @@ struct Effort {
     /// How many graphs of tensors, their derivatives and statements to try, instead of programs
     #[arg(long, value_name = "N")]
     tensors: Option<u64>,
+
+    /// How many graphs and statements on tiled tensors, and functions of these, to try, instead of programs
+    #[arg(long, value_name = "N")]
+    tiles: Option<u64>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let Effort { programs, seconds, tensors } = args.effort;
-    let programs = programs.or(tensors);
+    let Effort { programs, seconds, tensors, tiles } = args.effort;
+    let programs = programs.or(tensors).or(tiles);
     let arrays = f64::from(args.arrays) / 100.0;
     let config = Config { programs, seconds, arrays, seed: args.seed, start: args.start, ..Config::default() };
     let mut progress = Progress::new(programs, io::stdout().is_terminal());
@@ -58,6 +62,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let (report, is_broken) = if tensors.is_some() {
         let report = cembra_fuzzing::run_tensors(&config, tell);
+        (report.to_string(), report.mismatch().is_some())
+    } else if tiles.is_some() {
+        let report = cembra_fuzzing::run_tiles(&config, tell);
         (report.to_string(), report.mismatch().is_some())
     } else {
         let report = cembra_fuzzing::run(&config, tell);

@@ -1,11 +1,15 @@
 //! Graphs at random: nodes are added to a pool, of which most operands are. What a graph refuses is drawn again, so a generator need not
-//! know what fits what.
+//! know what fits what. Graphs for tiled tensors have leaves of floats, and of operators mostly those that tiled tensors have; axes that are walked
+//! together are cut alike in all but a few of them.
 
+mod views;
+
+use super::cuts::{Cuts, Tilings};
 use super::leaves::{self, MOST, SCALARS, Values};
 use super::user;
 use crate::config::pick;
 use cembra::Error;
-use cembra::tensor::{Labels, Reduction, Rule, Slice, Tensor, TensorGraph, TensorNodeId};
+use cembra::tensor::{Labels, Reduction, Rule, Tensor, TensorGraph, TensorNodeId};
 use cembra::{Registry, Scalar};
 use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
@@ -26,7 +30,20 @@ pub(super) struct Growth<'r> {
     pub(super) inputs: Vec<Tensor>,
     pub(super) pool: Vec<TensorNodeId>,
     base: Vec<usize>,
+    /// How axes are cut, of a graph for tiled tensors.
+    cutting: Option<Cutting>,
 }
+
+/// What a graph for tiled tensors knows beside its nodes.
+struct Cutting {
+    tilings: Tilings,
+    cuts: Cuts,
+    values: Values,
+}
+
+/// The most elements of a node of a graph for tiled tensors, and the most products of elements: each is computed in a dozen ways.
+const MOST_TILED: usize = 500;
+const MOST_TILED_PRODUCTS: usize = 6_000;
 
 type Made = Result<TensorNodeId, Error>;
 
@@ -67,7 +84,7 @@ fn forms() -> &'static [Vec<Form>] {
 /// A random graph, and up to three nodes of it.
 pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
     let base = leaves::base(random);
-    let mut growth = Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
+    let mut growth = Growth::of_base(random, base, None);
     for _ in 0..growth.random.u32(1..=4) {
         let scalar = *pick(growth.random, &SCALARS);
         growth.leaf(scalar, Values::Any)?;
@@ -77,17 +94,51 @@ pub(super) fn case(random: &mut Rng) -> Result<Case, Error> {
         let Ok(made) = growth.node() else { continue };
         growth.add(made);
     }
-    let count = growth.random.usize(1..=3);
-    let newest = growth.pool.iter().rev().take(5).copied().collect::<Vec<TensorNodeId>>();
-    let outputs = growth.random.choose_multiple(newest, count);
-    Ok(Case { graph: growth.graph, inputs: growth.inputs, outputs })
+    Ok(growth.finish().0)
 }
 
+/// A random graph for tiled tensors, up to three nodes of it, which are of floats, and how the axes of the leaves are cut.
+pub(super) fn tiled_case(random: &mut Rng) -> Result<(Case, Tilings), Error> {
+    let base = leaves::base(random);
+    let values = *pick(random, &[Values::Small, Values::Small, Values::Any, Values::Any, Values::Tame]);
+    let cutting = Cutting { tilings: Tilings::new(random.u64(..)), cuts: Cuts::default(), values };
+    let mut growth = Growth::of_base(random, base, Some(cutting));
+    let usual = *pick(growth.random, &[Scalar::Float64, Scalar::Float64, Scalar::Float32]);
+    for _ in 0..growth.random.u32(1..=4) {
+        let scalar = if growth.random.u32(..12) == 0 { *pick(growth.random, &FLOATS) } else { usual };
+        growth.leaf(scalar, values)?;
+    }
+    for _ in 0..growth.random.u32(1..=10) {
+        let Ok(made) = growth.tiled_node() else { continue };
+        growth.add(made);
+    }
+    let graph = &growth.graph;
+    growth.pool.retain(|id| graph.scalar(*id).is_float());
+    let (case, cutting) = growth.finish();
+    Ok((case, cutting.map_or_else(|| Tilings::new(0), |cutting| cutting.tilings)))
+}
+
+/// The types that elements of tiles have.
+const FLOATS: [Scalar; 2] = [Scalar::Float32, Scalar::Float64];
+
 impl<'r> Growth<'r> {
+    /// A graph without nodes.
+    fn of_base(random: &'r mut Rng, base: Vec<usize>, cutting: Option<Cutting>) -> Growth<'r> {
+        Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base, cutting }
+    }
+
+    /// The graph, and some of the last nodes as its outputs.
+    fn finish(self) -> (Case, Option<Cutting>) {
+        let count = self.random.usize(1..=3);
+        let newest = self.pool.iter().rev().take(5).copied().collect::<Vec<TensorNodeId>>();
+        let outputs = self.random.choose_multiple(newest, count);
+        (Case { graph: self.graph, inputs: self.inputs, outputs }, self.cutting)
+    }
+
     /// A graph of leaves of one type.
     pub(super) fn of_floats(random: &'r mut Rng, count: usize) -> Result<Growth<'r>, Error> {
         let base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 3, 3, 5])).collect();
-        let mut growth = Growth { random, graph: TensorGraph::standard(), inputs: Vec::new(), pool: Vec::new(), base };
+        let mut growth = Growth::of_base(random, base, None);
         for _ in 0..count {
             growth.leaf(Scalar::Float64, Values::Tame)?;
         }
@@ -95,7 +146,10 @@ impl<'r> Growth<'r> {
     }
 
     fn leaf(&mut self, scalar: Scalar, values: Values) -> Made {
-        let extents = leaves::extents(self.random, &self.base);
+        let mut extents = leaves::extents(self.random, &self.base);
+        while self.cutting.is_some() && extents.iter().product::<usize>() > MOST_TILED {
+            extents.remove(0);
+        }
         let tensor = leaves::tensor(self.random, scalar, &extents, values)?;
         self.input(tensor)
     }
@@ -110,7 +164,16 @@ impl<'r> Growth<'r> {
 
     /// Makes a node an operand of others, unless it is too large.
     pub(super) fn add(&mut self, made: TensorNodeId) {
-        if self.graph.extents(made).iter().product::<usize>() <= 2 * MOST {
+        let count = self.graph.extents(made).iter().product::<usize>();
+        if let Some(Cutting { tilings, cuts, .. }) = &mut self.cutting {
+            cuts.extend(&self.graph, tilings, |_| false);
+            // A few that are refused show how.
+            let is_taken = cuts.of(made).is_some() || self.random.u32(..15) == 0;
+            if count > MOST_TILED || !is_taken {
+                return;
+            }
+        }
+        if count <= 2 * MOST {
             self.pool.push(made);
         }
     }
@@ -127,6 +190,17 @@ impl<'r> Growth<'r> {
         let fitting: Vec<TensorNodeId> = self.pool.iter().copied().filter(|id| graph.scalar(*id) == scalar).collect();
         if !fitting.is_empty() {
             return Ok(*pick(self.random, &fitting));
+        }
+        if let Some(Cutting { values, .. }) = self.cutting {
+            let any = self.any();
+            return match scalar {
+                Scalar::Float32 | Scalar::Float64 if self.random.bool() => self.leaf(scalar, values),
+                Scalar::Boolean if self.graph.scalar(any).is_float() => {
+                    let zero = self.graph.constant(self.graph.scalar(any), 0.0)?;
+                    self.graph.apply("core.greater", &[any, zero])
+                }
+                _ => self.constant(scalar),
+            };
         }
         if self.random.bool() { self.leaf(scalar, Values::Any) } else { self.constant(scalar) }
     }
@@ -188,9 +262,65 @@ impl<'r> Growth<'r> {
         }
     }
 
+    /// A node of a graph for tiled tensors.
+    fn tiled_node(&mut self) -> Made {
+        match self.random.u32(..100) {
+            0..20 => self.arithmetic(),
+            20..32 => self.map(),
+            32..38 => self.rule(),
+            38..58 => {
+                let x = self.any();
+                self.view(x)
+            }
+            58..70 => {
+                let x = self.any();
+                self.reduction(x)
+            }
+            70..90 => self.product(),
+            90..94 => self.composite(),
+            94..98 => {
+                let condition = self.of(Scalar::Boolean)?;
+                let x = self.any();
+                let y = self.of(self.graph.scalar(x))?;
+                self.graph.apply("tensor.where", &[condition, x, y])
+            }
+            98 => self.indices_or_known(),
+            _ => self.pattern_of_views(),
+        }
+    }
+
+    /// A sum, a difference or a product of two nodes, or of a node and a number.
+    fn arithmetic(&mut self) -> Made {
+        let op = *pick(self.random, &["math.add", "math.add", "math.subtract", "math.multiply", "math.divide"]);
+        let x = self.any();
+        let y = match self.random.u32(..6) {
+            0 => self.constant(self.graph.scalar(x))?,
+            // One of its extents is walked with it.
+            1..4 => {
+                let graph = &self.graph;
+                let alike = self.pool.iter().copied().filter(|id| {
+                    graph.extents(*id) == graph.extents(x) && graph.scalar(*id) == graph.scalar(x) && *id != x
+                });
+                let alike: Vec<TensorNodeId> = alike.collect();
+                self.random.choice(alike).unwrap_or(x)
+            }
+            _ => self.any(),
+        };
+        let operands = if self.random.bool() { [x, y] } else { [y, x] };
+        self.graph.apply(op, &operands)
+    }
+
     fn map(&mut self) -> Made {
         let own = pick(self.random, forms());
-        let form = pick(self.random, own).clone();
+        let mut form = pick(self.random, own).clone();
+        if self.cutting.is_some() {
+            // Elements of tiles are floats: forms of other elements are met, but not often.
+            let of_floats: Vec<&Form> =
+                own.iter().filter(|form| form.1.iter().all(|scalar| scalar.is_float())).collect();
+            if let Some(own) = self.random.choice(of_floats) {
+                form = own.clone();
+            }
+        }
         let mut operands = Vec::new();
         for scalar in &form.1 {
             operands.push(self.of(*scalar)?);
@@ -253,7 +383,7 @@ impl<'r> Growth<'r> {
             cembra_tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
         let rules = if self.random.u32(..3) == 0 { with } else { without };
         let rule = *pick(self.random, &rules);
-        let scalar = *pick(self.random, &SCALARS[1..]);
+        let scalar = *pick(self.random, if self.cutting.is_some() { &FLOATS[..] } else { &SCALARS[1..] });
         let mut names: Vec<(String, TensorNodeId)> = Vec::new();
         /// An operator whose operands are being read.
         struct Open<'t>(&'t str, Vec<TensorNodeId>);
@@ -305,155 +435,6 @@ impl<'r> Growth<'r> {
         let made = if word.starts_with('#') { self.constant(scalar)? } else { self.of(scalar)? };
         names.push((word.to_owned(), made));
         Ok(made)
-    }
-
-    pub(super) fn permutation(&mut self, rank: usize) -> Vec<usize> {
-        let mut axes: Vec<usize> = (0..rank).collect();
-        self.random.shuffle(&mut axes);
-        axes
-    }
-
-    fn slices(&mut self, extents: &[usize]) -> Vec<Slice> {
-        let slice = |extent: &usize| {
-            let (extent, random) = (*extent, &mut *self.random);
-            if extent == 0 || random.u32(..3) == 0 {
-                return Slice::all(extent);
-            }
-            let start = random.usize(..extent);
-            let step = *pick(random, &[1, 1, 2, 3, -1, -1, -2]);
-            let room = if step > 0 { extent - 1 - start } else { start };
-            let most = room / isize::unsigned_abs(step) + 1;
-            let count = if random.u32(..10) == 0 { 0 } else { random.usize(1..=most) };
-            Slice { start, step, count }
-        };
-        extents.iter().map(slice).collect()
-    }
-
-    /// Another view of a node, or zeros about it.
-    pub(super) fn view(&mut self, x: TensorNodeId) -> Made {
-        let extents = self.graph.extents(x).to_vec();
-        let rank = extents.len();
-        match self.random.u32(..12) {
-            0 | 1 => {
-                let axes = self.permutation(rank);
-                self.graph.transpose(x, &axes)
-            }
-            2 | 3 => {
-                let slices = self.slices(&extents);
-                self.graph.slice(x, &slices)
-            }
-            4 => {
-                // A diagonal of two axes.
-                let (from, mut to) = (self.random.usize(..rank.max(1)), self.permutation(rank.saturating_sub(1)));
-                to.insert(from.min(to.len()), self.random.usize(..rank.max(2) - 1));
-                self.graph.with_axes(x, &to)
-            }
-            5 => {
-                let mut wide = extents;
-                for extent in wide.iter_mut().filter(|extent| **extent == 1) {
-                    *extent = self.random.usize(1..4);
-                }
-                if self.random.bool() {
-                    wide.insert(0, self.random.usize(1..4));
-                }
-                self.graph.broadcast(x, &wide)
-            }
-            6 | 7 => {
-                let made = self.other_extents(&extents);
-                self.graph.reshape(x, &made)
-            }
-            8 => {
-                let axis = self.random.usize(..rank.max(1));
-                let indices = self.indices(*extents.get(axis).unwrap_or(&0), None)?;
-                self.graph.take(x, indices, axis)
-            }
-            9 => {
-                // As many parts as there are nodes of the extents; most often it is itself, reversed.
-                let axis = self.random.usize(..rank.max(1));
-                let slices = self.slices(&extents);
-                let slices: Vec<Slice> = (slices.into_iter().zip(&extents).enumerate())
-                    .map(|(at, (slice, extent))| if at == axis { slice } else { Slice::all(*extent) })
-                    .collect();
-                let part = self.graph.slice(x, &slices)?;
-                let mut parts = vec![x, part];
-                let all = self.pool.iter().copied().filter(|id| self.graph.extents(*id) == extents);
-                parts.extend(all.filter(|id| self.graph.scalar(*id) == self.graph.scalar(x)).take(2));
-                self.random.shuffle(&mut parts);
-                self.graph.concat(&parts, axis)
-            }
-            10 => {
-                let wide: Vec<usize> = extents.iter().map(|extent| extent + self.random.usize(..4)).collect();
-                let slices = wide.iter().zip(&extents).map(|(wide, extent)| {
-                    let start = self.random.usize(..=wide - extent);
-                    match self.random.bool() {
-                        true => Slice { start, step: 1, count: *extent },
-                        false => Slice { start: (start + extent).saturating_sub(1), step: -1, count: *extent },
-                    }
-                });
-                let slices: Vec<Slice> = slices.collect();
-                self.graph.place_slice(x, &slices, &wide)
-            }
-            _ if self.random.bool() && rank > 0 => {
-                // The axis is put back to two, of which it is the diagonal.
-                let twice = self.random.usize(..rank);
-                let mut to = self.permutation(rank);
-                to.insert(self.random.usize(..=rank), twice);
-                let wide: Vec<usize> = to.iter().map(|axis| extents[*axis]).collect();
-                self.graph.place_axes(x, &to, &wide)
-            }
-            _ => {
-                let axis = self.random.usize(..rank.max(1));
-                let mut wide = extents.clone();
-                let Some(along) = wide.get_mut(axis) else { return Ok(x) };
-                *along = self.random.usize(1..5);
-                let below = *along;
-                let indices = self.indices(below, Some(extents[axis]))?;
-                self.graph.place_take(x, indices, axis, &wide)
-            }
-        }
-    }
-
-    /// A leaf of indices of an axis of an extent: of one axis of so many, or of any extents.
-    fn indices(&mut self, below: usize, count: Option<usize>) -> Made {
-        let extents = match count {
-            Some(count) => vec![count],
-            None => (0..self.random.usize(..3)).map(|_| self.random.usize(1..4)).collect(),
-        };
-        let extents: Vec<usize> = if below == 0 { vec![0] } else { extents };
-        let count = extents.iter().product();
-        let all: Vec<i64> = (0..count).map(|_| self.random.i64(0..below as i64)).collect();
-        let tensor = match self.random.bool() {
-            true => Tensor::new(&extents, all)?,
-            false => Tensor::new(&extents, all.into_iter().map(|at| at as i32).collect::<Vec<i32>>())?,
-        };
-        let made = self.graph.leaf("", tensor.scalar_type(), tensor.extents())?;
-        self.inputs.push(tensor);
-        Ok(made)
-    }
-
-    /// Other extents of as many indices: neighbouring axes are one, or one is two, and axes of 1 come and go.
-    fn other_extents(&mut self, extents: &[usize]) -> Vec<usize> {
-        let mut made: Vec<usize> = extents.to_vec();
-        for _ in 0..self.random.u32(1..=3) {
-            let at = self.random.usize(..=made.len());
-            match self.random.u32(..4) {
-                0 if made.len() < 6 => made.insert(at, 1),
-                1 if at < made.len() && made[at] == 1 => drop(made.remove(at)),
-                2 if at + 1 < made.len() => {
-                    let product = made[at] * made.remove(at + 1);
-                    made[at] = product;
-                }
-                _ if at < made.len() && made.len() < 6 => {
-                    let factors: Vec<usize> =
-                        (1..=made[at]).filter(|factor| made[at].is_multiple_of(*factor)).collect();
-                    let Some(factor) = self.random.choice(factors) else { continue };
-                    made[at] /= factor;
-                    made.insert(at, factor);
-                }
-                _ => {}
-            }
-        }
-        made
     }
 
     pub(super) fn axes(&mut self, rank: usize) -> Vec<usize> {
@@ -519,7 +500,8 @@ impl<'r> Growth<'r> {
         let mut output: Vec<u8> = (0..extents.len() as u8).filter(|_| self.random.u32(..4) < share).collect();
         self.random.shuffle(&mut output);
         labels.output = output.into_iter().collect();
-        if extents.iter().product::<usize>() > MOST_PRODUCTS || labels.output.len() > 6 {
+        let most = if self.cutting.is_some() { MOST_TILED_PRODUCTS } else { MOST_PRODUCTS };
+        if extents.iter().product::<usize>() > most || labels.output.len() > 6 {
             return Ok(first);
         }
         self.graph.contract(labels, &operands)
@@ -558,64 +540,6 @@ impl<'r> Growth<'r> {
                 let (scalar, extents) = (*pick(self.random, &SCALARS), leaves::extents(self.random, &self.base));
                 let tensor = leaves::tensor(self.random, scalar, &extents, Values::Any)?;
                 self.graph.constant_tensor(&tensor)
-            }
-        }
-    }
-
-    /// Views of views, and views before what rules bring them together with.
-    fn pattern_of_views(&mut self) -> Made {
-        let x = self.any();
-        let extents = self.graph.extents(x).to_vec();
-        let rank = extents.len();
-        let axes = self.permutation(rank);
-        match self.random.u32(..7) {
-            0 => {
-                // The longest axis becomes the last, or is it no more: a sum begins or ceases to be one of chains.
-                let turned = self.graph.transpose(x, &axes)?;
-                let extents = self.graph.extents(turned);
-                match (0..rank).max_by_key(|axis| extents[*axis]) {
-                    Some(longest) if self.random.bool() => self.graph.reduce(Reduction::Sum, turned, &[longest]),
-                    _ => self.reduction(turned),
-                }
-            }
-            1 => {
-                let turned = self.graph.transpose(x, &axes)?;
-                self.pool.push(turned);
-                let product = self.product()?;
-                let axes = self.permutation(self.graph.extents(product).len());
-                self.graph.transpose(product, &axes)
-            }
-            2 => {
-                let sliced = self.slices(&extents);
-                let sliced = self.graph.slice(x, &sliced)?;
-                let extents = self.graph.extents(sliced).to_vec();
-                let again = self.slices(&extents);
-                self.graph.slice(sliced, &again)
-            }
-            3 => {
-                let wide = [&[self.random.usize(1..4)], self.graph.extents(x)].concat();
-                let wide = self.graph.broadcast(x, &wide)?;
-                self.pool.push(wide);
-                self.map()
-            }
-            4 => {
-                let turned = self.graph.transpose(x, &axes)?;
-                let again = self.permutation(rank);
-                self.graph.transpose(turned, &again)
-            }
-            5 => {
-                let first = self.other_extents(&extents);
-                let first = self.graph.reshape(x, &first)?;
-                let extents = self.graph.extents(first).to_vec();
-                let second = self.other_extents(&extents);
-                self.graph.reshape(first, &second)
-            }
-            _ => {
-                // A sum over axes of 1.
-                let ones = [self.graph.extents(x), &[1]].concat();
-                let ones = self.graph.reshape(x, &ones)?;
-                let reduction = *pick(self.random, &[Reduction::Sum, Reduction::Max, Reduction::Product]);
-                self.graph.reduce(reduction, ones, &[rank])
             }
         }
     }

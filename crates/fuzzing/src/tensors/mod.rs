@@ -1,13 +1,17 @@
-//! Tensors: random graphs, what must hold of them, derivatives of smooth ones, and random statements. A graph depends on the seed and its
-//! number alone.
+//! Tensors: random graphs, what must hold of them, derivatives of smooth ones, and random statements; and the same on tiled tensors. A graph depends
+//! on the seed and its number alone.
 
+mod cuts;
 mod derivatives;
 mod direct;
 mod graphs;
 mod judge;
 mod leaves;
 mod statements;
+mod tiles;
 mod user;
+
+pub use tiles::{TileReport, run_tiles};
 
 use crate::Config;
 use crate::panics::caught;
@@ -82,25 +86,39 @@ impl fmt::Display for TensorReport {
 /// Tries graphs of tensors and statements until there are enough, or something does not hold. Of ten, seven are graphs of any operators, two
 /// are differentiated, and one is a statement. `progress` is told how many were tried, after each.
 pub fn run_tensors(config: &Config, progress: &mut dyn FnMut(u64)) -> TensorReport {
-    let begun = Instant::now();
     let mut report = TensorReport::default();
     let mut judge = Judge::new();
+    report.mismatch = mismatch(config, "--tensors", progress, |number| {
+        let found = caught(|| one(config, number, &mut judge, &mut report));
+        (report.nodes, report.applied, report.failing) = (judge.nodes as u64, judge.applied as u64, judge.failing);
+        found
+    });
+    report
+}
+
+/// Tries one number after the other until there are enough, or something does not hold of one, or it panics. `option` is that of the command.
+fn mismatch(
+    config: &Config,
+    option: &str,
+    progress: &mut dyn FnMut(u64),
+    mut one: impl FnMut(u64) -> Result<Option<Finding>, String>,
+) -> Option<TensorMismatch> {
+    let begun = Instant::now();
     for tried in 0..config.programs.unwrap_or(u64::MAX) {
         if config.time().is_some_and(|time| begun.elapsed() >= time) {
             break;
         }
         let number = config.start.wrapping_add(tried);
-        let found = caught(|| one(config, number, &mut judge, &mut report));
-        let found = found.unwrap_or_else(|message| Some(Finding { what: "a panic".to_owned(), text: message }));
-        (report.nodes, report.applied, report.failing) = (judge.nodes as u64, judge.applied as u64, judge.failing);
-        if let Some(finding) = found {
-            let replay = format!("cembra fuzz --tensors 1 --seed {} --start {number}", config.seed);
-            report.mismatch = Some(TensorMismatch { finding, replay });
-            break;
+        let found = one(number);
+        if let Some(finding) =
+            found.unwrap_or_else(|message| Some(Finding { what: "a panic".to_owned(), text: message }))
+        {
+            let replay = format!("cembra fuzz {option} 1 --seed {} --start {number}", config.seed);
+            return Some(TensorMismatch { finding, replay });
         }
         progress(tried + 1);
     }
-    report
+    None
 }
 
 fn one(config: &Config, number: u64, judge: &mut Judge, report: &mut TensorReport) -> Option<Finding> {

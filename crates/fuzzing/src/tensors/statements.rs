@@ -174,13 +174,82 @@ fn whole(dense: &Dense, function: &str) -> f64 {
     }
 }
 
-/// Tries a statement, and what is left of its text when it is damaged.
-pub(super) fn check(random: &mut Rng) -> Option<Finding> {
+/// A line that assigns, and tensors for its names.
+pub(super) struct Statement {
+    pub(super) line: String,
+    pub(super) tensors: BTreeMap<String, Tensor>,
+    extents: Vec<usize>,
+    target: Vec<usize>,
+    terms: Vec<Term>,
+    assign: &'static str,
+    /// What the target is before, whether the line reads it or not.
+    old: Tensor,
+}
+
+/// A random statement.
+pub(super) fn statement(random: &mut Rng) -> Made<Statement> {
     let extents: Vec<usize> = LABELS.iter().map(|_| *pick(random, &[1, 2, 2, 3, 3, 4])).collect();
     let mut written = Written { random, extents, tensors: BTreeMap::new() };
     let mut target: Vec<usize> = (0..LABELS.len()).filter(|_| written.random.u32(..3) == 0).collect();
     written.random.shuffle(&mut target);
-    match statement(&mut written, &target) {
+    let mut terms = Vec::new();
+    for _ in 0..written.random.usize(1..=3) {
+        terms.push(written.term(&target)?);
+    }
+    let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
+    let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
+    let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small)?;
+    // What is there before may be assigned to, too.
+    if assign != "=" || written.random.bool() {
+        written.tensors.insert("c".to_owned(), old.clone());
+    }
+    let mut line = format!("c(\"{}\") {assign} ", labels_of(&target));
+    for (at, term) in terms.iter().enumerate() {
+        line += match (at, term.is_subtracted) {
+            (0, true) => "-",
+            (0, false) => "",
+            (_, true) => " - ",
+            (_, false) => " + ",
+        };
+        line += &term.text();
+    }
+    let Written { extents, tensors, .. } = written;
+    Ok(Statement { line, tensors, extents, target, terms, assign, old })
+}
+
+impl Statement {
+    /// The text of a model of the line.
+    pub(super) fn text(&self) -> String {
+        model_of(&self.line, &self.tensors)
+    }
+
+    /// The value that is assigned, of which all is exact but the sign of zeros.
+    pub(super) fn expected(&self) -> Made<Tensor> {
+        let dense: BTreeMap<String, Dense> =
+            self.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
+        let old = Dense::of(self.tensors.get("c").unwrap_or(&self.old));
+        let extents: Vec<usize> = self.target.iter().map(|label| self.extents[*label]).collect();
+        let elements = indices(&extents).map(|index| {
+            let values = self.terms.iter().map(|term| term.value(&dense, &self.extents, &self.target, &index));
+            let value = values.reduce(|a, b| a + b).unwrap_or(0.0);
+            match self.assign {
+                "=" => value,
+                "+=" => old.float(&index) + value,
+                "-=" => old.float(&index) - value,
+                _ => old.float(&index) * value,
+            }
+        });
+        Tensor::new(&extents, elements.collect())
+    }
+}
+
+/// Tries a statement, and what is left of its text when it is damaged.
+pub(super) fn check(random: &mut Rng) -> Option<Finding> {
+    let tried = match statement(random) {
+        Ok(statement) => tried(random, &statement),
+        Err(error) => Err((error, String::new())),
+    };
+    match tried {
         Ok(finding) => finding,
         Err((error, text)) => Some(Finding { what: format!("a statement fails: {error}"), text }),
     }
@@ -198,7 +267,7 @@ fn model_of(line: &str, tensors: &BTreeMap<String, Tensor>) -> String {
 }
 
 /// The tensors for the inputs of a model; none if it has an input of another name.
-fn given(executor: &Executor, tensors: &BTreeMap<String, Tensor>) -> Option<Vec<Tensor>> {
+pub(super) fn given(executor: &Executor, tensors: &BTreeMap<String, Tensor>) -> Option<Vec<Tensor>> {
     executor.inputs().iter().map(|field| tensors.get(&*field.name).cloned()).collect()
 }
 
@@ -237,51 +306,15 @@ fn is_equal(a: &Tensor, b: &Tensor) -> bool {
     a.extents() == b.extents() && x == y
 }
 
-fn statement(written: &mut Written<'_>, target: &[usize]) -> Result<Option<Finding>, (cembra::Error, String)> {
-    let nothing = |error: cembra::Error| (error, String::new());
-    let mut terms = Vec::new();
-    for _ in 0..written.random.usize(1..=3) {
-        terms.push(written.term(target).map_err(nothing)?);
-    }
-    let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
-    let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
-    let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small).map_err(nothing)?;
-    // What is there before may be assigned to, too.
-    if assign != "=" || written.random.bool() {
-        written.tensors.insert("c".to_owned(), old.clone());
-    }
-    let mut line = format!("c(\"{}\") {assign} ", labels_of(target));
-    for (at, term) in terms.iter().enumerate() {
-        line += match (at, term.is_subtracted) {
-            (0, true) => "-",
-            (0, false) => "",
-            (_, true) => " - ",
-            (_, false) => " + ",
-        };
-        line += &term.text();
-    }
-    let text = model_of(&line, &written.tensors);
+fn tried(random: &mut Rng, statement: &Statement) -> Result<Option<Finding>, (cembra::Error, String)> {
+    let text = statement.text();
     let failed = |error: cembra::Error| (error, text.clone());
     let model = Model::parse(&text).map_err(failed)?;
-    let dense: BTreeMap<String, Dense> =
-        written.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
-    let old = Dense::of(&old);
-    let elements = indices(&extents).map(|index| {
-        let values = terms.iter().map(|term| term.value(&dense, &written.extents, target, &index));
-        let value = values.reduce(|a, b| a + b).unwrap_or(0.0);
-        match assign {
-            "=" => value,
-            "+=" => old.float(&index) + value,
-            "-=" => old.float(&index) - value,
-            _ => old.float(&index) * value,
-        }
-    });
-    // All is exact but the sign of zeros.
-    let expected = Tensor::new(&extents, elements.collect()).map_err(&failed)?;
+    let expected = statement.expected().map_err(&failed)?;
     for options in all_options() {
-        let found = values(&model, &options, &written.tensors).map_err(failed)?;
+        let found = values(&model, &options, &statement.tensors).map_err(failed)?;
         if let Some((by, found)) = found.iter().find(|(_, found)| !is_equal(found, &expected)) {
-            let shown = &written.tensors;
+            let shown = &statement.tensors;
             return Ok(Some(Finding {
                 what: format!("{by} gives another value of a statement"),
                 text: format!("{text}\nfound {found:?}\nexpected {expected:?}\nof {shown:?}\nby {options:?}"),
@@ -296,9 +329,9 @@ fn statement(written: &mut Written<'_>, target: &[usize]) -> Result<Option<Findi
         return Ok(Some(Finding { what: "a statement prints as another".to_owned(), text }));
     }
     // A damaged text may be refused when it is read, compiled or run.
-    let damaged = garbled(written.random, &text);
+    let damaged = garbled(random, &text);
     if let Ok(executor) = Model::parse(&damaged).and_then(|model| model.compile(&Options::default()))
-        && let Some(given) = given(&executor, &written.tensors)
+        && let Some(given) = given(&executor, &statement.tensors)
     {
         let _refused = executor.session().run_tensors(&given).is_err();
     }

@@ -3,3 +3,4 @@
 mod arrays;
 mod smoke;
 mod tensors;
+mod tiles;

@@ -175,6 +175,33 @@ fn diagonals_are_those_of_tiles_on_the_diagonal() {
     assert_eq!(refused.tensor_kind(), Some(Kind::SizeMismatch));
 }
 
+/// How one element is cut out of nothing is of no interest, on a diagonal as elsewhere.
+#[test]
+fn axes_of_one_index_have_a_diagonal_however_they_are_cut() {
+    let axis = |boundaries: &[i64]| Tiling1::new(boundaries.iter().copied()).expect("ascending");
+    let tiling = Tiling::new([axis(&[0, 1]), axis(&[-3, -2, -2]), axis(&[0, 2, 3])]).expect("few tiles");
+    let a = Tiled::from_fn(&Shape::dense(&tiling, 64).expect("few tiles"), |at| 1.0 + at[2] as f64).expect("tiles");
+    let made = evaluate(&[&a], |g, leaves| g.with_axes(leaves[0], &[0, 0, 1])).expect("a value");
+    assert_eq!((elements(&made), made.shape().tiles()), (vec![1.0, 2.0, 3.0], &[0, 1][..]));
+    let sum = evaluate(&[&a], |g, leaves| g.einsum("iij->j", &[leaves[0]])).expect("a value");
+    assert_eq!(elements(&sum), [1.0, 2.0, 3.0]);
+}
+
+/// Tiles have no integers, so a number of them is computed where it is read, also by what has axes.
+#[test]
+fn numbers_of_integers_have_no_tiles() {
+    let a = dense(&[4, 4]);
+    let made = evaluate(&[&a], |g, leaves| {
+        let two = g.constant(Scalar::Int32, 2.0)?;
+        let four = g.apply("math.add", &[two, two])?;
+        let four = g.reshape(four, &[1, 1])?;
+        g.apply("math.multiply", &[four, leaves[0]])
+    });
+    // That there is an expression at all says that nothing was refused before.
+    let refused = made.unwrap_err().to_string();
+    assert!(refused.contains("an expression of"), "{refused}");
+}
+
 #[test]
 fn expressions_of_elements_are_left_to_others() {
     let a = dense(&[4, 4]);

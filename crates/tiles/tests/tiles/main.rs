@@ -4,6 +4,7 @@ mod blocks;
 mod elementwise;
 mod golden;
 mod graphs;
+mod hostile;
 mod products;
 mod random;
 mod reductions;

@@ -108,6 +108,8 @@ fn norms_are_true_where_squares_leave_the_range_of_floats() {
     assert!((norm([3e200, 0.0, -4e200, 0.0]) / 1.25e200 - 1.0).abs() < 1e-15);
     assert!((norm([3e-200, 4e-200, 0.0, 0.0]) / 1.25e-200 - 1.0).abs() < 1e-15);
     assert!((norm([5e-310, 0.0, 0.0, 0.0]) / 1.25e-310 - 1.0).abs() < 1e-10);
+    // The root of the sum of squares is none, and half of it is.
+    assert_eq!(norm([f64::MAX; 4]), f64::MAX / 2.0);
     assert_eq!(norm([0.0; 4]), 0.0);
     assert_eq!(norm([1.0, f64::INFINITY, 0.0, 0.0]), f64::INFINITY);
     assert!(norm([1.0, f64::INFINITY, f64::NAN, 0.0]).is_nan());

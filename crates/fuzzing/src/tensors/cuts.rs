@@ -1,0 +1,222 @@
+//! How random tensors are cut into tiles, and how the values of a graph are cut then: each operation says which axes of its operands have to be cut
+//! alike, and at which boundaries its value is cut. It knows tilings of axes, and neither which tiles are present nor what is in them.
+
+use cembra::Error;
+use cembra::tensor::{Labels, Slice, TensorGraph, TensorNodeId};
+use cembra_ops::id;
+use cembra_tensor::{Axis, Node, Operation, Reduction};
+use cembra_tiles::{Tiling, Tiling1};
+use fastrand::Rng;
+use std::collections::BTreeMap;
+
+/// Tilings of axes: axes of one extent have one tiling, as axes with one label must.
+#[derive(Clone, Debug)]
+pub(super) struct Tilings {
+    random: Rng,
+    known: BTreeMap<usize, Tiling1>,
+}
+
+impl Tilings {
+    pub(super) fn new(seed: u64) -> Tilings {
+        Tilings { random: Rng::with_seed(seed), known: BTreeMap::new() }
+    }
+
+    /// The tiling of axes of an extent.
+    fn axis(&mut self, extent: usize) -> Result<Tiling1, Error> {
+        if let Some(known) = self.known.get(&extent) {
+            return Ok(known.clone());
+        }
+        let made = tiling1(&mut self.random, extent)?;
+        self.known.insert(extent, made.clone());
+        Ok(made)
+    }
+
+    /// The tiling of a tensor of these extents.
+    pub(super) fn tiling(&mut self, extents: &[usize]) -> Result<Tiling, Error> {
+        Tiling::new(extents.iter().map(|extent| self.axis(*extent)).collect::<Result<Vec<Tiling1>, Error>>()?)
+    }
+}
+
+/// A tiling of an axis of an extent, from some index on: one tile, tiles of 1, tiles of a size, or of any sizes, empty ones among them.
+pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error> {
+    let lower = if random.u32(..3) > 0 { 0 } else { random.i64(-4..=4) };
+    let upper = lower + extent as i64;
+    let mut boundaries: Vec<i64> = match random.u32(..6) {
+        0 => vec![lower, upper],
+        1 => (lower..=upper).collect(),
+        2 => {
+            let size = random.i64(1..=4);
+            (lower..upper).step_by(size as usize).chain([upper]).collect()
+        }
+        _ => {
+            let mut inner: Vec<i64> = (0..random.usize(0..5)).map(|_| random.i64(lower..=upper)).collect();
+            inner.extend([lower, upper]);
+            inner
+        }
+    };
+    boundaries.sort_unstable();
+    Tiling1::new(boundaries)
+}
+
+/// How an axis of a value is cut.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Cut {
+    Known(Tiling1),
+    /// The value is the same for all indices, and not made yet: it is cut wherever what it meets is.
+    Anywhere,
+}
+
+/// How the axes of a value are cut.
+type Axes = Vec<Cut>;
+
+/// How the values of the nodes of a graph are cut.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cuts {
+    /// None where tiled tensors have no such operation, or axes that are walked together are cut in two ways.
+    nodes: Vec<Option<Axes>>,
+}
+
+impl Cuts {
+    /// Goes on to the last node of a graph. The values of some nodes are made, whatever reads them.
+    pub(super) fn extend(
+        &mut self,
+        graph: &TensorGraph,
+        tilings: &mut Tilings,
+        is_made: impl Fn(TensorNodeId) -> bool,
+    ) {
+        for (id, node) in graph.nodes().skip(self.nodes.len()) {
+            let operands: Option<Vec<&Axes>> = node.read().iter().map(|operand| self.of(*operand)).collect();
+            let mut found = operands.and_then(|operands| of_node(graph, node, &operands, tilings));
+            if let (Some(cuts), true) = (&mut found, is_made(id)) {
+                *cuts = whole(cuts, &node.extents);
+            }
+            self.nodes.push(found);
+        }
+    }
+
+    /// How the axes of a node are cut; none if it is refused.
+    pub(super) fn of(&self, id: TensorNodeId) -> Option<&Axes> {
+        self.nodes.get(id.index())?.as_ref()
+    }
+}
+
+/// The axes of a value that is made: those that are the same for all indices are one tile.
+fn whole(cuts: &[Cut], extents: &[usize]) -> Axes {
+    let one = |(cut, extent): (&Cut, &usize)| match (cut, Tiling1::blocked(*extent as u64, (*extent).max(1) as u64)) {
+        (Cut::Anywhere, Ok(one)) => Cut::Known(one),
+        (cut, _) => cut.clone(),
+    };
+    cuts.iter().zip(extents).map(one).collect()
+}
+
+/// True if a node is computed element by element where it is read.
+pub(super) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
+    match &node.operation {
+        Operation::Map(op) => {
+            let extents = |operand: &TensorNodeId| graph.extents(*operand);
+            let is_product = op.id() == id::MULTIPLY && node.scalar.is_float() && node.operands.len() == 2;
+            let is_of_tensors = node.operands.iter().all(|operand| !extents(operand).is_empty());
+            let is_unlike = node.operands.iter().any(|operand| *extents(operand) != node.extents[..]);
+            !(is_product && is_of_tensors && is_unlike)
+        }
+        Operation::Constant(_) | Operation::Broadcast | Operation::Barrier(_) | Operation::CustomVjp(_) => true,
+        // Tiles have no such numbers.
+        Operation::Reshape => {
+            !node.scalar.is_float() && node.operands.iter().all(|operand| graph.extents(*operand).is_empty())
+        }
+        _ => false,
+    }
+}
+
+fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut Tilings) -> Option<Axes> {
+    if let Operation::Leaf(_) = node.operation {
+        let tiling = tilings.tiling(&node.extents).ok().filter(|_| node.scalar.is_float())?;
+        return Some(tiling.axes().iter().cloned().map(Cut::Known).collect());
+    }
+    let extents: Vec<&[usize]> = node.read().iter().map(|operand| graph.extents(*operand)).collect();
+    if is_elementwise(graph, node) {
+        return aligned(&node.extents, &extents, operands);
+    }
+    // What reads whole values reads tiles, which have floats.
+    if !node.scalar.is_float() || node.read().iter().any(|operand| !graph.scalar(*operand).is_float()) {
+        return None;
+    }
+    let made: Vec<Axes> = operands.iter().zip(&extents).map(|(cuts, extents)| whole(cuts, extents)).collect();
+    let first = made.first()?;
+    match &node.operation {
+        Operation::Map(_) => aligned(&node.extents, &extents, &made.iter().collect::<Vec<&Axes>>()),
+        Operation::Contract(labels) => contracted(labels, &extents, &made),
+        Operation::Reduce(Reduction::Any | Reduction::All, _) => None,
+        Operation::Reduce(_, axes) => {
+            let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
+            Some((0..first.len()).filter(is_kept).map(|axis| first[axis].clone()).collect())
+        }
+        Operation::Axes(to) => {
+            let rank = to.iter().max().map_or(0, |last| usize::from(*last) + 1);
+            let labels = Labels { operands: vec![to.clone()], output: (0..rank as Axis).collect() };
+            contracted(&labels, &extents, &made)
+        }
+        Operation::Reshape => reshaped(first, extents[0], &node.extents),
+        Operation::Slice(slices) => slices.iter().zip(first).map(|(slice, cut)| sliced(*slice, cut)).collect(),
+        _ => None,
+    }
+}
+
+/// Axes that are aligned at the last one. How one index is cut out of nothing is of no interest.
+fn aligned(extents: &[usize], of: &[&[usize]], operands: &[&Axes]) -> Option<Axes> {
+    let mut made = vec![Cut::Anywhere; extents.len()];
+    for (own, cuts) in of.iter().zip(operands) {
+        let missing = extents.len().checked_sub(own.len())?;
+        for (at, cut) in cuts.iter().enumerate().filter(|(at, _)| own[*at] == extents[missing + at]) {
+            meet(&mut made[missing + at], cut, own[at])?;
+        }
+    }
+    Some(made)
+}
+
+/// Products by labels: axes with one label are cut alike.
+fn contracted(labels: &Labels, extents: &[&[usize]], operands: &[Axes]) -> Option<Axes> {
+    let mut known = vec![Cut::Anywhere; usize::from(Axis::MAX) + 1];
+    for ((own, cuts), extents) in labels.operands.iter().zip(operands).zip(extents) {
+        for ((label, cut), extent) in own.iter().zip(cuts).zip(*extents) {
+            meet(&mut known[usize::from(*label)], cut, *extent)?;
+        }
+    }
+    Some(labels.output.iter().map(|label| known[usize::from(*label)].clone()).collect())
+}
+
+/// Two axes that are walked together. None if they are cut in two ways.
+fn meet(made: &mut Cut, cut: &Cut, extent: usize) -> Option<()> {
+    match (&*made, cut) {
+        (Cut::Anywhere, _) => *made = cut.clone(),
+        (Cut::Known(known), Cut::Known(other)) if known != other && extent != 1 => return None,
+        _ => {}
+    }
+    Some(())
+}
+
+/// Other axes of one index.
+fn reshaped(cuts: &[Cut], from: &[usize], to: &[usize]) -> Option<Axes> {
+    if from == to {
+        return Some(cuts.to_vec());
+    }
+    let wide = |extents: &[usize]| -> Vec<usize> { (0..extents.len()).filter(|axis| extents[*axis] != 1).collect() };
+    let (own, other) = (wide(from), wide(to));
+    let mut made = whole(&vec![Cut::Anywhere; to.len()], to);
+    if !own.iter().map(|axis| from[*axis]).eq(other.iter().map(|axis| to[*axis])) {
+        return None;
+    }
+    own.iter().zip(other).for_each(|(from, to)| made[to] = cuts[*from].clone());
+    Some(made)
+}
+
+/// A range of an axis, whose first index is 0 then.
+fn sliced(slice: Slice, cut: &Cut) -> Option<Cut> {
+    if slice.step != 1 && slice.count > 1 {
+        return None;
+    }
+    let Cut::Known(axis) = cut else { return None };
+    let first = axis.lower() + slice.start as i64;
+    let part = axis.elements(first..first + slice.count as i64).and_then(|part| part.rebased(0));
+    part.ok().map(Cut::Known)
+}

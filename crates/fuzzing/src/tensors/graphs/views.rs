@@ -1,0 +1,224 @@
+//! Views of nodes at random: other orders of axes, slices, diagonals, other extents, zeros about what there is.
+
+use super::{Growth, Made};
+use crate::config::pick;
+use cembra::tensor::{Reduction, Slice, Tensor, TensorNodeId};
+
+impl Growth<'_> {
+    fn permutation(&mut self, rank: usize) -> Vec<usize> {
+        let mut axes: Vec<usize> = (0..rank).collect();
+        self.random.shuffle(&mut axes);
+        axes
+    }
+
+    fn slices(&mut self, extents: &[usize]) -> Vec<Slice> {
+        // Steps of tiled tensors are 1, but for a few that are to be refused.
+        let is_tiled = self.cutting.is_some() && self.random.u32(..50) > 0;
+        let slice = |extent: &usize| {
+            let (extent, random) = (*extent, &mut *self.random);
+            if extent == 0 || random.u32(..3) == 0 {
+                return Slice::all(extent);
+            }
+            let start = random.usize(..extent);
+            let step = *pick(random, if is_tiled { &[1] } else { &[1, 1, 2, 3, -1, -1, -2] });
+            let room = if step > 0 { extent - 1 - start } else { start };
+            let most = room / isize::unsigned_abs(step) + 1;
+            let count = if random.u32(..10) == 0 { 0 } else { random.usize(1..=most) };
+            Slice { start, step, count }
+        };
+        extents.iter().map(slice).collect()
+    }
+
+    /// Another view of a node, or zeros about it.
+    pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> Made {
+        let extents = self.graph.extents(x).to_vec();
+        let rank = extents.len();
+        let kind = match (&self.cutting, self.random.u32(..12)) {
+            (None, kind) => kind,
+            // What there is for tiled tensors, and now and then what there is not.
+            (Some(_), 9) if self.random.bool() => 9,
+            (Some(_), _) => self.random.u32(..8),
+        };
+        match kind {
+            0 | 1 => {
+                let axes = self.permutation(rank);
+                self.graph.transpose(x, &axes)
+            }
+            2 | 3 => {
+                let slices = self.slices(&extents);
+                self.graph.slice(x, &slices)
+            }
+            4 => {
+                // A diagonal of two axes.
+                let (from, mut to) = (self.random.usize(..rank.max(1)), self.permutation(rank.saturating_sub(1)));
+                to.insert(from.min(to.len()), self.random.usize(..rank.max(2) - 1));
+                self.graph.with_axes(x, &to)
+            }
+            5 => {
+                let mut wide = extents;
+                for extent in wide.iter_mut().filter(|extent| **extent == 1) {
+                    *extent = self.random.usize(1..4);
+                }
+                if self.random.bool() {
+                    wide.insert(0, self.random.usize(1..4));
+                }
+                self.graph.broadcast(x, &wide)
+            }
+            6 | 7 => {
+                let made = self.other_extents(&extents);
+                self.graph.reshape(x, &made)
+            }
+            8 => {
+                let axis = self.random.usize(..rank.max(1));
+                let indices = self.indices(*extents.get(axis).unwrap_or(&0), None)?;
+                self.graph.take(x, indices, axis)
+            }
+            9 => {
+                // As many parts as there are nodes of the extents; most often it is itself, reversed.
+                let axis = self.random.usize(..rank.max(1));
+                let slices = self.slices(&extents);
+                let slices: Vec<Slice> = (slices.into_iter().zip(&extents).enumerate())
+                    .map(|(at, (slice, extent))| if at == axis { slice } else { Slice::all(*extent) })
+                    .collect();
+                let part = self.graph.slice(x, &slices)?;
+                let mut parts = vec![x, part];
+                let all = self.pool.iter().copied().filter(|id| self.graph.extents(*id) == extents);
+                parts.extend(all.filter(|id| self.graph.scalar(*id) == self.graph.scalar(x)).take(2));
+                self.random.shuffle(&mut parts);
+                self.graph.concat(&parts, axis)
+            }
+            10 => {
+                let wide: Vec<usize> = extents.iter().map(|extent| extent + self.random.usize(..4)).collect();
+                let slices = wide.iter().zip(&extents).map(|(wide, extent)| {
+                    let start = self.random.usize(..=wide - extent);
+                    match self.random.bool() {
+                        true => Slice { start, step: 1, count: *extent },
+                        false => Slice { start: (start + extent).saturating_sub(1), step: -1, count: *extent },
+                    }
+                });
+                let slices: Vec<Slice> = slices.collect();
+                self.graph.place_slice(x, &slices, &wide)
+            }
+            _ if self.random.bool() && rank > 0 => {
+                // The axis is put back to two, of which it is the diagonal.
+                let twice = self.random.usize(..rank);
+                let mut to = self.permutation(rank);
+                to.insert(self.random.usize(..=rank), twice);
+                let wide: Vec<usize> = to.iter().map(|axis| extents[*axis]).collect();
+                self.graph.place_axes(x, &to, &wide)
+            }
+            _ => {
+                let axis = self.random.usize(..rank.max(1));
+                let mut wide = extents.clone();
+                let Some(along) = wide.get_mut(axis) else { return Ok(x) };
+                *along = self.random.usize(1..5);
+                let below = *along;
+                let indices = self.indices(below, Some(extents[axis]))?;
+                self.graph.place_take(x, indices, axis, &wide)
+            }
+        }
+    }
+
+    /// A leaf of indices of an axis of an extent: of one axis of so many, or of any extents.
+    fn indices(&mut self, below: usize, count: Option<usize>) -> Made {
+        let extents = match count {
+            Some(count) => vec![count],
+            None => (0..self.random.usize(..3)).map(|_| self.random.usize(1..4)).collect(),
+        };
+        let extents: Vec<usize> = if below == 0 { vec![0] } else { extents };
+        let count = extents.iter().product();
+        let all: Vec<i64> = (0..count).map(|_| self.random.i64(0..below as i64)).collect();
+        let tensor = match self.random.bool() {
+            true => Tensor::new(&extents, all)?,
+            false => Tensor::new(&extents, all.into_iter().map(|at| at as i32).collect::<Vec<i32>>())?,
+        };
+        let made = self.graph.leaf("", tensor.scalar_type(), tensor.extents())?;
+        self.inputs.push(tensor);
+        Ok(made)
+    }
+
+    /// Other extents of as many indices: neighbouring axes are one, or one is two, and axes of 1 come and go.
+    fn other_extents(&mut self, extents: &[usize]) -> Vec<usize> {
+        let mut made: Vec<usize> = extents.to_vec();
+        for _ in 0..self.random.u32(1..=3) {
+            let at = self.random.usize(..=made.len());
+            // Tiles are not torn apart, but for a few that are to be refused.
+            let kinds = if self.cutting.is_some() && self.random.u32(..20) > 0 { 2 } else { 4 };
+            match self.random.u32(..kinds) {
+                0 if made.len() < 6 => made.insert(at, 1),
+                1 if at < made.len() && made[at] == 1 => drop(made.remove(at)),
+                2 if at + 1 < made.len() => {
+                    let product = made[at] * made.remove(at + 1);
+                    made[at] = product;
+                }
+                _ if kinds > 2 && at < made.len() && made.len() < 6 => {
+                    let factors: Vec<usize> =
+                        (1..=made[at]).filter(|factor| made[at].is_multiple_of(*factor)).collect();
+                    let Some(factor) = self.random.choice(factors) else { continue };
+                    made[at] /= factor;
+                    made.insert(at, factor);
+                }
+                _ => {}
+            }
+        }
+        made
+    }
+
+    /// Views of views, and views before what rules bring them together with.
+    pub(super) fn pattern_of_views(&mut self) -> Made {
+        let x = self.any();
+        let extents = self.graph.extents(x).to_vec();
+        let rank = extents.len();
+        let axes = self.permutation(rank);
+        match self.random.u32(..7) {
+            0 => {
+                // The longest axis becomes the last, or is it no more: a sum begins or ceases to be one of chains.
+                let turned = self.graph.transpose(x, &axes)?;
+                let extents = self.graph.extents(turned);
+                match (0..rank).max_by_key(|axis| extents[*axis]) {
+                    Some(longest) if self.random.bool() => self.graph.reduce(Reduction::Sum, turned, &[longest]),
+                    _ => self.reduction(turned),
+                }
+            }
+            1 => {
+                let turned = self.graph.transpose(x, &axes)?;
+                self.pool.push(turned);
+                let product = self.product()?;
+                let axes = self.permutation(self.graph.extents(product).len());
+                self.graph.transpose(product, &axes)
+            }
+            2 => {
+                let sliced = self.slices(&extents);
+                let sliced = self.graph.slice(x, &sliced)?;
+                let extents = self.graph.extents(sliced).to_vec();
+                let again = self.slices(&extents);
+                self.graph.slice(sliced, &again)
+            }
+            3 => {
+                let wide = [&[self.random.usize(1..4)], self.graph.extents(x)].concat();
+                let wide = self.graph.broadcast(x, &wide)?;
+                self.pool.push(wide);
+                self.map()
+            }
+            4 => {
+                let turned = self.graph.transpose(x, &axes)?;
+                let again = self.permutation(rank);
+                self.graph.transpose(turned, &again)
+            }
+            5 => {
+                let first = self.other_extents(&extents);
+                let first = self.graph.reshape(x, &first)?;
+                let extents = self.graph.extents(first).to_vec();
+                let second = self.other_extents(&extents);
+                self.graph.reshape(first, &second)
+            }
+            _ => {
+                // A sum over axes of 1.
+                let ones = [self.graph.extents(x), &[1]].concat();
+                let ones = self.graph.reshape(x, &ones)?;
+                let reduction = *pick(self.random, &[Reduction::Sum, Reduction::Max, Reduction::Product]);
+                self.graph.reduce(reduction, ones, &[rank])
+            }
+        }
+    }
+}

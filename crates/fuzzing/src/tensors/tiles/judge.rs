@@ -1,0 +1,466 @@
+//! What must hold of a program on tiled tensors. The value of each operation is what it makes of the values of its operands, as far as sums in any
+//! order are near each other, with tiles absent exactly where absent tiles make nothing, or where the norm is below the threshold; norms are those
+//! of the elements. No bit, norm, tile or error depends on threads, on blocks, on bytes, on memory that was used before, on whether tiles are
+//! stored or made on demand, or on the backend. Tensors that are given stay as they are. What does not hold is made smaller.
+
+use super::estimates;
+use super::meaning::{self, Meaning, Origin, Value, floats, is_zero};
+use super::operands::{ALL, Failing, Promise, Seen, norm_of, positions};
+use super::program::{Asked, Outcome, Program};
+use crate::config::pick;
+use crate::tensors::Finding;
+use crate::tensors::cuts::Cut;
+use crate::tensors::graphs::Case;
+use crate::tensors::judge::shown;
+use cembra::tensor::{Tensor, TensorErrorKind, TensorNodeId, same_bits};
+use cembra::{Backend, Error, Options};
+use cembra_tensor::{Elements, Operation};
+use cembra_tiles::{Evaluator, Shape, Tiled};
+use fastrand::Rng;
+
+/// How many smaller programs are tried.
+const MOST_TRIES: usize = 300;
+
+/// What evaluates expressions of elements, and what programs came to.
+pub(super) struct TileJudge {
+    interpreter: cembra_engine::Evaluator,
+    native: cembra_engine::Evaluator,
+    pub(super) counts: Counts,
+}
+
+/// What programs came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Values in tiles that were held against what they mean.
+    pub(super) values: u64,
+    pub(super) evaluated: u64,
+    pub(super) refused: u64,
+    /// Those of them in which axes are cut in two ways.
+    pub(super) unlike: u64,
+}
+
+/// What does not hold.
+#[derive(Clone, Debug)]
+pub(super) struct Wrong {
+    pub(super) what: String,
+    pub(super) detail: String,
+}
+
+impl Wrong {
+    pub(super) fn new(what: impl Into<String>, detail: impl Into<String>) -> Wrong {
+        Wrong { what: what.into(), detail: detail.into() }
+    }
+}
+
+type Checked = Result<Option<Wrong>, Error>;
+
+impl TileJudge {
+    pub(super) fn new() -> TileJudge {
+        let [interpreter, native] = [Backend::Interpreter, Backend::Native]
+            .map(|backend| cembra_engine::Evaluator::new(&Options::default().backend(backend)));
+        TileJudge { interpreter, native, counts: Counts::default() }
+    }
+
+    /// What evaluates expressions of elements one operator after the other.
+    pub(super) fn host(&self) -> impl Elements {
+        self.interpreter.host()
+    }
+
+    /// What does not hold of a program, if anything, of the smallest part of it that shows it.
+    pub(super) fn judge(&mut self, program: &Program) -> Result<Option<Finding>, Error> {
+        match self.check(program)? {
+            Some(wrong) => self.shown(program, wrong).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What does not hold of a program.
+    fn check(&mut self, program: &Program) -> Checked {
+        let random = &mut Rng::with_seed(program.settings.seed);
+        let before = program.inputs.iter().map(Seen::of).collect::<Result<Vec<Seen>, Error>>()?;
+        for asked in [Asked::Each, Asked::Made] {
+            if let Some(wrong) = self.check_meaning(program, asked)? {
+                return Ok(Some(wrong));
+            }
+        }
+        if program.settings.least() == 0.0 && program.is_grouped_alike() {
+            let run = Evaluator::new(program.settings.options());
+            let (all, outputs) = (program.asked(Asked::Made), program.asked(Asked::Outputs));
+            let whole = program.outcome(&run, &all, &self.interpreter.host());
+            let part = |whole: Vec<Seen>| {
+                let pairs = all.iter().zip(whole).filter(|(id, _)| outputs.contains(id));
+                pairs.map(|(_, seen)| seen).collect::<Vec<Seen>>()
+            };
+            let (expected, found) = (whole.map(part), program.outcome(&run, &outputs, &self.interpreter.host()));
+            if found != expected {
+                let detail = first_difference(&expected, &found);
+                return Ok(Some(Wrong::new("what else is asked for changes a value", detail)));
+            }
+        }
+        let asked = *pick(random, &[Asked::Each, Asked::Made, Asked::Outputs]);
+        let wrong = match self.check_ways(program, asked, random)? {
+            None => self.check_errors(program, asked, random)?,
+            wrong => wrong,
+        };
+        if wrong.is_some() {
+            return Ok(wrong);
+        }
+        let after = program.inputs.iter().map(Seen::of).collect::<Result<Vec<Seen>, Error>>()?;
+        Ok((before != after).then(|| Wrong::new("a tensor that is given changes", String::new())))
+    }
+
+    /// Holds the value of each node that is asked for against what it means.
+    fn check_meaning(&mut self, program: &Program, asked: Asked) -> Checked {
+        let (graph, nodes) = (&program.graph, program.asked(asked));
+        let host = self.interpreter.host();
+        let inputs: Vec<&Tiled> = program.inputs.iter().collect();
+        let made = program.evaluate(&Evaluator::new(program.settings.options()), &nodes, &inputs, &host);
+        let (needed, cuts) = (graph.needed(&program.outputs), program.cuts(&nodes));
+        let refused = graph.nodes().map(|(id, _)| id).find(|id| needed[id.index()] && cuts.of(*id).is_none());
+        let made = match (made, refused) {
+            (Ok(made), None) => made,
+            (Ok(_), Some(node)) => {
+                return Ok(Some(Wrong::new("what is to be refused is evaluated", format!("node {}", node.index()))));
+            }
+            (Err(error), None) => {
+                return Ok(Some(Wrong::new("what is cut alike is refused", format!("{error} {asked:?}"))));
+            }
+            (Err(error), Some(_)) => {
+                use TensorErrorKind::{ElementType, SizeMismatch, Tiling};
+                let kind = error.tensor_kind();
+                if asked == Asked::Made {
+                    self.counts.refused += 1;
+                    self.counts.unlike += u64::from(kind == Some(SizeMismatch));
+                }
+                let is_known = matches!(kind, Some(ElementType | SizeMismatch | Tiling));
+                return Ok((!is_known).then(|| Wrong::new("what is refused has another error", error.to_string())));
+            }
+        };
+        self.counts.evaluated += u64::from(asked == Asked::Made);
+        let mut values: Vec<Option<Value>> = vec![None; graph.len()];
+        for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            let place = nodes.iter().position(|asked| *asked == id);
+            if let Operation::Leaf(at) = node.operation {
+                values[id.index()] = Some(value_of(&program.inputs[at as usize])?);
+                continue;
+            }
+            let operands: Option<Vec<&Value>> = node.read().iter().map(|id| values[id.index()].as_ref()).collect();
+            let number = |operand: &TensorNodeId| match graph.node(*operand).operation {
+                Operation::Constant(bits) if !nodes.contains(operand) => Some(bits),
+                _ => None,
+            };
+            let numbers: Vec<Option<u64>> = node.read().iter().map(number).collect();
+            let meaning = meaning::of_node(node, &operands.unwrap_or_default(), &numbers, &host)?;
+            let Some(meaning) = meaning else {
+                return Ok(Some(Wrong::new("an operation that tiled tensors do not have is evaluated", "")));
+            };
+            let Some(place) = place else {
+                values[id.index()] = Some(meaning.value);
+                continue;
+            };
+            self.counts.values += 1;
+            let (tiled, own) = (&made[place], cuts.of(id).map_or(&[][..], Vec::as_slice));
+            let is_cut_so = tiled
+                .tiling()
+                .axes()
+                .iter()
+                .zip(own)
+                .zip(&node.extents)
+                .all(|((axis, cut), extent)| *extent == 1 || matches!(cut, Cut::Known(known) if known == axis));
+            if tiled.tiling().rank() != own.len() || tiled.scalar_type() != node.scalar || !is_cut_so {
+                let detail = format!("found {:?} of {}, expected {own:?}", tiled.tiling(), tiled.scalar_type().name());
+                return Ok(Some(Wrong::new("a value is cut at other boundaries", detail)));
+            }
+            if let Some(wrong) = differs(&Seen::of(tiled)?, &meaning, program.settings.least())? {
+                return Ok(Some(Wrong {
+                    detail: format!("node {} of {asked:?}: {}", id.index(), wrong.detail),
+                    ..wrong
+                }));
+            }
+            // Operators that are asked for one by one are estimated one by one.
+            let of_inputs = |operand: &TensorNodeId| match graph.node(*operand).operation {
+                Operation::Leaf(at) => program.inputs.get(at as usize),
+                _ => made.get(nodes.iter().position(|asked| asked == operand)?),
+            };
+            let operands: Option<Vec<&Tiled>> = node.read().iter().map(of_inputs).collect();
+            let estimates = operands.filter(|_| asked == Asked::Each && !node.extents.is_empty());
+            for (tile, estimate) in estimates.and_then(|of| estimates::of_node(node, &of)).into_iter().flatten() {
+                let least = program.settings.least();
+                if estimate < least * (1.0 - 1e-9) && tiled.shape().norm(tile).is_some() {
+                    let detail = format!("node {}, tile {tile}: {estimate:e}, the threshold is {least:e}", id.index());
+                    return Ok(Some(Wrong::new("a tile is present whose estimate is below the threshold", detail)));
+                }
+            }
+            values[id.index()] = Some(value_of(tiled)?);
+        }
+        Ok(None)
+    }
+
+    /// Evaluates in ways that are to come to the same.
+    fn check_ways(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
+        let nodes = program.asked(asked);
+        let (host, native) = (self.interpreter.host(), self.native.host());
+        let options = || program.settings.options();
+        let run = Evaluator::new(options());
+        let expected = program.outcome(&run, &nodes, &host);
+        let is_same = |found: &Outcome| match (found, &expected) {
+            (Err(found), Err(expected)) => found.0 == expected.0,
+            (found, expected) => found == expected,
+        };
+        let wrong = |by: &str, found: &Outcome| {
+            let detail = format!("{asked:?}, by {by}: {}", first_difference(&expected, found));
+            Ok(Some(Wrong::new(format!("{by} change a value"), detail)))
+        };
+        // Memory of values that were dropped is used again.
+        let again = program.outcome(&run, &nodes, &host);
+        if again != expected {
+            return wrong("values before it", &again);
+        }
+        for (threads, block_bytes) in [(2, *pick(random, &[0, 64])), (5, *pick(random, &[0, 100, 1000])), (1, 0)] {
+            let run = Evaluator::new(options().threads(threads).block_bytes(block_bytes));
+            let found = program.outcome(&run, &nodes, &host);
+            if found != expected {
+                return wrong(&format!("{threads} threads with blocks of {block_bytes} bytes"), &found);
+            }
+        }
+        let found = program.outcome(&Evaluator::new(options().most_bytes(1 << 40)), &nodes, &native);
+        if !is_same(&found) {
+            return wrong("machine code", &found);
+        }
+        let run =
+            Evaluator::new(options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20])));
+        let (found, counts) = program.lazy_outcome(&run, &nodes, (Promise::True, None), &host)?;
+        if !is_same(&found) {
+            return wrong("tiles that are made on demand", &found);
+        }
+        if asked != Asked::Outputs && found.is_ok() {
+            let over = counts.iter().zip(program.reads(&nodes)).enumerate();
+            if let Some((leaf, (count, most))) =
+                over.into_iter().find(|(_, (count, most))| most.is_some_and(|most| **count > most))
+            {
+                let detail = format!("{asked:?}: leaf {leaf}, {count} times, though it is read {most:?} times");
+                return Ok(Some(Wrong::new("a tile is asked for more often than it is read", detail)));
+            }
+        }
+        // Norms that are not known keep tiles, as a threshold of 0 does.
+        if program.settings.least() == 0.0 {
+            let (found, _) = program.lazy_outcome(&run, &nodes, (Promise::Unknown, None), &host)?;
+            let (Ok(found), Ok(expected)) = (&found, &expected) else {
+                return if is_same(&found) { Ok(None) } else { wrong("norms that are not known", &found) };
+            };
+            for ((found, expected), id) in found.iter().zip(expected).zip(&nodes) {
+                if found.tiles != expected.tiles || found.elements != expected.elements {
+                    let detail = format!("node {} of {asked:?}", id.index());
+                    return Ok(Some(Wrong::new("norms that are not known change a value", detail)));
+                }
+                if let Some(detail) = found.wrong_norm() {
+                    let detail = format!(
+                        "node {} of {asked:?}, of operands with norms that are not known: {detail}",
+                        id.index()
+                    );
+                    return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Evaluations that end with an error: the same on any number of threads.
+    fn check_errors(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
+        let nodes = program.asked(asked);
+        let host = self.interpreter.host();
+        let run = |threads: usize, most_bytes: usize| {
+            let options = program.settings.options().threads(threads).block_bytes(64);
+            Evaluator::new(options.most_bytes(most_bytes))
+        };
+        let differs = |what: &str, a: &Outcome, b: &Outcome, threads: usize| {
+            let detail = format!("{asked:?}, on {threads} threads: {}", first_difference(a, b));
+            (a != b).then(|| Wrong::new(what, detail))
+        };
+        if random.u32(..3) == 0 {
+            let each = random.u64(1..5);
+            let how = (Promise::True, Some(Failing { each, first: random.u64(..each) }));
+            let (expected, _) = program.lazy_outcome(&run(1, usize::MAX), &nodes, how, &host)?;
+            for threads in [2, 5] {
+                let (found, _) = program.lazy_outcome(&run(threads, usize::MAX), &nodes, how, &host)?;
+                if let Some(wrong) = differs("threads change which tile fails", &expected, &found, threads) {
+                    return Ok(Some(wrong));
+                }
+            }
+        }
+        if random.u32(..4) == 0 {
+            let most = *pick(random, &[0, 8, 64, 200, 1000, 5000]);
+            let enough = program.outcome(&run(1, usize::MAX), &nodes, &host);
+            let expected = program.outcome(&run(1, most), &nodes, &host);
+            if expected.is_ok() && expected != enough {
+                let detail = format!("{asked:?}, {most} bytes: {}", first_difference(&enough, &expected));
+                return Ok(Some(Wrong::new("few bytes change a value", detail)));
+            }
+            let how = (Promise::True, None);
+            let (lazy, _) = program.lazy_outcome(&run(1, most), &nodes, how, &host)?;
+            if lazy.is_ok() && lazy != enough {
+                let detail = format!("{asked:?}, {most} bytes, lazy tiles: {}", first_difference(&enough, &lazy));
+                return Ok(Some(Wrong::new("few bytes change a value", detail)));
+            }
+            for threads in [2, 5] {
+                let found = program.outcome(&run(threads, most), &nodes, &host);
+                let (found_lazy, _) = program.lazy_outcome(&run(threads, most), &nodes, how, &host)?;
+                for (expected, found) in [(&expected, &found), (&lazy, &found_lazy)] {
+                    if let Some(wrong) = differs("threads change what few bytes come to", expected, found, threads) {
+                        return Ok(Some(wrong));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A finding of the first node that shows it, on as few tiles as show it.
+    fn shown(&mut self, program: &Program, wrong: Wrong) -> Result<Finding, Error> {
+        let counts = self.counts;
+        let (mut program, mut wrong) = (program.clone(), wrong);
+        let mut tries = MOST_TRIES;
+        let mut is_taken = |judge: &mut TileJudge, smaller: Program, program: &mut Program, wrong: &mut Wrong| {
+            tries = tries.saturating_sub(1);
+            match judge.check(&smaller) {
+                Ok(Some(found)) if found.what == wrong.what && tries > 0 => {
+                    (*program, *wrong) = (smaller, found);
+                    true
+                }
+                _ => false,
+            }
+        };
+        let nodes = program.graph.nodes().filter(|(_, node)| node.scalar.is_float());
+        for id in nodes.map(|(id, _)| id).collect::<Vec<TensorNodeId>>() {
+            let smaller = Program { outputs: vec![id], ..program.clone() };
+            if is_taken(self, smaller, &mut program, &mut wrong) {
+                break;
+            }
+        }
+        for at in 0..program.inputs.len() {
+            for tile in program.inputs[at].shape().tiles().to_vec() {
+                let of = &program.inputs[at];
+                let others = of.shape().iter().filter(|(number, _)| *number != tile);
+                let without = of.masked(&Shape::of_norms(of.tiling(), others.collect::<Vec<_>>(), &ALL)?)?;
+                let mut smaller = program.clone();
+                smaller.inputs[at] = without;
+                is_taken(self, smaller, &mut program, &mut wrong);
+            }
+        }
+        self.counts = counts;
+        let dense = program.inputs.iter().map(Tiled::to_tensor).collect::<Result<Vec<Tensor>, Error>>()?;
+        let last = program.outputs.clone();
+        let case = Case { graph: program.graph.clone(), inputs: dense, outputs: program.outputs.clone() };
+        let mut finding = shown(&case, &wrong.what, |node| last.len() == 1 && node == last[0]);
+        for (leaf, input) in program.graph.leaves().iter().zip(&program.inputs) {
+            let (tiling, tiles) = (input.tiling(), input.shape().tiles());
+            finding.text += &format!("leaf {} is cut at {tiling:?}, tiles {tiles:?} are present\n", leaf.node.index());
+        }
+        finding.text += &format!("{:?}\n{}", program.settings, wrong.detail);
+        Ok(finding)
+    }
+}
+
+/// The first place at which two outcomes differ.
+fn first_difference(expected: &Outcome, found: &Outcome) -> String {
+    let (Ok(a), Ok(b)) = (expected, found) else {
+        let shown = |of: &Outcome| {
+            of.as_ref().map_or_else(|error| format!("{error:?}"), |values| format!("{} values", values.len()))
+        };
+        return format!("{} for {}", shown(found), shown(expected));
+    };
+    let Some(at) = (0..a.len()).find(|at| a.get(*at) != b.get(*at)) else {
+        return "as many values as are asked for".to_owned();
+    };
+    let (a, b) = (&a[at], &b[at]);
+    if a.tiles != b.tiles {
+        return format!("value {at} has tiles {:?} for {:?}", b.tiles, a.tiles);
+    }
+    for (tile, (a, b)) in a.tiles.iter().zip(a.elements.iter().zip(&b.elements)) {
+        if let Some(element) = (0..a.len()).find(|element| a.get(*element) != b.get(*element)) {
+            let [a, b] = [a, b].map(|elements| elements.get(element).map(|bits| f64::from_bits(*bits)));
+            return format!("value {at}, tile {tile}, element {element}: {b:?} for {a:?}");
+        }
+    }
+    format!("value {at} has norms {:?} for {:?}", numbers(&b.norms), numbers(&a.norms))
+}
+
+fn numbers(bits: &[u64]) -> Vec<f64> {
+    bits.iter().map(|bits| f64::from_bits(*bits)).collect()
+}
+
+/// The elements of a stored tensor, and of each whether its tile is present.
+pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
+    let elements = tiled.to_tensor()?;
+    let mut origins = vec![Origin::Absent; elements.layout().len()];
+    for number in tiled.shape().tiles() {
+        positions(tiled.tiling(), *number).into_iter().for_each(|at| origins[at] = Origin::Present);
+    }
+    Value::new(elements, &origins)
+}
+
+/// What of a value in tiles is not what it is to be. Tiles whose norms are below the threshold may be absent.
+pub(super) fn differs(found: &Seen, meaning: &Meaning, least: f64) -> Checked {
+    if let Some(detail) = found.wrong_norm() {
+        return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
+    }
+    let (expected, origins) = (meaning.value.floats()?, meaning.value.origins()?);
+    let is_number = found.tiling.rank() == 0;
+    let slack = meaning.screened * least;
+    for number in (0..found.tiling.tiles()).filter(|number| found.tiling.volume(*number) > 0.0) {
+        let positions = positions(&found.tiling, number);
+        let is_nothing = |at: &usize| match origins[*at] {
+            Origin::Absent => true,
+            Origin::Number { .. } => is_zero(cembra::Scalar::Float64, expected[*at].to_bits()),
+            Origin::Present => false,
+        };
+        let is_present = !positions.iter().all(is_nothing);
+        let Some(elements) = found.tile(number) else {
+            if !is_present {
+                continue;
+            }
+            let own: Vec<f64> = positions.iter().map(|at| expected[*at]).collect();
+            let apart = positions.iter().map(|at| meaning.distance(*at)).fold(0.0, f64::max);
+            let norm = norm_of(&own);
+            // A number is never below the threshold by itself.
+            let is_small = !is_number && least > 0.0 && norm < least * (1.0 + 1e-6) + apart;
+            let is_lost = slack > 0.0 && own.iter().all(|element| element.abs() <= slack + apart);
+            if is_small || is_lost || (apart.is_infinite() && least > 0.0) {
+                continue;
+            }
+            let detail = format!(
+                "tile {number} is absent, its elements have a norm of {norm:e}, and the threshold is {least:e}"
+            );
+            return Ok(Some(Wrong::new("a tile is left out", detail)));
+        };
+        if !is_present {
+            let detail = format!("tile {number} has {elements:?}");
+            return Ok(Some(Wrong::new("a tile is present that is to be absent", detail)));
+        }
+        for (at, found) in positions.iter().zip(elements) {
+            let (expected, apart) = (expected[*at], meaning.distance(*at));
+            let is_same = found == expected || (found.is_nan() && expected.is_nan());
+            let is_near = (found - expected).abs() <= apart + slack;
+            if !(is_same || is_near || apart.is_infinite()) {
+                let detail =
+                    format!("element {at}: {found:e} for {expected:e}, which may be {:e} apart", apart + slack);
+                return Ok(Some(Wrong::new("an operation does not give what it means", detail)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What of a value in tiles is not exactly these elements, whichever tiles are present. The signs of zeros do not matter.
+pub(super) fn differs_from(found: &Tiled, expected: &Tensor) -> Checked {
+    let dense = found.to_tensor()?;
+    if dense.extents() != expected.extents() || dense.scalar_type() != expected.scalar_type() {
+        return Ok(Some(Wrong::new("a value has other extents", format!("{found:?} for {expected:?}"))));
+    }
+    let pairs = floats(&dense)?.into_iter().zip(floats(expected)?);
+    let is_same = |(a, b): (f64, f64)| a == b || (a.is_nan() && b.is_nan());
+    if same_bits(&dense, expected) || pairs.into_iter().all(is_same) {
+        return Ok(None);
+    }
+    Ok(Some(Wrong::new("a value is another one", format!("found {dense:?}\nexpected {expected:?}"))))
+}

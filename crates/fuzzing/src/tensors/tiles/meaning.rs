@@ -1,0 +1,412 @@
+//! What an operation makes of tensors of which tiles are absent, an element at a time, and how far apart from it a value of tiles may be. It knows no
+//! tiles: of each element it is known whether it is of an absent tile. Elements of maps, views and extremes are exact. Sums and products are
+//! computed here in FLOAT64, and may differ by what rounding in any order makes of their terms.
+
+use cembra::tensor::{Data, Labels, Reduction, Tensor};
+use cembra::{Error, Scalar};
+use cembra_ops::id;
+use cembra_tensor::{Axis, Body, BodyStep, ElementOperator, Elements, Node, Operand, Operation};
+
+/// Where an element comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Origin {
+    /// An absent tile, which is exactly zero, or what makes zero of absent tiles.
+    Absent,
+    /// Numbers alone, of a text or of absent tiles, of which it is known before any tile is made.
+    Number { of_absent: bool },
+    /// Tiles that are present.
+    Present,
+}
+
+const ABSENT: i32 = 0;
+const NUMBER: i32 = 1;
+const NUMBER_OF_ABSENT: i32 = 2;
+const PRESENT: i32 = 3;
+
+impl Origin {
+    const fn code(self) -> i32 {
+        match self {
+            Origin::Absent => ABSENT,
+            Origin::Number { of_absent: false } => NUMBER,
+            Origin::Number { of_absent: true } => NUMBER_OF_ABSENT,
+            Origin::Present => PRESENT,
+        }
+    }
+
+    const fn of(code: i32) -> Origin {
+        match code {
+            ABSENT => Origin::Absent,
+            NUMBER => Origin::Number { of_absent: false },
+            NUMBER_OF_ABSENT => Origin::Number { of_absent: true },
+            _ => Origin::Present,
+        }
+    }
+}
+
+/// A value: its elements, and the codes of their origins, a tensor of the same extents that is viewed as the elements are.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) elements: Tensor,
+    origins: Tensor,
+}
+
+impl Value {
+    pub(super) fn new(elements: Tensor, origins: &[Origin]) -> Result<Value, Error> {
+        let origins = Tensor::new(elements.extents(), origins.iter().map(|origin| origin.code()).collect())?;
+        Ok(Value { elements, origins })
+    }
+
+    /// The origin of each element, the last axis the fastest.
+    pub(super) fn origins(&self) -> Result<Vec<Origin>, Error> {
+        Ok(self.origins.to_vec::<i32>()?.into_iter().map(Origin::of).collect())
+    }
+
+    /// The elements as FLOAT64, the last axis the fastest.
+    pub(super) fn floats(&self) -> Result<Vec<f64>, Error> {
+        floats(&self.elements)
+    }
+
+    fn viewed(&self, view: impl Fn(&Tensor) -> Result<Tensor, Error>) -> Result<Value, Error> {
+        Ok(Value { elements: view(&self.elements)?.row_major(), origins: view(&self.origins)?.row_major() })
+    }
+}
+
+/// Elements as FLOAT64, the last axis the fastest.
+pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f64>, Error> {
+    match tensor.scalar_type() {
+        Scalar::Float32 => Ok(tensor.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
+        _ => tensor.to_vec::<f64>(),
+    }
+}
+
+/// What a node is to be.
+#[derive(Debug)]
+pub(super) struct Meaning {
+    pub(super) value: Value,
+    /// How far apart each element may be: infinitely where sums leave the range of floats in one order or another. None if all are exact.
+    distances: Option<Vec<f64>>,
+    /// How much more all may be apart for each unit of a threshold, where tiles of values between the operands and the result may be left out.
+    pub(super) screened: f64,
+}
+
+impl Meaning {
+    fn exact(value: Value) -> Meaning {
+        Meaning { value, distances: None, screened: 0.0 }
+    }
+
+    pub(super) fn distance(&self, at: usize) -> f64 {
+        self.distances.as_ref().map_or(0.0, |distances| distances[at])
+    }
+}
+
+/// Of the floats of a type the distance from 1 to the next one, the largest one, and the least normal one.
+fn limits(scalar: Scalar) -> (f64, f64, f64) {
+    if scalar == Scalar::Float32 {
+        (f32::EPSILON.into(), f32::MAX.into(), f32::MIN_POSITIVE.into())
+    } else {
+        (f64::EPSILON, f64::MAX, f64::MIN_POSITIVE)
+    }
+}
+
+/// The meaning of a node of which the operands have these values; none of what tiled tensors do not have. A number that an operator reads is given
+/// beside its value, as operators may look at literals.
+pub(super) fn of_node(
+    node: &Node,
+    operands: &[&Value],
+    numbers: &[Option<u64>],
+    elements: &dyn Elements,
+) -> Result<Option<Meaning>, Error> {
+    let first = operands.first();
+    Ok(Some(match (&node.operation, first) {
+        (Operation::Constant(bits), _) => {
+            let mut data = Data::zeros(node.scalar, 1)?;
+            data.set_bits(0, *bits);
+            Meaning::exact(Value::new(Tensor::of_data(&[], data)?, &[Origin::Number { of_absent: false }])?)
+        }
+        (Operation::Map(op), _) => mapped(node, op, operands, numbers, elements)?,
+        (Operation::Axes(to), Some(of)) => {
+            let to: Vec<usize> = to.iter().map(|axis| usize::from(*axis)).collect();
+            Meaning::exact(of.viewed(|tensor| tensor.under(tensor.layout().with_axes(&to)?))?)
+        }
+        (Operation::Slice(slices), Some(of)) => Meaning::exact(of.viewed(|tensor| tensor.sliced(slices))?),
+        (Operation::Broadcast, Some(of)) => Meaning::exact(of.viewed(|tensor| tensor.broadcast_to(&node.extents))?),
+        (Operation::Reshape, Some(of)) => Meaning::exact(of.viewed(|tensor| tensor.reshaped(&node.extents))?),
+        (Operation::Barrier(_) | Operation::CustomVjp(_), Some(of)) => Meaning::exact((*of).clone()),
+        (Operation::Reduce(reduction, axes), Some(of)) => reduced(node, *reduction, axes, of)?,
+        (Operation::Contract(labels), Some(_)) => contracted(node, labels, operands)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// An operator on elements. A product with what is absent is absent, whatever the other factor is.
+fn mapped(
+    node: &Node,
+    op: &ElementOperator,
+    operands: &[&Value],
+    numbers: &[Option<u64>],
+    elements: &dyn Elements,
+) -> Result<Meaning, Error> {
+    let mut body = Body::default();
+    let (mut inputs, mut given, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+    let count = numbers.iter().filter(|number| number.is_none()).count();
+    for (operand, number) in operands.iter().zip(numbers) {
+        let scalar = operand.elements.scalar_type();
+        match number {
+            Some(bits) => {
+                body.steps.push(BodyStep::Constant(scalar, *bits));
+                given.push((count + body.steps.len() - 1) as Operand);
+            }
+            None => {
+                inputs.push(operand.elements.clone());
+                body.inputs.push(scalar);
+                given.push((body.inputs.len() - 1) as Operand);
+            }
+        }
+        origins.push(operand.origins.broadcast_to(&node.extents)?.to_vec::<i32>()?);
+    }
+    body.steps.push(BodyStep::Apply(op.clone(), given.into_iter().collect()));
+    body.outputs.push(((count + body.steps.len() - 1) as Operand, node.scalar));
+    let made = elements.map(&body, &inputs, &node.extents)?.into_iter().next();
+    let mut data = match made {
+        Some(data) => data,
+        None => Data::zeros(node.scalar, node.extents.iter().product())?,
+    };
+    let is_product = op.id() == id::MULTIPLY;
+    let mut found = Vec::with_capacity(data.len());
+    for at in 0..data.len() {
+        let own = || origins.iter().map(|origins| Origin::of(origins[at]));
+        let is_zero = is_zero(node.scalar, data.bits(at));
+        let of_absent = own().any(|origin| matches!(origin, Origin::Absent | Origin::Number { of_absent: true }));
+        let origin = if is_product && own().any(|origin| origin == Origin::Absent) {
+            Origin::Absent
+        } else if own().any(|origin| origin == Origin::Present) {
+            Origin::Present
+        } else if of_absent && is_zero {
+            Origin::Absent
+        } else {
+            Origin::Number { of_absent }
+        };
+        if origin == Origin::Absent {
+            data.set_bits(at, 0);
+        }
+        found.push(origin);
+    }
+    Ok(Meaning::exact(Value::new(Tensor::of_data(&node.extents, data)?, &found)?))
+}
+
+/// True for 0 by its bits, and for false.
+pub(super) fn is_zero(scalar: Scalar, bits: u64) -> bool {
+    match scalar {
+        Scalar::Float32 => f32::from_bits(bits as u32) == 0.0,
+        Scalar::Float64 => f64::from_bits(bits) == 0.0,
+        _ => bits == 0,
+    }
+}
+
+/// How far apart the elements of neighbouring indices are, the last axis the fastest.
+fn strides(extents: &[usize]) -> Vec<usize> {
+    (0..extents.len()).map(|axis| extents[axis + 1..].iter().product()).collect()
+}
+
+/// Visits all indices of some extents, the last axis the fastest, with positions that go by strides.
+pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
+    let mut index = vec![0; extents.len()];
+    let mut positions = vec![0; strides.len()];
+    for _ in 0..extents.iter().product() {
+        visit(&positions);
+        for axis in (0..extents.len()).rev() {
+            index[axis] += 1;
+            positions.iter_mut().zip(strides).for_each(|(position, strides)| *position += strides[axis]);
+            if index[axis] < extents[axis] {
+                break;
+            }
+            let back = std::mem::take(&mut index[axis]);
+            positions.iter_mut().zip(strides).for_each(|(position, strides)| *position -= back * strides[axis]);
+        }
+    }
+}
+
+/// Terms of a sum, or factors of a product.
+#[derive(Clone, Debug)]
+struct Terms {
+    count: usize,
+    present: usize,
+    sum: f64,
+    /// The sum of the magnitudes of finite terms.
+    size: f64,
+    product: f64,
+    /// The product of all magnitudes above 1, and that of all below.
+    most: f64,
+    least: f64,
+    greatest: f64,
+    smallest: f64,
+    has_nan: bool,
+    /// True if a term is infinite or NaN.
+    is_special: bool,
+    /// True if a term of finite factors is infinite.
+    is_over: bool,
+    is_whole: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            count: 0,
+            present: 0,
+            sum: 0.0,
+            size: 0.0,
+            product: 1.0,
+            most: 1.0,
+            least: 1.0,
+            greatest: f64::NEG_INFINITY,
+            smallest: f64::INFINITY,
+            has_nan: false,
+            is_special: false,
+            is_over: false,
+            is_whole: true,
+        }
+    }
+}
+
+impl Terms {
+    fn add(&mut self, term: f64, is_present: bool) {
+        self.count += 1;
+        self.present += usize::from(is_present);
+        self.sum += term;
+        self.product *= term;
+        self.has_nan |= term.is_nan();
+        self.is_special |= !term.is_finite();
+        self.is_whole &= term == term.trunc();
+        if term.is_finite() {
+            self.size += term.abs();
+            self.most *= term.abs().max(1.0);
+            self.least *= if term == 0.0 { 1.0 } else { term.abs().min(1.0) };
+        }
+        self.greatest = self.greatest.max(term);
+        self.smallest = self.smallest.min(term);
+    }
+
+    /// How far apart sums of these terms may be that are added in some order, where each term has so many factors.
+    fn distance(&self, scalar: Scalar, factors: usize) -> f64 {
+        let (epsilon, largest, _) = limits(scalar);
+        if self.is_over || self.size > largest / 8.0 {
+            return f64::INFINITY;
+        }
+        // Whole numbers up to the inverse of the distance of floats are exact in any order.
+        if self.is_special || (self.is_whole && self.size < 1.0 / epsilon) {
+            return 0.0;
+        }
+        2.0 * (self.count + 8) as f64 * factors as f64 * epsilon * self.size
+    }
+}
+
+/// Rounds to a type.
+fn rounded(scalar: Scalar, number: f64) -> f64 {
+    if scalar == Scalar::Float32 { f64::from(number as f32) } else { number }
+}
+
+fn of_floats(scalar: Scalar, extents: &[usize], floats: Vec<f64>) -> Result<Tensor, Error> {
+    match scalar {
+        Scalar::Float32 => Tensor::new(extents, floats.into_iter().map(|float| float as f32).collect()),
+        _ => Tensor::new(extents, floats),
+    }
+}
+
+fn reduced(node: &Node, reduction: Reduction, axes: &[Axis], of: &Value) -> Result<Meaning, Error> {
+    let scalar = node.scalar;
+    let extents = of.elements.extents();
+    let (elements, origins) = (of.floats()?, of.origins()?);
+    let is_kept = |axis: &usize| !axes.contains(&(*axis as Axis));
+    let kept: Vec<usize> = (0..extents.len()).filter(is_kept).collect();
+    let mut to = vec![0; extents.len()];
+    kept.iter().zip(strides(&node.extents)).for_each(|(axis, stride)| to[*axis] = stride);
+    let mut terms = vec![Terms::default(); node.extents.iter().product()];
+    walk(extents, &[strides(extents), to], |positions| {
+        terms[positions[1]].add(elements[positions[0]], origins[positions[0]] != Origin::Absent);
+    });
+    let (epsilon, largest, least) = limits(scalar);
+    let (mut made, mut distances, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    for terms in &terms {
+        let is_present = match reduction {
+            Reduction::Product => terms.present == terms.count,
+            _ => terms.present > 0,
+        };
+        found.push(if is_present { Origin::Present } else { Origin::Absent });
+        let (element, distance) = match reduction {
+            _ if !is_present => (0.0, 0.0),
+            Reduction::Product if terms.most > largest / 8.0 || terms.least < 8.0 * least => (0.0, f64::INFINITY),
+            Reduction::Product if terms.is_special || terms.product == 0.0 => (terms.product, 0.0),
+            Reduction::Product => {
+                (rounded(scalar, terms.product), 2.0 * (terms.count + 8) as f64 * epsilon * terms.product.abs())
+            }
+            Reduction::Max | Reduction::Min if terms.has_nan => (f64::NAN, 0.0),
+            Reduction::Max => (terms.greatest, 0.0),
+            Reduction::Min => (terms.smallest, 0.0),
+            _ => (rounded(scalar, terms.sum), terms.distance(scalar, 1)),
+        };
+        made.push(element);
+        distances.push(distance);
+    }
+    let value = Value::new(of_floats(scalar, &node.extents, made)?, &found)?;
+    Ok(Meaning { value, distances: Some(distances), screened: 0.0 })
+}
+
+/// Products by labels, summed over those that the result does not have. Where a factor is absent there is no term.
+fn contracted(node: &Node, labels: &Labels, operands: &[&Value]) -> Result<Meaning, Error> {
+    let scalar = node.scalar;
+    let extents: Vec<&[usize]> = operands.iter().map(|operand| operand.elements.extents()).collect();
+    let all = labels.label_extents(&extents)?;
+    let over = |own: &[Axis], extents: &[usize]| -> Vec<usize> {
+        let mut strides_of_labels = vec![0; all.len()];
+        // A label that is there twice goes along both axes.
+        own.iter().zip(strides(extents)).for_each(|(label, stride)| strides_of_labels[usize::from(*label)] += stride);
+        strides_of_labels
+    };
+    let mut by: Vec<Vec<usize>> =
+        labels.operands.iter().zip(&extents).map(|(own, extents)| over(own, extents)).collect();
+    by.push(over(&labels.output, &node.extents));
+    let elements = operands.iter().map(|operand| operand.floats()).collect::<Result<Vec<_>, Error>>()?;
+    let origins = operands.iter().map(|operand| operand.origins()).collect::<Result<Vec<_>, Error>>()?;
+    let count = operands.len();
+    let mut terms = vec![Terms::default(); node.extents.iter().product()];
+    walk(&all, &by, |positions| {
+        let places = || positions[..count].iter().enumerate();
+        if places().any(|(of, at)| origins[of][*at] == Origin::Absent) {
+            return;
+        }
+        let term: f64 = places().map(|(of, at)| elements[of][*at]).product();
+        let is_of_finite = places().all(|(of, at)| elements[of][*at].is_finite());
+        let terms = &mut terms[positions[count]];
+        terms.add(term, true);
+        terms.is_whole &= places().all(|(of, at)| elements[of][*at] == elements[of][*at].trunc());
+        terms.is_over |= is_of_finite && !term.is_finite();
+    });
+    // Values in between: products of two factors where there are more, and sums over labels of one factor alone where there are two.
+    let is_alone = |of: usize, label: &Axis| {
+        let others = labels.operands.iter().enumerate().filter(|(other, _)| *other != of);
+        !labels.output.contains(label) && others.into_iter().all(|(_, own)| !own.contains(label))
+    };
+    let has_alone = (0..count).any(|of| labels.operands[of].iter().any(|label| is_alone(of, label)));
+    let is_staged = count > 2 || (count == 2 && has_alone);
+    let (_, largest, least) = limits(scalar);
+    let combinations = all.iter().map(|extent| *extent as f64).product::<f64>();
+    let magnitudes = elements.iter().map(|own| {
+        own.iter().filter(|element| element.is_finite()).fold(1.0, |most: f64, element| most.max(element.abs()))
+    });
+    let most: f64 = magnitudes.product();
+    let (mut made, mut distances, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    for terms in &terms {
+        found.push(if terms.present > 0 { Origin::Present } else { Origin::Absent });
+        made.push(if terms.present > 0 { rounded(scalar, terms.sum) } else { 0.0 });
+        let is_unknown = is_staged && (terms.is_special || combinations * most > largest / 8.0);
+        // What falls below the least normal float loses up to that much, and is multiplied by other factors where there are values in between.
+        let small = terms.count as f64 * least * if is_staged { most } else { 1.0 };
+        let small = if terms.is_whole { 0.0 } else { small };
+        distances.push(if is_unknown { f64::INFINITY } else { terms.distance(scalar, count) + small });
+    }
+    // An element of a tile that is left out is less than the threshold times the elements of the tile. It goes into as many sums as there are
+    // combinations of indices, times the other factors.
+    let screened = if is_staged { 2.0 * count as f64 * combinations * combinations * most } else { 0.0 };
+    let value = Value::new(of_floats(scalar, &node.extents, made)?, &found)?;
+    Ok(Meaning { value, distances: Some(distances), screened })
+}

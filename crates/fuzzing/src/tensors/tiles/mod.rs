@@ -1,0 +1,109 @@
+//! Tiled tensors: random graphs and statements in random tiles against what they mean, and bit for bit against themselves on other threads, blocks,
+//! backends, and with tiles that are made on demand; and the functions that tiled tensors have beside graphs. A program depends on the seed and
+//! its number alone.
+
+mod estimates;
+mod functions;
+mod judge;
+mod meaning;
+mod operands;
+mod program;
+mod statements;
+
+use super::{Finding, TensorMismatch, graphs, mismatch};
+use crate::Config;
+use crate::panics::caught;
+use cembra::Error;
+use fastrand::Rng;
+use judge::TileJudge;
+use operands::Sparsity;
+use program::{Program, Settings};
+use std::fmt;
+
+/// What trying programs on tiled tensors came to. Shown as a line, and the mismatch if there is one.
+#[derive(Clone, Debug, Default)]
+pub struct TileReport {
+    /// Graphs of any operators.
+    pub graphs: u64,
+    /// Statements.
+    pub statements: u64,
+    /// Tensors whose functions beside graphs were tried.
+    pub functions: u64,
+    /// Graphs and statements that were evaluated.
+    pub evaluated: u64,
+    /// Graphs that were refused, as they have to be.
+    pub refused: u64,
+    /// Those of them in which axes that are walked together are cut in two ways.
+    pub unlike: u64,
+    /// Values in tiles that were held against what they mean.
+    pub values: u64,
+    mismatch: Option<TensorMismatch>,
+}
+
+impl TileReport {
+    /// What was found; the run ended there.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<&TensorMismatch> {
+        self.mismatch.as_ref()
+    }
+}
+
+impl fmt::Display for TileReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(mismatch) = &self.mismatch {
+            writeln!(f, "{mismatch}")?;
+        }
+        let TileReport { graphs, statements, functions, evaluated, refused, unlike, values, .. } = self;
+        write!(
+            f,
+            "{graphs} graphs and {statements} statements, of which {evaluated} were evaluated to {values} values in tiles and {refused} refused, \
+             {unlike} for axes that are cut in two ways; functions of {functions} tensors; {} mismatches",
+            u32::from(self.mismatch.is_some())
+        )
+    }
+}
+
+/// Tries programs on tiled tensors until there are enough, or something does not hold. Of ten, seven are graphs of any operators, two are
+/// statements, and one is of functions beside graphs. `progress` is told how many were tried, after each.
+pub fn run_tiles(config: &Config, progress: &mut dyn FnMut(u64)) -> TileReport {
+    let mut report = TileReport::default();
+    let mut judge = TileJudge::new();
+    report.mismatch = mismatch(config, "--tiles", progress, |number| {
+        let found = caught(|| one(config, number, &mut judge, &mut report));
+        let counts = judge.counts;
+        (report.evaluated, report.refused) = (counts.evaluated, counts.refused);
+        (report.unlike, report.values) = (counts.unlike, counts.values);
+        found
+    });
+    report
+}
+
+fn one(config: &Config, number: u64, judge: &mut TileJudge, report: &mut TileReport) -> Option<Finding> {
+    let random = &mut config.random(number);
+    let found = match number % 10 {
+        0..7 => {
+            report.graphs += 1;
+            graph(random, judge)
+        }
+        7 | 8 => {
+            report.statements += 1;
+            statements::check(random, judge)
+        }
+        _ => {
+            report.functions += 1;
+            functions::check(random)
+        }
+    };
+    found.unwrap_or_else(|error| Some(Finding { what: "no program".to_owned(), text: error.to_string() }))
+}
+
+fn graph(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Finding>, Error> {
+    let (case, mut tilings) = graphs::tiled_case(random)?;
+    let settings = Settings::new(random);
+    let sparsity = Sparsity::new(random, settings.least() > 0.0);
+    let mut inputs = Vec::with_capacity(case.inputs.len());
+    for tensor in &case.inputs {
+        inputs.push(sparsity.tiled(random, tensor, &tilings.tiling(tensor.extents())?)?);
+    }
+    judge.judge(&Program { graph: case.graph, inputs, outputs: case.outputs, tilings, settings })
+}

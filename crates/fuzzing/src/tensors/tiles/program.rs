@@ -1,0 +1,201 @@
+//! What is evaluated on tiled tensors, and how: a graph, tensors for its leaves, options. It is evaluated in many ways that are to come to the same;
+//! what of it is right is said elsewhere.
+
+use super::operands::{Failing, Lazy, Promise, Seen};
+use crate::config::pick;
+use crate::tensors::cuts::{Cuts, Tilings, is_elementwise};
+use cembra::tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra::{Error, Span};
+use cembra_tensor::{Elements, Operation};
+use cembra_tiles::{Evaluator, Options, Segment, Tiled};
+use fastrand::Rng;
+
+/// A graph on tiled tensors.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) graph: TensorGraph,
+    /// A stored tensor for each leaf.
+    pub(super) inputs: Vec<Tiled>,
+    pub(super) outputs: Vec<TensorNodeId>,
+    /// How axes of leaves are cut.
+    pub(super) tilings: Tilings,
+    pub(super) settings: Settings,
+}
+
+/// Options that may change bits, and a seed for what may not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) threshold: f64,
+    pub(super) is_screened: bool,
+    segment: Segment,
+    pub(super) seed: u64,
+}
+
+impl Settings {
+    pub(super) fn new(random: &mut Rng) -> Settings {
+        Settings {
+            threshold: *pick(random, &[0.0, 0.0, 0.0, 0.0, 1e-12, 1e-3, 0.1, 0.5, 2.0]),
+            is_screened: random.u32(..8) > 0,
+            segment: Segment { elements: *pick(random, &[1, 2, 3, 8, 64, 8192]), tiles: *pick(random, &[1, 2, 3, 64]) },
+            seed: random.u64(..),
+        }
+    }
+
+    /// The norm below which tiles are left out.
+    pub(super) fn least(&self) -> f64 {
+        if self.is_screened { self.threshold } else { 0.0 }
+    }
+
+    pub(super) fn options(&self) -> Options {
+        Options::default().threshold(self.threshold).screen(self.is_screened).segment(self.segment)
+    }
+}
+
+/// Which nodes a program is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asked {
+    /// All that are of floats: no operator is read where it is computed.
+    Each,
+    /// Those that have values in tiles, whichever are asked for: what is read twice, or by what is no operator on elements.
+    Made,
+    /// The outputs.
+    Outputs,
+}
+
+/// The values, or the error: its kind, its message and its place in the text.
+pub(super) type Outcome = Result<Vec<Seen>, (Option<TensorErrorKind>, String, Option<Span>)>;
+
+/// An error as an outcome has it.
+fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
+    (error.tensor_kind(), error.to_string(), error.span())
+}
+
+impl Program {
+    /// The nodes that are asked for, in their order. Each is once in the list.
+    pub(super) fn asked(&self, asked: Asked) -> Vec<TensorNodeId> {
+        let needed = self.graph.needed(&self.outputs);
+        let (mut readers, mut is_whole) = (vec![0_u32; self.graph.len()], vec![false; self.graph.len()]);
+        let mut is_wider = vec![false; self.graph.len()];
+        for (_, node) in self.graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            for operand in node.read() {
+                readers[operand.index()] += 1;
+                is_whole[operand.index()] |= !is_elementwise(&self.graph, node);
+                is_wider[operand.index()] |= *self.graph.extents(*operand) != node.extents[..];
+            }
+        }
+        let is_asked = |id: TensorNodeId| {
+            let node = self.graph.node(id);
+            if self.outputs.contains(&id) {
+                return true;
+            }
+            match (asked, &node.operation) {
+                (Asked::Outputs, _) => false,
+                // Operators look at numbers, which are none once they are in a tile.
+                (_, Operation::Constant(_)) => is_whole[id.index()],
+                (Asked::Each, _) => true,
+                // What is read for more indices than it has is made before.
+                (Asked::Made, _) => {
+                    let is_shared = readers[id.index()] > 1 || is_wider[id.index()];
+                    !is_elementwise(&self.graph, node) || is_whole[id.index()] || is_shared
+                }
+            }
+        };
+        let of_floats = self.graph.nodes().filter(|(id, node)| needed[id.index()] && node.scalar.is_float());
+        of_floats.map(|(id, _)| id).filter(|id| is_asked(*id)).collect()
+    }
+
+    /// True if the same expressions are evaluated where the outputs alone are asked for as where all that is made is: then all that is read twice is
+    /// made anyway.
+    pub(super) fn is_grouped_alike(&self) -> bool {
+        let needed = self.graph.needed(&self.outputs);
+        let (asked, least) = (self.asked(Asked::Made), self.asked(Asked::Outputs));
+        let mut is_of_leaves = vec![false; self.graph.len()];
+        for (id, node) in self.graph.nodes().filter(|(id, _)| needed[id.index()]) {
+            let is_whole = !is_elementwise(&self.graph, node);
+            is_of_leaves[id.index()] = is_whole || node.read().iter().any(|operand| is_of_leaves[operand.index()]);
+            let is_kept = matches!(node.operation, Operation::Map(_)) && is_of_leaves[id.index()];
+            let is_number = matches!(node.operation, Operation::Constant(_));
+            if asked.contains(&id) && !(least.contains(&id) || is_whole || is_kept || is_number) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// How the values of the nodes are cut where these are asked for.
+    pub(super) fn cuts(&self, asked: &[TensorNodeId]) -> Cuts {
+        let mut cuts = Cuts::default();
+        cuts.extend(&self.graph, &mut self.tilings.clone(), |id| asked.contains(&id));
+        cuts
+    }
+
+    /// The tiles that an evaluation has at most asked each leaf for, as often as it is read: in each expression once, by each other operation once.
+    /// None of a leaf that is read for more indices than it has.
+    pub(super) fn reads(&self, asked: &[TensorNodeId]) -> Vec<Option<u32>> {
+        let needed = self.graph.needed(&self.outputs);
+        let mut times = vec![0_u32; self.graph.len()];
+        let mut is_wider = vec![false; self.graph.len()];
+        let nodes: Vec<_> = self.graph.nodes().filter(|(id, _)| needed[id.index()]).collect();
+        for (id, node) in nodes.into_iter().rev() {
+            // A view of all elements in their order is the lazy tensor itself.
+            let is_view = matches!(
+                (&node.operation, node.read().len()),
+                (Operation::Axes(_) | Operation::Contract(_) | Operation::Reshape | Operation::Barrier(_), 1)
+                    | (Operation::CustomVjp(_), 1)
+            );
+            let is_made = !is_view && (asked.contains(&id) || !is_elementwise(&self.graph, node));
+            let own = if is_made { 1 } else { times[id.index()] + u32::from(is_view) };
+            for operand in node.read() {
+                times[operand.index()] = times[operand.index()].saturating_add(own);
+                let is_wider_here =
+                    *self.graph.extents(*operand) != node.extents[..] && is_elementwise(&self.graph, node);
+                is_wider[operand.index()] |= is_wider_here || (is_wider[id.index()] && !is_made);
+            }
+        }
+        let of = |leaf: &cembra_tensor::Leaf| (!is_wider[leaf.node.index()]).then_some(times[leaf.node.index()]);
+        self.graph.leaves().iter().map(of).collect()
+    }
+
+    /// Evaluates nodes on tensors for the leaves.
+    pub(super) fn evaluate(
+        &self,
+        run: &Evaluator,
+        asked: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+    ) -> Result<Vec<Tiled>, Error> {
+        run.evaluate(&self.graph, asked, inputs, elements)
+    }
+
+    /// What one sees of these nodes, evaluated on stored tensors.
+    pub(super) fn outcome(&self, run: &Evaluator, asked: &[TensorNodeId], elements: &dyn Elements) -> Outcome {
+        let inputs: Vec<&Tiled> = self.inputs.iter().collect();
+        seen(self.evaluate(run, asked, &inputs, elements))
+    }
+
+    /// The same, where tiles of some leaves are made on demand, and the most times that a tile of each leaf was asked for before anything was seen.
+    pub(super) fn lazy_outcome(
+        &self,
+        run: &Evaluator,
+        asked: &[TensorNodeId],
+        how: (Promise, Option<Failing>),
+        elements: &dyn Elements,
+    ) -> Result<(Outcome, Vec<u32>), Error> {
+        let mut random = Rng::with_seed(self.settings.seed);
+        let lazy = |of: &Tiled| Lazy::of(of, how.0, how.1);
+        let lazies = self.inputs.iter().map(|of| (random.u32(..4) > 0).then(|| lazy(of)).transpose());
+        let lazies = lazies.collect::<Result<Vec<Option<Lazy>>, Error>>()?;
+        let either =
+            self.inputs.iter().zip(&lazies).map(|(stored, lazy)| lazy.as_ref().map_or(stored, |lazy| &lazy.tiled));
+        let made = self.evaluate(run, asked, &either.collect::<Vec<&Tiled>>(), elements);
+        let counts = lazies.iter().map(|lazy| lazy.as_ref().map_or(0, Lazy::most_asked)).collect();
+        Ok((seen(made), counts))
+    }
+}
+
+/// What one sees of values. A value that is a lazy leaf is stored before, as its norms are promises.
+fn seen(made: Result<Vec<Tiled>, Error>) -> Outcome {
+    let seen = |of: &Tiled| Seen::of(&of.materialized()?);
+    let seen = made.and_then(|made| made.iter().map(seen).collect::<Result<Vec<Seen>, Error>>());
+    seen.map_err(|error| failed(&error))
+}
