@@ -6,6 +6,7 @@
 //! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: which tiles, which products, in which order they are summed.
 //! * An [`Evaluator`] carries one product, sum or function out, on several threads and within so many bytes. The order of sums follows from
 //!   shapes, so the bits of results depend neither on which results are made together nor on who makes them.
+//! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It is behind the feature `checkpoints`.
 //! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
@@ -34,6 +35,8 @@
 
 mod algebra;
 mod blocks;
+#[cfg(feature = "checkpoints")]
+mod checkpoint;
 mod context;
 mod contraction;
 mod copies;
@@ -69,6 +72,8 @@ mod views;
 mod weighing;
 mod zeros;
 
+#[cfg(feature = "checkpoints")]
+pub use checkpoint::Checkpoint;
 pub use evaluator::Evaluator;
 pub use options::{Options, Segment};
 pub use shape::{MOST_TILES, MOST_VISITED, Screening, Shape};

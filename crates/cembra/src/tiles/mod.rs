@@ -20,6 +20,8 @@ mod iterations;
 mod run;
 mod world;
 
+#[cfg(feature = "json")]
+pub use cembra_tiles::Checkpoint;
 pub use cembra_tiles::{
     ALIGNMENT, Base, Evaluator, Float, MOST_TILES, MOST_VISITED, Options, Ranges, Screening, Segment, Shape,
     SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled, Tiling, Tiling1,
