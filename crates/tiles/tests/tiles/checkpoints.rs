@@ -122,6 +122,13 @@ fn all_bits_of_elements_and_norms_are_kept() {
     assert!(again.get::<f64>(&[1]).expect("an element").is_sign_negative());
 }
 
+/// So many that their records are read in pieces.
+#[test]
+fn thousands_of_tiles_are_read_as_they_were_written() {
+    let line = Tiling::new([Tiling1::blocked(5000, 2).expect("a tiling")]).expect("a tiling");
+    check(&[("many", &random::sparse::<f32>(&mut Rng::with_seed(5), &line, 0.9))]);
+}
+
 #[test]
 fn empty_tensors_and_axes_of_any_kind_are_kept() {
     let one = Tiling1::new([5]).expect("a tiling");
@@ -359,6 +366,11 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_older_one_and_no_files() {
     assert_eq!(error.tensor_kind(), Some(Kind::File));
     assert!(error.to_string().contains("manifest.json: it cannot be written: "), "{error}");
     assert_eq!(files(&other), BTreeSet::from(["manifest.json".to_owned()]));
+    // A shard that was there before has the same name, and stays.
+    let shard = before.iter().find(|name| name.starts_with("a-")).expect("a shard");
+    fs::copy(path.join(shard), other.join(shard)).expect("copied");
+    Checkpoint::write(&other, [("a", &a), ("b", &b)]).expect_err("an error");
+    assert_eq!(files(&other), BTreeSet::from(["manifest.json".to_owned(), shard.clone()]));
     // A file has the name of the directory.
     fs::write(path.join("file"), "").expect("written");
     for place in ["file", "file/below"] {
