@@ -71,7 +71,8 @@ impl Checkpoint {
         writing::write(directory.as_ref(), &by_name)
     }
 
-    /// Opens the checkpoint of a directory. The manifest is read, and no tile.
+    /// Opens the checkpoint of a directory. The manifest is read, and no tile. Once a newer checkpoint took the place of this one, lazy tensors
+    /// that are there are still read, and others are no longer found.
     ///
     /// # Errors
     /// There is no manifest, it is damaged or of another version, or what it says of a tensor cannot be.

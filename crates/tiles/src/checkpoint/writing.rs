@@ -71,7 +71,7 @@ impl Drop for Unlisted {
     }
 }
 
-/// Writes the shard of a tensor, one tile after the other, into a file that has no name yet.
+/// Writes the shard of a tensor, one tile after the other, into a file that is not in its place yet.
 fn write_shard(directory: &Path, name: &str, identity: &Hash, tensor: &Tiled) -> Result<(Shard, TempPath), Error> {
     let part = part(directory)?;
     let failed = |cause: io::Error| unwritten(directory, &cause);
