@@ -34,6 +34,7 @@
 //! ```
 
 mod algebra;
+mod array_file;
 mod blocks;
 #[cfg(feature = "checkpoints")]
 mod checkpoint;
@@ -46,6 +47,7 @@ mod error;
 mod evaluator;
 mod exact;
 mod factors;
+mod files;
 mod graph;
 mod grouping;
 mod gustavson;
@@ -72,6 +74,7 @@ mod views;
 mod weighing;
 mod zeros;
 
+pub use array_file::ArrayPlace;
 #[cfg(feature = "checkpoints")]
 pub use checkpoint::Checkpoint;
 pub use evaluator::Evaluator;

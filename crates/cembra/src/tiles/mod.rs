@@ -23,8 +23,8 @@ mod world;
 #[cfg(feature = "json")]
 pub use cembra_tiles::Checkpoint;
 pub use cembra_tiles::{
-    ALIGNMENT, Base, Evaluator, Float, MOST_TILES, MOST_VISITED, Options, Ranges, Screening, Segment, Shape,
-    SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled, Tiling, Tiling1,
+    ALIGNMENT, ArrayPlace, Base, Evaluator, Float, MOST_TILES, MOST_VISITED, Options, Ranges, Screening, Segment,
+    Shape, SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled, Tiling, Tiling1,
 };
 pub use iterations::{Solution, Stop};
 pub use run::Run;

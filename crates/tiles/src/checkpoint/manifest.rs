@@ -15,8 +15,8 @@
 //! hashes of its tiles (`shard.rs`), so a shard that fits the manifest is whole. `blake3` is the hash of all tensors, each as compact JSON
 //! with its keys in order and a line feed behind it.
 
-use super::files::{Opened, refused};
 use super::names::{MANIFEST, is_shard};
+use crate::files::{Opened, refused};
 use crate::{Tiling, Tiling1};
 use blake3::{Hash, Hasher};
 use cembra_runtime::{Excerpt, Scalar};

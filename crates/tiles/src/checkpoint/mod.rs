@@ -1,9 +1,9 @@
 //! Checkpoints: tiled tensors in a directory, read whole or tile by tile. What files hold is said in `manifest.rs` and `shard.rs`, when they
 //! are written in `writing.rs`.
 
-mod files;
 mod manifest;
 mod names;
+mod parts;
 mod reading;
 mod shard;
 mod writing;

@@ -3,9 +3,9 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::files::{Opened, refused};
 use super::manifest::Entry;
 use super::shard::{Record, read_index};
+use crate::files::{Opened, PIECE_BYTES, element, refused};
 use crate::shape::{Building, Screening, Shape};
 use crate::tile::{Float, Tile, TileMemory, with_float};
 use crate::tiled::{TilePlace, TileSource};
@@ -14,9 +14,6 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use std::path::Path;
-
-/// The bytes that are read at once.
-const PIECE_BYTES: usize = 1 << 16;
 
 /// The tiles of one tensor in its shards.
 #[derive(Debug)]
@@ -76,8 +73,8 @@ impl StoredTiles {
             let bytes = piece.get_mut(..size_of_val(elements)).unwrap_or_default();
             file.read_exact_at(bytes, at)?;
             hasher.update(bytes);
-            for (element, bytes) in elements.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-                *element = of_bytes(bytes);
+            for (to, bytes) in elements.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+                *to = element(bytes);
             }
             at = at.saturating_add(bytes.len() as u64);
         }
@@ -93,11 +90,4 @@ impl TileSource for StoredTiles {
     fn tile(&self, place: &TilePlace) -> Result<Tensor, Error> {
         with_float!(self.scalar, T => Ok(self.read::<T>(place)?.tensor().clone()))
     }
-}
-
-/// An element from its bytes, the lowest first.
-fn of_bytes<T: Float>(bytes: &[u8]) -> T {
-    let mut bits = [0; size_of::<u64>()];
-    bits.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    T::from_bits(u64::from_le_bytes(bits))
 }

@@ -19,9 +19,9 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::files::{Opened, refused};
 use super::manifest::{Entry, Shard};
 use crate::Tiling;
+use crate::files::{Opened, refused};
 use blake3::{Hash, Hasher};
 use cembra_runtime::Scalar;
 use cembra_value::Error;

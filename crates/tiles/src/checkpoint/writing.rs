@@ -1,9 +1,9 @@
 //! Writes checkpoints. Nothing that an older checkpoint of the same directory has is touched before the new manifest is in its place: until
 //! then a crash leaves the older one, and afterwards it is the new one.
 
-use super::files::{create_directory, is_part, part, sync_directory, unwritten};
 use super::manifest::{Entry, Manifest, Shard};
 use super::names::{self, MANIFEST, is_shard};
+use super::parts::{create_directory, is_part, part, sync_directory, unwritten};
 use super::shard::{Record, header, index_bytes};
 use crate::Tiled;
 use crate::error::limit;

@@ -1,5 +1,6 @@
 //! Tiled tensors: golden cases, properties at random, and what hostile input comes to.
 
+mod array_files;
 mod blocks;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
