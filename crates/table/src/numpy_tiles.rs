@@ -44,10 +44,10 @@ pub fn tiled_npy(path: &Path, tiling: &Tiling) -> Result<Tiled, DataError> {
 pub fn write_tiled_npy(out: &mut impl Write, tensor: &Tiled) -> io::Result<()> {
     let tiling = tensor.tiling();
     write_header(out, tensor.scalar_type(), &tiling.extents())?;
-    let Some((first, others)) = tiling.axes().split_first() else {
+    let mut row: Vec<Range<u64>> = tiling.axes().iter().map(|axis| 0..axis.tiles()).collect();
+    let Some(first) = tiling.axes().first() else {
         return write_elements(out, &tensor.to_tensor().map_err(io::Error::other)?);
     };
-    let mut row: Vec<Range<u64>> = [0..0].into_iter().chain(others.iter().map(|axis| 0..axis.tiles())).collect();
     for at in 0..first.tiles() {
         row[0] = at..at + 1;
         let dense = tensor.block(&row, Base::Zero).and_then(|row| row.to_tensor()).map_err(io::Error::other)?;
