@@ -33,8 +33,8 @@ chapters! {
     GuidePrograms: "programs.md"
 }
 
-/// The chapter of tiled tensors.
-#[cfg(feature = "tiles")]
+/// The chapter of tiled tensors, with checkpoints, whose manifests are JSON.
+#[cfg(all(feature = "tiles", feature = "json"))]
 #[doc = include_str!("../../../docs/guide/tiles.md")]
 struct GuideTiles;
 

@@ -39,7 +39,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Eval(eval_arguments::Args),
+    Eval(Box<eval_arguments::Args>),
     Check(check::Args),
     Explain(explain::Args),
     Build(build::Args),

@@ -19,6 +19,8 @@ mod json;
 pub mod json_text;
 mod messages;
 pub mod numpy;
+#[cfg(feature = "tiles")]
+pub mod numpy_tiles;
 mod objects;
 pub mod output;
 mod pages;

@@ -5,7 +5,7 @@
 use super::error::DataError;
 use super::guard::guarded;
 use cembra::tensor::{Data, Element, Layout, MOST_AXES, Tensor};
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, Scalar};
 use std::io::{self, Read, Seek, Write};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -172,9 +172,38 @@ pub fn read_npy_file(file: &mut impl Read, bytes: u64, most_bytes: u64) -> Resul
     read_array(file, Some(bytes), left, most_bytes).map(|(tensor, _)| tensor)
 }
 
-/// An array, and how many bytes its file has. `known` says how many there are, if that is known. More than `left` of the `most` that all
-/// arrays may have are not read. What the header says is compared with that before there is memory for it, and it takes memory once.
-fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) -> Result<(Tensor, u64), DataError> {
+/// What the header of a file says of an array that tensors can be.
+pub(crate) struct Described {
+    descr: String,
+    /// The number of elements of each axis.
+    pub(crate) shape: Vec<usize>,
+    /// Whether the first axis is the fastest.
+    pub(crate) fortran_order: bool,
+    pub(crate) scalar: Scalar,
+    /// Whether the highest byte of an element is the first.
+    pub(crate) is_big: bool,
+    /// The bytes in front of the elements.
+    pub(crate) before: u64,
+    len: usize,
+    bytes: u64,
+}
+
+impl Described {
+    /// An error of elements that are so many bytes.
+    fn misfit(&self, bytes: u64) -> DataError {
+        misfit(&self.shape, &self.descr, bytes)
+    }
+}
+
+fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
+    DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"))
+}
+
+/// Reads a header. `known` says how many bytes the file has, if that is known.
+///
+/// # Errors
+/// The bytes are of another form, the array has other elements than tensors have, or the file has more or fewer bytes than the header says.
+pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Described, DataError> {
     let (Header { descr, fortran_order, shape }, before) = header(reader)?;
     // Before the shape is shown: a header has room for thirty thousand axes.
     if shape.len() > MOST_AXES {
@@ -182,47 +211,59 @@ fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) 
         return Err(DataError::unreadable(message));
     }
     let len = shape.iter().try_fold(1_usize, |len, extent| len.checked_mul(*extent));
-    let (size, is_big) = match &*descr {
-        "|b1" => (1, false),
-        "<i4" | "<f4" => (4, false),
-        "<i8" | "<f8" => (8, false),
-        ">i4" | ">f4" => (4, true),
-        ">i8" | ">f8" => (8, true),
+    let (scalar, size, is_big) = match &*descr {
+        "|b1" => (Scalar::Boolean, 1, false),
+        "<i4" => (Scalar::Int32, 4, false),
+        "<f4" => (Scalar::Float32, 4, false),
+        "<i8" => (Scalar::Int64, 8, false),
+        "<f8" => (Scalar::Float64, 8, false),
+        ">i4" => (Scalar::Int32, 4, true),
+        ">f4" => (Scalar::Float32, 4, true),
+        ">i8" => (Scalar::Int64, 8, true),
+        ">f8" => (Scalar::Float64, 8, true),
         _ => {
             let shown = descr.escape_debug().to_string();
             let error = DataError::unreadable(format!("elements of NumPy's type `{}`", Excerpt::quoted(&shown)));
             return Err(error.hint("elements are bool, int32, int64, float32 or float64: convert them with `astype`"));
         }
     };
-    let misfit = |bytes: u64| DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"));
     let known = known.map(|all| all.saturating_sub(before));
     let bytes = len.and_then(|len| len.checked_mul(size)).map(|bytes| bytes as u64);
-    if known.is_some_and(|known| bytes != Some(known)) {
-        return Err(misfit(known.unwrap_or(0)));
+    match (len, bytes) {
+        (Some(len), Some(bytes)) if known.is_none_or(|known| bytes == known) => {
+            Ok(Described { descr, shape, fortran_order, scalar, is_big, before, len, bytes })
+        }
+        _ => Err(misfit(&shape, &descr, known.unwrap_or(0))),
     }
-    let (Some(len), Some(bytes)) = (len, bytes) else { return Err(misfit(0)) };
+}
+
+/// An array, and how many bytes its file has. `known` says how many there are, if that is known. More than `left` of the `most` that all
+/// arrays may have are not read. What the header says is compared with that before there is memory for it, and it takes memory once.
+fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) -> Result<(Tensor, u64), DataError> {
+    let described = describe(reader, known)?;
+    let Described { ref descr, ref shape, fortran_order, scalar, is_big, before, len, bytes } = described;
     let all = before.checked_add(bytes).filter(|all| *all <= left).ok_or_else(|| too_many(most))?;
     let short = |error: Short| match error {
-        Short::At(read) => misfit(read),
+        Short::At(read) => described.misfit(read),
         Short::Error(error) => error,
     };
-    let data = match &descr[1..] {
-        "b1" => {
+    let data = match scalar {
+        Scalar::Boolean => {
             let flags = numbers(reader, len, is_big, |[byte]: [u8; 1]| byte).map_err(short)?;
             if flags.iter().any(|flag| *flag > 1) {
                 return Err(DataError::unreadable("a truth value that is neither 0 nor 1"));
             }
             Data::Bool(flags.into_iter().map(|flag| flag == 1).collect())
         }
-        "i4" => Element::data(numbers(reader, len, is_big, i32::from_ne_bytes).map_err(short)?),
-        "i8" => Element::data(numbers(reader, len, is_big, i64::from_ne_bytes).map_err(short)?),
-        "f4" => Element::data(numbers(reader, len, is_big, f32::from_ne_bytes).map_err(short)?),
+        Scalar::Int32 => Element::data(numbers(reader, len, is_big, i32::from_ne_bytes).map_err(short)?),
+        Scalar::Int64 => Element::data(numbers(reader, len, is_big, i64::from_ne_bytes).map_err(short)?),
+        Scalar::Float32 => Element::data(numbers(reader, len, is_big, f32::from_ne_bytes).map_err(short)?),
         _ => Element::data(numbers(reader, len, is_big, f64::from_ne_bytes).map_err(short)?),
     };
     if fill(reader, &mut [0])? > 0 {
         return Err(DataError::unreadable(format!("more than {bytes} bytes for an array of {shape:?} of `{descr}`")));
     }
-    let made = tensor(data, &shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))?;
+    let made = tensor(data, shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))?;
     Ok((made, all))
 }
 
@@ -286,18 +327,24 @@ fn numbers<const N: usize, T>(
 /// # Errors
 /// What is written to fails.
 pub fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
-    let tensor = tensor.row_major();
-    let descr = match tensor.data() {
-        Data::Bool(_) => "|b1",
-        Data::Int32(_) => "<i4",
-        Data::Int64(_) => "<i8",
-        Data::Float32(_) => "<f4",
-        Data::Float64(_) => "<f8",
+    write_header(out, tensor.scalar_type(), tensor.extents())?;
+    write_elements(out, tensor)
+}
+
+/// Writes what is in front of the elements, the last axis the fastest.
+pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usize]) -> io::Result<()> {
+    let descr = match scalar {
+        Scalar::Boolean => "|b1",
+        Scalar::Int32 => "<i4",
+        Scalar::Int64 => "<i8",
+        Scalar::Float32 => "<f4",
+        Scalar::Float64 => "<f8",
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
     let mut shape = String::new();
-    tensor.extents().iter().for_each(|extent| shape.push_str(&format!("{extent}, ")));
+    extents.iter().for_each(|extent| shape.push_str(&format!("{extent}, ")));
     // A tuple of one has a comma behind it.
-    let shape = if tensor.extents().len() == 1 { shape.trim_end() } else { shape.trim_end_matches(", ") };
+    let shape = if extents.len() == 1 { shape.trim_end() } else { shape.trim_end_matches(", ") };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
     let before = MAGIC.len() + 4;
     let len = (before + header.len() + 1).next_multiple_of(ALIGNMENT) - before;
@@ -308,7 +355,12 @@ pub fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
     out.write_all(&len.to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
+    out.write_all(header.as_bytes())
+}
+
+/// Writes elements, the last axis the fastest.
+pub(crate) fn write_elements(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
+    let tensor = tensor.row_major();
     let (first, len) = (tensor.layout().offset(), tensor.layout().len());
     let place = first..first + len;
     match tensor.data() {

@@ -6,6 +6,7 @@
 //! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: which tiles, which products, in which order they are summed.
 //! * An [`Evaluator`] carries one product, sum or function out, on several threads and within so many bytes. The order of sums follows from
 //!   shapes, so the bits of results depend neither on which results are made together nor on who makes them.
+//! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It is behind the feature `checkpoints`.
 //! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
@@ -33,7 +34,10 @@
 //! ```
 
 mod algebra;
+mod array_file;
 mod blocks;
+#[cfg(feature = "checkpoints")]
+mod checkpoint;
 mod context;
 mod contraction;
 mod copies;
@@ -43,6 +47,7 @@ mod error;
 mod evaluator;
 mod exact;
 mod factors;
+mod files;
 mod graph;
 mod grouping;
 mod gustavson;
@@ -70,6 +75,9 @@ mod views;
 mod weighing;
 mod zeros;
 
+pub use array_file::ArrayPlace;
+#[cfg(feature = "checkpoints")]
+pub use checkpoint::Checkpoint;
 pub use evaluator::Evaluator;
 pub use journal::{Journal, Step, Work};
 pub use options::{Options, Segment};

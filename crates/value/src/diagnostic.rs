@@ -94,7 +94,7 @@ codes! { errors {
     FloatMode = "float-mode";
     /// An operand from another builder, or another misuse of the builder.
     Builder = "builder";
-    /// A file of a model that is damaged, or of another version.
+    /// A file of a model or of tensors that is damaged, or of another version.
     Wire = "wire";
     /// A model that cannot be compiled ahead of time.
     Object = "object";

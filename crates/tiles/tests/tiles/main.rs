@@ -1,6 +1,9 @@
 //! Tiled tensors: golden cases, properties at random, and what hostile input comes to.
 
+mod array_files;
 mod blocks;
+#[cfg(feature = "checkpoints")]
+mod checkpoints;
 mod elementwise;
 mod golden;
 mod graphs;

@@ -70,6 +70,8 @@ kinds! {
     Tiling = "bad-tiling";
     /// A norm of a tile, or a threshold of norms, that is negative, or a list of norms whose tiles do not ascend.
     Norm = "bad-norm";
+    /// A file of tensors that is damaged, of another version or not there, or that cannot be written.
+    File = "bad-file";
     /// A limit that a tensor or a graph exceeds.
     Limit = "limit";
     /// An element that could not be computed.
@@ -110,6 +112,7 @@ impl TensorErrorKind {
             | Kind::UnboundTargetLabel => Code::Labels,
             Kind::ElementType => Code::TypeMismatch,
             Kind::OperandCount => Code::Arguments,
+            Kind::File => Code::Wire,
             Kind::UnknownName => Code::UnknownName,
             Kind::NotDifferentiable => Code::Derivative,
             Kind::Limit => Code::Limit,

@@ -1,0 +1,128 @@
+//! Checkpoints: tiled tensors in a directory, read whole or tile by tile. What files hold is said in `manifest.rs` and `shard.rs`, when they
+//! are written in `writing.rs`.
+
+mod manifest;
+mod names;
+mod parts;
+mod reading;
+mod shard;
+mod writing;
+
+use crate::{Tile, Tiled, Tiling};
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use cembra_value::tensor::{TensorErrorKind as Kind, check_room};
+use manifest::Manifest;
+use reading::StoredTiles;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Tiled tensors in a directory, by their names.
+///
+/// The directory has `manifest.json`, which says which tensors there are and how they are tiled, and a file of tiles for each tensor.
+/// Elements keep their bits, and norms too. Everything has a hash, so a file that was damaged, cut short or exchanged is an error that
+/// names it, of the kind [`File`](Kind::File).
+///
+/// ```
+/// use cembra_tiles::{Checkpoint, MOST_TILES, Shape, Tiled, Tiling, Tiling1};
+///
+/// let axis = Tiling1::new([-2, 0, 3])?;
+/// let shape = Shape::dense(&Tiling::new([&axis, &axis])?, MOST_TILES)?;
+/// let a = Tiled::from_fn(&shape, |at| (10 * at[0] + at[1]) as f64)?;
+/// # let directory = tempfile::tempdir().expect("a directory");
+/// # let directory = directory.path();
+/// Checkpoint::write(directory, [("a", &a), ("half", &a.block(&[0..1, 0..2], Default::default())?)])?;
+///
+/// let checkpoint = Checkpoint::open(directory)?;
+/// assert_eq!(checkpoint.names().collect::<Vec<_>>(), ["a", "half"]);
+/// assert_eq!(checkpoint.tiling("a")?, a.tiling());
+/// assert_eq!(checkpoint.read("a")?.to_tensor()?, a.to_tensor()?);
+/// // One tile is read: the first.
+/// assert_eq!(checkpoint.lazy("a")?.get::<f64>(&[-1, -2])?, -12.0);
+/// # Ok::<(), cembra_value::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    directory: PathBuf,
+    manifest: Manifest,
+}
+
+impl Checkpoint {
+    /// Writes tensors as the checkpoint of a directory, which is made unless it is there. Lazy tiles are made and written one by one, and
+    /// the tensor that is read again has the norms of their elements.
+    ///
+    /// An older checkpoint of the directory stays until all files of the new one are on the disk, whatever happens meanwhile; then the new
+    /// one takes its place, and the files of the older one are removed. Tensors that are read from it lazily may be among those that are
+    /// written. One process writes to a directory at a time.
+    ///
+    /// # Errors
+    /// Two tensors have one name, a lazy tile cannot be made, or a file cannot be written. The older checkpoint is as it was.
+    pub fn write<'t>(
+        directory: impl AsRef<Path>,
+        tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>,
+    ) -> Result<(), Error> {
+        let mut by_name = BTreeMap::new();
+        for (name, tensor) in tensors {
+            if by_name.insert(name, tensor).is_some() {
+                let message = format!("two tensors of a checkpoint are called {}", manifest::quoted(name));
+                return Err(Error::tensors(Kind::File, message).hint("give each a name of its own"));
+            }
+        }
+        writing::write(directory.as_ref(), &by_name)
+    }
+
+    /// Opens the checkpoint of a directory. The manifest is read, and no tile. Once a newer checkpoint took the place of this one, lazy tensors
+    /// that are there are still read, and others are no longer found.
+    ///
+    /// # Errors
+    /// There is no manifest, it is damaged or of another version, or what it says of a tensor cannot be.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Checkpoint, Error> {
+        let directory = directory.as_ref().to_owned();
+        let manifest = Manifest::read(&directory)?;
+        Ok(Checkpoint { directory, manifest })
+    }
+
+    /// The names of the tensors, in the order of their letters.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.manifest.tensors.keys().map(String::as_str)
+    }
+
+    /// The grid of a tensor.
+    ///
+    /// # Errors
+    /// There is no such tensor.
+    pub fn tiling(&self, name: &str) -> Result<&Tiling, Error> {
+        Ok(&self.manifest.entry(name, &self.directory)?.tiling)
+    }
+
+    /// The type of the elements of a tensor.
+    ///
+    /// # Errors
+    /// There is no such tensor.
+    pub fn scalar_type(&self, name: &str) -> Result<Scalar, Error> {
+        Ok(self.manifest.entry(name, &self.directory)?.scalar)
+    }
+
+    /// A tensor with all its tiles. All that was written of it is compared with its hashes.
+    ///
+    /// # Errors
+    /// There is no such tensor, a file is missing, damaged or exchanged, or there is no memory for the tiles.
+    pub fn read(&self, name: &str) -> Result<Tiled, Error> {
+        let lazy = self.lazy(name)?;
+        // No more than the files have, as their lengths were compared with it.
+        check_room(lazy.memory_bytes())?;
+        let tiles = lazy.tiles().map(|read| Ok(read?.1)).collect::<Result<Vec<Tile>, Error>>()?;
+        Ok(Tiled::stored(lazy.shape().clone(), lazy.scalar_type(), tiles))
+    }
+
+    /// A tensor whose tiles are read when they are needed, each compared with its hash, so that it may be larger than memory. Which tiles
+    /// are present is read now. Files stay open until the tensor is dropped.
+    ///
+    /// # Errors
+    /// There is no such tensor, or a file is missing, of another length, or its index damaged or exchanged.
+    pub fn lazy(&self, name: &str) -> Result<Tiled, Error> {
+        let entry = self.manifest.entry(name, &self.directory)?;
+        let (shape, tiles) = StoredTiles::open(&self.directory, name, entry)?;
+        Tiled::lazy(&shape, entry.scalar, tiles)
+    }
+}

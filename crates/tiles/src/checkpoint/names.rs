@@ -1,0 +1,51 @@
+//! The names of the files of a checkpoint. Tensors are called what users call them, so names of files have what every system takes.
+
+use blake3::Hash;
+use std::fmt::Write;
+
+/// The name of the manifest.
+pub(super) const MANIFEST: &str = "manifest.json";
+
+/// The most bytes of a tensor's name in the name of its shard. Some systems take 255 bytes for all of it.
+const MOST_BYTES: usize = 96;
+
+/// The digits of a hash in the name of a shard: half of all.
+const DIGITS: usize = blake3::OUT_LEN;
+
+/// The name of a shard, `NAME-HASH.RANK`: what the tensor is called, the hash of the shard's index, and which rank wrote it. A byte of the
+/// name that is no letter, digit, `_` or `-` of ASCII is written as `%` and two hexadecimal digits, and a long name is cut.
+///
+/// Shards of one name have the same bytes, since the index has the hashes of the tensor's name and of all tiles. So no shard takes the
+/// place of another one, neither of another tensor nor of an older checkpoint in the same directory.
+pub(super) fn shard(tensor: &str, index: &Hash, rank: usize) -> String {
+    let mut name = String::new();
+    for byte in tensor.bytes() {
+        let written = if is_plain(byte) { 1 } else { 3 };
+        if name.len() + written > MOST_BYTES {
+            break;
+        }
+        // A text takes whatever is written to it.
+        let _never_fails = if is_plain(byte) { name.write_char(byte.into()) } else { write!(name, "%{byte:02X}") };
+    }
+    let digits = index.to_hex();
+    let _never_fails = write!(name, "-{}.{rank}", digits.get(..DIGITS).unwrap_or_default());
+    name
+}
+
+/// True for names as [`shard`] makes them, so of files in the directory itself.
+pub(super) fn is_shard(name: &str) -> bool {
+    let parts = name.rsplit_once('.').and_then(|(name, rank)| Some((name.rsplit_once('-')?, rank)));
+    let Some(((tensor, digits), rank)) = parts else { return false };
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    tensor.len() <= MOST_BYTES
+        && tensor.bytes().all(|byte| is_plain(byte) || byte == b'%')
+        && digits.len() == DIGITS
+        && digits.bytes().all(is_digit)
+        && (1..=10).contains(&rank.len())
+        && rank.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// True for what is written as it is.
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}

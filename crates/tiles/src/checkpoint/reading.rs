@@ -1,0 +1,93 @@
+//! Tiles that are read from shards when they are needed. Each is compared with its hash. Files are opened once and read at positions, so
+//! several threads read at a time, and a shard that a newer checkpoint took the place of is still there for whoever reads it.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use super::manifest::Entry;
+use super::shard::{Record, read_index};
+use crate::files::{Opened, PIECE_BYTES, element, refused};
+use crate::shape::{Building, Screening, Shape};
+use crate::tile::{Float, Tile, TileMemory, with_float};
+use crate::tiled::{TilePlace, TileSource};
+use blake3::Hasher;
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use std::path::Path;
+
+/// The tiles of one tensor in its shards.
+#[derive(Debug)]
+pub(super) struct StoredTiles {
+    scalar: Scalar,
+    files: Vec<Opened>,
+    /// A record of each tile in ascending order, and the file that it is in.
+    records: Vec<(Record, usize)>,
+}
+
+impl StoredTiles {
+    /// Opens the shards of a tensor. Their indices are read, and no tile is. The shape has the tiles of all shards.
+    ///
+    /// # Errors
+    /// A shard is missing, damaged or of another tensor, or two have the same tile.
+    pub(super) fn open(directory: &Path, name: &str, entry: &Entry) -> Result<(Shape, StoredTiles), Error> {
+        let identity = entry.identity(name);
+        let mut tiles = StoredTiles { scalar: entry.scalar, files: Vec::new(), records: Vec::new() };
+        for shard in &entry.shards {
+            let file = Opened::open(directory.join(&shard.file))?;
+            let index = read_index(&file, shard, entry, &identity)?;
+            let at = tiles.files.len();
+            tiles.records.extend(index.into_iter().map(|record| (record, at)));
+            tiles.files.push(file);
+        }
+        // The tiles of each shard ascend already.
+        tiles.records.sort_unstable_by_key(|(record, file)| (record.tile, *file));
+        let twice = tiles.records.array_windows().find(|[(a, _), (b, _)]| a.tile == b.tile);
+        if let Some([(record, first), (_, second)]) = twice
+            && let [Some(first), Some(second)] = [first, second].map(|at| tiles.files.get(*at))
+        {
+            let message = format!("tile {} is in {} too", record.tile, first.path.display());
+            return Err(refused(&second.path, message));
+        }
+        // Files are as long as their tiles take, so these are no more than there is room for.
+        let screening = Screening { threshold: 0.0, most_tiles: usize::MAX };
+        let mut shape = Building::new(&entry.tiling, screening).with_room(tiles.records.len());
+        for (record, _) in &tiles.records {
+            shape.add(record.tile, record.norm)?;
+        }
+        Ok((shape.finish(), tiles))
+    }
+
+    /// Reads one tile.
+    fn read<T: Float>(&self, place: &TilePlace) -> Result<Tile, Error> {
+        let found = self.records.binary_search_by_key(&place.number, |(record, _)| record.tile);
+        let found = found.ok().and_then(|at| self.records.get(at));
+        let Some((record, file)) = found.and_then(|(record, file)| Some((record, self.files.get(*file)?))) else {
+            return Err(Error::tensors(Kind::Index, format!("tile {} is absent", place.number)));
+        };
+        let extents = place.extents();
+        let mut memory = TileMemory::<T>::of_extents(&extents)?;
+        let mut piece = vec![0; PIECE_BYTES.min(size_of_val(memory.elements()))];
+        let (mut at, mut hasher) = (record.offset, Hasher::new());
+        let most = PIECE_BYTES.checked_div(size_of::<T>()).unwrap_or(1);
+        for elements in memory.elements_mut().chunks_mut(most) {
+            let bytes = piece.get_mut(..size_of_val(elements)).unwrap_or_default();
+            file.read_exact_at(bytes, at)?;
+            hasher.update(bytes);
+            for (to, bytes) in elements.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+                *to = element(bytes);
+            }
+            at = at.saturating_add(bytes.len() as u64);
+        }
+        if hasher.finalize() != record.hash {
+            let message = format!("tile {} was changed: its hash is another one", record.tile);
+            return Err(refused(&file.path, message));
+        }
+        memory.into_tile(&extents)
+    }
+}
+
+impl TileSource for StoredTiles {
+    fn tile(&self, place: &TilePlace) -> Result<Tensor, Error> {
+        with_float!(self.scalar, T => Ok(self.read::<T>(place)?.tensor().clone()))
+    }
+}

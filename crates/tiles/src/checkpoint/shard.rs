@@ -1,0 +1,176 @@
+//! The shards of a checkpoint: the tiles that one rank has of one tensor. All numbers are little-endian.
+//!
+//! | bytes | of the header |
+//! |---|---|
+//! | 12 | `cembra-tiles` |
+//! | 4 | the version, 1 |
+//! | 32 | the hash of the tensor's name, type and tiling, as the manifest has them |
+//! | 8 | the number of tiles |
+//!
+//! | bytes | of the record of each tile, in ascending order of tiles |
+//! |---|---|
+//! | 8 | the position of the tile in the grid, the last axis the fastest |
+//! | 8 | the norm as FLOAT64 |
+//! | 8 | the position of the first element in the file |
+//! | 32 | the hash of the elements |
+//!
+//! Header and records are the index. The elements of the tiles follow in the same order, without gaps, each tile with its last axis the
+//! fastest. So every byte of a shard is covered by a hash: those of elements by one of the index, the index by one of the manifest.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use super::manifest::{Entry, Shard};
+use crate::Tiling;
+use crate::files::{Opened, refused};
+use blake3::{Hash, Hasher};
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use cembra_value::tensor::{Data, check_room};
+
+const MAGIC: [u8; 12] = *b"cembra-tiles";
+const VERSION: u32 = 1;
+
+/// The bytes of a header.
+const HEADER: usize = 56;
+
+/// The bytes of a record.
+const RECORD: usize = 56;
+
+/// The records that are read at once.
+const PIECE: usize = 1 << 10;
+
+/// The bytes of the index of so many tiles; none if 64 bits do not count them.
+pub(super) fn index_bytes(tiles: u64) -> Option<u64> {
+    tiles.checked_mul(RECORD as u64)?.checked_add(HEADER as u64)
+}
+
+/// The header of a shard of the tensor with this identity.
+pub(super) fn header(identity: &Hash, tiles: u64) -> Vec<u8> {
+    [&MAGIC[..], &VERSION.to_le_bytes(), identity.as_bytes(), &tiles.to_le_bytes()].concat()
+}
+
+/// What a shard says of one tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) tile: u64,
+    pub(super) norm: f64,
+    pub(super) offset: u64,
+    pub(super) hash: Hash,
+}
+
+impl Record {
+    pub(super) fn to_bytes(self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        let parts = self.tile.to_le_bytes().into_iter().chain(self.norm.to_le_bytes());
+        let parts = parts.chain(self.offset.to_le_bytes()).chain(*self.hash.as_bytes());
+        bytes.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8; RECORD]) -> Option<Record> {
+        let (tile, rest) = bytes.split_first_chunk()?;
+        let (norm, rest) = rest.split_first_chunk()?;
+        let (offset, hash) = rest.split_first_chunk()?;
+        Some(Record {
+            tile: u64::from_le_bytes(*tile),
+            norm: f64::from_le_bytes(*norm),
+            offset: u64::from_le_bytes(*offset),
+            hash: Hash::from_slice(hash).ok()?,
+        })
+    }
+}
+
+/// The bytes of a tile's elements; none if there is no such tile, or 64 bits do not count them.
+fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
+    let size = Data::element_size(scalar)? as u64;
+    tiling.tile_extents(tile)?.iter().try_fold(size, |bytes, extent| bytes.checked_mul(*extent as u64))
+}
+
+/// Reads the index of a shard, and compares it with the manifest and with the length of the file. The memory for it is less than twice the
+/// length.
+///
+/// # Errors
+/// The file is not of the length or the hash that the manifest says, it is a shard of another tensor or version, or its tiles are not tiles
+/// of the tensor in ascending order, whose elements fill the rest of the file.
+pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: &Hash) -> Result<Vec<Record>, Error> {
+    let refused = |what: String| refused(&file.path, what);
+    if file.bytes != shard.bytes {
+        return Err(refused(format!("it has {} bytes, and the manifest says {}", file.bytes, shard.bytes)));
+    }
+    if file.bytes < HEADER as u64 {
+        return Err(refused(format!("it has {} bytes, fewer than a header", file.bytes)));
+    }
+    let mut start = [0; HEADER];
+    file.read_exact_at(&mut start, 0)?;
+    let tiles = check_header(&start, identity).map_err(refused)?;
+    let end = index_bytes(tiles).filter(|end| *end <= file.bytes);
+    let Some((end, tiles)) = end.zip(usize::try_from(tiles).ok()) else {
+        return Err(refused(format!("it has {} bytes, in which there are no {tiles} tiles", file.bytes)));
+    };
+    check_room(tiles.saturating_mul(size_of::<Record>()))?;
+    let mut records = Vec::with_capacity(tiles);
+    let mut hasher = Hasher::new();
+    hasher.update(&start);
+    let (mut piece, mut at) = (vec![0; RECORD.saturating_mul(PIECE.min(tiles))], HEADER as u64);
+    while at < end {
+        let left = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(piece.len());
+        let part = piece.get_mut(..left).unwrap_or_default();
+        file.read_exact_at(part, at)?;
+        hasher.update(part);
+        records.extend(part.as_chunks().0.iter().filter_map(Record::of_bytes));
+        at = at.saturating_add(left as u64);
+    }
+    if hasher.finalize() != shard.index {
+        return Err(refused(
+            "it was changed, or is of another checkpoint: the hash of its index is another one".to_owned(),
+        ));
+    }
+    check_records(&records, entry, end, file.bytes).map_err(refused)?;
+    Ok(records)
+}
+
+/// The number of tiles that a header says, or what is wrong with it.
+fn check_header(header: &[u8; HEADER], identity: &Hash) -> Result<u64, String> {
+    let parts = header.strip_prefix(&MAGIC).and_then(|rest| rest.split_first_chunk());
+    let Some((version, rest)) = parts else { return Err("it is no shard of a checkpoint".to_owned()) };
+    let version = u32::from_le_bytes(*version);
+    if version != VERSION {
+        return Err(format!("it is of version {version}, and this cembra reads version {VERSION}"));
+    }
+    match rest.split_last_chunk() {
+        Some((found, tiles)) if found == identity.as_bytes() => Ok(u64::from_le_bytes(*tiles)),
+        _ => Err("it is a shard of another tensor".to_owned()),
+    }
+}
+
+/// An error if the records of a shard are not what the tensor has, or if its tiles do not fill a file of so many bytes behind the index.
+fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> Result<(), String> {
+    let tiling = &entry.tiling;
+    let (mut before, mut end) = (None, index);
+    for Record { tile, norm, offset, .. } in records {
+        match before {
+            Some(before) if *tile == before => return Err(format!("tile {tile} is there twice")),
+            Some(before) if *tile < before => return Err(format!("tile {tile} comes behind tile {before}")),
+            _ => before = Some(*tile),
+        }
+        if *tile >= tiling.tiles() {
+            return Err(format!("tile {tile} is none of the {} tiles of the grid", tiling.tiles()));
+        }
+        if *norm < 0.0 {
+            return Err(format!("tile {tile} has the norm {norm}"));
+        }
+        let size = tile_bytes(tiling, entry.scalar, *tile);
+        if size == Some(0) {
+            return Err(format!("tile {tile} has no elements"));
+        }
+        if *offset != end {
+            let what = if *offset < end { "overlaps what is in front of it" } else { "leaves a gap" };
+            return Err(format!("tile {tile} begins at byte {offset} in the place of {end}, so it {what}"));
+        }
+        match size.and_then(|size| end.checked_add(size)).filter(|end| *end <= bytes) {
+            Some(next) => end = next,
+            None => return Err(format!("tile {tile} begins at byte {offset} and goes beyond the last of {bytes}")),
+        }
+    }
+    if end == bytes { Ok(()) } else { Err(format!("it has {bytes} bytes, and its tiles end behind {end}")) }
+}
