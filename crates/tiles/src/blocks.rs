@@ -36,6 +36,21 @@ impl Tiled {
         Ok(Tiled::stored(shape.with_norms(norms), self.scalar_type(), tiles))
     }
 
+    /// The same of a lazy tensor, whose tiles are made when they are needed: norms stay what they were promised to be.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub(crate) fn permuted_lazily(&self, of: &[usize]) -> Result<Tiled, Error> {
+        let (shape, sources) = self.shape().permuted_with_sources(of)?;
+        let (whole, own, order) = (self.clone(), shape.clone(), of.to_vec());
+        let source = move |place: &TilePlace| {
+            let position = own.position(place.number).and_then(|at| sources.get(at)).copied();
+            let position = position.ok_or_else(|| limit("tiles of a tensor", place.number, own.len()))?;
+            whole.tile_at(position as usize)?.tensor().transposed(&order)
+        };
+        Tiled::lazy(&shape, self.scalar_type(), source)
+    }
+
     /// A sub-range of the tiles of each axis. No elements are copied, and lazy tiles stay lazy.
     ///
     /// # Errors

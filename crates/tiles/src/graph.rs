@@ -7,7 +7,7 @@ use crate::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
 use crate::reduction::reduce;
 use crate::tile::check_float;
 use crate::tiled::bytes_of;
-use crate::views::{reshaped, sliced, with_axes};
+use crate::views::{reshaped, sliced, turned_lazily, with_axes};
 use crate::{Evaluator, Journal, Tiled, Work};
 use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
@@ -44,6 +44,7 @@ impl Evaluator {
         }
         outputs.iter().for_each(|output| uses[output.index()] += 1);
         let of_numbers = of_numbers(graph, outputs, &steps);
+        let of_products = of_products(graph, outputs, &steps);
         let mut unscreened = self.clone();
         unscreened.options = unscreened.options.screen(false);
         let mut values: Vec<Option<Tiled>> = vec![None; graph.len()];
@@ -57,7 +58,16 @@ impl Evaluator {
             let before = self.journal.as_ref().map_or(0, Journal::len);
             let made = match &region {
                 Some(region) => evaluate(run, region, &node.extents, &taken(&values, &region.leaves)?, elements),
-                None => run.node(graph, id, &taken(&values, node.read())?, inputs),
+                None => {
+                    let operands = taken(&values, node.read())?;
+                    match (&node.operation, &*operands) {
+                        // Products ask for a few tiles at a time, so a tensor that would not fit in memory is not stored before.
+                        (Operation::Axes(to), [of]) if of_products[id.index()] => {
+                            turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(of, to), Ok))
+                        }
+                        _ => run.node(graph, id, &operands, inputs),
+                    }
+                }
             };
             let made = made.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
             if let Some(journal) = &self.journal {
@@ -169,6 +179,20 @@ fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNod
         }
     }
     of_numbers
+}
+
+/// Which values are read by products of tensors and by nothing else.
+fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
+    let mut of_products = vec![true; graph.len()];
+    outputs.iter().for_each(|output| of_products[output.index()] = false);
+    for (id, region) in steps {
+        let node = graph.node(*id);
+        if region.is_some() || !matches!(node.operation, Operation::Contract(_)) {
+            let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
+            read.iter().for_each(|operand| of_products[operand.index()] = false);
+        }
+    }
+    of_products
 }
 
 /// What an operation that is not for tiled tensors is called.

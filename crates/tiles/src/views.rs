@@ -10,6 +10,19 @@ use cembra_value::tensor::{TensorErrorKind as Kind, inverse_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
+/// A lazy tensor with axis `i` as axis `to[i]`, still lazy; none if the tensor is stored, or axes are a diagonal.
+///
+/// # Errors
+/// An axis has no place.
+pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Error> {
+    let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
+    let rank = places.iter().max().map_or(0, |last| last + 1);
+    match of.is_lazy() && rank == places.len() {
+        true => of.permuted_lazily(&inverse_axes(&places, rank)?).map(Some),
+        false => Ok(None),
+    }
+}
+
 /// Axis `i` of the tensor as axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
 ///
 /// # Errors

@@ -4,11 +4,11 @@
 //!
 //! Run it with `cargo run -p cembra --features tiles --example ladder --release -- 40 120`. What it prints is asserted by its test.
 
-use cembra::Error;
-use cembra::tensor::{Scalar, Tensor};
+use cembra::tensor::Tensor;
 use cembra::tiles::{
     Journal, MOST_TILES, Options, Ranges, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1, Work, World,
 };
+use cembra::{Error, Scalar};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +44,8 @@ fn coulomb(at: [i64; 4], orbitals: f64) -> f64 {
 /// Fills a tensor by a function of the index.
 fn tile(ranges: &Ranges, element: impl Fn([i64; 4]) -> f64) -> Result<Tensor, Error> {
     let [c, d, a, b] = [0, 1, 2, 3].map(|axis| ranges[axis].clone());
-    let mut elements = Vec::with_capacity(ranges.iter().map(ExactSizeIterator::len).product());
+    let extents: Vec<usize> = ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect();
+    let mut elements = Vec::with_capacity(extents.iter().product());
     for c in c {
         for d in d.clone() {
             for a in a.clone() {
@@ -52,7 +53,7 @@ fn tile(ranges: &Ranges, element: impl Fn([i64; 4]) -> f64) -> Result<Tensor, Er
             }
         }
     }
-    Tensor::new(&ranges.iter().map(ExactSizeIterator::len).collect::<Vec<usize>>(), elements)
+    Tensor::new(&extents, elements)
 }
 
 /// What is known of a run.
@@ -63,7 +64,7 @@ struct Found {
     dense_tiles_of_v: u64,
     products: u64,
     dense_products: f64,
-    peak_bytes: usize,
+    result_bytes: usize,
     pattern: String,
 }
 
@@ -97,11 +98,11 @@ fn ladder(occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> 
     let options = Options::default().threshold(THRESHOLD).threads(threads).most_bytes(256 << 20).most_tiles(MOST_TILES);
     let mut run = World::from_environment()?.evaluator(options).journal(journal.clone());
     let r = run.statement(r#"r("i,j,a,b") = t("i,j,c,d") * v("c,d,a,b")"#, [("t", &t), ("v", &v)])?;
-    let steps = journal.steps();
-    let (products, dense_products) = match steps[0].work {
-        Work::Product { products, of, .. } => (products, of),
-        _ => (0, 0.0),
-    };
+    let of_product = journal.steps().into_iter().find_map(|step| match step.work {
+        Work::Product { products, of, .. } => Some((products, of, step.bytes)),
+        _ => None,
+    });
+    let (products, dense_products, result_bytes) = of_product.unwrap_or_default();
     let energy = run.number(r#"(t("i,j,a,b") * r("i,j,a,b")).sum()"#, [("t", &t), ("r", &r)])?;
     // Which pairs of occupied and virtual orbitals the result has, for the first pair of the other electron.
     let tiling = r.tiling();
@@ -118,7 +119,7 @@ fn ladder(occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> 
         dense_tiles_of_v,
         products,
         dense_products,
-        peak_bytes: steps[0].bytes,
+        result_bytes,
         pattern,
     })
 }
@@ -128,7 +129,7 @@ fn report(to: &mut impl Write, occupied: u64, virtuals: u64) -> Result<(), Box<d
     writeln!(to, "energy {:.12}", found.energy)?;
     writeln!(to, "tiles of v: {} of {}, made {} times", found.tiles_of_v, found.dense_tiles_of_v, found.tiles_made)?;
     writeln!(to, "products: {} of {}", found.products, found.dense_products)?;
-    writeln!(to, "bytes of r: {}", found.peak_bytes)?;
+    writeln!(to, "bytes of r: {}", found.result_bytes)?;
     write!(to, "{}", found.pattern)?;
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! The arguments of `cembra eval`, and what they come to: for rows and for tensors.
 
-use super::eval_tiles::TileArgs;
 use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice, WarningArgs};
 use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
@@ -199,6 +198,38 @@ impl Args {
             None => 1,
         }
     }
+}
+
+/// What is said of tiles on the command line.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct TileArgs {
+    /// Leave tiles out whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the epsilon of their type
+    #[arg(long, value_name = "NUMBER", value_parser = parse_threshold)]
+    pub(super) threshold: Option<f64>,
+
+    /// End with an error before tiles take more memory: `4G`, `500M`, or a number of bytes
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(super) most_bytes: Option<usize>,
+}
+
+/// Reads a number from 0 on.
+fn parse_threshold(argument: &str) -> Result<f64, String> {
+    let threshold = argument.trim().parse::<f64>().ok().filter(|threshold| *threshold >= 0.0);
+    threshold.ok_or_else(|| "expected a number from 0 on, as in `--threshold 1e-8`".to_owned())
+}
+
+/// Reads a number of bytes, in units of 1,024, of their squares, and so on.
+fn parse_bytes(argument: &str) -> Result<usize, String> {
+    const UNITS: &str = "KMGT";
+    let text = argument.trim();
+    let unit = text.chars().last().and_then(|last| UNITS.find(last.to_ascii_uppercase()));
+    let (number, shift) = match unit {
+        Some(unit) => (&text[..text.len() - 1], 10 * (unit + 1)),
+        None => (text, 0),
+    };
+    let bytes =
+        number.trim().parse::<usize>().ok().and_then(|number| number.checked_mul(1_usize.checked_shl(shift as u32)?));
+    bytes.ok_or_else(|| "expected a number of bytes, as in `--most-bytes 4G`".to_owned())
 }
 
 /// A file of an array for an input: `a=a.npy`.

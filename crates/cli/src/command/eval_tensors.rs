@@ -2,7 +2,7 @@
 //! are no rows: the model is evaluated once, on whole tensors.
 
 use super::eval_arguments::{Args, NAME, OutputFormat, open};
-use super::eval_tiles;
+use super::eval_tiles::{self, Stored};
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 /// The file endings of NumPy's files.
 const NPY: &str = "npy";
 const NPZ: &str = "npz";
+/// The file ending of checkpoints, which are directories.
+const TILES: &str = "tiles";
 
 /// The form of the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +33,8 @@ enum Form {
     Json,
     Npy,
     Npz,
+    /// A checkpoint, which a model in tiles writes without making its tensors dense.
+    Checkpoint,
 }
 
 /// Runs the command on a model with tensors.
@@ -46,17 +50,22 @@ pub(super) fn run(
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     args.tiles.check(&executor)?;
     let form = form(args, &executor)?;
-    let values = inputs(args, text, &executor, data)?;
+    let stored = args.tiles.stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
+    let values = inputs(args, text, &executor, data, &stored)?;
     let (mut session, threads) = (executor.session(), args.threads());
     let made = if executor.is_tiled() {
         let (tiles, model, options) = (args.tiles.clone(), executor.clone(), options.clone());
         let journal = Journal::default();
         let noted = journal.clone();
-        let made = within(args.time_limit, move || tiles.evaluate(&model, &options, threads, &values, noted))?;
+        let made = within(args.time_limit, move || tiles.evaluate(&model, &options, threads, &values, &stored, noted))?;
         if args.verbose {
             let _ = write!(io::stderr(), "{}", eval_tiles::table(&journal.steps(), text.sources()));
         }
-        made
+        let made = made.map_err(|error| text.blame(&error))?;
+        if let (Form::Checkpoint, Some(path)) = (form, &args.output) {
+            return eval_tiles::write(path, &made, &args.only).map_err(|error| text.blame(&error));
+        }
+        eval_tiles::values(made)
     } else {
         within(args.time_limit, move || {
             session.set_threads(threads);
@@ -90,6 +99,8 @@ pub(super) fn run(
         Form::Text => write_text(&mut buffered, &shown),
         Form::Json => write_json(&mut buffered, &shown),
         Form::Npy => arrays()?.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
+        // Written before, as tiles.
+        Form::Checkpoint => Ok(()),
         Form::Npz => write_npz(&mut buffered, arrays()?.iter().map(|(name, tensor)| (*name, tensor))),
     };
     let cannot = |cause| DataError::io("cannot write the results", cause);
@@ -132,6 +143,7 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
         (None, Some(NPY)) => Form::Npy,
         (None, Some(NPZ)) => Form::Npz,
         (None, Some("json" | "jsonl")) => Form::Json,
+        (None, Some(TILES)) if model.is_tiled() => Form::Checkpoint,
         (None, _) => Form::Text,
     };
     let count = if args.only.is_empty() { model.outputs().len() } else { args.only.len() };
@@ -143,8 +155,14 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     Ok(form)
 }
 
-/// The values for the inputs of the model, in their order.
-fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) -> Result<Vec<Value>, Failure> {
+/// The values for the inputs of the model, in their order, but for those that are stored in tiles.
+fn inputs(
+    args: &Args,
+    text: &ModelText,
+    model: &Executor,
+    data: Option<&Path>,
+    stored: &Stored,
+) -> Result<Vec<Value>, Failure> {
     let most_bytes = text.limits().array_bytes;
     let find = |name: &str| model.inputs().iter().find(|field| *field.name == *name);
     let known = || model.inputs().iter().map(|field| &*field.name);
@@ -181,7 +199,7 @@ fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) 
         };
         insert(&mut tensors, &constant.name, tensor)?;
     }
-    for file in &args.input {
+    for file in args.input.iter().filter(|file| !stored.contains_key(&file.name)) {
         check_among(&file.name, "input", known(), "--input", NAME)?;
         let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
         let tensor = bytes.array(left(&tensors)).map_err(|error| error.in_file(&name))?;
@@ -203,7 +221,8 @@ fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) 
         file = Some(name);
     }
     let is_absent = |field: &&Field| {
-        !field.qtype.is_optional() && !tensors.contains_key(&*field.name) && !others.contains_key(&*field.name)
+        let is_given = tensors.contains_key(&*field.name) || others.contains_key(&*field.name);
+        !field.qtype.is_optional() && !is_given && !stored.contains_key(&*field.name)
     };
     if let Some(absent) = model.inputs().iter().find(is_absent) {
         let message = format!("there is no array for the input `{}` ({})", absent.name, absent.qtype);
@@ -224,6 +243,7 @@ fn inputs(args: &Args, text: &ModelText, model: &Executor, data: Option<&Path>) 
             let value = element(&tensor)?;
             Some(if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) })
         }
+        (None, _) if stored.contains_key(&*field.name) => None,
         (None, QType::Optional(scalar)) => others.remove(&*field.name).or(Some(Value::Missing(*scalar))),
         (None, _) => others.remove(&*field.name),
     };

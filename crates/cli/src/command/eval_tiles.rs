@@ -1,26 +1,16 @@
 //! `cembra eval` of a model whose text cuts tensors into tiles: arrays are cut as it says, tiles that are small are left out, and the outputs
 //! are put together again. Reading arrays and writing results is that of all models with tensors.
 
-use super::eval_arguments::NAME;
+use super::eval_arguments::{ArrayFile, NAME, TileArgs};
 use crate::failure::{Failure, usage};
-use cembra::tiles::{Journal, Operand, Options, Run, Step, Work};
+use cembra::tiles::{Checkpoint, Journal, Operand, Options, Run, Step, Tiled, Work};
 use cembra::{Error, Executor, Sources, Tensor, Value};
 
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
-
-/// What is said of tiles on the command line.
-#[derive(clap::Args, Clone, Debug)]
-pub(super) struct TileArgs {
-    /// Leave tiles out whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the epsilon of their type
-    #[arg(long, value_name = "NUMBER", value_parser = parse_threshold)]
-    threshold: Option<f64>,
-
-    /// End with an error before tiles take more memory: `4G`, `500M`, or a number of bytes
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    most_bytes: Option<usize>,
-}
 
 impl TileArgs {
     /// An error if something is said of tiles and the model has none.
@@ -35,15 +25,23 @@ impl TileArgs {
         }
     }
 
-    /// Evaluates a model on the values for its inputs, and notes the steps.
+    /// The tensors of checkpoints, which are directories among the files for inputs. Their tiles are read when they are needed.
+    pub(super) fn stored(&self, model: &Executor, files: &[ArrayFile]) -> Result<Stored, Error> {
+        let directories = files.iter().filter(|file| model.is_tiled() && file.path.is_dir());
+        let stored = |file: &ArrayFile| Ok((file.name.clone(), Checkpoint::open(&file.path)?.lazy(&file.name)?));
+        directories.map(stored).collect()
+    }
+
+    /// Evaluates a model on the values for its inputs that are not stored, and notes the steps.
     pub(super) fn evaluate(
         &self,
         model: &Executor,
         options: &cembra::Options,
         threads: usize,
         values: &[Value],
+        stored: &Stored,
         journal: Journal,
-    ) -> Result<Vec<Value>, Error> {
+    ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
         let mut of_tiles = Options::default().threads(threads);
         if let Some(threshold) = self.threshold {
             of_tiles = of_tiles.threshold(threshold);
@@ -59,12 +57,28 @@ impl TileArgs {
             }
         };
         let tensors = values.iter().map(tensor).collect::<Result<Vec<Arc<Tensor>>, Error>>()?;
-        let names = model.inputs().iter().map(|field| &*field.name);
-        let inputs = names.zip(tensors.iter().map(|tensor| Operand::Dense(tensor)));
+        let names = model.inputs().iter().map(|field| &*field.name).filter(|name| !stored.contains_key(*name));
+        let dense = names.zip(tensors.iter().map(|tensor| Operand::Dense(tensor)));
+        let inputs = dense.chain(stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))));
         let mut made = Run::new(of_tiles, options).journal(journal).model(model, inputs)?;
-        let mut output = |name: &str| made.remove(name).map(|tiled| tiled.to_tensor().map(Value::from));
-        model.outputs().iter().filter_map(|field| output(&field.name)).collect()
+        let mut output = |name: &Arc<str>| made.remove(&**name).map(|tiled| (name.clone(), tiled));
+        Ok(model.outputs().iter().filter_map(|field| output(&field.name)).collect())
     }
+}
+
+/// Tensors of checkpoints, by the inputs that they are for.
+pub(super) type Stored = BTreeMap<String, Tiled>;
+
+/// The outputs as dense values.
+pub(super) fn values(made: Vec<(Arc<str>, Tiled)>) -> Result<Vec<Value>, Error> {
+    made.into_iter().map(|(_, tiled)| tiled.to_tensor().map(Value::from)).collect()
+}
+
+/// Writes a checkpoint of the outputs, or of some of them.
+pub(super) fn write(directory: &Path, made: &[(Arc<str>, Tiled)], only: &[String]) -> Result<(), Error> {
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|only| *only == *name);
+    let wanted = made.iter().filter(|(name, _)| is_wanted(name));
+    Checkpoint::write(directory, wanted.map(|(name, tiled)| (&**name, tiled)))
 }
 
 /// The steps of an evaluation, a line for each: where it stands in the text, its tiles of all, its products of all, how much work that was, and
@@ -105,24 +119,4 @@ pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
 /// A count that may be beyond whole numbers, as long ones are read: `1.23e9`.
 fn number(count: f64) -> String {
     if count < 1e6 { count.to_string() } else { format!("{count:.2e}") }
-}
-
-/// Reads a number from 0 on.
-fn parse_threshold(argument: &str) -> Result<f64, String> {
-    let threshold = argument.trim().parse::<f64>().ok().filter(|threshold| *threshold >= 0.0);
-    threshold.ok_or_else(|| "expected a number from 0 on, as in `--threshold 1e-8`".to_owned())
-}
-
-/// Reads a number of bytes, in units of 1,024, of their squares, and so on.
-fn parse_bytes(argument: &str) -> Result<usize, String> {
-    const UNITS: &str = "KMGT";
-    let text = argument.trim();
-    let unit = text.chars().last().and_then(|last| UNITS.find(last.to_ascii_uppercase()));
-    let (number, shift) = match unit {
-        Some(unit) => (&text[..text.len() - 1], 10 * (unit + 1)),
-        None => (text, 0),
-    };
-    let bytes =
-        number.trim().parse::<usize>().ok().and_then(|number| number.checked_mul(1_usize.checked_shl(shift as u32)?));
-    bytes.ok_or_else(|| "expected a number of bytes, as in `--most-bytes 4G`".to_owned())
 }

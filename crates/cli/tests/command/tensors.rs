@@ -375,21 +375,28 @@ fn tiles_are_cut_as_the_model_says() {
     assert_eq!(shell.stdout(&with(&["--threshold", "1e-8"])), screened);
     assert_eq!(shell.stdout(&with(&["--threshold", "1e-8", "--threads", "1", "--most-bytes", "1K"])), screened);
     let noted = shell.run(&with(&["--threshold", "1e-8", "--verbose"])).stderr;
-    let row: Vec<&str> = noted.lines().nth(1).expect("a step").split_whitespace().collect();
-    // Two tiles of four, of 4 elements and of 1; two products of eight.
-    assert_eq!(row[row.len() - 8..], ["2", "4", "2", "8", "18", "40", "0", "1"], "{noted}");
+    let product = noted.lines().find(|line| line.contains("product a(")).expect("a product");
+    // Two tiles of four, of 4 elements and of 1; two products of eight. The turned operand is held beside them.
+    assert!(product.split_whitespace().rev().take(8).eq(["1", "40", "40", "18", "8", "2", "4", "2"]), "{noted}");
     shell.stdout(&with(&["--threshold", "1e-8", "-o", "b.npy"]));
     let read = "input b: tensor[f64, 2]; tensor.sum(b)";
     assert_eq!(shell.stdout(&["eval", "-e", read, "b.npy"]), "result: f64 = 17\n");
+    // A checkpoint is written in tiles, and read again by a model that cuts its tensors alike.
+    assert_eq!(shell.stdout(&with(&["--threshold", "1e-8", "-o", "out.tiles"])), "");
+    let again = "tile i, j = 2; input b: tiled[f64, \"i,j\"]; c(\"i,j\") = b(\"i,j\") + b(\"i,j\")";
+    let sum = "c: f64 [3, 3]\n[[8, 0, 0],\n [0, 8, 0],\n [0, 0, 18]]\n";
+    assert_eq!(shell.stdout(&["eval", "-e", again, "--input", "b=out.tiles"]), sum);
     let refused = |args: &[&str]| {
         let outcome = shell.run(args);
         assert_ne!(outcome.status, Some(0), "{args:?}");
         outcome.stderr
     };
     for (stderr, said) in [
+        (refused(&["eval", "-e", &again.replace("= 2", "= 3"), "--input", "b=out.tiles"]), "retile"),
+        (refused(&["eval", "-e", &again.replace('b', "d"), "--input", "d=out.tiles"]), "the checkpoint has no tensor"),
         (refused(&with(&["--most-bytes", "60"])), "takes"),
         (refused(&with(&["--most-bytes", "many"])), "expected a number of bytes"),
-        (refused(&with(&["--threshold", "-1"])), "a number from 0 on"),
+        (refused(&with(&["--threshold=-1"])), "a number from 0 on"),
         (refused(&["eval", "-e", read, "b.npy", "--threshold", "1"]), "the model cuts no tensor into tiles"),
     ] {
         assert!(stderr.contains(said), "{said} in {stderr}");

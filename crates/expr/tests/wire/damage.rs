@@ -32,7 +32,7 @@ fn json_problem(text: &str) -> String {
 
 #[test]
 fn newer_versions_are_refused_by_both_numbers() {
-    let expected = (Code::Wire, "the file is of version 7, and this cembra reads versions up to 3".to_owned());
+    let expected = (Code::Wire, "the file is of version 7, and this cembra reads versions up to 4".to_owned());
     // What a later version keeps elsewhere is no concern of this one.
     let json = r#"{"nodes": {"else": [[[]]]}, "version": 7, "format": "cembra-program", "new": null}"#;
     assert_eq!(problem(read_json(json, &Limits::default())), expected);

@@ -115,6 +115,35 @@ fn lazy_tiles_are_made_where_products_need_them() {
 }
 
 #[test]
+fn lazy_operands_in_another_order_of_axes_stay_lazy_in_products_alone() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let counter = made.clone();
+    let shape = Shape::dense(&tiling(&[8, 6]), MOST_TILES).expect("few tiles");
+    let source = move |place: &TilePlace| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let [rows, columns] = [0, 1].map(|axis| place.ranges[axis].clone());
+        let elements = rows.flat_map(|row| columns.clone().map(move |column| (row * 10 + column) as f64));
+        Tensor::new(&place.extents(), elements.collect())
+    };
+    let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a lazy tensor");
+    // One row of the turned tensor is asked for: the third column of tiles of the tensor.
+    let left = filled(&[2, 6], &[2], 1.0);
+    let turned = |g: &mut TensorGraph, leaf| g.with_axes(leaf, &[1, 0]);
+    let product = evaluate(&[&left, &lazy], |g, leaves| {
+        let turned = turned(g, leaves[1])?;
+        g.einsum("ij,jk->ik", &[leaves[0], turned])
+    });
+    let row: Vec<f64> = (0..8).map(|at| f64::from(at * 10 + 4 + at * 10 + 5)).collect();
+    assert_eq!(elements(&product.expect("a value")), [&row[..], &row[..]].concat());
+    assert_eq!(made.load(Ordering::Relaxed), 4);
+    // A result is stored, under the norms of its elements.
+    let alone = evaluate(&[&lazy], |g, leaves| turned(g, leaves[0])).expect("a value");
+    assert_eq!((elements(&alone)[1], made.load(Ordering::Relaxed)), (10.0, 16));
+    let norm = alone.shape().norm(0).expect("a tile");
+    assert!((norm - (100.0_f64 + 1.0 + 121.0).sqrt() / 4.0).abs() < 1e-15, "{norm}");
+}
+
+#[test]
 fn reductions_count_absent_tiles_where_zeros_matter() {
     let a = filled(&[4, 6], &[0, 3, 4, 5], -2.0);
     let reduce = |reduction, axes: &[usize]| {
