@@ -199,8 +199,11 @@ fn inputs(
         };
         insert(&mut tensors, &constant.name, tensor)?;
     }
-    for file in args.input.iter().filter(|file| !stored.contains_key(&file.name)) {
+    for file in &args.input {
         check_among(&file.name, "input", known(), "--input", NAME)?;
+        if stored.contains_key(&file.name) {
+            continue;
+        }
         let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
         let tensor = bytes.array(left(&tensors)).map_err(|error| error.in_file(&name))?;
         if let Some(field) = find(&file.name) {

@@ -5,7 +5,6 @@ use super::eval_arguments::{ArrayFile, NAME, TileArgs};
 use crate::failure::{Failure, usage};
 use cembra::tiles::{Checkpoint, Journal, Operand, Options, Run, Step, Tiled, Work};
 use cembra::{Error, Executor, Sources, Tensor, Value};
-
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
