@@ -95,7 +95,7 @@ fn ladder(occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> 
         tile(&place.ranges, |at| coulomb(at, u))
     })?;
     let journal = Journal::default();
-    let options = Options::default().threshold(THRESHOLD).threads(threads).most_bytes(256 << 20).most_tiles(MOST_TILES);
+    let options = Options::default().threshold(THRESHOLD).threads(threads).most_bytes(512 << 20).most_tiles(MOST_TILES);
     let mut run = World::from_environment()?.evaluator(options).journal(journal.clone());
     let r = run.statement(r#"r("i,j,a,b") = t("i,j,c,d") * v("c,d,a,b")"#, [("t", &t), ("v", &v)])?;
     let of_product = journal.steps().into_iter().find_map(|step| match step.work {
