@@ -31,7 +31,7 @@ type Labelled<T> = (T, Axes);
 /// Axes of one label have two tilings, there are too many tiles, products or bytes, or a lazy tile cannot be made.
 pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -> Result<Tiled, Error> {
     let mut left: Vec<Labelled<Tiled>> = Vec::with_capacity(operands.len());
-    for (tiled, own) in operands.into_iter().zip(&labels.operands) {
+    for (tiled, own) in operands.iter().cloned().zip(&labels.operands) {
         let (distinct, to) = without_repeats(own);
         left.push((if distinct.len() < own.len() { with_axes(&tiled, &to)? } else { tiled }, distinct));
     }
@@ -52,13 +52,25 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
             left[at] = (reduce(run, Reduction::Sum, &alone, &left[at].0)?, kept);
         }
     }
+    // The bytes of each factor that is no operand itself.
+    let own_bytes = |(factor, operand): (&Labelled<Tiled>, &Tiled)| match factor.0.shares_tiles(operand) {
+        true => 0,
+        false => factor.0.present_bytes(),
+    };
+    let mut bytes: Vec<usize> = left.iter().zip(&operands).map(own_bytes).collect();
     let pairs = order(run, labels, &left)?;
     for [a, b] in pairs {
+        // Both factors and those that wait are held beside the product.
+        let held = bytes.iter().copied().fold(0, usize::saturating_add);
+        let run = &run.within(run.options.byte_limit().saturating_sub(held));
         let (right, own) = (left.remove(a.max(b)), left.remove(a.min(b)));
         let output = kept(&own.1, &right.1, left.iter().map(|(_, own)| own), &labels.output);
         // The last product has the labels in the order of the result.
         let output = if left.is_empty() { labels.output.clone() } else { output };
         let made = product(run, &own, &right, &output)?;
+        bytes.remove(a.max(b));
+        bytes.remove(a.min(b));
+        bytes.push(made.present_bytes());
         left.push((made, output));
     }
     match left.pop() {

@@ -6,7 +6,6 @@ use crate::elementwise::{broadcast_product, evaluate};
 use crate::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
 use crate::reduction::reduce;
 use crate::tile::check_float;
-use crate::tiled::bytes_of;
 use crate::views::{reshaped, sliced, turned_lazily, with_axes};
 use crate::{Evaluator, Journal, Tiled, Work};
 use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
@@ -85,9 +84,10 @@ impl Evaluator {
             for operand in operands {
                 let uses = &mut uses[operand.index()];
                 *uses = uses.saturating_sub(1);
-                if *uses == 0 {
-                    values[operand.index()] = None;
-                    held.remove(*operand);
+                if *uses == 0
+                    && let Some(value) = values[operand.index()].take()
+                {
+                    held.remove(*operand, &value);
                 }
             }
             values[id.index()] = Some(made);
@@ -131,15 +131,13 @@ impl Evaluator {
 /// tiles. A view of anything else counts in full, since it may be needed for longer.
 struct Held {
     bytes: usize,
-    /// The bytes of each node's value.
-    of: Vec<usize>,
     /// The nodes whose tiles are the caller's.
     borrowed: Vec<bool>,
 }
 
 impl Held {
     fn new(nodes: usize) -> Held {
-        Held { bytes: 0, of: vec![0; nodes], borrowed: vec![false; nodes] }
+        Held { bytes: 0, borrowed: vec![false; nodes] }
     }
 
     /// A value was made, of these operands.
@@ -152,16 +150,17 @@ impl Held {
         values: &[Option<Tiled>],
     ) {
         let shares = |of: &TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
-        let is_borrowed = is_leaf || operands.iter().any(|of| self.borrowed[of.index()] && shares(of));
-        self.borrowed[id.index()] = is_borrowed;
-        let bytes = if is_borrowed { 0 } else { bytes_of(made.scalar_type(), made.shape().present_elements()) };
-        self.of[id.index()] = bytes;
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.borrowed[id.index()] = is_leaf || operands.iter().any(|of| self.borrowed[of.index()] && shares(of));
+        self.bytes = self.bytes.saturating_add(self.own_bytes(id, made));
     }
 
     /// A value is no longer needed.
-    fn remove(&mut self, id: TensorNodeId) {
-        self.bytes = self.bytes.saturating_sub(std::mem::take(&mut self.of[id.index()]));
+    fn remove(&mut self, id: TensorNodeId, value: &Tiled) {
+        self.bytes = self.bytes.saturating_sub(self.own_bytes(id, value));
+    }
+
+    fn own_bytes(&self, id: TensorNodeId, value: &Tiled) -> usize {
+        if self.borrowed[id.index()] { 0 } else { value.present_bytes() }
     }
 }
 

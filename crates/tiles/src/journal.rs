@@ -1,7 +1,7 @@
 //! What evaluations did: for each step the tiles of its result, the products that they took, and the same of dense tensors, which is what
 //! sparsity saves. Written only by evaluators that have a journal; nothing is decided by it.
 
-use crate::tiled::{Tiled, bytes_of};
+use crate::tiled::Tiled;
 use crate::{SymbolicProduct, Tiling};
 use cembra_value::Span;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,7 +104,7 @@ impl Journal {
             span: None,
             tiles: shape.len(),
             of: shape.tiling().tiles() as f64,
-            bytes: bytes_of(result.scalar_type(), shape.present_elements()),
+            bytes: result.present_bytes(),
             held_bytes: 0,
             tasks,
         };

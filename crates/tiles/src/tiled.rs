@@ -128,6 +128,11 @@ impl Tiled {
         Ok(Tiled { shape: shape.clone(), scalar, tiles: Tiles::Lazy(Arc::new(source)) })
     }
 
+    /// The bytes of the elements of present tiles, stored or not.
+    pub(crate) fn present_bytes(&self) -> usize {
+        bytes_of(self.scalar, self.shape.present_elements())
+    }
+
     /// True if the tiles are in the memory of another tensor's, or are made on demand.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {

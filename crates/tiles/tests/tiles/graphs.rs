@@ -254,6 +254,8 @@ fn what_earlier_steps_made_counts_against_the_bytes() {
     let last = three_products(&mut graph, leaf);
     let transposed = graph.with_axes(leaf, &[1, 0]).expect("a view");
     let of_view = graph.einsum("ij,jk->ik", &[transposed, leaf]).expect("a product");
+    let of_three = graph.einsum("ij,jk,kl->il", &[leaf, leaf, leaf]).expect("a product");
+    let chain = (0..4).fold(leaf, |before, _| graph.einsum("ij,jk->ik", &[before, leaf]).expect("a product"));
     let with = |most: usize, output: TensorNodeId| {
         let options = Options::default().threshold(1e-12).threads(1).most_bytes(most);
         Evaluator::new(options).evaluate(&graph, &[output], &[&a], &NoElements)
@@ -263,6 +265,10 @@ fn what_earlier_steps_made_counts_against_the_bytes() {
     let error = with(3 * bytes - 1, last).expect_err("too few bytes");
     assert_eq!(error.tensor_kind(), Some(Kind::Limit));
     assert!(error.to_string().contains(&format!("takes {bytes} bytes: it may have {}", bytes - 1)), "{error}");
+    // A value that no later step reads is dropped, and counts no longer.
+    assert!(with(2 * bytes, chain).is_ok());
+    // The product of two of three factors is held beside the last product.
+    assert!(with(2 * bytes, of_three).is_ok() && with(2 * bytes - 1, of_three).is_err());
     // A view of an input is the caller's memory, if it has no tiles of its own.
     assert!(with(2 * bytes, of_view).is_ok());
     assert!(with(bytes - 1, of_view).is_err());
