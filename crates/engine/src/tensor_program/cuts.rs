@@ -4,25 +4,13 @@
 use crate::signature::Field;
 use cembra_expr::{Cut, Node, NodeId, Program};
 use cembra_ops::{Registry, id};
-use cembra_runtime::{Excerpt, MOST_AXES, QType};
+use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::TensorErrorKind;
 use cembra_value::{Error, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 
-/// Labels of axes of which nothing says how they are cut: those of a tensor that is one tile.
-const NO_LABELS: [&str; MOST_AXES + 1] = {
-    const COMMAS: &str = ",,,,,,,,,,,,,,,,";
-    let mut labels = [""; MOST_AXES + 1];
-    let mut rank = 2;
-    while rank <= MOST_AXES {
-        labels[rank] = COMMAS.split_at(rank - 1).0;
-        rank += 1;
-    }
-    labels
-};
-
-/// The labels of the axes of a value that is cut, by its node.
-type Known<'p> = FxHashMap<NodeId, &'p str>;
+/// The labels of the axes of a value, by its node. None where each axis is one tile, as those of an input `tensor[f64, 2]` are.
+type Known<'p> = FxHashMap<NodeId, Option<&'p str>>;
 
 /// The labels that are cut, and how.
 pub(super) fn of(program: &Program) -> impl Iterator<Item = (&str, &Cut)> {
@@ -34,13 +22,9 @@ pub(super) fn check(program: &Program, registry: &Registry, inputs: &[Field]) ->
     if program.tiles.is_empty() && inputs.iter().all(|input| input.labels.is_none()) {
         return Ok(());
     }
-    let labels = |input| match input {
-        &Field { labels: Some(ref labels), .. } => Some(&**labels),
-        Field { qtype: QType::Tensor(_, rank), .. } => NO_LABELS.get(usize::from(*rank)).copied(),
-        _ => None,
-    };
-    let own = inputs.iter().filter_map(|input| Some((&*input.name, labels(input)?)));
-    let labelled: FxHashMap<&str, &str> = own.collect();
+    let tensors = inputs.iter().filter(|input| matches!(input.qtype, QType::Tensor(..)));
+    let labelled: FxHashMap<&str, Option<&str>> =
+        tensors.map(|input| (&*input.name, input.labels.as_deref())).collect();
     let cuts: FxHashMap<&str, &Cut> = of(program).collect();
     let cut = |label: &str| cuts.get(label).copied();
     let graph = &program.graph;
@@ -57,18 +41,24 @@ pub(super) fn check(program: &Program, registry: &Registry, inputs: &[Field]) ->
             Node::Operator(name, operands) => match (registry.find(graph.name(name)), operands) {
                 (Some(id::TENSOR_AT), &[of, labels]) => {
                     let (Some(own), Some(used)) = (known.get(&of), text(labels)) else { continue };
-                    let pairs = own.split(',').zip(used.split(',').map(str::trim));
-                    if let Some((own, used)) = pairs.into_iter().find(|(own, used)| cut(own) != cut(used)) {
+                    let mut own = own.map(|own| own.split(','));
+                    let mut pairs = used.split(',').map(str::trim).filter_map(|used| {
+                        let own = own.as_mut().map_or(Some(""), Iterator::next)?;
+                        Some((own, used))
+                    });
+                    if let Some((own, used)) = pairs.find(|(own, used)| cut(own) != cut(used)) {
                         return Err(unlike([own, used], cut).at(graph.span(node).unwrap_or_default()));
                     }
                     None
                 }
-                (Some(id::TENSOR_BIND), &[_, labels]) => text(labels),
-                (Some(id::TENSOR_ASSIGN), &[old, _, labels]) => known.get(&old).copied().or_else(|| text(labels)),
+                (Some(id::TENSOR_BIND), &[_, labels]) => text(labels).map(Some),
+                (Some(id::TENSOR_ASSIGN), &[old, _, labels]) => {
+                    known.get(&old).copied().or_else(|| text(labels).map(Some))
+                }
                 // A value that is made element by element has the axes of its largest operand.
                 (Some(op), operands) if !registry.get(op).typing.is_of_tensors() => {
                     let labels = operands.iter().filter_map(|operand| known.get(operand).copied());
-                    labels.max_by_key(|labels| labels.len())
+                    labels.max_by_key(|labels| labels.map_or(0, str::len))
                 }
                 _ => None,
             },
