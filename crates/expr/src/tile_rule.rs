@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// How an axis is cut.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Cut {
-    /// In tiles of so many elements, at least 1, of which the last may be shorter.
+    /// Into tiles of this many elements, at least 1. The last tile may be shorter.
     Blocks(u64),
     /// At these boundaries, of which none is less than the one before. The first and the last are those of the axis, so they say its extent.
     Boundaries(Arc<[i64]>),

@@ -17,7 +17,7 @@ struct Lender<T> {
     _array: Py<PyAny>,
 }
 
-// SAFETY: NUMPY-MEMORY: nobody writes the elements meanwhile, and any thread may drop the reference to the array.
+// SAFETY: NUMPY-MEMORY: the caller does not write the elements while they are lent, and any thread may drop the reference to the array.
 unsafe impl<T: Sync> Send for Lender<T> {}
 // SAFETY: NUMPY-MEMORY: likewise.
 unsafe impl<T: Sync> Sync for Lender<T> {}

@@ -189,7 +189,7 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// An error of elements that are so many bytes.
+    /// The error that a file has this many bytes, which are not those of the array in its header.
     fn misfit(&self, bytes: u64) -> DataError {
         misfit(&self.shape, &self.descr, bytes)
     }

@@ -1,5 +1,5 @@
-//! Arrays in files of others as tiled tensors: a tile reads its own elements when it is needed. What a format says in front of the elements is
-//! read by whoever knows the format.
+//! Arrays in files of others as tiled tensors: a tile reads its own elements when it is needed. The header of a format is read by the
+//! crate that knows the format.
 
 #![deny(clippy::arithmetic_side_effects)]
 

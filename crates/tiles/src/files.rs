@@ -1,4 +1,4 @@
-//! Files that tensors are read from, at positions. Errors name the file. What the bytes of files mean is said by whoever reads them.
+//! Files that tensors are read from, at positions. Errors name the file. The formats of files are described where they are read.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,7 +10,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The bytes of elements that are read at once.
+/// The bytes of elements that are read or written at once.
 pub(crate) const PIECE_BYTES: usize = 1 << 16;
 
 /// A file or directory that is damaged, or that cannot be read or written.

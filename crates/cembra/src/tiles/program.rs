@@ -152,7 +152,7 @@ impl Run {
 }
 
 impl<'l> Labels<'l> {
-    /// How an axis of a label is cut that has so many elements in an input.
+    /// The tiling of an axis with this label, which has `extent` elements in the tensor for an input.
     fn tiling(&mut self, field: &Field, label: &'l str, extent: usize) -> Result<Tiling1, Error> {
         let tiling = match (self.known.get(label), self.cuts.get(label)) {
             (Some(known), _) => known.clone(),

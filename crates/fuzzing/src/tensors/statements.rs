@@ -199,7 +199,7 @@ pub(super) fn statement(random: &mut Rng) -> Made<Statement> {
     let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
     let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
     let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small)?;
-    // What is there before may be assigned to, too.
+    // The target is a tensor that is given, or a new one.
     if assign != "=" || written.random.bool() {
         written.tensors.insert("c".to_owned(), old.clone());
     }

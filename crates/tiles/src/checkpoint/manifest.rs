@@ -266,7 +266,7 @@ impl Manifest {
     }
 }
 
-/// A text that somebody else wrote, in a message.
+/// A name or hash from a manifest, shortened and quoted for a message.
 pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", Excerpt::of_value(&text.escape_debug()))
 }

@@ -7,6 +7,7 @@ use super::parts::{create_directory, is_part, part, sync_directory, unwritten};
 use super::shard::{Record, header, index_bytes};
 use crate::Tiled;
 use crate::error::limit;
+use crate::files::PIECE_BYTES;
 use crate::tile::{Float, Tile, with_float};
 use blake3::{Hash, Hasher};
 use cembra_value::Error;
@@ -16,9 +17,6 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
-
-/// The bytes that are written at once.
-const PIECE_BYTES: usize = 1 << 16;
 
 /// The rank that writes.
 const RANK: usize = 0;
@@ -88,7 +86,7 @@ fn write_shard(directory: &Path, name: &str, identity: &Hash, tensor: &Tiled) ->
     let mut offset = first;
     for (made, promised) in tensor.tiles().zip(tensor.shape().norms()) {
         let (number, tile) = made?;
-        // The norm of a lazy tile is a promise; whoever reads tiles takes their norms for true.
+        // The norm of a lazy tile is a promise, and the norms in a shard are those of the elements.
         let norm = if tensor.is_lazy() { tile.norm() } else { *promised };
         let (hash, bytes) =
             with_float!(tensor.scalar_type(), T => write_elements::<T>(&mut out, &tile).map_err(failed))?;
@@ -116,7 +114,7 @@ fn write_elements<T: Float>(out: &mut BufWriter<&File>, tile: &Tile) -> io::Resu
     Ok((hasher.finalize(), size_of_val(tile.elements::<T>()) as u64))
 }
 
-/// Removes the shards of older checkpoints, and what crashes left. Other files of the directory are somebody's, and stay.
+/// Removes the shards of older checkpoints, and the parts that crashes left. Other files of the directory stay.
 fn remove_leftovers(directory: &Path, manifest: &Manifest) {
     // Some systems do not see the difference between large and small letters.
     let shards = manifest.tensors.values().flat_map(|entry| &entry.shards);

@@ -119,7 +119,7 @@ impl Growth<'_> {
         }
     }
 
-    /// A leaf of indices of an axis of an extent: of one axis of so many, or of any extents.
+    /// A leaf of `i64` whose elements are indices of an axis with this extent. With a count the leaf has one axis of that count, else any extents.
     fn indices(&mut self, below: usize, count: Option<usize>) -> Made {
         let extents = match count {
             Some(count) => vec![count],

@@ -286,7 +286,7 @@ impl Terms {
         self.smallest = self.smallest.min(term);
     }
 
-    /// How far apart sums of these terms may be that are added in some order, where each term has so many factors.
+    /// The largest distance of two sums of these terms that differ in the order of additions, where each term has so many factors.
     fn distance(&self, scalar: Scalar, factors: usize) -> f64 {
         let (epsilon, largest, _) = limits(scalar);
         if self.is_over || self.size > largest / 8.0 {

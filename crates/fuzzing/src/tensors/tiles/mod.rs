@@ -63,8 +63,8 @@ impl fmt::Display for TileReport {
     }
 }
 
-/// Tries programs on tiled tensors until there are enough, or something does not hold. Of ten, seven are graphs of any operators, two are
-/// statements, and one is of functions beside graphs. `progress` is told how many were tried, after each.
+/// Tries programs on tiled tensors until there are enough, or something does not hold. Of ten programs seven are graphs, two
+/// are statements, and one calls functions that graphs do not have. `progress` gets the count of programs after each.
 pub fn run_tiles(config: &Config, progress: &mut dyn FnMut(u64)) -> TileReport {
     let mut report = TileReport::default();
     let mut judge = TileJudge::new();
